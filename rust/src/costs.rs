@@ -1,0 +1,326 @@
+//! Label costs, regrets and cluster sums: what the greedy methods are fed with.
+//!
+//! Columns are shifted by a value of their own before anything is added up (*origin*): `x - shift` is exact where
+//! the data lie far from zero, so a table moved by 1e8 gives the same bits.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parallel;
+use crate::table::Table;
+
+/// Rows whose costs are formed together; the inner loops run over them.
+const LANES: usize = 16;
+
+/// Differences below this share of the cost are rounding, not regret.
+const ROUNDING: f64 = 1e-13;
+
+/// How far a sample is from a center.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Squared Euclidean distance (k-means).
+    SquaredEuclidean,
+    /// l1 distance (k-medians).
+    Manhattan,
+}
+
+/// Column-wise origin and unit: a cell counts as `(x - shift) / scale`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Units {
+    /// Origin of each column, one of its own values near the middle.
+    pub shift: Vec<f64>,
+    /// Unit of each column: its (weighted) standard deviation, or 1.
+    pub scale: Vec<f64>,
+}
+
+impl Units {
+    /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column).
+    pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Self {
+        let shift: Vec<f64> =
+            (0..table.n_features()).into_par_iter().map(|f| middle_value(table, f)).collect();
+        if !standardise {
+            let scale = vec![1.0; shift.len()];
+            return Units { shift, scale };
+        }
+        let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
+        let total: f64 = (0..table.n_samples()).map(weight).sum();
+        let moment = |mean: &[f64], power: i32| -> Vec<f64> {
+            let sums = table.scan_columns(
+                |_| 0.0,
+                |sum, feature, start, cells| {
+                    for (i, x) in cells.iter().enumerate() {
+                        *sum +=
+                            weight(start + i) * (x - shift[feature] - mean[feature]).powi(power);
+                    }
+                },
+            );
+            sums.into_iter().map(|sum| sum / total).collect()
+        };
+        let mean = moment(&vec![0.0; shift.len()], 1);
+        let scale = moment(&mean, 2)
+            .into_iter()
+            .map(|variance| if variance > 0.0 { variance.sqrt() } else { 1.0 })
+            .collect();
+        Units { shift, scale }
+    }
+}
+
+/// The lower median of up to 1001 cells taken at even distances: robust against outliers, and the same row of
+/// the table whatever constant is added to the column.
+fn middle_value(table: &Table<'_>, feature: usize) -> f64 {
+    let n = table.n_samples();
+    let m = n.min(1001);
+    let mut sample: Vec<f64> = (0..m).map(|i| table.column(feature).get(i * n / m)).collect();
+    if sample.is_empty() {
+        return 0.0;
+    }
+    let middle = (m - 1) / 2;
+    *sample.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+/// What each label costs each sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelCosts {
+    /// n x k: weight times (cost of the label - cost of the cheapest label).
+    pub regrets: Vec<f64>,
+    /// The cheapest label of each sample, the lowest among equals.
+    pub nearest: Vec<u32>,
+    /// Weighted sum of the cheapest labels' costs: what the regrets leave out.
+    pub minimum: f64,
+}
+
+/// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
+/// (algorithms: D' = w (D - min D), 0 where the difference is rounding). O(n d k).
+///
+/// # Errors
+/// [`Error::Value`] if a cost overflows.
+pub fn label_costs(
+    table: &Table<'_>,
+    units: &Units,
+    centers: &[f64],
+    metric: Metric,
+    weights: Option<&[f64]>,
+) -> Result<LabelCosts> {
+    let (n, d) = (table.n_samples(), table.n_features());
+    let k = centers.len() / d.max(1);
+    Error::check_len("centers", centers.len(), k * d, "entries")?;
+    let mut regrets = vec![0.0; n * k];
+    let mut nearest = vec![0u32; n];
+    const ROWS: usize = 64 * LANES;
+    let minima: Vec<f64> = regrets
+        .par_chunks_mut(ROWS * k)
+        .zip(nearest.par_chunks_mut(ROWS))
+        .enumerate()
+        .map_init(
+            || vec![0.0; d * LANES],
+            |cells, (block, (regrets, nearest))| {
+                let mut minimum = 0.0;
+                if table.stopped() {
+                    return minimum;
+                }
+                for (tile, (regrets, nearest)) in
+                    regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
+                {
+                    let start = block * ROWS + tile * LANES;
+                    read_tile(table, units, start, nearest.len(), cells);
+                    tile_costs(cells, centers, metric, regrets);
+                    for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
+                        let weight = weights.map_or(1.0, |w| w[start + i]);
+                        let (cheapest, cost) = to_regrets(row, weight);
+                        *label = cheapest;
+                        minimum += weight * cost;
+                    }
+                }
+                minimum
+            },
+        )
+        .collect();
+    let minimum: f64 = minima.iter().sum();
+    if !minimum.is_finite() || !regrets.par_chunks(ROWS).all(|r| r.iter().all(|x| x.is_finite())) {
+        return Err(Error::Value(
+            "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns."
+                .into(),
+        ));
+    }
+    Ok(LabelCosts { regrets, nearest, minimum })
+}
+
+/// `LANES` rows of the table in its units, column by column; rows past the end repeat nothing and are ignored.
+fn read_tile(table: &Table<'_>, units: &Units, start: usize, rows: usize, cells: &mut [f64]) {
+    for (feature, out) in cells.chunks_mut(LANES).enumerate() {
+        table.column(feature).read(start, &mut out[..rows]);
+        let (shift, scale) = (units.shift[feature], units.scale[feature]);
+        if scale == 1.0 {
+            out.iter_mut().for_each(|x| *x -= shift);
+        } else {
+            out.iter_mut().for_each(|x| *x = (*x - shift) / scale);
+        }
+    }
+}
+
+/// Costs of one tile, written row-major (rows x k).
+fn tile_costs(cells: &[f64], centers: &[f64], metric: Metric, out: &mut [f64]) {
+    let d = cells.len() / LANES;
+    let k = centers.len() / d;
+    for (label, center) in centers.chunks(d).enumerate() {
+        let mut sums = [0.0; LANES];
+        let tile = cells.as_chunks::<LANES>().0;
+        match metric {
+            Metric::SquaredEuclidean => {
+                for (x, c) in tile.iter().zip(center) {
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        let difference = x - c;
+                        *sum += difference * difference;
+                    }
+                }
+            }
+            Metric::Manhattan => {
+                for (x, c) in tile.iter().zip(center) {
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        *sum += (x - c).abs();
+                    }
+                }
+            }
+        }
+        for (row, sum) in out.chunks_mut(k).zip(sums) {
+            row[label] = sum;
+        }
+    }
+}
+
+/// Turns a row of costs into weighted regrets; returns the cheapest label and its cost.
+fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
+    let mut cheapest = 0;
+    for label in 1..row.len() {
+        if row[label] < row[cheapest] {
+            cheapest = label;
+        }
+    }
+    let minimum = row[cheapest];
+    for cost in row.iter_mut() {
+        let regret = *cost - minimum;
+        *cost = if regret <= ROUNDING * *cost { 0.0 } else { weight * regret };
+    }
+    (cheapest as u32, minimum)
+}
+
+/// Reduces given label costs (n x k, row-major) to regrets in place.
+pub fn reduce_costs(costs: &mut [f64], k: usize, weights: Option<&[f64]>) -> (Vec<u32>, f64) {
+    let mut nearest = Vec::with_capacity(costs.len() / k.max(1));
+    let mut minimum = 0.0;
+    for (i, row) in costs.chunks_mut(k).enumerate() {
+        let weight = weights.map_or(1.0, |w| w[i]);
+        let (label, cost) = to_regrets(row, weight);
+        nearest.push(label);
+        minimum += weight * cost;
+    }
+    (nearest, minimum)
+}
+
+/// Weight and column sums of each group of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupSums {
+    /// Weight of each group.
+    pub weight: Vec<f64>,
+    /// n_groups x d, row-major: weighted sums of the cells in the table's units.
+    pub sums: Vec<f64>,
+}
+
+/// Sums the rows of each group in row order. O(n d).
+///
+/// # Errors
+/// [`Error::Value`] if a group is outside `[0, n_groups)`.
+pub fn group_sums(
+    table: &Table<'_>,
+    units: &Units,
+    groups: &[u32],
+    n_groups: usize,
+    weights: Option<&[f64]>,
+) -> Result<GroupSums> {
+    Error::check_len("groups", groups.len(), table.n_samples(), "rows")?;
+    if let Some(&group) = groups.iter().find(|&&g| g as usize >= n_groups) {
+        return Err(Error::Value(format!("Group {group} is not in the range [0, {n_groups}).")));
+    }
+    let mut weight = vec![0.0; n_groups];
+    for (row, &group) in groups.iter().enumerate() {
+        weight[group as usize] += weights.map_or(1.0, |w| w[row]);
+    }
+    let columns = table.scan_columns(
+        |_| vec![0.0; n_groups],
+        |sums, feature, start, cells| {
+            let (shift, scale) = (units.shift[feature], units.scale[feature]);
+            let groups = &groups[start..start + cells.len()];
+            match weights {
+                None if scale == 1.0 => {
+                    for (x, &group) in cells.iter().zip(groups) {
+                        sums[group as usize] += x - shift;
+                    }
+                }
+                _ => {
+                    for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                        let weight = weights.map_or(1.0, |w| w[start + i]);
+                        sums[group as usize] += weight * ((x - shift) / scale);
+                    }
+                }
+            }
+        },
+    );
+    let mut sums = vec![0.0; n_groups * columns.len()];
+    for (feature, column) in columns.iter().enumerate() {
+        for (group, sum) in column.iter().enumerate() {
+            sums[group * columns.len() + feature] = *sum;
+        }
+    }
+    Ok(GroupSums { weight, sums })
+}
+
+/// Sum over the rows of the regret of the row's own label.
+pub fn regret_of(regrets: &[f64], k: usize, labels: &[u32]) -> f64 {
+    let rows: Vec<u32> = (0..labels.len() as u32).collect();
+    parallel::sum_rows(&rows, 1, |row, sum| {
+        sum[0] += regrets[row as usize * k + labels[row as usize] as usize];
+    })[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+
+    fn example(offset: f64) -> Array2<f64> {
+        Array2::from_shape_fn((100, 3), |(i, j)| offset + ((i * 37 + j * 11) % 64) as f64 / 8.0)
+    }
+
+    #[test]
+    fn costs_do_not_depend_on_the_origin() {
+        let result = |offset: f64| {
+            let x = example(offset);
+            let table = Table::from_matrix(x.view()).unwrap();
+            let units = Units::of(&table, None, true);
+            let groups: Vec<u32> = (0..100).map(|i| i % 4).collect();
+            let sums = group_sums(&table, &units, &groups, 4, None).unwrap();
+            let centers: Vec<f64> = sums.sums.iter().map(|s| s / 25.0).collect();
+            label_costs(&table, &units, &centers, Metric::SquaredEuclidean, None).unwrap()
+        };
+        assert_eq!(result(0.0), result(1e8));
+    }
+
+    #[test]
+    fn regrets_are_weighted_differences_to_the_cheapest_label() {
+        let mut costs = vec![3.0, 1.0, 1.0 + 5e-14, 4.0, 4.0, 9.0];
+        let (nearest, minimum) = reduce_costs(&mut costs, 3, Some(&[2.0, 1.0]));
+        assert_eq!(nearest, [1, 0]);
+        assert_eq!(costs, [4.0, 0.0, 0.0, 0.0, 0.0, 5.0]);
+        assert_eq!(minimum, 6.0);
+        assert_eq!(regret_of(&costs, 3, &[0, 2]), 9.0);
+    }
+
+    #[test]
+    fn overflowing_distances_are_an_error() {
+        let x = Array2::from_shape_vec((2, 1), vec![-1e200, 1e200]).unwrap();
+        let table = Table::from_matrix(x.view()).unwrap();
+        let units = Units::of(&table, None, false);
+        let result = label_costs(&table, &units, &[0.0, 1e200], Metric::SquaredEuclidean, None);
+        assert!(result.unwrap_err().to_string().contains("overflow"));
+    }
+}

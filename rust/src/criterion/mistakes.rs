@@ -1,0 +1,464 @@
+//! Mistakes: samples a cut separates from their center (IMM; Dasgupta, Frost, Moshkovitz and Rashtchian 2020,
+//! Algorithm 1).
+//!
+//! | paper | here |
+//! |---|---|
+//! | centers alive at the node | `MistakesNode::alive` |
+//! | mistakes of a cut | minus the score |
+//!
+//! Sweeping a column, a sample that passes flips its own state and a center that passes flips all of its cluster.
+//! Several centers may lie in one gap between values, and then the gap is several cuts.
+
+use std::cmp::Ordering;
+
+use rayon::prelude::*;
+
+use super::{Criterion, Cut, Gap, Groups, NodeScale};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::table::Table;
+
+/// Ties: counts closer than this share of the total weight are equal.
+const TIE: f64 = 1e-12;
+/// Relative widths closer than this are equal, and so are a center and a value this share of the cluster's range apart.
+const CLOSE: f64 = 1e-9;
+/// What a mean may be off by rounding, as a share of its size.
+const ROUNDING: f64 = 1e-12;
+
+/// Mistakes with respect to given clusters and centers.
+#[derive(Debug)]
+pub struct Mistakes<'a> {
+    labels: &'a [u32],
+    weights: Option<&'a [f64]>,
+    k: usize,
+    /// Per column, the centers' coordinates and clusters in ascending order.
+    centers: Vec<Vec<(Coordinate, u32)>>,
+    /// Half of each column's range.
+    half_range: Vec<f64>,
+    total_weight: f64,
+}
+
+/// The alive centers and the weight of their clusters here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MistakesNode {
+    /// Weight of the still-correct rows of each cluster.
+    pub totals: Vec<f64>,
+    /// Whether the cluster's center is in the node.
+    pub alive: Vec<bool>,
+}
+
+/// A center's coordinate as an unevaluated sum `high + low`, `high` being the nearest double. The mean of values
+/// near 1e8 is known better than doubles near 1e8 can say, and on which side of a sample it lies must not
+/// depend on where the table is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Coordinate {
+    high: f64,
+    low: f64,
+}
+
+impl Coordinate {
+    fn exact(x: f64) -> Self {
+        Coordinate { high: x, low: 0.0 }
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        let unequal = |a: f64, b: f64| a.partial_cmp(&b).filter(|order| order.is_ne());
+        unequal(self.high, other.high)
+            .or_else(|| unequal(self.low, other.low))
+            .unwrap_or(Ordering::Equal)
+    }
+
+    fn is_below(&self, x: f64) -> bool {
+        self.cmp(&Coordinate::exact(x)).is_lt()
+    }
+
+    fn is_above(&self, x: f64) -> bool {
+        self.cmp(&Coordinate::exact(x)).is_gt()
+    }
+
+    fn minus(&self, other: &Self) -> f64 {
+        (self.high - other.high) + (self.low - other.low)
+    }
+}
+
+/// Centers (k x d, row-major) in the columns' own units, as sums `high + low`.
+#[derive(Debug, Clone, Copy)]
+pub struct Centers<'a> {
+    /// The nearest doubles.
+    pub high: &'a [f64],
+    /// What they leave out: zeros for centers that are plain doubles.
+    pub low: &'a [f64],
+}
+
+/// A place for a cut, between two neighbours of the merged values of samples and alive centers.
+struct Position {
+    gap: Gap,
+    /// Width of the gap as a share of the column's range.
+    width: f64,
+    mistakes: f64,
+    /// Alive centers to the left.
+    n_left: usize,
+}
+
+impl<'a> Mistakes<'a> {
+    /// `labels`: a cluster in `[0, k)` per row.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::Value`] if they do not fit the table.
+    pub fn new(
+        table: &Table<'_>,
+        index: &Index,
+        labels: &'a [u32],
+        centers: Centers<'_>,
+        weights: Option<&'a [f64]>,
+    ) -> Result<Self> {
+        let (n, d) = (table.n_samples(), table.n_features());
+        let k = centers.high.len() / d.max(1);
+        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
+        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
+        Error::check_len("labels", labels.len(), n, "rows")?;
+        if let Some(label) = labels.iter().find(|&&l| l as usize >= k) {
+            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
+        }
+        let half_range: Vec<f64> = (0..d).map(|f| index.column(f).half_range()).collect();
+        let centers = Snap { table, index, labels, half_range: &half_range, k }.apply(centers);
+        let total_weight = weights.map_or(n as f64, |w| w.iter().sum());
+        Ok(Mistakes { labels, weights, k, centers, half_range, total_weight })
+    }
+
+    /// The cluster of a row.
+    pub fn label(&self, row: u32) -> usize {
+        self.labels[row as usize] as usize
+    }
+
+    /// The node of the still-correct `rows` whose centers are `alive`.
+    pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
+        let mut totals = vec![0.0; self.k];
+        for &row in rows {
+            totals[self.label(row)] += self.weights.map_or(1.0, |w| w[row as usize]);
+        }
+        MistakesNode { totals, alive }
+    }
+
+    /// The alive centers on the two sides of a cut.
+    pub fn split_centers(
+        &self,
+        alive: &[bool],
+        feature: usize,
+        cut: Cut,
+    ) -> (Vec<bool>, Vec<bool>) {
+        let (mut left, mut right) = (vec![false; self.k], vec![false; self.k]);
+        for (i, (_, cluster)) in self.alive_centers(alive, feature).into_iter().enumerate() {
+            let side = if i < cut.n_left { &mut left } else { &mut right };
+            side[cluster] = true;
+        }
+        (left, right)
+    }
+
+    fn alive_centers(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
+        let centers = self.centers[feature].iter().map(|&(x, cluster)| (x, cluster as usize));
+        centers.filter(|&(_, cluster)| alive[cluster]).collect()
+    }
+
+    /// Calls `visit` for every position with an alive center on either side, in ascending order.
+    fn sweep(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        mut visit: impl FnMut(Position),
+    ) {
+        let centers = self.alive_centers(&node.alive, feature);
+        let n_centers = centers.len();
+        // Everything starts on the right: no mistakes.
+        let mut passed = vec![0.0; self.k];
+        let mut is_left = vec![false; self.k];
+        let (mut n_left, mut mistakes) = (0, 0.0);
+        let mut last = f64::NEG_INFINITY; // the largest value of the samples passed
+        let filled = (0..groups.len()).filter(|&g| groups.count[g] > 0).map(Some);
+        for group in filled.chain(std::iter::once(None)) {
+            let (low, high) =
+                group.map_or((f64::INFINITY, f64::INFINITY), |g| (groups.low[g], groups.high[g]));
+            // Positions in the gap (last, low): between its ends and the centers in it. A center whose nearest
+            // double is one of the ends is moved inside, so that the cut separates the samples as the sums say.
+            let (mut below, mut exact_below) = (last, Coordinate::exact(last));
+            loop {
+                let center = centers.get(n_left).filter(|(x, _)| x.is_below(low));
+                let exact_above = center.map_or(Coordinate::exact(low), |&(x, _)| x);
+                let apart = exact_below.cmp(&exact_above).is_lt();
+                let least =
+                    if apart && below > f64::NEG_INFINITY { below.next_up() } else { below };
+                let above = exact_above.high.max(least).min(low);
+                let separates = 0 < n_left && n_left < n_centers;
+                if separates && apart {
+                    let width = self.share_of_range(feature, &exact_below, &exact_above);
+                    visit(Position { gap: Gap { below, above }, width, mistakes, n_left });
+                }
+                let Some(&(x, cluster)) = center else { break };
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+                (below, exact_below) = (above.min(low.next_down()), x);
+            }
+            let Some(group) = group else { break };
+            for (cluster, &weight) in groups.row(group, self.k).iter().enumerate() {
+                passed[cluster] += weight;
+                mistakes += if is_left[cluster] { -weight } else { weight };
+            }
+            // Centers within the group pass with it.
+            while let Some(&(_, cluster)) = centers.get(n_left).filter(|(x, _)| !x.is_above(high)) {
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+            }
+            last = high;
+        }
+    }
+
+    /// A width as a share of the column's range; 1 for a column without range.
+    fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
+        let half_range = self.half_range[feature];
+        if half_range == 0.0 {
+            1.0
+        } else if half_range < f64::MAX / 2.0 {
+            above.minus(below) / (2.0 * half_range)
+        } else {
+            (above.high / 2.0 - below.high / 2.0) / half_range
+        }
+    }
+}
+
+impl Criterion for Mistakes<'_> {
+    type Node = MistakesNode;
+
+    fn width(&self) -> usize {
+        self.k
+    }
+
+    fn add(&self, row: u32, sums: &mut [f64]) {
+        sums[self.label(row)] += self.weights.map_or(1.0, |w| w[row as usize]);
+    }
+
+    fn fill(
+        &self,
+        rows: &[u32],
+        codes: &[u8],
+        skip: Option<u8>,
+        count: &mut [u32],
+        sums: &mut [f64],
+    ) {
+        let k = self.k;
+        for &row in rows {
+            let code = codes[row as usize];
+            if Some(code) == skip {
+                continue;
+            }
+            count[usize::from(code)] += 1;
+            let weight = self.weights.map_or(1.0, |w| w[row as usize]);
+            sums[usize::from(code) * k + self.labels[row as usize] as usize] += weight;
+        }
+    }
+
+    fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
+        &node.totals
+    }
+
+    fn may_subtract(&self, _: &MistakesNode, _: &[f64]) -> bool {
+        // Counts are exact, and rounding of weights is far below the margin, a share of the total weight.
+        true
+    }
+
+    fn scale(&self, _: &MistakesNode) -> NodeScale {
+        let margin = TIE * self.total_weight;
+        NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
+    }
+
+    fn bounds(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        inside: &mut [f64],
+    ) -> f64 {
+        let centers = self.alive_centers(&node.alive, feature);
+        inside.fill(f64::NEG_INFINITY);
+        if let (Some(first), Some(last)) = (centers.first(), centers.last()) {
+            let mut passed = vec![0.0; self.k];
+            for group in (0..groups.len()).filter(|&g| groups.count[g] > 0) {
+                let (low, high) = (groups.low[group], groups.high[group]);
+                let row = groups.row(group, self.k);
+                if low < high && first.0.is_below(high) && last.0.is_above(low) {
+                    let mut least = 0.0;
+                    for &(x, cluster) in &centers {
+                        let left = passed[cluster];
+                        let right = node.totals[cluster] - left - row[cluster];
+                        least += if x.is_below(low) {
+                            right
+                        } else if x.is_above(high) {
+                            left
+                        } else {
+                            f64::min(left, right)
+                        };
+                    }
+                    inside[group] = -least;
+                }
+                for (passed, weight) in passed.iter_mut().zip(row) {
+                    *passed += weight;
+                }
+            }
+        }
+        self.best_score(node, feature, groups)
+    }
+
+    fn best_score(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.sweep(node, feature, groups, |position| best = best.max(-position.mistakes));
+        best
+    }
+
+    fn best_key(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.sweep(node, feature, groups, |position| {
+            if -position.mistakes >= floor {
+                best = best.max(position.width);
+            }
+        });
+        best
+    }
+
+    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
+        self.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
+    }
+
+    fn first_cut(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        floor: f64,
+        key_floor: f64,
+    ) -> Option<Cut> {
+        let mut found = None;
+        self.sweep(node, feature, groups, |Position { gap, width, mistakes, n_left }| {
+            if found.is_none() && width >= key_floor - CLOSE && -mistakes >= floor {
+                found = Some(Cut { lower: None, upper: gap, n_left });
+            }
+        });
+        found
+    }
+}
+
+/// Removes the gaps that only rounding in a mean has opened. A center's margin in a column is [`CLOSE`] times the
+/// range of its own cluster's rows there plus [`ROUNDING`] times its size (with the range of all rows, one far
+/// row would merge everything else). A coordinate within its margin of a data value is set to the nearest, then coordinates within the smaller margin of each
+/// other to the lowest. If that makes two centers equal, all coordinates stay as they are.
+struct Snap<'a, 't> {
+    table: &'a Table<'t>,
+    index: &'a Index,
+    labels: &'a [u32],
+    half_range: &'a [f64],
+    k: usize,
+}
+
+impl Snap<'_, '_> {
+    /// The centers' coordinates per column, sorted.
+    fn apply(&self, centers: Centers<'_>) -> Vec<Vec<(Coordinate, u32)>> {
+        let (k, d) = (self.k, self.index.n_features());
+        let column = |f: usize| -> Vec<Coordinate> {
+            let at = (0..k).map(|c| c * d + f);
+            at.map(|i| Coordinate { high: centers.high[i], low: centers.low[i] }).collect()
+        };
+        let snapped: Vec<Vec<Coordinate>> =
+            (0..d).into_par_iter().map(|f| self.snap_column(f, column(f))).collect();
+        let equal = |a: usize, b: usize| snapped.iter().all(|x| x[a] == x[b]);
+        let collide = (0..k).any(|a| (0..a).any(|b| equal(a, b)));
+        (0..d)
+            .map(|f| {
+                let x = if collide { column(f) } else { snapped[f].clone() };
+                let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
+                sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
+                sorted
+            })
+            .collect()
+    }
+
+    fn snap_column(&self, feature: usize, mut centers: Vec<Coordinate>) -> Vec<Coordinate> {
+        // No margin exceeds the column's: most columns have nothing that close and are done.
+        let largest = centers.iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
+        let widest = 2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest;
+        let candidates = self.values_near(feature, widest, &centers);
+        let mut order: Vec<usize> = (0..self.k).collect();
+        order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
+        let close = order.windows(2).any(|p| centers[p[1]].minus(&centers[p[0]]) <= widest);
+        if !close && candidates.iter().all(Vec::is_empty) {
+            return centers;
+        }
+        let margins = self.margins(feature, &centers);
+        for (i, values) in candidates.iter().enumerate() {
+            let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
+            let nearest = values
+                .iter()
+                .filter(|value| distance(value) <= margins[i])
+                .min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.total_cmp(b)));
+            if let Some(&value) = nearest {
+                centers[i] = Coordinate::exact(value);
+            }
+        }
+        order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
+        let mut kept = order[0];
+        for &this in &order[1..] {
+            if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
+                centers[this] = centers[kept];
+            } else {
+                kept = this;
+            }
+        }
+        centers
+    }
+
+    /// For each center, the column's values within `reach`.
+    fn values_near(&self, feature: usize, reach: f64, centers: &[Coordinate]) -> Vec<Vec<f64>> {
+        let binned = self.index.column(feature);
+        let mut found = vec![vec![]; centers.len()];
+        // Only bins that come as close as that need a look, and most of those are one value.
+        let mut wanted = vec![false; binned.n_bins()];
+        let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
+        for bin in 0..binned.n_bins() {
+            let (low, high) = (binned.low[bin], binned.high[bin]);
+            for (center, found) in centers.iter().zip(&mut found) {
+                if low - reach <= center.high && center.high <= high + reach {
+                    wanted[bin] |= low < high;
+                    if low == high && near(low, center) {
+                        found.push(low);
+                    }
+                }
+            }
+        }
+        if wanted.contains(&true) {
+            for (row, &code) in binned.codes.iter().enumerate() {
+                if wanted[usize::from(code)] {
+                    let x = self.table.column(feature).get(row);
+                    for (center, found) in centers.iter().zip(&mut found) {
+                        if near(x, center) {
+                            found.push(x);
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
+        let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); self.k];
+        for (row, &label) in self.labels.iter().enumerate() {
+            let x = self.table.column(feature).get(row);
+            let (low, high) = &mut ends[label as usize];
+            (*low, *high) = (low.min(x), high.max(x));
+        }
+        let margin = |((low, high), center): (&(f64, f64), &Coordinate)| {
+            ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
+        };
+        ends.iter().zip(centers).map(margin).collect()
+    }
+}

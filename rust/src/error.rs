@@ -1,0 +1,47 @@
+//! The one error type of the crate.
+
+use thiserror::Error;
+
+/// What can go wrong in the core. Every message is a whole sentence a user can act on.
+#[derive(Debug, Error, Clone, PartialEq)]
+pub enum Error {
+    /// A value the caller chose is out of range.
+    #[error("{0}")]
+    Value(String),
+    /// Two arrays that must agree in size do not.
+    #[error("{what} has {got} {unit}, but {expected} are expected.")]
+    Shape {
+        /// The array's name.
+        what: &'static str,
+        /// Its size.
+        got: usize,
+        /// The size it should have.
+        expected: usize,
+        /// What is counted: "rows", "columns", "entries".
+        unit: &'static str,
+    },
+    /// A tree's arrays do not describe a binary tree.
+    #[error("The tree is not valid: {0}")]
+    Tree(String),
+    /// The caller asked to stop (Ctrl-C).
+    #[error("The fit was interrupted.")]
+    Interrupted,
+    /// A broken invariant: our own bug.
+    #[error("Internal error of treeclust_rs, please report it: {0}")]
+    Internal(String),
+}
+
+/// The crate's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// `Ok` if `got == expected`, else a [`Error::Shape`].
+    pub fn check_len(
+        what: &'static str,
+        got: usize,
+        expected: usize,
+        unit: &'static str,
+    ) -> Result<()> {
+        if got == expected { Ok(()) } else { Err(Error::Shape { what, got, expected, unit }) }
+    }
+}

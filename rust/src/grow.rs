@@ -1,0 +1,357 @@
+//! Growth: best-first over any criterion, and splitting to the end.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use crate::criterion::{Criterion, Cut};
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::partition::{Partition, Segment};
+use crate::search::{BestCut, Engine, Searched};
+use crate::table::Table;
+use crate::threshold;
+use crate::tree::Test;
+
+/// Most bytes of histograms kept for open leaves; beyond that a leaf's is dropped and its children's are filled anew.
+const KEPT_BYTES: usize = 40 << 20;
+/// Gains of leaves closer than this share of the tree's cost are tied.
+const LEAF_TIE: f64 = 1e-12;
+/// Gaps closer in width than this share of the column's range are tied.
+const WIDTH_TIE: f64 = 1e-9;
+
+/// A node of a tree that grows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrownNode {
+    /// The node's rows.
+    pub segment: Segment,
+    /// Distance from the root.
+    pub depth: usize,
+    /// The node's test.
+    pub test: Test,
+    /// Left child; the right one follows it. 0 at leaves.
+    pub left: usize,
+    /// What its cut was worth; NaN at leaves.
+    pub score: f64,
+}
+
+/// A tree that grows, with the rows of its nodes. Node ids are given in order of creation.
+#[derive(Debug)]
+pub struct Grown {
+    /// The nodes, children after their parents.
+    pub nodes: Vec<GrownNode>,
+    /// The rows of every node.
+    pub partition: Partition,
+}
+
+impl Grown {
+    /// A single leaf with all rows.
+    pub fn new(n_samples: usize) -> Self {
+        let (partition, segment) = Partition::new(n_samples);
+        let root = GrownNode { segment, depth: 0, test: Test::Leaf, left: 0, score: f64::NAN };
+        Grown { nodes: vec![root], partition }
+    }
+
+    /// The leaves' ids in ascending order.
+    pub fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
+    }
+
+    /// Splits a leaf; returns the left child's id. `keep(row, left)`: whether a searched row stays one.
+    pub fn split(
+        &mut self,
+        table: &Table<'_>,
+        index: &Index,
+        id: usize,
+        best: &BestCut,
+        keep: impl Fn(u32, bool) -> bool,
+    ) -> usize {
+        let GrownNode { segment, depth, .. } = self.nodes[id];
+        let rows = self.partition.all(segment);
+        let mut cells = Vec::new();
+        table.column(best.feature).gather(rows, &mut cells);
+        let range = 2.0 * index.column(best.feature).half_range();
+        let cut = narrow(best.cut, &cells[segment.n_active()..], range);
+        let go_left: Vec<bool> = cells.iter().map(|&x| cut.goes_left(x)).collect();
+        let (left, right) = self.partition.split(segment, &go_left, keep);
+        let first = self.nodes.len();
+        for segment in [left, right] {
+            let (depth, test) = (depth + 1, Test::Leaf);
+            self.nodes.push(GrownNode { segment, depth, test, left: 0, score: f64::NAN });
+        }
+        let node = &mut self.nodes[id];
+        (node.test, node.left, node.score) = (test_of(best.feature, cut), first, best.score);
+        first
+    }
+}
+
+/// Narrows the upper gap to its widest part between values of rows that are not searched but pass here too: the
+/// lowest of those as wide up to a tie, or the rounding of a center would decide between equal parts.
+fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
+    let gap = cut.upper;
+    let mut ends: Vec<f64> =
+        dropped.iter().copied().filter(|&x| gap.below < x && x < gap.above).collect();
+    if ends.is_empty() {
+        return cut;
+    }
+    ends.extend([gap.below, gap.above]);
+    ends.sort_unstable_by(f64::total_cmp);
+    ends.dedup();
+    let half_width = |pair: &[f64]| pair[1] / 2.0 - pair[0] / 2.0;
+    let widest = ends.windows(2).map(half_width).fold(0.0, f64::max);
+    let tie = WIDTH_TIE * range / 2.0;
+    if let Some(pair) = ends.windows(2).find(|pair| half_width(pair) >= widest - tie) {
+        (cut.upper.below, cut.upper.above) = (pair[0], pair[1]);
+    }
+    cut
+}
+
+fn test_of(feature: usize, cut: Cut) -> Test {
+    let upper = threshold::between(cut.upper.below, cut.upper.above);
+    match cut.lower {
+        None => Test::Threshold { feature, threshold: upper },
+        Some(gap) => {
+            let lower = threshold::lower_end(gap.below, gap.above);
+            Test::Interval { feature, lower, upper }
+        }
+    }
+}
+
+/// When growth stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most leaves.
+    pub max_leaves: usize,
+    /// Deepest leaf that growth may make.
+    pub max_depth: Option<usize>,
+    /// Fewest rows of a leaf that growth may make.
+    pub min_samples_leaf: usize,
+}
+
+/// A number in the order of `total_cmp`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Ordered(f64);
+
+impl Eq for Ordered {}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// An open leaf.
+struct Leaf<N> {
+    searched: Searched<N>,
+    cut: Option<BestCut>,
+}
+
+/// Best-first growth from the leaves of `grown`: always the leaf whose best cut gains most, the lowest id among
+/// equals, until a limit is met or no cut gains.
+///
+/// # Errors
+/// [`Error::Interrupted`] if the monitor was asked to stop.
+pub fn best_first<C: Criterion>(
+    engine: &Engine<'_, '_, C>,
+    grown: &mut Grown,
+    limits: Limits,
+    make_node: impl Fn(&[u32]) -> C::Node,
+) -> Result<()> {
+    let mut growth = Growth {
+        engine,
+        leaves: std::iter::repeat_with(|| None).take(grown.nodes.len()).collect(),
+        bounded: BinaryHeap::new(),
+        opened: BinaryHeap::new(),
+        cost: 0.0,
+        kept_bytes: 0,
+    };
+    let mut n_leaves = grown.leaves().count();
+    if n_leaves >= limits.max_leaves {
+        return Ok(());
+    }
+    let searchable = |grown: &Grown, id: usize| {
+        let GrownNode { segment, depth, .. } = grown.nodes[id];
+        limits.max_depth.is_none_or(|most| depth < most)
+            && segment.len() >= 2 * limits.min_samples_leaf.max(1)
+    };
+    for id in grown.leaves().collect::<Vec<_>>() {
+        let rows = grown.partition.active(grown.nodes[id].segment);
+        let node = make_node(rows);
+        let scale = engine.criterion.scale(&node);
+        growth.cost += scale.cost;
+        if scale.cost > 0.0 && searchable(grown, id) {
+            let keep = growth.may_keep();
+            growth.add(id, engine.search(rows, node, keep)?);
+        }
+    }
+    while n_leaves < limits.max_leaves {
+        let Some((id, leaf, best)) = growth.next(grown)? else { break };
+        let left = grown.split(engine.table, engine.index, id, &best, |_, _| true);
+        growth.cost -= engine.criterion.scale(&leaf.searched.node).cost;
+        n_leaves += 1;
+        engine.monitor.report(n_leaves, best.score);
+        let children = [left, left + 1].map(|child| {
+            let rows = grown.partition.active(grown.nodes[child].segment);
+            let node = make_node(rows);
+            let cost = engine.criterion.scale(&node).cost;
+            growth.cost += cost;
+            (rows, (cost > 0.0 && searchable(grown, child)).then_some(node))
+        });
+        growth.leaves.resize_with(grown.nodes.len(), || None);
+        let keep = growth.may_keep();
+        let parent = leaf.searched.histogram;
+        let searched = engine.search_children(parent, children, &[], keep)?;
+        for (child, searched) in searched.into_iter().enumerate() {
+            if let Some(searched) = searched {
+                growth.add(left + child, searched);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The open leaves of a growing tree.
+struct Growth<'e, 'a, 't, C: Criterion> {
+    engine: &'e Engine<'a, 't, C>,
+    /// Open leaves by node id.
+    leaves: Vec<Option<Leaf<C::Node>>>,
+    /// Leaves not opened yet, by the upper bound of their gain.
+    bounded: BinaryHeap<(Ordered, Reverse<usize>)>,
+    /// Opened leaves by their exact gain.
+    opened: BinaryHeap<(Ordered, Reverse<usize>)>,
+    /// Sum of the leaves' costs.
+    cost: f64,
+    kept_bytes: usize,
+}
+
+impl<C: Criterion> Growth<'_, '_, '_, C> {
+    fn may_keep(&self) -> bool {
+        self.kept_bytes < KEPT_BYTES
+    }
+
+    fn add(&mut self, id: usize, mut searched: Searched<C::Node>) {
+        let Some(upper) = searched.upper() else { return };
+        self.kept_bytes += searched.within(self.kept_bytes, KEPT_BYTES);
+        self.leaves[id] = Some(Leaf { searched, cut: None });
+        self.bounded.push((Ordered(upper), Reverse(id)));
+    }
+
+    fn remove(&mut self, id: usize) -> Option<Leaf<C::Node>> {
+        let leaf = self.leaves[id].take()?;
+        self.kept_bytes -= leaf.searched.bytes();
+        Some(leaf)
+    }
+
+    /// The leaf to split next, taken out of the queue.
+    fn next(&mut self, grown: &Grown) -> Result<Option<(usize, Leaf<C::Node>, BestCut)>> {
+        let margin = LEAF_TIE * self.cost;
+        loop {
+            let best = self.opened.peek().map_or(f64::NEG_INFINITY, |top| top.0.0);
+            match self.bounded.peek() {
+                Some(top) if top.0.0 >= best - margin => {}
+                _ => break,
+            }
+            let Some((_, Reverse(id))) = self.bounded.pop() else { break };
+            let Some(leaf) = &mut self.leaves[id] else { continue };
+            let rows = grown.partition.active(grown.nodes[id].segment);
+            leaf.cut = self.engine.open(rows, &leaf.searched)?;
+            match leaf.cut {
+                Some(cut) => self.opened.push((Ordered(cut.score), Reverse(id))),
+                None => drop(self.remove(id)),
+            }
+        }
+        let Some(&(Ordered(best), _)) = self.opened.peek() else { return Ok(None) };
+        let mut tied = Vec::new();
+        while let Some(&top) = self.opened.peek() {
+            if top.0.0 < best - margin {
+                break;
+            }
+            self.opened.pop();
+            tied.push(top);
+        }
+        let Some(first) = tied.iter().map(|top| top.1.0).min() else { return Ok(None) };
+        self.opened.extend(tied.into_iter().filter(|top| top.1.0 != first));
+        Ok(self.remove(first).and_then(|leaf| leaf.cut.map(|cut| (first, leaf, cut))))
+    }
+}
+
+/// Splits nodes in order of their ids until [`Splitter::node`] has nothing more to split: no queue, every node searched once.
+///
+/// # Errors
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
+pub fn split_all<S: Splitter>(
+    engine: &Engine<'_, '_, S::Criterion>,
+    grown: &mut Grown,
+    splitter: &mut S,
+) -> Result<()> {
+    let rows = grown.partition.active(grown.nodes[0].segment);
+    let Some(root) = splitter.node(0, rows) else { return Ok(()) };
+    let mut root = engine.search(rows, root, true)?;
+    let mut kept_bytes = root.within(0, KEPT_BYTES);
+    let mut searched = vec![Some(root)];
+    let mut n_leaves = 1;
+    let mut id = 0;
+    while id < grown.nodes.len() {
+        let Some(Some(node)) = searched.get_mut(id).map(Option::take) else {
+            id += 1;
+            continue;
+        };
+        kept_bytes -= node.bytes();
+        let rows = grown.partition.active(grown.nodes[id].segment);
+        let Some(best) = engine.open(rows, &node)? else {
+            return Err(Error::Internal(format!("node {id} cannot be split.")));
+        };
+        let before: Vec<u32> = rows.to_vec();
+        let left = grown.split(engine.table, engine.index, id, &best, splitter.keep(id, &best));
+        n_leaves += 1;
+        engine.monitor.report(n_leaves, best.score);
+        splitter.split(id, left, &best);
+        let children = [left, left + 1].map(|child| {
+            let rows = grown.partition.active(grown.nodes[child].segment);
+            (rows, splitter.node(child, rows))
+        });
+        let removed = missing(&before, children[0].0, children[1].0);
+        let keep = kept_bytes < KEPT_BYTES;
+        let found = engine.search_children(node.histogram, children, &removed, keep)?;
+        for mut child in found {
+            if let Some(child) = &mut child {
+                kept_bytes += child.within(kept_bytes, KEPT_BYTES);
+            }
+            searched.push(child);
+        }
+        id += 1;
+    }
+    Ok(())
+}
+
+/// What [`split_all`] asks of a method.
+pub trait Splitter {
+    /// The method's criterion.
+    type Criterion: Criterion;
+
+    /// The node with the given searched rows, or none if it is a leaf.
+    fn node(&self, id: usize, rows: &[u32]) -> Option<<Self::Criterion as Criterion>::Node>;
+
+    /// Which of the searched rows stay so after the cut of node `id`: a function of row and side.
+    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool;
+
+    /// Told of a split before its children are asked for.
+    fn split(&mut self, id: usize, left: usize, best: &BestCut);
+}
+
+/// The rows of `all` in neither part; all three ascending.
+fn missing(all: &[u32], left: &[u32], right: &[u32]) -> Vec<u32> {
+    let (mut l, mut r) = (left.iter().peekable(), right.iter().peekable());
+    all.iter()
+        .copied()
+        .filter(|row| {
+            let found = l.next_if_eq(&row).is_some() || r.next_if_eq(&row).is_some();
+            !found
+        })
+        .collect()
+}

@@ -1,0 +1,438 @@
+//! Byte-binned columns and per-node histograms.
+//!
+//! A column becomes at most 256 bins, one byte a cell: exactly one bin per value where it has at most 256
+//! distinct values, else at quantiles of a sample. One pass over a node's rows then sums, per column and bin,
+//! what the criterion adds up per row: O(rows x columns) sequential work and no sorting. Bins only say where to
+//! look closer, so where their edges lie changes the speed and never the result.
+
+use crate::table::{Column, Table};
+
+/// Most bins of a column.
+pub const MAX_BINS: usize = 256;
+
+/// Rows sampled to place the edges of a column with many values.
+const SAMPLE: usize = 4096;
+
+/// Cells of the look-up table that takes a value to its first possible bin.
+const N_CELLS: usize = 4096;
+
+/// A bin is the column's common one if this share of a sample lies in it: such cells are not summed but recovered
+/// as the node's total minus the rest.
+const COMMON_SHARE: f64 = 0.6;
+
+/// One column as bins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BinnedColumn {
+    /// The bin of each row.
+    pub codes: Vec<u8>,
+    /// Smallest value in each bin (over all rows).
+    pub low: Vec<f64>,
+    /// Largest value in each bin (over all rows).
+    pub high: Vec<f64>,
+    /// The bin that holds most rows, if it holds more than half.
+    pub common: Option<u8>,
+}
+
+impl BinnedColumn {
+    fn new(codes: Vec<u8>, low: Vec<f64>, high: Vec<f64>) -> Self {
+        let mut column = BinnedColumn { codes, low, high, common: None };
+        column.common = column.common_bin();
+        column
+    }
+
+    /// Number of bins.
+    pub fn n_bins(&self) -> usize {
+        self.low.len()
+    }
+
+    /// Largest minus smallest value, halved so that it cannot overflow.
+    pub fn half_range(&self) -> f64 {
+        match (self.low.first(), self.high.last()) {
+            (Some(low), Some(high)) => high / 2.0 - low / 2.0,
+            _ => 0.0,
+        }
+    }
+
+    fn common_bin(&self) -> Option<u8> {
+        let n = self.codes.len();
+        let m = n.min(1024);
+        let mut counts = [0usize; MAX_BINS];
+        for i in 0..m {
+            counts[usize::from(self.codes[i * n / m])] += 1;
+        }
+        let (bin, &count) = counts.iter().enumerate().max_by_key(|&(_, count)| *count)?;
+        (count as f64 > COMMON_SHARE * m as f64).then_some(bin as u8)
+    }
+}
+
+/// Takes values to bins: bin b holds `edges[b - 1] < x <= edges[b]`, the last bin everything above.
+#[derive(Debug)]
+struct Binner {
+    /// Inclusive upper ends, ascending, padded with infinity.
+    edges: [f64; MAX_BINS],
+    /// First possible bin of each cell of the range between the first and the last edge.
+    cells: Vec<u8>,
+    origin: f64,
+    per_unit: f64,
+    /// Most edges in one cell: how far the bin can lie above the cell's first.
+    steps: usize,
+}
+
+impl Binner {
+    /// `ends`: at most 256 distinct ascending values; the last bin is open above.
+    fn new(ends: &[f64]) -> Self {
+        let mut edges = [f64::INFINITY; MAX_BINS];
+        let inner = &ends[..ends.len() - 1];
+        edges[..inner.len()].copy_from_slice(inner);
+        let (origin, last) = (ends[0], *inner.last().unwrap_or(&ends[0]));
+        let per_unit = N_CELLS as f64 / (last - origin);
+        let per_unit = if per_unit.is_finite() { per_unit } else { 0.0 };
+        let mut binner = Binner { edges, cells: vec![], origin, per_unit, steps: 0 };
+        // An edge in a lower cell than x is below x, because `cell` never falls as x grows, rounding included.
+        let mut edges_in_cell = vec![0u8; N_CELLS];
+        for &edge in inner {
+            edges_in_cell[binner.cell(edge)] += 1;
+        }
+        binner.steps = edges_in_cell.iter().copied().max().unwrap_or(0).into();
+        binner.cells = edges_in_cell
+            .iter()
+            .scan(0u8, |below, &here| {
+                let first = *below;
+                *below += here;
+                Some(first)
+            })
+            .collect();
+        binner
+    }
+
+    #[inline(always)]
+    fn cell(&self, x: f64) -> usize {
+        // Adding 2^52 rounds to an integer and leaves it in the low bits: much cheaper than a checked cast.
+        let scaled = ((x - self.origin) * self.per_unit).max(0.0).min((N_CELLS - 1) as f64);
+        (scaled + 4_503_599_627_370_496.0).to_bits() as usize & (N_CELLS - 1)
+    }
+
+    fn assign(&self, values: &[f64], codes: &mut [u8]) {
+        match self.steps {
+            0 => self.assign_by_cell::<0>(values, codes),
+            1 => self.assign_by_cell::<1>(values, codes),
+            2 => self.assign_by_cell::<2>(values, codes),
+            3 => self.assign_by_cell::<3>(values, codes),
+            _ => self.assign_by_search(values, codes),
+        }
+    }
+
+    fn assign_by_cell<const STEPS: usize>(&self, values: &[f64], codes: &mut [u8]) {
+        for (&x, code) in values.iter().zip(codes) {
+            let mut bin = self.cells[self.cell(x)];
+            for _ in 0..STEPS {
+                bin += u8::from(x > self.edges[usize::from(bin)]);
+            }
+            *code = bin;
+        }
+    }
+
+    fn assign_by_search(&self, values: &[f64], codes: &mut [u8]) {
+        for (&x, code) in values.iter().zip(codes) {
+            let mut bin = 0;
+            for half in [128, 64, 32, 16, 8, 4, 2, 1] {
+                bin += if x > self.edges[bin + half - 1] { half } else { 0 };
+            }
+            *code = bin as u8;
+        }
+    }
+}
+
+/// The ends of the bins of a column: all values of a sorted sample if there are few (`true`: they may be all the
+/// column has), else about even shares of it. A value too frequent for one share gets a bin of its own.
+fn bin_ends(sample: &[f64], max_bins: usize) -> (Vec<f64>, bool) {
+    let groups: Vec<&[f64]> = sample.chunk_by(|a, b| a == b).collect();
+    if groups.len() <= max_bins {
+        return (groups.iter().map(|group| group[0]).collect(), true);
+    }
+    let mut ends: Vec<f64> = Vec::with_capacity(max_bins);
+    let (mut held, mut left) = (0, sample.len());
+    for (i, group) in groups.iter().enumerate() {
+        let share = left.div_ceil(max_bins - ends.len());
+        if held > 0
+            && held + group.len() > share
+            && group.len() >= share
+            && ends.len() + 2 < max_bins
+        {
+            ends.push(groups[i - 1][0]);
+            held = 0;
+        }
+        held += group.len();
+        left -= group.len();
+        if held >= share && ends.len() + 1 < max_bins {
+            ends.push(group[0]);
+            held = 0;
+        }
+    }
+    if held > 0 {
+        ends.push(sample[sample.len() - 1]);
+    }
+    (ends, false)
+}
+
+/// A column on its way to bins.
+struct Builder {
+    binner: Binner,
+    ends: Vec<f64>,
+    /// The ends are thought to be all values there are; `unseen` collects those that are not among them.
+    exact: bool,
+    unseen: Vec<f64>,
+    codes: Vec<u8>,
+    low: [f64; MAX_BINS],
+    highest: f64,
+}
+
+impl Builder {
+    fn new((ends, exact): (Vec<f64>, bool), n_samples: usize) -> Self {
+        Builder {
+            binner: Binner::new(&ends),
+            ends,
+            exact,
+            unseen: vec![],
+            codes: Vec::with_capacity(n_samples),
+            low: [f64::INFINITY; MAX_BINS],
+            highest: f64::NEG_INFINITY,
+        }
+    }
+
+    fn visit(&mut self, cells: &[f64]) {
+        let start = self.codes.len();
+        self.codes.resize(start + cells.len(), 0);
+        let codes = &mut self.codes[start..];
+        self.binner.assign(cells, codes);
+        if self.exact {
+            for (&x, &code) in cells.iter().zip(codes.iter()) {
+                if x != self.ends[usize::from(code)] && self.unseen.len() <= MAX_BINS {
+                    if let Err(at) = self.unseen.binary_search_by(|u| u.total_cmp(&x)) {
+                        self.unseen.insert(at, x);
+                    }
+                }
+            }
+        } else {
+            for (&x, &code) in cells.iter().zip(codes.iter()) {
+                let low = &mut self.low[usize::from(code)];
+                if x < *low {
+                    *low = x;
+                }
+            }
+            self.highest = cells.iter().copied().fold(self.highest, f64::max);
+        }
+    }
+
+    /// The column, or the ends to try next.
+    fn finish(mut self, sample: &[f64], max_bins: usize) -> Result<BinnedColumn, (Vec<f64>, bool)> {
+        if self.exact && !self.unseen.is_empty() {
+            let mut values = [self.ends, self.unseen].concat();
+            values.sort_unstable_by(f64::total_cmp);
+            values.dedup();
+            if values.len() <= max_bins {
+                return Err((values, true));
+            }
+            // The sample knew too few values: add those seen since, so that there are enough to choose from.
+            let mut sample = [sample, &values].concat();
+            sample.sort_unstable_by(f64::total_cmp);
+            return Err(bin_ends(&sample, max_bins));
+        }
+        if self.exact {
+            return Ok(BinnedColumn::new(self.codes, self.ends.clone(), self.ends));
+        }
+        if let Some(last) = self.ends.last_mut() {
+            *last = self.highest;
+        }
+        Ok(BinnedColumn::new(self.codes, self.low[..self.ends.len()].to_vec(), self.ends))
+    }
+}
+
+/// A column of bytes: the value itself is the bin, then unused bins are closed up.
+struct ByteBuilder {
+    offset: i32,
+    codes: Vec<u8>,
+    present: [bool; MAX_BINS],
+}
+
+impl ByteBuilder {
+    fn visit(&mut self, cells: &[f64]) {
+        for &x in cells {
+            let code = (x as i32 + self.offset) as u8;
+            self.present[usize::from(code)] = true;
+            self.codes.push(code);
+        }
+    }
+
+    fn finish(mut self) -> BinnedColumn {
+        let mut rank = [0u8; MAX_BINS];
+        let mut values = Vec::new();
+        for (key, _) in self.present.iter().enumerate().filter(|(_, present)| **present) {
+            rank[key] = values.len() as u8;
+            values.push(f64::from(key as i32 - self.offset));
+        }
+        if values.len() < MAX_BINS {
+            self.codes.iter_mut().for_each(|code| *code = rank[usize::from(*code)]);
+        }
+        BinnedColumn::new(self.codes, values.clone(), values)
+    }
+}
+
+/// The binned table.
+#[derive(Debug, Clone)]
+pub struct Index {
+    columns: Vec<BinnedColumn>,
+}
+
+impl Index {
+    /// Bins every column. O(n d); n d bytes. `max_bins` in `[2, 256]` changes the speed of searches, never their
+    /// results; byte columns are always binned exactly.
+    pub fn new(table: &Table<'_>, max_bins: usize) -> Self {
+        let max_bins = max_bins.clamp(2, MAX_BINS);
+        let n = table.n_samples();
+        let mut columns: Vec<Option<BinnedColumn>> = vec![None; table.n_features()];
+        let (bytes, others): (Vec<usize>, Vec<usize>) = (0..table.n_features()).partition(|&f| {
+            matches!(table.column(f), Column::U8(_) | Column::I8(_) | Column::Bool(_))
+        });
+        let built = table.select(&bytes).scan_columns(
+            |i| {
+                let offset = if matches!(table.column(bytes[i]), Column::I8(_)) { 128 } else { 0 };
+                ByteBuilder { offset, codes: Vec::with_capacity(n), present: [false; MAX_BINS] }
+            },
+            |builder, _, _, cells| builder.visit(cells),
+        );
+        for (&feature, builder) in bytes.iter().zip(built) {
+            columns[feature] = Some(builder.finish());
+        }
+        let mut todo: Vec<(usize, (Vec<f64>, bool))> = others
+            .into_iter()
+            .map(|feature| (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins)))
+            .collect();
+        while !todo.is_empty() && !table.stopped() {
+            let features: Vec<usize> = todo.iter().map(|(feature, _)| *feature).collect();
+            let built = table.select(&features).scan_columns(
+                |i| Builder::new(todo[i].1.clone(), n),
+                |builder, _, _, cells| builder.visit(cells),
+            );
+            todo.clear();
+            for (feature, builder) in features.into_iter().zip(built) {
+                match builder.finish(&sorted_sample(table.column(feature)), max_bins) {
+                    Ok(column) => columns[feature] = Some(column),
+                    Err(ends) => todo.push((feature, ends)),
+                }
+            }
+        }
+        Index { columns: columns.into_iter().flatten().collect() }
+    }
+
+    /// A binned column.
+    pub fn column(&self, feature: usize) -> &BinnedColumn {
+        &self.columns[feature]
+    }
+
+    /// Number of columns.
+    pub fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+/// Up to [`SAMPLE`] cells at even distances, sorted.
+fn sorted_sample(column: &Column<'_>) -> Vec<f64> {
+    let n = column.len();
+    let m = n.min(SAMPLE);
+    let mut sample: Vec<f64> = (0..m).map(|i| column.get(i * n / m)).collect();
+    sample.sort_unstable_by(f64::total_cmp);
+    sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array1, Array2};
+
+    /// Every cell lies in its bin, bins are ordered and disjoint, and their ends are values of the column.
+    fn check(column: &BinnedColumn, values: &[f64]) {
+        assert_eq!(column.codes.len(), values.len());
+        for (bin, (&low, &high)) in column.low.iter().zip(&column.high).enumerate() {
+            let inside: Vec<f64> = values
+                .iter()
+                .zip(&column.codes)
+                .filter(|(_, c)| usize::from(**c) == bin)
+                .map(|(x, _)| *x)
+                .collect();
+            assert_eq!(inside.iter().copied().fold(f64::INFINITY, f64::min), low);
+            assert_eq!(inside.iter().copied().fold(f64::NEG_INFINITY, f64::max), high);
+            assert!(bin == 0 || column.high[bin - 1] < low);
+        }
+    }
+
+    fn binned(values: &[f64]) -> BinnedColumn {
+        let column = Array1::from(values.to_vec());
+        Index::new(&Table::new(vec![column.view().into()]).unwrap(), MAX_BINS).column(0).clone()
+    }
+
+    fn noise(i: usize) -> f64 {
+        (i.wrapping_mul(2654435761) % 1_000_003) as f64 / 1_000_003.0
+    }
+
+    #[test]
+    fn bins_of_every_shape_of_column_are_right() {
+        let n = 30_000;
+        let shapes: Vec<(&str, Vec<f64>)> = vec![
+            ("uniform", (0..n).map(noise).collect()),
+            ("heavy tail", (0..n).map(|i| (1.0 / (noise(i) + 1e-9)).powi(3)).collect()),
+            ("mostly zero", (0..n).map(|i| (noise(i) - 0.9).max(0.0)).collect()),
+            ("outlier", (0..n).map(|i| if i == 77 { 1e8 } else { noise(i) }).collect()),
+            ("few values", (0..n).map(|i| (i % 256) as f64).collect()),
+            ("rare values", (0..n).map(|i| if i % 997 == 3 { i as f64 } else { 0.5 }).collect()),
+            (
+                "rare and many",
+                (0..n).map(|i| if i % 7 == 3 { 0.5 } else { (i % 300) as f64 }).collect(),
+            ),
+            ("constant", vec![3.25; n]),
+            ("huge range", (0..n).map(|i| (noise(i) - 0.5) * f64::MAX * 1.9).collect()),
+            ("far", (0..n).map(|i| 1e15 + i as f64).collect()),
+            ("signed zeros", (0..n).map(|i| if i % 2 == 0 { -0.0 } else { 0.0 }).collect()),
+        ];
+        for (name, values) in shapes {
+            let column = binned(&values);
+            check(&column, &values);
+            let mut distinct = values.clone();
+            distinct.sort_by(f64::total_cmp);
+            distinct.dedup();
+            if distinct.len() <= MAX_BINS {
+                assert_eq!(column.n_bins(), distinct.len(), "{name} is binned exactly");
+            } else {
+                assert!(
+                    column.n_bins() > 200 || name == "mostly zero" || name == "rare values",
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn types_and_memory_orders_agree() {
+        let x =
+            Array2::from_shape_fn((5000, 9), |(i, j)| ((i * (j + 3) * 7919) % 241) as f64 - 120.0);
+        let reference = Index::new(&Table::from_matrix(x.view()).unwrap(), MAX_BINS);
+        let (bytes, ints) = (x.mapv(|v| v as i8), x.mapv(|v| v as i32));
+        let fortran = x.t().as_standard_layout().to_owned().reversed_axes();
+        for other in [
+            Index::new(&Table::from_matrix(bytes.view()).unwrap(), MAX_BINS),
+            Index::new(&Table::from_matrix(ints.view()).unwrap(), MAX_BINS),
+            Index::new(&Table::from_matrix(fortran.view()).unwrap(), MAX_BINS),
+        ] {
+            assert!(other.columns == reference.columns);
+        }
+    }
+
+    #[test]
+    fn the_common_bin_is_found() {
+        assert_eq!(
+            binned(&(0..5000).map(|i| f64::from(i % 4 == 0)).collect::<Vec<_>>()).common,
+            Some(0)
+        );
+        assert_eq!(binned(&(0..5000).map(|i| f64::from(i % 2)).collect::<Vec<_>>()).common, None);
+    }
+}

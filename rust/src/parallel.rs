@@ -1,0 +1,113 @@
+//! Threads: a local pool per call, sums in a fixed order, and a way to stop.
+//!
+//! Work that adds floating-point numbers is cut into pieces that do not depend on the number of threads, each
+//! summed by one thread in row order, and the pieces are combined in index order: the same bits for any `n_jobs`.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// Rows summed by one thread in one go.
+const BLOCK: usize = 8192;
+
+/// Runs `work` on a pool of `n_threads` threads of its own.
+///
+/// # Errors
+/// [`Error::Internal`] if the threads cannot be started.
+pub fn with_pool<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads.max(1))
+        .build()
+        .map(|pool| pool.install(work))
+        .map_err(|error| Error::Internal(format!("no thread pool: {error}")))
+}
+
+/// Threads of the current pool.
+pub fn n_threads() -> usize {
+    rayon::current_num_threads()
+}
+
+/// Adds up a vector of `width` numbers over `rows`, in blocks of fixed size: `add(row, sums)` adds one row.
+pub fn sum_rows(rows: &[u32], width: usize, add: impl Fn(u32, &mut [f64]) + Sync) -> Vec<f64> {
+    let sum_block = |block: &[u32]| {
+        let mut sums = vec![0.0; width];
+        for &row in block {
+            add(row, &mut sums);
+        }
+        sums
+    };
+    if rows.len() <= BLOCK {
+        return sum_block(rows);
+    }
+    let blocks: Vec<Vec<f64>> = rows.par_chunks(BLOCK).map(sum_block).collect();
+    let mut total = vec![0.0; width];
+    for block in &blocks {
+        for (t, x) in total.iter_mut().zip(block) {
+            *t += x;
+        }
+    }
+    total
+}
+
+/// What a long fit says of itself, and whether it has been asked to stop. Shared with the thread that waits.
+#[derive(Debug, Default)]
+pub struct Monitor {
+    stop: AtomicBool,
+    n_leaves: AtomicUsize,
+    last_gain: Mutex<f64>,
+}
+
+impl Monitor {
+    /// Asks the fit to stop at the next check.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`] once [`Monitor::stop`] was called.
+    pub fn check(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Records progress: leaves so far and the gain of the last split.
+    pub fn report(&self, n_leaves: usize, gain: f64) {
+        self.n_leaves.store(n_leaves, Ordering::Relaxed);
+        if let Ok(mut last) = self.last_gain.lock() {
+            *last = gain;
+        }
+    }
+
+    /// Leaves so far and the gain of the last split.
+    pub fn progress(&self) -> (usize, f64) {
+        let gain = self.last_gain.lock().map_or(f64::NAN, |gain| *gain);
+        (self.n_leaves.load(Ordering::Relaxed), gain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_have_the_same_bits_for_any_number_of_threads() {
+        let rows: Vec<u32> = (0..50_000).collect();
+        let add = |row: u32, sums: &mut [f64]| sums[row as usize % 3] += 1.0 / f64::from(row + 1);
+        let one = with_pool(1, || sum_rows(&rows, 3, add)).unwrap();
+        let three = with_pool(3, || sum_rows(&rows, 3, add)).unwrap();
+        assert_eq!(
+            one.iter().map(|x| x.to_bits()).collect::<Vec<_>>(),
+            three.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_stopped_monitor_says_so() {
+        let monitor = Monitor::default();
+        assert_eq!(monitor.check(), Ok(()));
+        monitor.stop();
+        assert_eq!(monitor.check(), Err(Error::Interrupted));
+    }
+}

@@ -1,0 +1,19 @@
+//! Core errors as Python exceptions.
+
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+
+use crate::error::Error;
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        let message = error.to_string();
+        match error {
+            Error::Value(_) | Error::Shape { .. } | Error::Tree(_) => {
+                PyValueError::new_err(message)
+            }
+            Error::Interrupted => PyKeyboardInterrupt::new_err(message),
+            Error::Internal(_) => PyRuntimeError::new_err(message),
+        }
+    }
+}

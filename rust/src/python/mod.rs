@@ -1,0 +1,15 @@
+//! The bindings: the only place that names PyO3. Convert, release the GIL, call the core, wrap.
+
+mod convert;
+mod errors;
+mod fit;
+mod run;
+
+use pyo3::prelude::*;
+
+/// The compiled core of treeclust_rs. Private: use the estimators of the package.
+#[pymodule(gil_used = true)]
+mod _core {
+    #[pymodule_export]
+    use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
+}

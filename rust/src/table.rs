@@ -1,0 +1,351 @@
+//! The feature table: columns of any numeric type, borrowed from the caller and never copied.
+//!
+//! Every value is compared and computed with as `f64`. Columns may be strided (a C-ordered matrix), so work
+//! that touches many columns reads them in row tiles that stay in cache.
+
+use ndarray::{ArrayView1, ArrayView2};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::parallel::{self, Monitor};
+
+/// Rows read at a time: a tile of `f64` fits the first-level cache.
+pub const TILE: usize = 1024;
+
+/// A cell type a column may have.
+pub trait Value: Copy + Send + Sync + 'static {
+    /// The cell as `f64` (64-bit integers beyond 2^53 are rounded, as they are everywhere in scikit-learn).
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! impl_value {
+    ($($t:ty),*) => {$(
+        impl Value for $t {
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+        }
+    )*};
+}
+impl_value!(f64, f32, i8, i16, i32, i64, u8, u16, u32, u64);
+
+impl Value for bool {
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+}
+
+macro_rules! define_columns {
+    ($($variant:ident: $t:ty),*) => {
+        /// One column of the table.
+        #[derive(Debug, Clone)]
+        pub enum Column<'a> {
+            $(
+                #[doc = concat!("A column of `", stringify!($t), "`.")]
+                $variant(ArrayView1<'a, $t>),
+            )*
+        }
+        $(
+            impl<'a> From<ArrayView1<'a, $t>> for Column<'a> {
+                fn from(view: ArrayView1<'a, $t>) -> Self { Column::$variant(view) }
+            }
+        )*
+        /// Runs the same generic code on the view inside a [`Column`].
+        #[macro_export]
+        macro_rules! with_column {
+            ($column:expr, $view:ident => $body:expr) => {
+                match $column {
+                    $($crate::table::Column::$variant($view) => $body,)*
+                }
+            };
+        }
+    };
+}
+define_columns!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64,
+                U8: u8, U16: u16, U32: u32, U64: u64, Bool: bool);
+
+fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
+    if let Some(cells) = view.as_slice() {
+        for (o, &x) in out.iter_mut().zip(&cells[start..]) {
+            *o = x.to_f64();
+        }
+    } else {
+        for (o, &x) in out.iter_mut().zip(view.iter().skip(start)) {
+            *o = x.to_f64();
+        }
+    }
+}
+
+fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
+    out.clear();
+    if let Some(cells) = view.as_slice() {
+        out.extend(rows.iter().map(|&r| cells[r as usize].to_f64()));
+    } else {
+        out.extend(rows.iter().map(|&r| view[r as usize].to_f64()));
+    }
+}
+
+impl Column<'_> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        with_column!(self, v => v.len())
+    }
+
+    /// Whether the column has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The cell of one row.
+    #[inline]
+    pub fn get(&self, row: usize) -> f64 {
+        with_column!(self, v => v[row].to_f64())
+    }
+
+    /// Copies the rows `[start, start + out.len())`.
+    pub fn read(&self, start: usize, out: &mut [f64]) {
+        with_column!(self, v => copy_range(v, start, out));
+    }
+
+    /// Copies the given rows, in their order.
+    pub fn gather(&self, rows: &[u32], out: &mut Vec<f64>) {
+        with_column!(self, v => copy_rows(v, rows, out));
+    }
+
+    fn is_contiguous(&self) -> bool {
+        with_column!(self, v => v.as_slice().is_some())
+    }
+
+    fn cell_size(&self) -> usize {
+        fn size<T>(_: &ArrayView1<T>) -> usize {
+            size_of::<T>()
+        }
+        with_column!(self, v => size(v))
+    }
+
+    /// Whether a cell can be NaN or infinite at all.
+    fn is_float(&self) -> bool {
+        matches!(self, Column::F64(_) | Column::F32(_))
+    }
+}
+
+/// NaN and infinite cells of one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NonFinite {
+    /// The column.
+    pub column: usize,
+    /// Number of NaN cells.
+    pub n_nan: usize,
+    /// Number of infinite cells.
+    pub n_inf: usize,
+    /// The first row with one.
+    pub first_row: usize,
+}
+
+/// Columns of equal length, borrowed from the caller.
+#[derive(Debug, Clone)]
+pub struct Table<'a> {
+    columns: Vec<Column<'a>>,
+    n_samples: usize,
+    monitor: Option<&'a Monitor>,
+}
+
+impl<'a> Table<'a> {
+    /// A table of the given columns.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the columns differ in length, [`Error::Value`] if there are more than 2^32 - 1 rows.
+    pub fn new(columns: Vec<Column<'a>>) -> Result<Self> {
+        let n_samples = columns.first().map_or(0, Column::len);
+        for column in &columns {
+            Error::check_len("A column of the table", column.len(), n_samples, "rows")?;
+        }
+        if n_samples >= u32::MAX as usize {
+            return Err(Error::Value(format!(
+                "The table has {n_samples} rows; at most {} are supported.",
+                u32::MAX - 1
+            )));
+        }
+        Ok(Table { columns, n_samples, monitor: None })
+    }
+
+    /// The columns of a matrix (rows = samples), in any memory order.
+    ///
+    /// # Errors
+    /// As [`Table::new`].
+    pub fn from_matrix<T: Value>(matrix: ArrayView2<'a, T>) -> Result<Self>
+    where
+        Column<'a>: From<ArrayView1<'a, T>>,
+    {
+        let columns = (0..matrix.ncols())
+            .map(|f| Column::from(matrix.index_axis_move(ndarray::Axis(1), f)))
+            .collect();
+        Table::new(columns)
+    }
+
+    /// Number of rows.
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    /// Number of columns.
+    pub fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// A column.
+    pub fn column(&self, feature: usize) -> &Column<'a> {
+        &self.columns[feature]
+    }
+
+    /// The same table; passes over it end early, with results that mean nothing, once `monitor` is asked to stop.
+    pub fn with_monitor(&self, monitor: &'a Monitor) -> Table<'a> {
+        Table { columns: self.columns.clone(), monitor: Some(monitor), ..*self }
+    }
+
+    /// Whether results no longer matter.
+    pub fn stopped(&self) -> bool {
+        self.monitor.is_some_and(|monitor| monitor.check().is_err())
+    }
+
+    /// The given columns, as a table.
+    pub fn select(&self, features: &[usize]) -> Table<'a> {
+        let columns = features.iter().map(|&f| self.columns[f].clone()).collect();
+        Table { columns, ..*self }
+    }
+
+    /// Column ranges to hand to threads: small enough to share out evenly, and for a C-ordered matrix whole
+    /// cache lines, because neighbouring columns lie in the same line.
+    pub fn feature_chunks(&self) -> Vec<std::ops::Range<usize>> {
+        let d = self.n_features();
+        let strided = self.columns.first().is_some_and(|c| !c.is_contiguous());
+        let even = (d / (4 * parallel::n_threads())).clamp(1, 8);
+        let length = if strided && self.n_samples > TILE {
+            (64 / self.columns[0].cell_size()).max(even)
+        } else {
+            even
+        };
+        (0..d).step_by(length).map(|start| start..(start + length).min(d)).collect()
+    }
+
+    /// Calls `visit(state, feature, first row, cells)` for every column, tile by tile in row order. One thread
+    /// sees all tiles of a column, so whatever it adds up does not depend on the number of threads.
+    /// `state(feature)` makes the column's accumulator; they come back in column order.
+    pub fn scan_columns<S: Send>(
+        &self,
+        state: impl Fn(usize) -> S + Sync,
+        visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
+    ) -> Vec<S> {
+        let per_chunk: Vec<Vec<S>> = self
+            .feature_chunks()
+            .into_par_iter()
+            .map(|features| {
+                let mut states: Vec<S> = features.clone().map(&state).collect();
+                let mut cells = [0.0; TILE];
+                for start in (0..self.n_samples).step_by(TILE) {
+                    if self.stopped() {
+                        break;
+                    }
+                    let length = TILE.min(self.n_samples - start);
+                    for (feature, state) in features.clone().zip(&mut states) {
+                        self.columns[feature].read(start, &mut cells[..length]);
+                        visit(state, feature, start, &cells[..length]);
+                    }
+                }
+                states
+            })
+            .collect();
+        per_chunk.into_iter().flatten().collect()
+    }
+
+    /// The columns that hold NaN or infinite cells, in column order.
+    pub fn find_non_finite(&self) -> Vec<NonFinite> {
+        if !self.columns.iter().any(Column::is_float) {
+            return Vec::new();
+        }
+        let found = self.scan_columns(
+            |column| NonFinite { column, n_nan: 0, n_inf: 0, first_row: usize::MAX },
+            |found, _, start, cells| {
+                // x * 0 is 0 for finite x and NaN otherwise: one multiply-add per cell on clean data.
+                let mut lanes = [0.0f64; 8];
+                let (blocks, rest) = cells.as_chunks::<8>();
+                for block in blocks {
+                    for (lane, x) in lanes.iter_mut().zip(block) {
+                        *lane += x * 0.0;
+                    }
+                }
+                let clean = lanes.iter().sum::<f64>() + rest.iter().map(|x| x * 0.0).sum::<f64>();
+                if clean == 0.0 {
+                    return;
+                }
+                for (i, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_finite()) {
+                    found.first_row = found.first_row.min(start + i);
+                    found.n_nan += usize::from(x.is_nan());
+                    found.n_inf += usize::from(x.is_infinite());
+                }
+            },
+        );
+        found.into_iter().filter(|c| c.n_nan + c.n_inf > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array1, Array2};
+
+    #[test]
+    fn columns_of_any_type_and_order_read_alike() {
+        let matrix = Array2::from_shape_fn((2500, 3), |(i, j)| (i * 7 + j * 3) as f64 % 11.0);
+        let fortran = matrix.t().as_standard_layout().reversed_axes().to_owned();
+        let small = matrix.mapv(|x| x as u8);
+        let c = Table::from_matrix(matrix.view()).unwrap();
+        let f = Table::from_matrix(fortran.view()).unwrap();
+        let u = Table::from_matrix(small.view()).unwrap();
+        let rows = [0, 2499, 17];
+        for feature in 0..3 {
+            let mut expected = vec![0.0; 100];
+            c.column(feature).read(1200, &mut expected);
+            for table in [&f, &u] {
+                let mut got = vec![0.0; 100];
+                table.column(feature).read(1200, &mut got);
+                assert_eq!(got, expected);
+                let (mut a, mut b) = (Vec::new(), Vec::new());
+                table.column(feature).gather(&rows, &mut a);
+                c.column(feature).gather(&rows, &mut b);
+                assert_eq!(a, b);
+            }
+        }
+    }
+
+    #[test]
+    fn non_finite_cells_are_counted_and_located() {
+        let mut matrix = Array2::<f32>::zeros((3000, 4));
+        matrix[[2100, 1]] = f32::NAN;
+        matrix[[40, 3]] = f32::INFINITY;
+        matrix[[41, 3]] = f32::NAN;
+        let table = Table::from_matrix(matrix.view()).unwrap();
+        let expected = vec![
+            NonFinite { column: 1, n_nan: 1, n_inf: 0, first_row: 2100 },
+            NonFinite { column: 3, n_nan: 1, n_inf: 1, first_row: 40 },
+        ];
+        assert_eq!(table.find_non_finite(), expected);
+    }
+
+    #[test]
+    fn huge_cells_are_finite() {
+        let column = Array1::from_elem(2000, f64::MAX);
+        let table = Table::new(vec![column.view().into()]).unwrap();
+        assert!(table.find_non_finite().is_empty());
+    }
+
+    #[test]
+    fn unequal_columns_are_refused() {
+        let (a, b) = (Array1::<f64>::zeros(3), Array1::<i8>::zeros(4));
+        let message = Table::new(vec![a.view().into(), b.view().into()]).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "A column of the table has 4 rows, but 3 rows are expected.".replace("3 rows", "3")
+        );
+    }
+}
