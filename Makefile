@@ -1,0 +1,113 @@
+# Everything runs in a private environment (.venv) against the installed release wheel, which is
+# built again only when sources change. `make help` lists what can be done.
+#
+#   PYTHON=/path/to/python3.12   the interpreter that the environment is made with
+#   DATA=folder                  where `make bench` finds its data sets
+#   TESTS="-k predict -x"        further options for pytest
+
+PYTHON ?=
+DATA ?= ../shared/data
+TESTS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export PYO3_PYTHON := $(abspath $(BIN)/python)
+unexport PYTHONPATH PYTHONHOME
+
+# Folders too, so that a deleted file counts as a change.
+SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
+	$(shell find rust python/treeclust_rs -type d ! -name '__pycache__' ! -path '*/.*') \
+	$(shell find rust python/treeclust_rs -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+
+# Prints the requirements under a key of pyproject.toml, for `pip install -r`.
+REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
+	table = tomllib.load(open("pyproject.toml", "rb")); \
+	[table := table[key] for key in sys.argv[1].split("/")]; \
+	print(*table, sep="\n")'
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: help build demo test check bench clean rust lint-tools
+.DELETE_ON_ERROR:
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit a real data set, print the tree, leave model and picture in demo/
+	@$(BIN)/treeclust demo -o demo
+
+test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests: Rust, Python, the examples in docstrings and README
+	cargo test --locked
+	$(BIN)/python -P -m pytest --doctest-modules --pyargs treeclust_rs tests $(TESTS)
+
+check: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check | lint-tools ## formatting, lints, types, documentation
+	cargo fmt --check
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy python/treeclust_rs
+	$(BIN)/python -P -m mypy.stubtest treeclust_rs._core
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets --features python -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --features python
+
+bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, and how time grows; writes benches/RESULTS.md
+	$(BIN)/python benches/peers.py --data "$(DATA)"
+	$(BIN)/python benches/scaling.py
+
+build: $(VENV)/.wheel ## only the environment and the installed wheel
+
+clean: ## remove all that was made: environment, builds, caches, demo/
+	rm -rf $(VENV) target demo benches/.peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment. Shims that do not run and Pythons that are too old are passed over.
+$(VENV)/.made: | rust
+	@if [ -n "$(PYTHON)" ]; then set -- "$(PYTHON)"; \
+	else set -- python3 python python3.14 python3.13 python3.12 python3.11; fi; \
+	chosen=; \
+	for python in "$$@"; do \
+		if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+		then chosen=$$python; break; fi; \
+	done; \
+	if [ -z "$$chosen" ] && [ -n "$(PYTHON)" ]; then \
+		echo "PYTHON=$(PYTHON) is no Python 3.11 or newer: install one from https://www.python.org/downloads/ and name it with PYTHON=." >&2; exit 1; \
+	elif [ -z "$$chosen" ]; then \
+		echo "No Python 3.11 or newer was found: install one from https://www.python.org/downloads/, or name it with PYTHON=/path/to/python." >&2; exit 1; \
+	elif ! "$$chosen" -c 'import ensurepip, venv' 2>/dev/null; then \
+		echo "$$chosen cannot make environments: install its venv module (Debian, Ubuntu: apt install python3-venv)." >&2; exit 1; \
+	fi; \
+	echo "Making $(VENV) with $$("$$chosen" --version)."; \
+	"$$chosen" -m venv --clear $(VENV)
+	@touch $@
+
+rust:
+	@needed=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); \
+	found=$$(rustc --version 2>/dev/null | cut -d ' ' -f 2); \
+	if [ -z "$$found" ] || ! cargo --version >/dev/null 2>&1; then \
+		echo "No Rust toolchain was found: install Rust $$needed or newer from https://rustup.rs." >&2; exit 1; \
+	elif [ "$$(printf '%s\n%s\n' "$$needed" "$$found" | sort -V | head -n 1)" != "$$needed" ]; then \
+		echo "Rust $$found is too old: install Rust $$needed or newer (rustup update stable)." >&2; exit 1; \
+	fi
+
+lint-tools: rust
+	@if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then \
+		echo "rustfmt or clippy is missing: install them with rustup component add rustfmt clippy." >&2; exit 1; \
+	fi
+
+$(VENV)/.build-tools: pyproject.toml $(VENV)/.made
+	@$(REQUIREMENTS) build-system/requires > $(VENV)/requirements-build.txt
+	@$(PIP) install --quiet -r $(VENV)/requirements-build.txt
+	@touch $@
+
+$(VENV)/.extra-%: pyproject.toml $(VENV)/.made
+	@$(REQUIREMENTS) project/optional-dependencies/$* > $(VENV)/requirements-$*.txt
+	@$(PIP) install --quiet -r $(VENV)/requirements-$*.txt
+	@touch $@
+
+$(VENV)/.wheel: $(SOURCES) $(VENV)/.build-tools
+	@rm -rf $(VENV)/wheels
+	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out $(VENV)/wheels
+	@$(PIP) install --quiet $(VENV)/wheels/*.whl
+	@$(PIP) install --quiet --force-reinstall --no-deps $(VENV)/wheels/*.whl
+	@touch $@

@@ -1,0 +1,9 @@
+"""Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
+
+from ._base import load
+from .threshold import IMM, ExKMC
+from .tree import ClusterTree
+
+__version__ = "0.1.0"
+
+__all__ = ["IMM", "ClusterTree", "ExKMC", "load"]

@@ -1,0 +1,269 @@
+"""What all estimators share: predicting, explaining, saving and loading."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import joblib
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from joblib.parallel import get_active_backend
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ._input import Table, align_table, check_finite, check_sample_weight
+from .export import explain_rows, plot_tree, to_graphviz, to_polars_expr, tree_from_dict, tree_to_dict
+from .export.json import check_keys, dumps, float_array, loads
+from .tree import ClusterTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FloatArray = npt.NDArray[np.float64]
+
+# Parameters that are written to model files; the others (a reference, a random generator) are not plain values.
+_PLAIN = (type(None), bool, int, float, str)
+
+_MODELS: dict[str, type[TreeClusterer]] = {}
+
+
+def effective_n_jobs(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`: None means all cores, but 1 inside a joblib worker, which has siblings."""
+    if n_jobs is None:
+        backend, _ = get_active_backend()
+        return 1 if getattr(backend, "nesting_level", 0) else int(joblib.cpu_count())
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0.")
+    return n_jobs if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
+
+
+class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
+
+    tree_: ClusterTree
+    n_features_in_: int
+
+    # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k and d.
+    _saved: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            _MODELS[cls.__name__] = cls
+
+    # ---- using a fitted model -------------------------------------------------------------
+
+    def _table(self, X: Any) -> tuple[Table, int]:
+        check_is_fitted(self, "tree_")
+        name = type(self).__name__
+        table = align_table(X, self.tree_.feature_names, self.n_features_in_, estimator_name=name)
+        n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
+        check_finite(table, n_jobs)
+        return table, n_jobs
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Give each row the label of its cluster.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows. Frames are matched by column name: order does not matter, other columns are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, as the reference named them.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, or a cell is NaN, infinite or null.
+        """
+        table, n_jobs = self._table(X)
+        return self.tree_.predict(table.data, n_jobs)
+
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:
+        """Give the leaf each row falls into.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Node ids of `tree_`.
+        """
+        table, n_jobs = self._table(X)
+        return self.tree_.apply(table.data, n_jobs)
+
+    def explain(self, X: Any) -> list[str]:
+        """Say for each row which conditions took it to its cluster.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        list of str
+            One line per row, with the row's own values.
+        """
+        table, n_jobs = self._table(X)
+        return explain_rows(self.tree_, self.tree_.apply(table.data, n_jobs), table.data)
+
+    def to_polars(self) -> pl.Expr:
+        """Give the tree as a native polars expression named ``cluster``.
+
+        It runs in eager, lazy and streaming queries without calling Python. Columns are compared as Float64, as
+        `predict` does; a null or NaN in a column the tree uses gives null.
+
+        Returns
+        -------
+        polars.Expr
+            For instance for ``frame.with_columns(model.to_polars())``.
+
+        Raises
+        ------
+        ValueError
+            If the tree is too large for polars.
+        """
+        check_is_fitted(self, "tree_")
+        return to_polars_expr(self.tree_)
+
+    def to_graphviz(self) -> str:
+        """Give the tree as text in Graphviz' DOT language."""
+        check_is_fitted(self, "tree_")
+        return to_graphviz(self.tree_)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
+        """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+        """
+        check_is_fitted(self, "tree_")
+        return plot_tree(self.tree_, ax, **kwargs)
+
+    # ---- model files ----------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a JSON file, which `load` reads. The file replaces an old one at once, or not at all.
+
+        The file holds what predicting, explaining and reading the tree need. It does not hold the labels of the
+        training rows, nor a `reference` or `random_state` that is not a plain value.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        check_is_fitted(self, "tree_")
+        params = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if isinstance(value, _PLAIN) and name != "reference"
+        }
+        fitted = {
+            name: np.asarray(getattr(self, name), dtype=float).tolist()
+            for name in self._saved
+            if hasattr(self, name)
+        }
+        text = dumps(
+            {
+                "model": type(self).__name__,
+                "params": params,
+                "fitted": fitted,
+                "tree": tree_to_dict(self.tree_),
+            }
+        )
+        write_text(path, text)
+
+    @classmethod
+    def _from_payload(cls, params: dict[str, Any], fitted: dict[str, Any], tree: ClusterTree) -> Self:
+        names = set(cls._get_param_names()) - {"reference"}
+        check_keys(params, (), "params of the model file", names)
+        for name, value in params.items():
+            if not isinstance(value, _PLAIN):
+                raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
+        model = cls(**params)
+        model._validate_params()
+        sizes = {"k": len(tree.classes), "d": tree.n_features, "path": -1}
+        check_keys(fitted, (), "fitted of the model file", cls._saved)
+        for name, content in fitted.items():
+            shape = tuple(sizes[part] if part in sizes else int(part) for part in cls._saved[name].split())
+            if -1 in shape:
+                n_rows = len(content) if isinstance(content, list) else 0
+                shape = tuple(n_rows if size == -1 else size for size in shape)
+            array = float_array(content if shape else [content], name, shape or (1,))
+            setattr(model, name, array if shape else float(array[0]))
+        model._set_tree(tree)
+        return model
+
+    def _set_tree(self, tree: ClusterTree) -> None:
+        self.tree_ = tree
+        self.n_features_in_ = tree.n_features
+        if tree.feature_names is not None:
+            self.feature_names_in_ = np.asarray(tree.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+
+def load(path: str | os.PathLike[str]) -> TreeClusterer:
+    """Read a model that `save` wrote.
+
+    Everything in the file is checked; reading it cannot run code. `labels_` of the training rows are not in it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    TreeClusterer
+        The fitted estimator, of the class it was saved from.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a valid model file of a known version.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{os.fspath(path)} is not a model file: it is not UTF-8 text ({error.reason}).") from None
+    payload = check_keys(loads(text), ("model", "params", "fitted", "tree"), "The model file")
+    name = payload["model"]
+    if not isinstance(name, str) or name not in _MODELS:
+        raise ValueError(f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}.")
+    for part in ("params", "fitted"):
+        if not isinstance(payload[part], dict):
+            raise ValueError(f"{part!r} of the model file is not an object.")
+    return _MODELS[name]._from_payload(payload["params"], payload["fitted"], tree_from_dict(payload["tree"]))
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file whole or not at all."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+__all__ = ["TreeClusterer", "check_sample_weight", "effective_n_jobs", "load", "write_text"]

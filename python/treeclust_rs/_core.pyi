@@ -1,0 +1,56 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
+_Floats = npt.NDArray[np.float64]
+_Ints = npt.NDArray[np.int64]
+_Codes = npt.NDArray[np.uint32]
+
+def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
+def column_units(
+    table: _Table, sample_weight: _Floats | None, standardise: bool, n_jobs: int
+) -> tuple[_Floats, _Floats]: ...
+def label_costs(
+    table: _Table,
+    shift: _Floats,
+    scale: _Floats,
+    centers: _Floats,
+    manhattan: bool,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> tuple[_Floats, _Codes, float]: ...
+def group_sums(
+    table: _Table,
+    shift: _Floats,
+    scale: _Floats,
+    groups: _Codes,
+    n_groups: int,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> tuple[_Floats, _Floats]: ...
+def fit_tree(
+    table: _Table,
+    regrets: _Floats,
+    labels: _Codes,
+    *,
+    base_centers: _Floats | None,
+    base_centers_low: _Floats | None,
+    sample_weight: _Floats | None,
+    interval: bool,
+    max_leaves: int,
+    max_depth: int | None,
+    min_samples_leaf: int,
+    n_jobs: int,
+    progress: Callable[[int, float], None] | None,
+    search: tuple[int, int] | None = None,
+) -> dict[str, Any]: ...
+def apply(
+    tree: tuple[
+        npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints
+    ],
+    table: _Table,
+    n_jobs: int,
+) -> _Ints: ...

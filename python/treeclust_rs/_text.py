@@ -1,0 +1,271 @@
+"""The printed tree: plain text with box-drawing branches, and a static table for notebooks."""
+
+from __future__ import annotations
+
+import colorsys
+import html
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ._conditions import LEAF, branch_text
+
+if TYPE_CHECKING:
+    from .tree import ClusterTree
+
+# Branches deeper than this are no longer indented: the output stays linear in the number of nodes.
+_MAX_INDENT = 30
+# The columns of figures stand right of the longest branch, but not further right than this.
+_MAX_LABEL_WIDTH = 88
+_MAX_CLUSTER_WIDTH = 24
+_MAX_SHARES = 3
+_SHARES_TITLE = "rows by reference cluster"
+_MAX_HTML_NODES = 200
+
+# Tableau 10: blue, orange, green, red, purple, brown, pink, grey, olive, cyan.
+_PALETTE = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
+    "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+)  # fmt: skip
+
+
+def cluster_colors(n_clusters: int) -> list[str]:
+    """Give each cluster a colour as ``#rrggbb``; beyond ten the hue goes on by the golden angle."""
+    colors = list(_PALETTE[:n_clusters])
+    for extra in range(n_clusters - len(colors)):
+        hue = (0.05 + 0.618034 * extra) % 1.0
+        value = (0.80, 0.62, 0.93)[extra % 3]
+        channels = colorsys.hsv_to_rgb(hue, 0.62, value)
+        colors.append("#" + "".join(f"{round(255 * channel):02x}" for channel in channels))
+    return colors
+
+
+def lighten(color: str, amount: float) -> str:
+    """Mix a colour ``#rrggbb`` with white; 1 gives white."""
+    channels = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(c + (255 - c) * amount):02x}" for c in channels)
+
+
+def format_weight(weight: float) -> str:
+    """Write a count or a sum of weights: whole numbers in full, others with few digits."""
+    if np.isnan(weight):
+        return ""
+    if weight == round(weight) or weight >= 1000:
+        return f"{weight:,.0f}"
+    return f"{weight:.3g}"
+
+
+def format_share(share: float) -> str:
+    """Write a share in per cent; only 0 and 1 themselves are written 0 % and 100 %."""
+    if share <= 0 or share >= 1:
+        return f"{100 * share:.0f} %"
+    percent = f"{100 * share:.1f}"
+    if percent == "0.0":
+        return "<0.1 %"
+    return ">99.9 %" if percent == "100.0" else f"{percent} %"
+
+
+def shares_text(tree: ClusterTree, node: int, max_shares: int = _MAX_SHARES) -> str:
+    """Write the reference clusters of a leaf's rows, the largest first; "" if all are its own."""
+    shares = tree.value[node, 0]
+    order = np.argsort(-shares, kind="stable")
+    order = order[shares[order] > 0]
+    if len(order) == 0 or (len(order) == 1 and order[0] == tree.leaf_clusters[node]):
+        return ""
+    # One more is written rather than replaced by "1 more".
+    n_shown = len(order) if len(order) <= max_shares + 1 else max_shares
+    parts = [
+        f"{tree.cluster_name(int(code))}: {format_share(float(shares[code]))}"
+        for code in order[:n_shown]
+    ]
+    if n_shown < len(order):
+        parts.append(f"{len(order) - n_shown} others")
+    return ", ".join(parts)
+
+
+def summary_text(tree: ClusterTree) -> str:
+    """Write the tree's size in one line."""
+    n_rows = int(tree.n_node_samples[0])
+    n_leaves, n_clusters = tree.n_leaves, len(tree.classes)
+    return (
+        f"ClusterTree: {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'}, "
+        f"{n_clusters:,} {'cluster' if n_clusters == 1 else 'clusters'}, depth {tree.max_depth:,}, "
+        f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"
+    )
+
+
+class _Line(NamedTuple):
+    node: int
+    indent: str
+    label: str
+
+
+def _lines(tree: ClusterTree, max_indent: int) -> Iterator[_Line]:
+    """Give one line per node, every node before its children, left before right."""
+    left_child, right_child = tree.children_left.tolist(), tree.children_right.tolist()
+    # node, depth, indentation of the node itself, indentation of its children, label
+    stack = [(0, 0, "", "", "all rows")]
+    while stack:
+        node, depth, indent, below, label = stack.pop()
+        yield _Line(node, indent, label)
+        if left_child[node] < 0:
+            continue
+        depth += 1
+        for child, is_left in ((right_child[node], False), (left_child[node], True)):
+            text = branch_text(tree, node, is_left)
+            if depth > max_indent:
+                stack.append((child, depth, f"{below}[{depth}] ", below, text))
+            else:
+                branch, bar = ("├─ ", "│  ") if is_left else ("└─ ", "   ")
+                stack.append((child, depth, below + branch, below + bar, text))
+
+
+def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
+    """Write the tree as text, one line per node.
+
+    A line gives the test on the way to the node, its rows, their share of all rows and its
+    mistakes; at a leaf also the cluster, and where not all rows are of it, those they are of.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+    max_indent : int, default=30
+        Nodes deeper than this keep the indentation of this depth and show their depth in brackets
+        instead, so that the text grows with the number of nodes and not with its square.
+
+    Returns
+    -------
+    str
+        Without a line break at the end.
+
+    Examples
+    --------
+    >>> from treeclust_rs.tree import ClusterTree
+    >>> tree = ClusterTree(
+    ...     children_left=[1, -1, -1], children_right=[2, -1, -1], feature=[0, -2, -2],
+    ...     threshold=[2.5, -2.0, -2.0], lower=[float("nan")] * 3, upper=[float("nan")] * 3,
+    ...     kind=[1, 0, 0], impurity=[2.0, 0.0, 1.0], n_node_samples=[10, 4, 6],
+    ...     weighted_n_node_samples=[10.0, 4.0, 6.0],
+    ...     value=[[[0.5, 0.5]], [[1.0, 0.0]], [[1 / 6, 5 / 6]]], cluster=[0, 0, 1],
+    ...     base_cluster=[-1, -1, -1], mistakes=[float("nan"), 0.0, 1.0], n_features=1,
+    ...     feature_names=["age"], classes=[0, 1],
+    ... )
+    >>> print(export_text(tree))
+    ClusterTree: 2 leaves, 2 clusters, depth 1, 10 rows
+    <BLANKLINE>
+                   rows    share  mistakes  cluster  rows by reference cluster
+    all rows         10    100 %
+    ├─ age <= 2.5     4   40.0 %         0  0
+    └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
+    """
+    lines = list(_lines(tree, max_indent))
+    texts = [line.indent + line.label for line in lines]
+    width = min(max(map(len, texts)), _MAX_LABEL_WIDTH)
+    n_rows = tree.n_node_samples.tolist()
+    total = max(n_rows[0], 1)
+    rows = [f"{n_rows[line.node]:,}" for line in lines]
+    mistakes = [format_weight(float(tree.mistakes[line.node])) for line in lines]
+    codes = tree.leaf_clusters[[line.node for line in lines]].tolist()
+    clusters = [tree.cluster_name(code) if code >= 0 else "" for code in codes]
+    shares = [
+        shares_text(tree, line.node) if code >= 0 else ""
+        for line, code in zip(lines, codes, strict=True)
+    ]
+    table = [
+        ("", "rows", "share", "mistakes", "cluster", _SHARES_TITLE if any(shares) else ""),
+        *zip(
+            texts,
+            rows,
+            [format_share(n_rows[line.node] / total) for line in lines],
+            mistakes,
+            clusters,
+            shares,
+            strict=True,
+        ),
+    ]
+    rows_width = max(6, *map(len, rows))
+    mistakes_width = max(8, *map(len, mistakes))
+    cluster_width = min(max(7, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
+    output = [summary_text(tree), ""]
+    output += [
+        f"{text:{width}}  {n:>{rows_width}}  {share:>7}  {wrong:>{mistakes_width}}  "
+        f"{cluster:{cluster_width}}  {parts}".rstrip()
+        for text, n, share, wrong, cluster, parts in table
+    ]
+    notes = _notes(tree)
+    if tree.max_depth > max_indent:
+        notes.append(f"[d]: depth of the node, where the indentation stops at depth {max_indent}.")
+    if notes:
+        output += ["", *notes]
+    return "\n".join(output)
+
+
+def _notes(tree: ClusterTree) -> list[str]:
+    inner_mistakes = tree.mistakes[tree.kind != LEAF]
+    if not np.isfinite(inner_mistakes).any():
+        return []
+    return [
+        "mistakes: at a leaf, rows whose reference cluster is another one; at a split of the base",
+        "tree, rows that the cut separates from their center.",
+    ]
+
+
+_HTML_CELL = "padding:1px 10px;text-align:right;white-space:nowrap"
+_HTML_TEXT = "padding:1px 10px;text-align:left;white-space:pre;font-family:monospace"
+
+
+def export_html(tree: ClusterTree, *, max_nodes: int = _MAX_HTML_NODES) -> str:
+    """Write the tree as a static HTML table, with no scripts and nothing to load.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+    max_nodes : int, default=200
+        Of larger trees only the first nodes are written, with a note that says so.
+
+    Returns
+    -------
+    str
+    """
+    colors = cluster_colors(len(tree.classes))
+    total = max(int(tree.n_node_samples[0]), 1)
+    headers = "".join(
+        f'<th style="{_HTML_TEXT if left else _HTML_CELL}">{name}</th>'
+        for name, left in (
+            ("node", True), ("rows", False), ("share", False), ("mistakes", False),
+            ("cluster", True), (_SHARES_TITLE, True),
+        )
+    )  # fmt: skip
+    body = []
+    for n_written, line in enumerate(_lines(tree, _MAX_INDENT)):
+        if n_written == max_nodes:
+            break
+        n_rows = int(tree.n_node_samples[line.node])
+        cluster = shares = ""
+        if tree.kind[line.node] == LEAF:
+            code = int(tree.leaf_clusters[line.node])
+            name = html.escape(tree.cluster_name(code))
+            cluster = f'<span style="color:{colors[code]}">&#9632;</span> {name}'
+            shares = html.escape(shares_text(tree, line.node))
+        body.append(
+            f'<tr><td style="{_HTML_TEXT}">{html.escape(line.indent + line.label)}</td>'
+            f'<td style="{_HTML_CELL}">{n_rows:,}</td>'
+            f'<td style="{_HTML_CELL}">{html.escape(format_share(n_rows / total))}</td>'
+            f'<td style="{_HTML_CELL}">{format_weight(float(tree.mistakes[line.node]))}</td>'
+            f'<td style="{_HTML_TEXT}">{cluster}</td><td style="{_HTML_TEXT}">{shares}</td></tr>'
+        )
+    notes = _notes(tree)
+    if tree.n_nodes > max_nodes:
+        notes.append(
+            f"The first {max_nodes:,} of {tree.n_nodes:,} nodes: print(tree) writes them all, "
+            "tree.truncate(m) gives the tree of m leaves."
+        )
+    foot = f'<p style="margin:4px 10px">{html.escape(" ".join(notes))}</p>' if notes else ""
+    return (
+        f'<div><p style="margin:4px 10px"><b>{html.escape(summary_text(tree))}</b></p>'
+        f'<table style="border-collapse:collapse"><thead><tr>{headers}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>{foot}</div>"
+    )

@@ -1,0 +1,678 @@
+"""The command ``treeclust``: from a table on disk to an explained clustering and back.
+
+What a user can get wrong ends in one line on stderr and exit status 2, Ctrl-C in 130; results go to
+stdout, remarks and progress to stderr. Files appear whole or not at all: they are written beside
+their place and then moved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import polars as pl
+from sklearn.datasets import load_wine
+
+from .export.json import load
+from .metrics import agreement
+from .threshold import IMM, ExKMC
+
+__all__ = ["main"]
+
+_TABLE_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".parquet": "", ".pq": ""}
+_PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
+_MAX_LISTED = 5
+
+
+class UserError(Exception):
+    """Something the user can put right, said in one line."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argument errors as one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        The arguments; None takes those of the process.
+
+    Returns
+    -------
+    int
+        0, or 2 after an error that the user can put right, or 130 after Ctrl-C.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = _show_warning
+            arguments = _parser().parse_args(argv)
+            run: Callable[[argparse.Namespace], None] = arguments.run
+            run(arguments)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing more to say, nor to complain about at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        _say("interrupted.")
+        return 130
+    except (
+        UserError,
+        ValueError,
+        TypeError,
+        ImportError,
+        MemoryError,
+        OSError,
+        pl.exceptions.PolarsError,
+    ) as error:
+        _say(_one_line(error))
+        return 2
+    return 0
+
+
+# ---- commands -----------------------------------------------------------------------------
+
+
+def _demo(arguments: argparse.Namespace) -> None:
+    folder = Path(arguments.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    wine = load_wine()
+    frame = pl.DataFrame(wine.data, schema=list(wine.feature_names))
+    table, picture, saved = folder / "wine.csv", folder / "wine.png", folder / "wine.json"
+    _write_table(frame, table)
+
+    print("178 Italian wines from three cultivars, described by a chemical analysis of 13 numbers.")
+    print(
+        "The cultivars are not told: k-means looks for 3 clusters, and a tree of at most 5 leaves"
+    )
+    print("explains them.\n")
+    model = ExKMC(n_clusters=3, max_leaves=5, scale="standard", random_state=0).fit(frame)
+    _print_fit(model, n_clusters=3)
+    print(f"  cultivars found    {agreement(model.labels_, wine.target):.1%} of the wines")
+    print("\nWhy the first three wines are where they are:")
+    for line in model.explain(frame.head(3)):
+        print(f"  {line}")
+    with _replacing(saved) as temporary:
+        model.save(temporary)
+    print(f"\nThe data are in {table}, the model in {saved}", end="")
+    try:
+        _draw(model, picture)
+        print(f", a picture in {picture}.")
+    except ImportError:
+        print(".\nFor a picture as well: pip install treeclust_rs[plot].")
+    print("To go on:")
+    print(f"  treeclust predict {_quoted(saved)} {_quoted(table)} -o {_quoted(folder / 'out.csv')}")
+    print(f"  treeclust explain {_quoted(saved)} {_quoted(table)} --rows 0-4")
+    print(f"  treeclust fit {_quoted(table)} -k 3 --scale standard -o {_quoted(saved)}")
+
+
+def _fit(arguments: argparse.Namespace) -> None:
+    model_path = _output_path(arguments.output, (".json",))
+    labels_path = _output_path(arguments.labels_out, tuple(_TABLE_SUFFIXES))
+    picture = _output_path(arguments.plot, _PICTURE_SUFFIXES)
+    frame = _read_table(arguments.data)
+    reference = None
+    if arguments.reference is not None:
+        _require_columns(frame, [arguments.reference], arguments.data)
+        reference = frame[arguments.reference]
+        if reference.null_count():
+            raise UserError(f"the column {arguments.reference!r} has empty cells.")
+        frame = frame.drop(arguments.reference)
+    frame = _chosen_columns(frame, arguments)
+    _check_numeric(frame, arguments)
+    _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
+
+    model = _estimator(arguments)
+    model.fit(frame, reference=None if reference is None else reference.to_numpy())
+    if not arguments.quiet:
+        _print_fit(model, arguments.clusters or len(model.classes_))
+    if model_path is not None:
+        with _replacing(model_path) as temporary:
+            model.save(temporary)
+        _note(f"model written to {model_path}", arguments)
+    if picture is not None:
+        _draw(model, picture)
+        _note(f"picture written to {picture}", arguments)
+    if labels_path is not None:
+        _write_table(pl.DataFrame({"cluster": model.labels_}), labels_path)
+        _note(f"labels written to {labels_path}", arguments)
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    output = _output_path(arguments.output, tuple(_TABLE_SUFFIXES))
+    model = _load(arguments.model)
+    frame = _read_table(arguments.data)
+    kept = _read_table(arguments.data, verbatim=True)
+    if arguments.column in kept.columns and not arguments.overwrite:
+        raise UserError(
+            f"{arguments.data} has a column {arguments.column!r} already: name the new one with "
+            "--column, or replace it with --overwrite."
+        )
+    labels = model.predict(_features(frame, model, arguments.column))
+    labelled = kept.with_columns(pl.Series(arguments.column, labels))
+    if output is None:
+        sys.stdout.write(labelled.write_csv())
+    else:
+        _write_table(labelled, output)
+
+
+def _explain(arguments: argparse.Namespace) -> None:
+    model = _load(arguments.model)
+    frame = _read_table(arguments.data)
+    rows = _row_numbers(arguments.rows, frame.height)
+    if rows is not None:
+        frame = frame[rows]
+    numbers = range(frame.height) if rows is None else rows
+    width = len(str(max(numbers, default=0)))
+    for number, line in zip(numbers, model.explain(_features(frame, model, None)), strict=True):
+        print(f"{number:>{width}}  {line}")
+
+
+def _plot(arguments: argparse.Namespace) -> None:
+    picture = _output_path(arguments.output, _PICTURE_SUFFIXES)
+    if picture is None:
+        raise UserError("where to? Name the picture with -o.")
+    _draw(_truncated(_load(arguments.model), arguments.leaves), picture)
+
+
+def _info(arguments: argparse.Namespace) -> None:
+    model = _truncated(_load(arguments.model), arguments.leaves)
+    if arguments.rules:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=10_000, tbl_width_chars=10_000):
+            print(model.tree_.rules())
+        return
+    print(model.tree_)
+    print()
+    _print_numbers(model)
+
+
+# ---- fitting and printing -----------------------------------------------------------------
+
+
+def _estimator(arguments: argparse.Namespace) -> Any:
+    """Make the estimator that the options describe."""
+    common = {
+        "n_clusters": arguments.clusters,
+        "criterion": arguments.criterion,
+        "scale": None if arguments.scale == "none" else arguments.scale,
+        "random_state": arguments.seed,
+        "n_jobs": arguments.jobs,
+        "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
+    }
+    if arguments.method == "exkmc":
+        return ExKMC(
+            max_leaves=arguments.leaves,
+            cuts=arguments.cuts or "threshold",
+            base_tree=None if arguments.base_tree == "none" else "imm",
+            **common,
+        )
+    for option, value in (
+        ("--leaves", arguments.leaves),
+        ("--cuts", arguments.cuts),
+        ("--base-tree", arguments.base_tree),
+    ):
+        if value is not None:
+            raise UserError(
+                f"{option} goes with --method exkmc; an imm tree has threshold cuts and one leaf "
+                "per cluster."
+            )
+    return IMM(**common)
+
+
+def _print_fit(model: Any, n_clusters: int) -> None:
+    print(model.tree_)
+    print()
+    _print_numbers(model)
+    found = len(set(np.asarray(model.reference_labels_).tolist()) - {-1, "-1"})
+    if found < n_clusters:
+        print(f"  clusters asked for {n_clusters}, found {found}")
+    print(
+        f"  agreement          {agreement(model.labels_, model.reference_labels_):.1%} of the rows"
+    )
+
+
+def _print_numbers(model: Any) -> None:
+    print(f"  clusters           {len(model.tree_.classes)}")
+    print(f"  leaves             {model.n_leaves_} (depth {model.tree_.max_depth})")
+    print(
+        f"  cost               {model.inertia_:.6g}, of the reference {model.reference_inertia_:.6g}"
+    )
+    print(f"  cost ratio         {model.cost_ratio_:.4f}")
+
+
+def _truncated(model: Any, n_leaves: int | None) -> Any:
+    return model if n_leaves is None else model.truncate(n_leaves)
+
+
+def _draw(model: Any, path: Path) -> None:
+    """Write the picture, or for .dot the Graphviz text, of a fitted model."""
+    if path.suffix == ".dot":
+        with _replacing(path) as temporary:
+            temporary.write_text(model.to_graphviz(), encoding="utf-8")
+        return
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError(
+            "pictures need matplotlib: pip install treeclust_rs[plot] (.dot files do not)."
+        ) from error
+    matplotlib.use("agg")
+    figure = model.plot().figure
+    with _replacing(path) as temporary:
+        figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
+
+
+# ---- tables -------------------------------------------------------------------------------
+
+
+def _read_table(name: str, *, verbatim: bool = False) -> pl.DataFrame:
+    """Read a table; `verbatim` keeps the cells of a text file as the text they are."""
+    path = Path(name)
+    separator = _TABLE_SUFFIXES.get(path.suffix.lower())
+    if separator is None:
+        known = ", ".join(_TABLE_SUFFIXES)
+        raise UserError(f"{name}: a table is read from a file named {known}.")
+    if not path.is_file():
+        raise UserError(f"{name}: no such file.")
+    try:
+        if not separator:
+            return pl.read_parquet(path)
+        return pl.read_csv(
+            path,
+            separator=separator,
+            infer_schema=not verbatim,
+            infer_schema_length=None,
+            missing_utf8_is_empty_string=verbatim,
+        )
+    except pl.exceptions.NoDataError as error:
+        raise UserError(f"{name} is empty.") from error
+    except pl.exceptions.PolarsError as error:
+        raise UserError(f"{name} cannot be read: {_one_line(error)}") from error
+
+
+def _chosen_columns(frame: pl.DataFrame, arguments: argparse.Namespace) -> pl.DataFrame:
+    if arguments.columns:
+        return frame.select(_listed(arguments.columns, frame, arguments.data))
+    return frame.drop(_listed(arguments.drop, frame, arguments.data))
+
+
+def _listed(options: list[str], frame: pl.DataFrame, source: str) -> list[str]:
+    """Give the columns that `--drop` or `--columns` name, commas in names included."""
+    names: list[str] = []
+    for option in options:
+        names.extend([option] if option in frame.columns else option.split(","))
+    _require_columns(frame, names, source)
+    return list(dict.fromkeys(names))
+
+
+def _require_columns(frame: pl.DataFrame, names: list[str], source: str) -> None:
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise UserError(
+            f"{source} has no column {_names(missing)}; its columns are {_names(frame.columns)}."
+        )
+
+
+def _check_numeric(frame: pl.DataFrame, arguments: argparse.Namespace) -> None:
+    if not frame.width:
+        raise UserError(f"no column of {arguments.data} is left to fit.")
+    wrong = [
+        name
+        for name, dtype in frame.schema.items()
+        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null))
+    ]
+    if wrong:
+        kinds = ", ".join(f"{name!r} ({frame.schema[name]})" for name in wrong[:_MAX_LISTED])
+        more = f" and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
+        raise UserError(
+            f"{arguments.data}: not numbers: {kinds}{more}. Leave them out with "
+            f"--drop {shlex.quote(','.join(wrong))}, or choose with --columns."
+        )
+
+
+def _features(frame: pl.DataFrame, model: Any, column: str | None) -> pl.DataFrame | np.ndarray:
+    """Give what the model reads: by name, or, where it knows no names, all columns in order."""
+    if getattr(model, "feature_names_in_", None) is not None:
+        return frame
+    if column is not None and column in frame.columns:
+        frame = frame.drop(column)
+    return frame.to_numpy()
+
+
+def _write_table(frame: pl.DataFrame, path: Path) -> None:
+    with _replacing(path) as temporary:
+        separator = _TABLE_SUFFIXES[path.suffix.lower()]
+        if separator:
+            frame.write_csv(temporary, separator=separator)
+        else:
+            frame.write_parquet(temporary)
+
+
+def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
+    """Read "0,3,10-19" as row numbers, counted from 0, both ends of a range included."""
+    if text is None:
+        return None
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UserError(f"--rows takes row numbers and ranges, as in 0,3,10-19. Got {text!r}.")
+        start, stop = int(first), int(last if dash else first)
+        if stop < start:
+            raise UserError(f"--rows: the range {part} runs backwards.")
+        if stop >= n_rows:
+            raise UserError(
+                f"--rows asks for row {stop}; the last of the {n_rows:,} rows is {n_rows - 1:,}."
+            )
+        numbers.extend(range(start, stop + 1))
+    return numbers
+
+
+# ---- files and messages -------------------------------------------------------------------
+
+
+def _load(name: str) -> Any:
+    if not Path(name).is_file():
+        raise UserError(f"{name}: no such file.")
+    try:
+        return load(name)
+    except ValueError as error:
+        raise UserError(f"{name}: {_one_line(error)}") from error
+
+
+def _output_path(name: str | None, suffixes: tuple[str, ...]) -> Path | None:
+    """Check before the work that a result can be written where it is wanted."""
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix.lower() not in suffixes:
+        raise UserError(f"{name}: the name must end in {' or '.join(suffixes)}.")
+    if not path.parent.is_dir():
+        raise UserError(f"{name}: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise UserError(f"{name} is a folder.")
+    return path
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a path to write to, which takes the place of `path` only when all went well."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _names(names: Sequence[str]) -> str:
+    listed = ", ".join(repr(name) for name in names[:_MAX_LISTED])
+    more = len(names) - _MAX_LISTED
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text or type(error).__name__
+
+
+def _say(message: str) -> None:
+    print(f"treeclust: {message}", file=sys.stderr)
+
+
+def _note(message: str, arguments: argparse.Namespace) -> None:
+    if not arguments.quiet:
+        _say(message)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    _say("warning: " + " ".join(str(message).split()))
+
+
+# ---- arguments ----------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="treeclust",
+        description="Cluster a table and explain the clusters by a small decision tree.",
+        epilog="For example:\n"
+        "  treeclust demo\n"
+        "  treeclust fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
+        "  treeclust predict customers.json new.csv -o labelled.csv\n"
+        "\nThe options of a command: treeclust COMMAND --help",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"treeclust {_version()}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_demo(commands)
+    _add_fit(commands)
+    _add_predict(commands)
+    _add_explain(commands)
+    _add_plot(commands)
+    _add_info(commands)
+    return parser
+
+
+def _version() -> str:
+    return version("treeclust_rs")
+
+
+def _add_command(
+    commands: Any, name: str, run: Callable[[argparse.Namespace], None], summary: str, examples: str
+) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"For example:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "demo",
+        _demo,
+        "cluster a data set of real wines: a tour in ten seconds",
+        "  treeclust demo\n  treeclust demo -o somewhere",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", default="demo", help="where to write (default: demo)"
+    )
+
+
+def _add_fit(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "fit",
+        _fit,
+        "find clusters in a table and the tree that explains them",
+        "  treeclust fit customers.csv -k 6 -o customers.json\n"
+        "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
+        "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json",
+    )
+    parser.add_argument("data", metavar="DATA", help="the table: .csv, .tsv, .txt (tabs), .parquet")
+    parser.add_argument(
+        "-k",
+        "--clusters",
+        type=int,
+        metavar="N",
+        help="number of clusters (default: 8, or as many as --reference has)",
+    )
+    parser.add_argument(
+        "--leaves",
+        type=int,
+        metavar="N",
+        help="largest number of leaves (default: one per cluster); more leaves, closer clusters",
+    )
+    parser.add_argument(
+        "--reference",
+        metavar="COLUMN",
+        help="explain the clusters in this column instead of those of k-means (-1: noise)",
+    )
+    columns = parser.add_mutually_exclusive_group()
+    columns.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="A,B,...",
+        help="use these columns only",
+    )
+    columns.add_argument(
+        "--drop", action="append", default=[], metavar="A,B,...", help="leave these columns out"
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("none", "standard"),
+        default="none",
+        help="standard: measure every column in its standard deviations, so that all count alike",
+    )
+    parser.add_argument(
+        "--method",
+        choices=("exkmc", "imm"),
+        default="exkmc",
+        help="exkmc grows to --leaves (default), imm has one leaf per cluster",
+    )
+    parser.add_argument(
+        "--criterion",
+        choices=("kmeans", "kmedians"),
+        default="kmeans",
+        help="squared or absolute distances (default: kmeans)",
+    )
+    parser.add_argument(
+        "--cuts",
+        choices=("threshold", "interval"),
+        help="tests such as x <= 3 (default), or also 1 <= x <= 3",
+    )
+    parser.add_argument(
+        "--base-tree",
+        choices=("imm", "none"),
+        help="what exkmc starts from: the imm tree (default) or nothing",
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed (default: 0)")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="number of threads (default: one per core)"
+    )
+    parser.add_argument("-o", "--output", metavar="MODEL", help="write the model here (.json)")
+    parser.add_argument(
+        "--plot", metavar="PICTURE", help="draw the tree here (.png, .svg, .pdf, .dot)"
+    )
+    parser.add_argument(
+        "--labels-out", metavar="TABLE", help="write the cluster of every row here, in order"
+    )
+    talk = parser.add_mutually_exclusive_group()
+    talk.add_argument(
+        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+    )
+    talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+def _add_predict(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "predict",
+        _predict,
+        "add the cluster of every row to a table",
+        "  treeclust predict customers.json new.csv -o labelled.csv\n"
+        "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
+        "  treeclust predict customers.json new.csv | head",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="TABLE", help="write here (default: to stdout, as CSV)"
+    )
+    parser.add_argument(
+        "--column", metavar="NAME", default="cluster", help="name it so (default: cluster)"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a column of that name in the table"
+    )
+
+
+def _add_explain(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "explain",
+        _explain,
+        "say in one line per row why it is in its cluster",
+        "  treeclust explain customers.json new.csv --rows 0-9\n"
+        "  treeclust explain customers.json new.csv --rows 17,42",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "--rows", metavar="ROWS", help="rows to explain, counted from 0: 0,3,10-19 (default: all)"
+    )
+
+
+def _add_plot(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "plot",
+        _plot,
+        "draw the tree of a model",
+        "  treeclust plot customers.json -o tree.png\n"
+        "  treeclust plot customers.json --leaves 6 -o small.svg\n"
+        "  treeclust plot customers.json -o tree.dot",
+    )
+    _add_model(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PICTURE",
+        required=True,
+        help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
+    )
+    _add_truncation(parser)
+
+
+def _add_info(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "info",
+        _info,
+        "print the tree of a model and what it costs",
+        "  treeclust info customers.json\n  treeclust info customers.json --rules",
+    )
+    _add_model(parser)
+    parser.add_argument("--rules", action="store_true", help="one rule per leaf, as a table")
+    _add_truncation(parser)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model that treeclust fit has written")
+
+
+def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument("data", metavar="DATA", help="the table: .csv, .tsv, .txt (tabs), .parquet")
+
+
+def _add_truncation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--leaves", type=int, metavar="N", help="the smaller tree of this many leaves"
+    )

@@ -1,0 +1,18 @@
+"""Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
+
+from .graphviz import to_graphviz
+from .json import SCHEMA_VERSION, tree_from_dict, tree_to_dict
+from .plot import plot_tree
+from .polars import to_polars_expr
+from .text import explain_rows, export_text
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "explain_rows",
+    "export_text",
+    "plot_tree",
+    "to_graphviz",
+    "to_polars_expr",
+    "tree_from_dict",
+    "tree_to_dict",
+]

@@ -1,0 +1,65 @@
+"""The tree in the DOT language of Graphviz; only text, no package is needed to write it."""
+
+from __future__ import annotations
+
+from .._conditions import LEAF, branch_text
+from .._text import cluster_colors, format_share, format_weight, lighten, shares_text
+from ..tree import ClusterTree
+
+__all__ = ["to_graphviz"]
+
+
+def to_graphviz(tree: ClusterTree) -> str:
+    """Write the tree as a DOT graph, to be drawn by ``dot -Tsvg`` or the graphviz package.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+
+    Returns
+    -------
+    str
+        Inner nodes hold the test, with the branch where it holds on the left; leaves hold their
+        cluster, in its colour. All hold their rows.
+    """
+    colors = cluster_colors(len(tree.classes))
+    total = max(int(tree.n_node_samples[0]), 1)
+    lines = [
+        "digraph ClusterTree {",
+        "  graph [ordering=out];",
+        '  node [shape=box, style="rounded,filled", fillcolor="#ffffff", color="#555555"];',
+        '  node [fontname="Helvetica"];',
+        '  edge [color="#555555", fontname="Helvetica", fontsize=10];',
+    ]
+    for node in range(tree.n_nodes):
+        n_rows = int(tree.n_node_samples[node])
+        rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} ({format_share(n_rows / total)})"
+        if tree.kind[node] == LEAF:
+            code = int(tree.leaf_clusters[node])
+            text = [f"cluster {tree.cluster_name(code)}", rows]
+            shares = shares_text(tree, node)
+            if shares:
+                text.append(shares)
+            color = colors[code]
+            style = f', fillcolor="{lighten(color, 0.75)}", color="{color}"'
+        else:
+            text = [branch_text(tree, node, True), rows]
+            mistakes = format_weight(float(tree.mistakes[node]))
+            if mistakes:
+                text.append(f"mistakes of the cut: {mistakes}")
+            style = ""
+        label = "\\n".join(_escape(line) for line in text)
+        lines.append(f'  {node} [label="{label}"{style}];')
+    for node in range(tree.n_nodes):
+        if tree.kind[node] != LEAF:
+            left, right = int(tree.children_left[node]), int(tree.children_right[node])
+            lines.append(f'  {node} -> {left} [label="yes"];')
+            lines.append(f'  {node} -> {right} [label="no"];')
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _escape(text: str) -> str:
+    """Escape text for a quoted DOT string, where a backslash starts an escape sequence."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,407 @@
+"""A picture of the tree with matplotlib, which is imported only when a picture is drawn.
+
+Sizes and positions are computed in points before anything is drawn: the boxes from the text they
+hold, then, from the leaves up, the smallest distance between the two subtrees of a node at which no
+two boxes of the same level meet (the layout of Reingold and Tilford, 1981, for boxes of any width).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from .._conditions import LEAF, branch_condition
+from .._text import cluster_colors, format_share, lighten
+from ..tree import ClusterTree
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_tree"]
+
+Orientation = Literal["auto", "down", "right"]
+
+_MAX_LEAVES = 300
+# "auto" draws to the right what would be wider than this (in points) when drawn downwards.
+_MAX_DOWN_WIDTH = 900.0
+
+# Lengths in units of the font size.
+_LINE_HEIGHT = 1.4
+_MARGIN = 0.6
+_BAR_HEIGHT = 0.45
+_GAP = {"down": 1.2, "right": 0.9}
+_LEVEL_GAP = {"down": 2.8, "right": 4.4}
+_BORDER = 1.0
+
+_INK = "#2b2f36"
+_QUIET = "#6b7280"
+_BRANCH = "#b6bcc6"
+
+
+@dataclass(frozen=True)
+class _Box:
+    """What one node shows, and how much room it takes, in points."""
+
+    lines: tuple[str, ...]
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Centers of the boxes, in points from the upper left corner."""
+
+    x: np.ndarray
+    y: np.ndarray
+    width: float
+    height: float
+    orientation: Literal["down", "right"]
+
+
+def plot_tree(
+    tree: ClusterTree,
+    ax: Axes | None = None,
+    *,
+    orientation: Orientation = "auto",
+    fontsize: float = 9.0,
+    max_name_length: int = 24,
+    colors: list[str] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Draw the tree: tests in white boxes, leaves in the colour of their cluster.
+
+    Where its test holds a node goes on to the left (or, drawn to the right, upwards), on the branch
+    marked "yes". Branches are the thicker the more rows take them. The bar in a box shows from
+    which reference clusters its rows come.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree, of at most 300 leaves.
+    ax : matplotlib Axes, default=None
+        Where to draw; the text is made smaller where the tree would not fit. None makes a figure of
+        the size that the tree needs.
+    orientation : {"auto", "down", "right"}, default="auto"
+        Where the tree grows to. "auto" draws to the right where that makes a wide picture smaller,
+        or where the text can be larger in the given axes.
+    fontsize : float, default=9.0
+        Size of the text in points; the largest size where `ax` is given.
+    max_name_length : int, default=24
+        Feature names and cluster labels longer than this are shortened in the middle.
+    colors : list of str, default=None
+        One colour ``#rrggbb`` per cluster.
+    title : str, default=None
+        Title of the picture.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If the tree has more than 300 leaves, or a parameter has no such value.
+
+    Examples
+    --------
+    >>> plot_tree(model.tree_).figure.savefig("tree.png", dpi=150)  # doctest: +SKIP
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Drawing a tree needs matplotlib: pip install treeclust_rs[plot]."
+        ) from error
+
+    if orientation not in ("auto", "down", "right"):
+        raise ValueError(
+            f"orientation must be 'auto', 'down' or 'right'. Got {orientation!r} instead."
+        )
+    if tree.n_leaves > _MAX_LEAVES:
+        raise ValueError(
+            f"A tree of {tree.n_leaves:,} leaves is too large for a picture (at most "
+            f"{_MAX_LEAVES}). Draw tree.truncate(m), or print the tree."
+        )
+    n_clusters = len(tree.classes)
+    if colors is None:
+        colors = cluster_colors(n_clusters)
+    elif len(colors) != n_clusters:
+        raise ValueError(f"There are {len(colors)} colors for {n_clusters} clusters.")
+
+    boxes = [_box(tree, node, fontsize, max_name_length) for node in range(tree.n_nodes)]
+    layout = _choose_layout(tree, boxes, orientation, fontsize, ax)
+    if ax is None:
+        title_height = 0.0 if title is None else 2.5 * fontsize
+        size = (layout.width / 72, (layout.height + title_height) / 72)
+        figure = plt.figure(figsize=size)
+        top = layout.height / (layout.height + title_height)
+        ax = figure.add_axes((0.0, 0.0, 1.0, top))
+    scale = _fit(ax, layout)
+    _draw_branches(ax, tree, boxes, layout, fontsize, scale)
+    _draw_boxes(ax, tree, boxes, layout, fontsize, scale, colors)
+    if title is not None:
+        ax.set_title(title, fontsize=1.2 * fontsize, color=_INK, parse_math=False)
+    return ax
+
+
+# ---- boxes --------------------------------------------------------------------------------
+
+
+def _box(tree: ClusterTree, node: int, fontsize: float, max_length: int) -> _Box:
+    """Write the lines of a node; the first is the bold one."""
+    n_rows = int(tree.n_node_samples[node])
+    share = format_share(n_rows / max(int(tree.n_node_samples[0]), 1))
+    rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} · {share}"
+    if tree.kind[node] == LEAF:
+        code = int(tree.leaf_clusters[node])
+        lines = [f"cluster {_shorten(tree.cluster_name(code), max_length)}", rows]
+        purity = float(tree.value[node, 0, code])
+        if n_rows > 0 and purity < 1:
+            lines.append(f"{format_share(purity)} pure")
+    else:
+        condition = branch_condition(tree, node, True)
+        name = _shorten(tree.feature_name(condition.feature), max_length)
+        test = condition.text("\0").replace("<=", "≤").replace(">=", "≥").replace("\0", name)
+        lines = [test, rows]
+    width = max(_text_width(line, fontsize, bold=n == 0) for n, line in enumerate(lines))
+    return _Box(
+        tuple(lines),
+        width + 2 * _MARGIN * fontsize,
+        (len(lines) * _LINE_HEIGHT + 1.4 * _MARGIN + _BAR_HEIGHT) * fontsize,
+    )
+
+
+def _shorten(text: str, max_length: int) -> str:
+    if len(text) <= max_length:
+        return text
+    n_kept = max(max_length - 1, 2)
+    n_front = (2 * n_kept + 2) // 3
+    return f"{text[:n_front]}…{text[len(text) - (n_kept - n_front) :]}"
+
+
+def _text_width(text: str, fontsize: float, bold: bool) -> float:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    properties = FontProperties(size=fontsize, weight="bold" if bold else "normal")
+    width = text_to_path.get_text_width_height_descent(text, properties, False)[0]
+    # Drawn at screen resolutions, hinted glyphs are up to 7 % wider than their outlines.
+    return 1.07 * float(width)
+
+
+# ---- layout -------------------------------------------------------------------------------
+
+
+def _choose_layout(
+    tree: ClusterTree,
+    boxes: list[_Box],
+    orientation: Orientation,
+    fontsize: float,
+    ax: Axes | None,
+) -> _Layout:
+    if orientation != "auto":
+        return _lay_out(tree, boxes, orientation, fontsize)
+    down = _lay_out(tree, boxes, "down", fontsize)
+    if ax is None and down.width <= _MAX_DOWN_WIDTH * fontsize / 9.0:
+        return down
+    right = _lay_out(tree, boxes, "right", fontsize)
+    if ax is None:
+        is_better = max(right.width, right.height) < max(down.width, down.height)
+    else:
+        is_better = _scale(ax, right) > _scale(ax, down)
+    return right if is_better else down
+
+
+def _lay_out(
+    tree: ClusterTree, boxes: list[_Box], orientation: Literal["down", "right"], fontsize: float
+) -> _Layout:
+    """Place the boxes: `across` the levels by the tidy layout, `along` them level by level."""
+    widths = np.array([box.width for box in boxes])
+    heights = np.array([box.height for box in boxes])
+    across_size, along_size = (widths, heights) if orientation == "down" else (heights, widths)
+    across = _tidy(tree, across_size, _GAP[orientation] * fontsize)
+    across += _BORDER * fontsize - (across - across_size / 2).min()
+    across_total = (across + across_size / 2).max() + _BORDER * fontsize
+
+    level_size = np.zeros(tree.max_depth + 1)
+    np.maximum.at(level_size, tree.node_depth, along_size)
+    steps = level_size + _LEVEL_GAP[orientation] * fontsize
+    starts = _BORDER * fontsize + np.concatenate(([0.0], np.cumsum(steps)[:-1]))
+    # Boxes begin where their level does, so that branches leave and enter on common lines.
+    along = starts[tree.node_depth] + along_size / 2
+    along_total = starts[-1] + level_size[-1] + _BORDER * fontsize
+    if orientation == "down":
+        return _Layout(across, along, across_total, along_total, orientation)
+    return _Layout(along, across, along_total, across_total, orientation)
+
+
+def _tidy(tree: ClusterTree, sizes: np.ndarray, gap: float) -> np.ndarray:
+    """Place the nodes across the levels: parents midway between their children.
+
+    Going backwards through the nodes, children are done before their parents. The outline of a
+    subtree holds, per level below its root, how far its boxes reach to both sides of the root.
+    """
+    offset = np.zeros(tree.n_nodes)
+    outlines: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    for node in range(tree.n_nodes - 1, -1, -1):
+        half = np.array([sizes[node] / 2])
+        if tree.kind[node] == LEAF:
+            outlines[node] = (-half, half)
+            continue
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        left_low, left_high = outlines.pop(left)
+        right_low, right_high = outlines.pop(right)
+        common = min(len(left_high), len(right_low))
+        distance = (left_high[:common] - right_low[:common]).max() + gap
+        offset[left], offset[right] = -distance / 2, distance / 2
+        deeper = left_low if len(left_low) > common else right_low
+        low, high = np.full(len(deeper), np.inf), np.full(len(deeper), -np.inf)
+        for child_low, child_high, shift in (
+            (left_low, left_high, -distance / 2),
+            (right_low, right_high, distance / 2),
+        ):
+            n_levels = len(child_low)
+            low[:n_levels] = np.minimum(low[:n_levels], child_low + shift)
+            high[:n_levels] = np.maximum(high[:n_levels], child_high + shift)
+        outlines[node] = (np.concatenate((-half, low)), np.concatenate((half, high)))
+    position = offset
+    for node in range(1, tree.n_nodes):
+        position[node] += position[tree.parent[node]]
+    return position
+
+
+# ---- drawing ------------------------------------------------------------------------------
+
+
+def _size_in_points(ax: Axes) -> tuple[float, float]:
+    figure = ax.get_figure()
+    assert figure is not None, "axes always belong to a figure"
+    pixels = ax.get_window_extent()
+    return pixels.width * 72.0 / figure.dpi, pixels.height * 72.0 / figure.dpi
+
+
+def _scale(ax: Axes, layout: _Layout) -> float:
+    """Give the factor that makes the layout fit into the axes, at most 1."""
+    width, height = _size_in_points(ax)
+    # The figure made for the layout has its size up to rounding; do not shrink the text for that.
+    return min(1.0, (width + 0.5) / layout.width, (height + 0.5) / layout.height)
+
+
+def _fit(ax: Axes, layout: _Layout) -> float:
+    """Set the limits so that the tree stands in the middle, at most at its own size."""
+    width, height = _size_in_points(ax)
+    scale = _scale(ax, layout)
+    half_width, half_height = width / scale / 2, height / scale / 2
+    ax.set_xlim(layout.width / 2 - half_width, layout.width / 2 + half_width)
+    ax.set_ylim(layout.height / 2 + half_height, layout.height / 2 - half_height)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.axis("off")
+    return scale
+
+
+def _draw_branches(
+    ax: Axes,
+    tree: ClusterTree,
+    boxes: list[_Box],
+    layout: _Layout,
+    fontsize: float,
+    scale: float,
+) -> None:
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    total = max(int(tree.n_node_samples[0]), 1)
+    curve = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
+    for child in range(1, tree.n_nodes):
+        parent = int(tree.parent[child])
+        x0, y0, x1, y1 = layout.x[parent], layout.y[parent], layout.x[child], layout.y[child]
+        if layout.orientation == "down":
+            y0, y1 = y0 + boxes[parent].height / 2, y1 - boxes[child].height / 2
+            vertices = [(x0, y0), (x0, (y0 + y1) / 2), (x1, (y0 + y1) / 2), (x1, y1)]
+        else:
+            x0, x1 = x0 + boxes[parent].width / 2, x1 - boxes[child].width / 2
+            vertices = [(x0, y0), ((x0 + x1) / 2, y0), ((x0 + x1) / 2, y1), (x1, y1)]
+        share = int(tree.n_node_samples[child]) / total
+        branch = PathPatch(
+            Path(vertices, curve),
+            facecolor="none",
+            edgecolor=_BRANCH,
+            linewidth=(0.8 + 4.0 * min(share, 1.0)) * scale * fontsize / 9.0,
+            zorder=1,
+        )
+        ax.add_patch(branch)
+        # A cubic with these handles is at its middle halfway between the two ends.
+        ax.text(
+            (x0 + x1) / 2,
+            (y0 + y1) / 2,
+            "yes" if child == tree.children_left[parent] else "no",
+            fontsize=0.8 * fontsize * scale,
+            color=_QUIET,
+            ha="center",
+            va="center",
+            zorder=2,
+            bbox={"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none"},
+        )
+
+
+def _draw_boxes(
+    ax: Axes,
+    tree: ClusterTree,
+    boxes: list[_Box],
+    layout: _Layout,
+    fontsize: float,
+    scale: float,
+    colors: list[str],
+) -> None:
+    from matplotlib.patches import FancyBboxPatch, Rectangle
+
+    for node, box in enumerate(boxes):
+        is_leaf = tree.kind[node] == LEAF
+        color = colors[tree.leaf_clusters[node]] if is_leaf else _QUIET
+        left, top = layout.x[node] - box.width / 2, layout.y[node] - box.height / 2
+        frame = FancyBboxPatch(
+            (left, top),
+            box.width,
+            box.height,
+            boxstyle=f"round,pad=0,rounding_size={0.45 * fontsize}",
+            facecolor=lighten(color, 0.78) if is_leaf else "white",
+            edgecolor=color,
+            linewidth=1.1 * scale * fontsize / 9.0,
+            zorder=3,
+        )
+        ax.add_patch(frame)
+        baseline = top + (0.7 * _MARGIN + 0.5 * _LINE_HEIGHT) * fontsize
+        for n, line in enumerate(box.lines):
+            style: dict[str, Any] = {"color": _QUIET}
+            if n == 0:
+                style = {"color": _INK, "fontweight": "bold"}
+            ax.text(
+                layout.x[node],
+                baseline + n * _LINE_HEIGHT * fontsize,
+                line,
+                fontsize=fontsize * scale,
+                ha="center",
+                va="center",
+                zorder=5,
+                parse_math=False,
+                **style,
+            )
+        # The bar of reference clusters, along the lower edge.
+        margin = _MARGIN * fontsize
+        start, length = left + margin, box.width - 2 * margin
+        for code in np.flatnonzero(tree.value[node, 0]):
+            share = float(tree.value[node, 0, code]) * length
+            bar = Rectangle(
+                (start, top + box.height - (_BAR_HEIGHT + 0.6 * _MARGIN) * fontsize),
+                share,
+                _BAR_HEIGHT * fontsize,
+                facecolor=colors[code],
+                edgecolor="none",
+                zorder=4,
+            )
+            ax.add_patch(bar)
+            start += share

@@ -1,0 +1,76 @@
+"""The tree as text, and the conditions that single rows met on their way through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .._conditions import row_text, walk_leaves
+from .._text import export_text
+from ..tree import ClusterTree
+
+__all__ = ["explain_rows", "export_text"]
+
+RowValues = Callable[[int, int], object]
+
+
+def explain_rows(
+    tree: ClusterTree,
+    leaf_ids: npt.ArrayLike,
+    values: npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues,
+) -> list[str]:
+    """Say for each row which conditions took it to its cluster.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+    leaf_ids : array-like of int, shape (n_samples,)
+        The leaf each row reaches, as `ClusterTree.apply` gives it.
+    values : ndarray of shape (n_samples, n_features), sequence of arrays, or callable
+        The rows' own values: one array, one array per feature, or a function of the row number and
+        the feature index.
+
+    Returns
+    -------
+    list of str
+        One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
+        Redundant conditions are merged; of several allowed ranges only the row's own is written.
+
+    Raises
+    ------
+    ValueError
+        If a row's values do not lead to the leaf given for it.
+    """
+    leaves = np.asarray(leaf_ids, dtype=np.int64)
+    if leaves.ndim != 1:
+        raise ValueError(f"leaf_ids must have one dimension. Got {leaves.ndim} instead.")
+    value_of = _value_getter(values)
+    wanted = set(leaves.tolist())
+    conditions = {leaf: path.conditions() for leaf, _, path in walk_leaves(tree) if leaf in wanted}
+    if len(conditions) < len(wanted):
+        unknown = min(wanted - conditions.keys())
+        raise ValueError(f"leaf_ids holds {unknown}, which is no leaf of the tree.")
+    lines = []
+    for row, leaf in enumerate(leaves.tolist()):
+        met = conditions[leaf]
+        try:
+            text = row_text(tree, met, [value_of(row, part.feature) for part in met])
+        except ValueError as error:
+            raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
+        lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
+    return lines
+
+
+def _value_getter(
+    values: npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues,
+) -> RowValues:
+    if callable(values):
+        return values
+    if isinstance(values, np.ndarray):
+        array = values
+        return lambda row, feature: array[row, feature]
+    columns = values
+    return lambda row, feature: columns[feature][row]

@@ -1,0 +1,364 @@
+"""How good a clustering is, how much its explanation cost, and how long the explanation is.
+
+Costs are computed on centered columns, so that they do not lose digits on data far from the origin
+(timestamps, offsets of 1e8). Rows labelled -1 are noise, as everywhere in this package, and are
+left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
+from sklearn.utils import check_array, column_or_1d
+
+from ._conditions import INTERVAL, THRESHOLD, walk_leaves
+from .tree import ClusterTree
+
+__all__ = [
+    "adjusted_rand_index",
+    "agreement",
+    "cost_ratio",
+    "kmeans_cost",
+    "n_parameters",
+    "surrogate_cost",
+    "weighted_average_depth",
+    "weighted_average_explanation_size",
+]
+
+_NOISE = -1
+# Matching the clusters of two clusterings takes a table of their sizes' product.
+_MAX_CONTINGENCY = 50_000_000
+
+FloatArray = npt.NDArray[np.float64]
+
+
+# ---- costs --------------------------------------------------------------------------------
+
+
+def kmeans_cost(
+    X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Sum of squared distances of the rows to the mean of their cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    labels : array-like of shape (n_samples,)
+        Cluster of each row, integers or strings; rows labelled -1 are left out.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, not negative; None is 1 for each.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> kmeans_cost([[1.0], [3.0], [10.0]], ["a", "a", "b"])
+    2.0
+    """
+    data = _check_data(X)
+    marks = _check_labels(labels, len(data), "labels")
+    weights = _check_weights(sample_weight, len(data))
+    return _kmeans_cost(data, marks, weights, ~_is_noise(marks))
+
+
+def _kmeans_cost(
+    data: npt.NDArray[Any],
+    marks: npt.NDArray[Any],
+    weights: FloatArray,
+    kept: npt.NDArray[np.bool_],
+) -> float:
+    weights = weights[kept]
+    names, codes = np.unique(marks[kept], return_inverse=True)
+    totals = np.bincount(codes, weights=weights, minlength=len(names))
+    # A cluster of weight 0 has no mean and no cost.
+    totals[totals == 0] = 1.0
+    cost = 0.0
+    for feature in range(data.shape[1]):
+        column = data[kept, feature].astype(np.float64)
+        # Twice centered: far from the origin the first mean is rounded, the clusters' are not.
+        column -= column.mean() if len(column) else 0.0
+        means = np.bincount(codes, weights=weights * column, minlength=len(names)) / totals
+        column -= means[codes]
+        cost += float(np.dot(weights * column, column))
+    return cost
+
+
+def surrogate_cost(
+    X: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    centers: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    criterion: Literal["kmeans", "kmedians"] = "kmeans",
+) -> float:
+    """Sum of the distances of the rows to the given center of their cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    labels : array-like of int, shape (n_samples,)
+        Row of `centers` that each row belongs to; rows labelled -1 are left out.
+    centers : array-like of shape (n_clusters, n_features)
+        The centers.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, not negative; None is 1 for each.
+    criterion : {"kmeans", "kmedians"}, default="kmeans"
+        Squared Euclidean distances, or sums of absolute differences.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> surrogate_cost([[1.0], [3.0]], [0, 1], [[0.0], [5.0]])
+    5.0
+    >>> surrogate_cost([[1.0], [3.0]], [0, 1], [[0.0], [5.0]], criterion="kmedians")
+    3.0
+    """
+    if criterion not in ("kmeans", "kmedians"):
+        raise ValueError(f"criterion must be 'kmeans' or 'kmedians'. Got {criterion!r} instead.")
+    data = _check_data(X)
+    points = np.asarray(_check_data(centers), dtype=np.float64)
+    if points.shape[1] != data.shape[1]:
+        raise ValueError(
+            f"The centers have {points.shape[1]} columns; the data have {data.shape[1]}."
+        )
+    marks = _check_labels(labels, len(data), "labels")
+    if marks.dtype.kind not in "iu":
+        raise ValueError("surrogate_cost needs integer labels: row numbers of the centers.")
+    kept = ~_is_noise(marks)
+    codes = marks[kept].astype(np.int64)
+    if len(codes) and not (codes.min() >= 0 and codes.max() < len(points)):
+        raise ValueError(
+            f"The labels must be in 0..{len(points) - 1}, one per center. "
+            f"Got {codes.min()} to {codes.max()}."
+        )
+    weights = _check_weights(sample_weight, len(data))[kept]
+    cost = 0.0
+    for feature in range(data.shape[1]):
+        # Close to its center a row's difference from it is exact, wherever the origin lies.
+        column = data[kept, feature].astype(np.float64)
+        column -= points[codes, feature]
+        if criterion == "kmeans":
+            cost += float(np.dot(weights * column, column))
+        else:
+            cost += float(np.dot(weights, np.abs(column)))
+    return cost
+
+
+def cost_ratio(
+    X: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    reference_labels: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """k-means cost of a clustering, divided by that of a reference: the price of explanation.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The data.
+    labels : array-like of shape (n_samples,)
+        Cluster of each row.
+    reference_labels : array-like of shape (n_samples,)
+        Reference cluster of each row. Rows labelled -1 here, or in `labels`, are left out of both
+        costs.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, not negative; None is 1 for each.
+
+    Returns
+    -------
+    float
+        1 if both costs are 0, inf if only the reference's is.
+    """
+    data = _check_data(X)
+    marks = _check_labels(labels, len(data), "labels")
+    reference = _check_labels(reference_labels, len(data), "reference_labels")
+    weights = _check_weights(sample_weight, len(data))
+    kept = ~(_is_noise(marks) | _is_noise(reference))
+    cost = _kmeans_cost(data, marks, weights, kept)
+    reference_cost = _kmeans_cost(data, reference, weights, kept)
+    if reference_cost == 0:
+        return 1.0 if cost == 0 else float("inf")
+    return cost / reference_cost
+
+
+# ---- agreement ----------------------------------------------------------------------------
+
+
+def agreement(
+    labels: npt.ArrayLike,
+    reference_labels: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Share of the rows on which two clusterings agree, the clusters being matched at best.
+
+    Parameters
+    ----------
+    labels, reference_labels : array-like of shape (n_samples,)
+        The two clusterings, integers or strings; rows labelled -1 in either are left out.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, not negative; None is 1 for each.
+
+    Returns
+    -------
+    float
+        Between 0 and 1: every cluster of one is matched with at most one of the other, so that the
+        matched pairs share the most rows.
+
+    Raises
+    ------
+    ValueError
+        If no row of positive weight is left, or there are so many clusters that the table of
+        their pairs would have more than 50 million entries.
+
+    Examples
+    --------
+    >>> agreement([0, 0, 1, 1], ["b", "b", "a", "b"])
+    0.75
+    """
+    reference = _check_labels(reference_labels, None, "reference_labels")
+    marks = _check_labels(labels, len(reference), "labels")
+    weights = _check_weights(sample_weight, len(reference))
+    kept = ~(_is_noise(marks) | _is_noise(reference))
+    weights = weights[kept]
+    names, codes = np.unique(marks[kept], return_inverse=True)
+    reference_names, reference_codes = np.unique(reference[kept], return_inverse=True)
+    total = float(weights.sum())
+    if total == 0:
+        raise ValueError("There is no row of positive weight to compare.")
+    size = len(names) * len(reference_names)
+    if size > _MAX_CONTINGENCY:
+        raise ValueError(
+            f"Matching {len(names):,} with {len(reference_names):,} clusters takes a table of "
+            f"{size:,} entries; adjusted_rand_index has no such limit."
+        )
+    pairs = codes * len(reference_names) + reference_codes
+    table = np.bincount(pairs, weights=weights, minlength=size)
+    table = table.reshape(len(names), len(reference_names))
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].sum()) / total
+
+
+# ---- size of the explanation --------------------------------------------------------------
+
+
+def weighted_average_depth(tree: ClusterTree) -> float:
+    """WAD: depth of the leaf of a row, averaged over the weight of the rows of the fit.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+
+    Returns
+    -------
+    float
+    """
+    leaves = tree.leaves
+    return _leaf_average(tree, leaves, tree.node_depth[leaves])
+
+
+def weighted_average_explanation_size(tree: ClusterTree) -> float:
+    """WAES: number of non-redundant conditions of a row's leaf, averaged as in WAD.
+
+    Of the bounds on one feature in one direction only the tightest counts. An interval counts its
+    finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
+    but one if a bound already settles the other side, and none if a bound implies it.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Laber, Murtinho, Oliveira: Shallow decision trees for explainable k-means clustering, 2023.
+    """
+    walked = [(leaf, path.size) for leaf, _, path in walk_leaves(tree)]
+    leaves, sizes = np.array(walked, dtype=np.int64).T
+    return _leaf_average(tree, leaves, sizes)
+
+
+def _leaf_average(
+    tree: ClusterTree, leaves: npt.NDArray[np.int64], values: npt.NDArray[np.int64]
+) -> float:
+    weights = tree.weighted_n_node_samples[leaves]
+    total = float(weights.sum())
+    if total == 0:
+        raise ValueError("The tree has no rows to average over.")
+    return float(np.dot(weights, values)) / total
+
+
+def n_parameters(tree: ClusterTree) -> int:
+    """Count the numbers that make up the tree.
+
+    A threshold node has two (feature and threshold), an interval node three, a leaf one (its
+    label): 3m - 2 for m leaves and threshold tests only.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+
+    Returns
+    -------
+    int
+    """
+    n_thresholds = int((tree.kind == THRESHOLD).sum())
+    n_intervals = int((tree.kind == INTERVAL).sum())
+    return 2 * n_thresholds + 3 * n_intervals + tree.n_leaves
+
+
+# ---- checks -------------------------------------------------------------------------------
+
+
+def _check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
+    data: npt.NDArray[Any] = check_array(X, dtype="numeric")
+    return data
+
+
+def _check_labels(labels: npt.ArrayLike, n_rows: int | None, name: str) -> npt.NDArray[Any]:
+    marks: npt.NDArray[Any] = column_or_1d(labels)
+    if n_rows is not None and len(marks) != n_rows:
+        raise ValueError(f"There are {len(marks)} {name} for {n_rows} rows.")
+    if marks.dtype.kind == "O":
+        # Integers or strings held as Python objects; a mixture becomes strings.
+        marks = np.array(marks.tolist())
+    if marks.dtype.kind == "f" and np.array_equal(marks, np.rint(marks)):
+        marks = marks.astype(np.int64)
+    if marks.dtype.kind not in "biuUT":
+        raise ValueError(f"The {name} must be integers or strings.")
+    return marks
+
+
+def _is_noise(marks: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if marks.dtype.kind != "i":
+        return np.zeros(len(marks), dtype=bool)
+    return np.asarray(marks == _NOISE)
+
+
+def _check_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> FloatArray:
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {n_rows} rows. "
+            f"Got the shape {weights.shape} instead."
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weights

@@ -1,0 +1,233 @@
+"""Costs, agreement, and the size of an explanation."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from treeclust_rs.metrics import (
+    adjusted_rand_index,
+    agreement,
+    cost_ratio,
+    kmeans_cost,
+    n_parameters,
+    surrogate_cost,
+    weighted_average_depth,
+    weighted_average_explanation_size,
+)
+from trees import Builder, balanced, chain, random_tree
+
+
+def data(seed, n=60, d=3, k=4):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, k, n), rng.integers(0, 4, n).astype(float)
+
+
+# ---- costs --------------------------------------------------------------------------------
+
+
+def test_costs_by_hand():
+    X = [[0.0, 0], [2, 0], [10, 4]]
+    assert kmeans_cost(X, [0, 0, 1]) == 2.0
+    assert kmeans_cost(X, ["a", "a", "a"]) == pytest.approx(56 + 32 / 3)
+    assert kmeans_cost(X, [0, 0, 1], [1, 3, 7]) == 3.0
+    assert surrogate_cost(X, [0, 0, 1], [[1.0, 1], [10, 0]]) == 20.0
+    assert surrogate_cost(X, [0, 0, 1], [[1.0, 1], [10, 0]], criterion="kmedians") == 8.0
+    assert cost_ratio(X, [0, 0, 1], [0, 1, 1]) == pytest.approx(2 / 40)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_kmeans_cost_is_the_definition(seed):
+    X, labels, weights = data(seed)
+    expected = 0.0
+    for label in set(labels.tolist()):
+        rows, w = X[labels == label], weights[labels == label]
+        if w.sum():
+            mean = np.average(rows, axis=0, weights=w)
+            expected += float((w[:, None] * (rows - mean) ** 2).sum())
+    assert kmeans_cost(X, labels, weights) == pytest.approx(expected, rel=1e-12)
+    repeated = np.repeat(np.arange(len(X)), weights.astype(int))
+    assert kmeans_cost(X[repeated], labels[repeated]) == pytest.approx(expected, rel=1e-12)
+    centers = np.random.default_rng(seed).normal(size=(4, 3))
+    for criterion, norm in (("kmeans", np.square), ("kmedians", np.abs)):
+        expected = float((weights[:, None] * norm(X - centers[labels])).sum())
+        found = surrogate_cost(X, labels, centers, weights, criterion)
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_surrogate_cost_at_the_means_is_the_kmeans_cost():
+    X, labels, _ = data(1)
+    means = [X[labels == label].mean(axis=0) for label in range(4)]
+    assert surrogate_cost(X, labels, means) == pytest.approx(kmeans_cost(X, labels), rel=1e-12)
+
+
+@pytest.mark.parametrize("offset", [1e8, -1e8, 2.0**40])
+def test_costs_do_not_depend_on_the_origin(offset):
+    X, labels, weights = data(2)
+    X = np.round(X * 2**12) / 2**12
+    assert np.array_equal((X + offset) - offset, X)
+    assert kmeans_cost(X + offset, labels, weights) == pytest.approx(
+        kmeans_cost(X, labels, weights), rel=1e-12
+    )
+    centers = X[:4]
+    assert surrogate_cost(X + offset, labels, centers + offset) == pytest.approx(
+        surrogate_cost(X, labels, centers), rel=1e-12
+    )
+
+
+def test_costs_read_frames_integers_and_float32():
+    X, labels, _ = data(3)
+    whole = np.round(X * 10).astype(np.int8)
+    cost = kmeans_cost(whole.astype(float), labels)
+    assert kmeans_cost(whole, labels) == cost
+    assert kmeans_cost(whole.astype(np.float32), pl.Series(labels)) == cost
+    assert kmeans_cost(pl.DataFrame(whole), labels.tolist()) == cost
+    assert kmeans_cost(np.asfortranarray(whole), labels.astype(object)) == cost
+    assert kmeans_cost(whole, labels.astype(float)) == cost
+
+
+def test_noise_is_left_out():
+    X, labels, weights = data(4)
+    labels[::3] = -1
+    kept = labels != -1
+    assert kmeans_cost(X, labels, weights) == pytest.approx(
+        kmeans_cost(X[kept], labels[kept], weights[kept]), rel=1e-12
+    )
+    assert surrogate_cost(X, labels, X[:4]) == surrogate_cost(X[kept], labels[kept], X[:4])
+    tree_labels = np.zeros(len(X), dtype=int)
+    assert cost_ratio(X, tree_labels, labels) == pytest.approx(
+        cost_ratio(X[kept], tree_labels[kept], labels[kept]), rel=1e-12
+    )
+    assert agreement(tree_labels, labels) == agreement(tree_labels[kept], labels[kept])
+    # As a text, -1 is a label like any other.
+    assert kmeans_cost([[0.0], [2.0]], ["-1", "-1"]) == 2.0
+    assert kmeans_cost([[0.0], [2.0]], [-1, -1]) == 0.0
+
+
+def test_cost_ratio_of_perfect_references():
+    X = [[0.0], [0.0], [1.0]]
+    assert cost_ratio(X, [0, 0, 1], [5, 5, 3]) == 1.0
+    assert cost_ratio(X, [0, 0, 0], [5, 5, 3]) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: kmeans_cost([[1.0], [2.0]], [0]), "1 labels for 2 rows"),
+        (lambda: kmeans_cost([[1.0], [np.nan]], [0, 0]), "NaN"),
+        (lambda: kmeans_cost([[1.0]], [0.5]), "labels must be integers or strings"),
+        (lambda: kmeans_cost([[1.0]], [np.nan]), "labels must be integers or strings"),
+        (lambda: kmeans_cost([[1.0]], [0], [-1.0]), "sample_weight must be finite and not"),
+        (
+            lambda: kmeans_cost([[1.0]], [0], [1.0, 2.0]),
+            r"each of the 1 rows. Got the shape \(2,\)",
+        ),
+        (lambda: surrogate_cost([[1.0]], [1], [[1.0]]), r"in 0\.\.0, one per center. Got 1 to 1"),
+        (lambda: surrogate_cost([[1.0]], ["a"], [[1.0]]), "needs integer labels"),
+        (lambda: surrogate_cost([[1.0]], [0], [[1.0, 2.0]]), "centers have 2 columns; the data"),
+        (
+            lambda: surrogate_cost([[1.0]], [0], [[1.0]], criterion="median"),
+            "criterion must be 'kmeans' or 'kmedians'. Got 'median'",
+        ),
+        (lambda: cost_ratio([[1.0]], [0], [0, 1]), "2 reference_labels for 1 rows"),
+        (lambda: agreement([0, 1], [0]), "2 labels for 1 rows"),
+        (lambda: agreement([-1], [0]), "no row of positive weight"),
+        (lambda: agreement(range(8000), range(8000)), "8,000 with 8,000 clusters .* 64,000,000"),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# ---- agreement ----------------------------------------------------------------------------
+
+
+def test_agreement():
+    assert agreement([0, 0, 1, 1], [1, 1, 0, 0]) == 1.0
+    assert agreement(["x", "x", "y", "z"], [2, 2, 2, 3]) == 0.75
+    assert agreement([0, 1, 2, 3], [0, 0, 0, 0]) == 0.25
+    assert agreement([0, 0, 1, 1], [0, 1, 1, 1], [1, 4, 1, 1]) == 4 / 7
+    # Taking the largest overlap first, 3, would leave nothing for the other cluster.
+    assert agreement([0] * 5 + [1] * 2, [0] * 3 + [1] * 2 + [0] * 2) == 4 / 7
+
+
+def test_adjusted_rand_index_is_scikit_learns():
+    assert adjusted_rand_index([0, 0, 1, 1], [1, 1, 0, 0]) == 1.0
+    assert adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(0.5714285714285714)
+
+
+# ---- size of the explanation --------------------------------------------------------------
+
+
+def test_depth_and_explanation_size_by_hand():
+    X = np.array([[1.0, 0], [2, 0], [3, 0], [4, 9]])
+    builder = Builder(X, [0, 1, 2, 3])
+    assert weighted_average_depth(builder.tree()) == 0.0
+    assert weighted_average_explanation_size(builder.tree()) == 0.0
+    left = builder.split(0, 0, 3.5)
+    left = builder.split(left, 0, 2.5)
+    builder.split(left, 0, 1.5)
+    tree = builder.tree()
+    assert weighted_average_depth(tree) == (3 + 3 + 2 + 1) / 4
+    # x <= 1.5; 1.5 < x <= 2.5; 2.5 < x <= 3.5; x > 3.5
+    assert weighted_average_explanation_size(tree) == (1 + 2 + 2 + 1) / 4
+    assert n_parameters(tree) == 10
+
+
+def test_intervals_count_their_ends():
+    X = np.array([[1.0], [5], [5], [9]])
+    builder = Builder(X, [0, 1, 1, 0])
+    builder.split(0, 0, interval=(4, 6))
+    assert weighted_average_explanation_size(builder.tree()) == 2.0
+    assert n_parameters(builder.tree()) == 5
+    # On either side of a cut at 5 one condition is left: x < 4, and x > 6.
+    builder.split(2, 0, 5)
+    assert weighted_average_explanation_size(builder.tree()) == (2 * 2 + 1 + 1) / 4
+
+
+def test_weights_count_as_repetitions():
+    X = np.array([[1.0], [2], [3]])
+    weighted = Builder(X, [0, 1, 2], weights=np.array([1.0, 5.0, 2.0]))
+    repeated = Builder(np.repeat(X, [1, 5, 2], axis=0), np.repeat([0, 1, 2], [1, 5, 2]))
+    for builder in (weighted, repeated):
+        left = builder.split(0, 0, 2.5)
+        builder.split(left, 0, 1.5)
+    for measure in (weighted_average_depth, weighted_average_explanation_size):
+        assert measure(weighted.tree()) == pytest.approx(measure(repeated.tree()), rel=1e-15)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_explanation_size_counts_the_tightest_bounds(seed):
+    tree, _ = random_tree(seed, 25, grid=12)
+    total = 0
+    for leaf in tree.leaves.tolist():
+        bounds = set()
+        node = leaf
+        while node:
+            parent = int(tree.parent[node])
+            bounds.add((int(tree.feature[parent]), node == tree.children_left[parent]))
+            node = parent
+        total += int(tree.n_node_samples[leaf]) * len(bounds)
+    expected = total / int(tree.n_node_samples[0])
+    assert weighted_average_explanation_size(tree) == pytest.approx(expected, rel=1e-12)
+    assert weighted_average_explanation_size(tree) <= weighted_average_depth(tree)
+
+
+@pytest.mark.parametrize(("n_leaves", "count"), [(1, 1), (10, 28), (26, 76), (1024, 3070)])
+def test_number_of_parameters_as_in_the_papers(n_leaves, count):
+    assert n_parameters(balanced(n_leaves)) == count
+
+
+def test_measures_of_deep_trees():
+    tree = chain(20_000)
+    assert weighted_average_depth(tree) == pytest.approx(20_000 / 2, rel=1e-3)
+    assert weighted_average_explanation_size(tree) < 10
+
+
+def test_no_rows_to_average():
+    arrays = balanced(2)
+    with pytest.raises(ValueError, match="no rows to average over"):
+        weighted_average_depth(Builder(np.zeros((0, 1)), [], 1).tree())
+    assert weighted_average_depth(arrays) == 1.0

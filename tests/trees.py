@@ -1,0 +1,235 @@
+"""Small hand-built and random trees, and a router in plain Python to compare with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from treeclust_rs.tree import ClusterTree
+
+NAN = math.nan
+
+
+class Builder:
+    """Grow a tree split by split, as a fit does; rows are counted by routing real data."""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        labels: Sequence[int],
+        n_clusters: int | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self.X = np.asarray(X, dtype=np.float64)
+        self.labels = np.asarray(labels, dtype=np.int64)
+        self.k = int(self.labels.max()) + 1 if n_clusters is None else n_clusters
+        self.weights = np.ones(len(self.X)) if weights is None else weights
+        self.nodes: list[dict[str, Any]] = []
+        self.n_base_leaves = 0
+        self._add(np.arange(len(self.X)))
+
+    def _add(self, rows: np.ndarray) -> None:
+        weight = self.weights[rows]
+        sums = np.bincount(self.labels[rows], weights=weight, minlength=self.k)
+        total = float(weight.sum())
+        label = int(np.argmax(sums))
+        self.nodes.append(
+            {
+                "rows": rows,
+                "children_left": -1,
+                "children_right": -1,
+                "feature": -2,
+                "threshold": -2.0,
+                "lower": NAN,
+                "upper": NAN,
+                "kind": 0,
+                "impurity": 1.0 - float(sums.max()) / total if total else 0.0,
+                "n_node_samples": len(rows),
+                "weighted_n_node_samples": total,
+                "value": [(sums / total if total else 0 * sums).tolist()],
+                "cluster": label,
+                "base_cluster": -1,
+                "mistakes": float(sums.sum() - sums[label]),
+            }
+        )
+
+    def split(
+        self,
+        node: int,
+        feature: int,
+        threshold: float | None = None,
+        interval: tuple[float, float] | None = None,
+    ) -> int:
+        """Split a leaf; gives the id of the left child."""
+        parent = self.nodes[node]
+        assert parent["kind"] == 0
+        x = self.X[parent["rows"], feature]
+        parent["feature"] = feature
+        parent["mistakes"] = NAN
+        if interval is None:
+            parent["kind"], parent["threshold"] = 1, float(threshold)
+            goes_left = x <= threshold
+        else:
+            parent["kind"], parent["threshold"] = 2, NAN
+            parent["lower"], parent["upper"] = map(float, interval)
+            goes_left = (interval[0] <= x) & (x <= interval[1])
+        left = len(self.nodes)
+        parent["children_left"], parent["children_right"] = left, left + 1
+        self._add(parent["rows"][goes_left])
+        self._add(parent["rows"][~goes_left])
+        return left
+
+    def leaves(self) -> list[int]:
+        """Give the ids of the leaves so far."""
+        return [node for node, content in enumerate(self.nodes) if content["kind"] == 0]
+
+    def end_base(self, labels: dict[int, int] | None = None) -> None:
+        """Make the leaves so far those of the base tree."""
+        leaves = self.leaves()
+        self.n_base_leaves = len(leaves)
+        for leaf in leaves:
+            content = self.nodes[leaf]
+            content["base_cluster"] = (labels or {}).get(leaf, content["cluster"])
+        for content in self.nodes:
+            if content["kind"] != 0:
+                content["mistakes"] = 0.0
+
+    def arrays(self, **changes: Any) -> dict[str, Any]:
+        """Give the arguments of ClusterTree."""
+        names = [name for name in self.nodes[0] if name != "rows"]
+        arguments: dict[str, Any] = {name: [node[name] for node in self.nodes] for name in names}
+        arguments["n_features"] = self.X.shape[1]
+        arguments["classes"] = list(range(self.k))
+        arguments["n_base_leaves"] = self.n_base_leaves
+        if self.n_base_leaves == len(self.leaves()):
+            for node, base in enumerate(arguments["base_cluster"]):
+                if base >= 0:
+                    shares = self.nodes[node]["value"][0]
+                    weight = self.nodes[node]["weighted_n_node_samples"]
+                    arguments["mistakes"][node] = float(np.rint(weight * (1 - shares[base])))
+        return arguments | changes
+
+    def tree(self, **changes: Any) -> ClusterTree:
+        """Give the tree as it is now."""
+        return ClusterTree(**self.arrays(**changes))
+
+
+def random_tree(
+    seed: int,
+    n_leaves: int,
+    *,
+    n_features: int = 3,
+    n_clusters: int = 3,
+    n_rows: int = 200,
+    intervals: bool = False,
+    grid: int = 0,
+    **changes: Any,
+) -> tuple[ClusterTree, np.ndarray]:
+    """Give a tree with random tests and the data it was built on.
+
+    With a `grid` the data and the thresholds are small whole numbers, so that many rows lie exactly
+    on a threshold and many tests are redundant or contradict each other.
+    """
+    rng = np.random.default_rng(seed)
+    if grid:
+        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
+    else:
+        X = rng.normal(size=(n_rows, n_features))
+    builder = Builder(X, rng.integers(0, n_clusters, n_rows), n_clusters)
+    while len(builder.leaves()) < n_leaves:
+        node = int(rng.choice(builder.leaves()))
+        feature = int(rng.integers(n_features))
+        first, second = np.sort(rng.choice(X[:, feature], 2))
+        if intervals and rng.random() < 0.6:
+            builder.split(node, feature, interval=(float(first), float(second)))
+        else:
+            builder.split(node, feature, float(first))
+    return builder.tree(**changes), X
+
+
+def chain(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTree:
+    """Give a tree that splits off one leaf per level: depth n_leaves - 1."""
+    n_inner = n_leaves - 1
+    left = np.full(2 * n_leaves - 1, -1)
+    feature = np.full(2 * n_leaves - 1, -2)
+    threshold = np.full(2 * n_leaves - 1, -2.0)
+    # Node 0, then every right child 2, 4, 6, ... is split.
+    inner = 2 * np.arange(n_inner)
+    left[inner] = inner + 1
+    feature[inner] = np.arange(n_inner) % n_features
+    threshold[inner] = np.arange(n_inner) // n_features + 0.5
+    rows = np.empty(2 * n_leaves - 1, dtype=np.int64)
+    rows[0::2] = n_leaves - np.arange(n_leaves)
+    rows[1::2] = 1
+    return from_structure(left, feature, threshold, rows, n_features, n_clusters)
+
+
+def balanced(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTree:
+    """Give a tree as shallow as can be, with nodes numbered level by level like a heap."""
+    nodes = np.arange(2 * n_leaves - 1)
+    is_inner = nodes < n_leaves - 1
+    level = np.floor(np.log2(nodes + 1)).astype(int)
+    place = nodes + 1 - 2**level
+    left = np.where(is_inner, 2 * nodes + 1, -1)
+    feature = np.where(is_inner, level % n_features, -2)
+    threshold = np.where(is_inner, (2 * place + 1) / 2.0 ** (level + 1), -2.0)
+    rows = np.ones(len(nodes), dtype=np.int64)
+    for node in range(n_leaves - 2, -1, -1):
+        rows[node] = rows[2 * node + 1] + rows[2 * node + 2]
+    return from_structure(left, feature, threshold, rows, n_features, n_clusters)
+
+
+def from_structure(
+    left: np.ndarray,
+    feature: np.ndarray,
+    threshold: np.ndarray,
+    rows: np.ndarray,
+    n_features: int,
+    n_clusters: int,
+) -> ClusterTree:
+    """Give a tree of threshold tests with made-up statistics."""
+    n_nodes = len(left)
+    nan = np.full(n_nodes, NAN)
+    is_inner = left >= 0
+    cluster = np.arange(n_nodes) % n_clusters
+    value = np.zeros((n_nodes, 1, n_clusters))
+    value[np.arange(n_nodes), 0, cluster] = 1.0
+    return ClusterTree(
+        children_left=left,
+        children_right=np.where(is_inner, left + 1, -1),
+        feature=feature,
+        threshold=threshold,
+        lower=nan,
+        upper=nan,
+        kind=is_inner.astype(int),
+        impurity=np.zeros(n_nodes),
+        n_node_samples=rows,
+        weighted_n_node_samples=rows,
+        value=value,
+        cluster=cluster,
+        base_cluster=np.full(n_nodes, -1),
+        mistakes=np.where(is_inner, NAN, 0.0),
+        n_features=n_features,
+        classes=list(range(n_clusters)),
+    )
+
+
+def route(tree: ClusterTree, row: Sequence[float]) -> int:
+    """Follow one row down to its leaf."""
+    node = 0
+    while tree.kind[node] != 0:
+        x = float(row[tree.feature[node]])
+        if tree.kind[node] == 1:
+            left = x <= tree.threshold[node]
+        else:
+            left = tree.lower[node] <= x <= tree.upper[node]
+        node = int(tree.children_left[node] if left else tree.children_right[node])
+    return node
+
+
+def route_all(tree: ClusterTree, X: Any) -> np.ndarray:
+    """Give the leaf of every row."""
+    return np.array([route(tree, row) for row in np.asarray(X)], dtype=np.int64)
