@@ -12,14 +12,14 @@ use crate::table::Table;
 use crate::tree::Test;
 
 /// The base tree: k leaves that keep their centers.
-struct Imm<'a, 'm> {
-    criterion: &'m Mistakes<'a>,
+struct Imm<'a, 't, 'm> {
+    criterion: &'m Mistakes<'a, 't>,
     /// Alive centers by node.
     alive: Vec<Vec<bool>>,
 }
 
-impl<'a, 'm> Splitter for Imm<'a, 'm> {
-    type Criterion = Mistakes<'a>;
+impl<'a, 't> Splitter for Imm<'a, 't, '_> {
+    type Criterion = Mistakes<'a, 't>;
 
     fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
         let alive = &self.alive[id];

@@ -109,7 +109,7 @@ pub(crate) struct Searched<N> {
     pub(crate) histogram: Option<Histogram>,
 }
 
-/// Rows of one node grouped along one column, with ends taken from these rows.
+/// Rows of one node grouped along one column.
 #[derive(Debug, Clone, Default)]
 struct OwnGroups {
     count: Vec<u32>,
@@ -382,6 +382,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 (features.clone(), groups.into_iter().map(Some).collect())
             }
         };
+        if rows.len() <= self.direct {
+            features.par_iter().for_each(|&f| criterion.prepare(f));
+        }
         // Small nodes: groups are made twice rather than held for all columns.
         let groups = |i: usize| match &groups[i] {
             Some(groups) => Cow::Borrowed(groups),
@@ -419,7 +422,11 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let margin = criterion.scale(node).margin;
         let bins: Vec<OwnGroups> = features
             .par_iter()
-            .map(|&f| self.monitor.check().map(|()| self.own_bins(rows, f)))
+            .map(|&f| {
+                self.monitor.check()?;
+                criterion.prepare(f);
+                Ok(self.own_bins(rows, f))
+            })
             .collect::<Result<_>>()?;
         let edge = |(&f, bins): (&usize, &OwnGroups)| criterion.best_score(node, f, bins.view());
         let edges: Vec<f64> = features.par_iter().zip(&bins).map(edge).collect();
@@ -437,14 +444,23 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 self.monitor.check()?;
                 let mut inside = vec![0.0; bins.count.len()];
                 criterion.bounds(node, feature, bins.view(), &mut inside);
+                // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
+                let mut beside = vec![false; inside.len()];
+                if best > f64::NEG_INFINITY {
+                    criterion.mark_ends(node, feature, bins.view(), best - margin, &mut beside);
+                }
                 let opened: Vec<bool> = inside
                     .iter()
                     .enumerate()
                     .map(|(bin, &bound)| {
+                        if bins.low[bin] == bins.high[bin] {
+                            return false;
+                        }
                         let wide = || criterion.inside_key(feature, bins.low[bin], bins.high[bin]);
-                        bound > f64::NEG_INFINITY
-                            && bound >= best - margin
-                            && (bound > best + margin || wide() >= key - KEY_TIE)
+                        beside[bin]
+                            || bound > f64::NEG_INFINITY
+                                && bound >= best - margin
+                                && (bound > best + margin || wide() >= key - KEY_TIE)
                     })
                     .collect();
                 Ok(if opened.contains(&true) {
@@ -456,26 +472,13 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             .collect()
     }
 
-    /// The bins of one column, summed over the node's rows, with ends taken from these rows.
+    /// The bins of one column, summed over the node's rows. Their ends are those of all rows.
     fn own_bins(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let binned = self.index.column(feature);
         let (n_bins, width) = (binned.n_bins(), self.criterion.width());
         let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
         self.criterion.fill(rows, &binned.codes, None, &mut count, &mut sums);
-        let (mut low, mut high) = (binned.low.clone(), binned.high.clone());
-        if low != high {
-            let mut cells = Vec::new();
-            low.fill(f64::INFINITY);
-            high.fill(f64::NEG_INFINITY);
-            for tile in rows.chunks(ROW_TILE) {
-                self.table.column(feature).gather(tile, &mut cells);
-                for (&row, &x) in tile.iter().zip(&cells) {
-                    let bin = usize::from(binned.codes[row as usize]);
-                    low[bin] = low[bin].min(x);
-                    high[bin] = high[bin].max(x);
-                }
-            }
-        }
+        let (low, high) = (binned.low.clone(), binned.high.clone());
         OwnGroups { count, sums, low, high }
     }
 

@@ -3,7 +3,7 @@
 //! Every value is compared and computed with as `f64`. Columns may be strided (a C-ordered matrix), so work
 //! that touches many columns reads them in row tiles that stay in cache.
 
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Zip, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -65,15 +65,9 @@ define_columns!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64,
                 U8: u8, U16: u16, U32: u32, U64: u64, Bool: bool);
 
 fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
-    if let Some(cells) = view.as_slice() {
-        for (o, &x) in out.iter_mut().zip(&cells[start..]) {
-            *o = x.to_f64();
-        }
-    } else {
-        for (o, &x) in out.iter_mut().zip(view.iter().skip(start)) {
-            *o = x.to_f64();
-        }
-    }
+    let stop = start + out.len();
+    let cells = view.slice(s![start..stop]);
+    Zip::from(ArrayViewMut1::from(out)).and(cells).for_each(|out, &x| *out = x.to_f64());
 }
 
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {

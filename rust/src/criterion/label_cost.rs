@@ -278,6 +278,27 @@ impl Criterion for LabelCost<'_> {
         }
     }
 
+    fn mark_ends(
+        &self,
+        node: &LabelCostNode,
+        _: usize,
+        groups: Groups<'_>,
+        floor: f64,
+        marks: &mut [bool],
+    ) {
+        match self.kind {
+            CutKind::Threshold => self.sweep(groups, |group, left_rows, cost| {
+                if self.allowed(left_rows, node.n_rows) && node.cost - cost >= floor {
+                    marks[group] = true;
+                    if let Some(next) = groups.after(group) {
+                        marks[next] = true;
+                    }
+                }
+            }),
+            CutKind::Interval => Intervals::new(self, node, groups).mark_ends(floor, marks),
+        }
+    }
+
     fn first_cut(
         &self,
         node: &LabelCostNode,
@@ -296,7 +317,7 @@ impl Criterion for LabelCost<'_> {
                     }
                 });
                 let group = found?;
-                let next = (group + 1..groups.len()).find(|&g| groups.count[g] > 0)?;
+                let next = groups.after(group)?;
                 let upper = Gap { below: groups.high[group], above: groups.low[next] };
                 Some(Cut { lower: None, upper, n_left: 0 })
             }
@@ -376,37 +397,30 @@ impl<'a> Intervals<'a> {
         self.prefix[label][self.n()]
     }
 
-    /// The best score of every stop (over its starts).
-    fn best(&self) -> f64 {
-        let n = self.n();
-        if n < 2 {
-            return f64::NEG_INFINITY;
-        }
-        let windows: Vec<_> = (1..n).map(|stop| self.starts(stop)).collect();
-        let mut best = f64::INFINITY;
-        let mut gain = vec![0.0; n];
+    /// The cost of the best interval with each stop; infinity where none is allowed.
+    fn best_by_stop(&self) -> Vec<f64> {
+        let windows: Vec<_> =
+            (0..self.n()).map(|stop| if stop == 0 { 0..0 } else { self.starts(stop) }).collect();
+        let mut best = vec![f64::INFINITY; self.n()];
+        let mut gain = vec![0.0; self.n()];
         for (l, j) in self.pairs() {
             let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
             for (g, gain) in gain.iter_mut().enumerate() {
                 *gain = inside[g] - outside[g];
             }
             let total = self.total(j);
-            sliding_max(&gain, &windows, |i, largest| {
-                best = best.min(total + (inside[i + 1] - outside[i + 1]) - largest);
+            sliding_max(&gain, &windows, |stop, largest| {
+                best[stop] = best[stop].min(total + (inside[stop] - outside[stop]) - largest);
             });
         }
-        self.node.cost - best
+        best
     }
 
-    /// The first start with an interval that scores at least `floor`, and its first stop.
-    fn first(&self, floor: f64) -> Option<Cut> {
-        let n = self.n();
-        if n < 2 {
-            return None;
-        }
-        let windows: Vec<_> = (0..n).map(|start| self.stops(start)).collect();
-        let mut best = vec![f64::INFINITY; n];
-        let mut gain = vec![0.0; n];
+    /// The cost of the best interval with each start; infinity where none is allowed.
+    fn best_by_start(&self) -> Vec<f64> {
+        let windows: Vec<_> = (0..self.n()).map(|start| self.stops(start)).collect();
+        let mut best = vec![f64::INFINITY; self.n()];
+        let mut gain = vec![0.0; self.n()];
         for (l, j) in self.pairs() {
             let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
             for (g, gain) in gain.iter_mut().enumerate() {
@@ -414,16 +428,45 @@ impl<'a> Intervals<'a> {
             }
             let total = self.total(j);
             sliding_max(&gain, &windows, |start, largest| {
-                let cost = total - (inside[start] - outside[start]) - largest;
-                best[start] = best[start].min(cost);
+                best[start] = best[start].min(total - (inside[start] - outside[start]) - largest);
             });
         }
-        // The same interval's score differs in its last bits between the two passes and the direct evaluation.
+        best
+    }
+
+    fn best(&self) -> f64 {
+        self.node.cost - min(&self.best_by_stop())
+    }
+
+    fn mark_ends(&self, floor: f64, marks: &mut [bool]) {
+        let mut mark = |end: usize, cost: f64| {
+            if self.node.cost - cost >= floor - self.rounding() {
+                for g in [end.wrapping_sub(1), end] {
+                    if let Some(&group) = self.filled.get(g) {
+                        marks[group] = true;
+                    }
+                }
+            }
+        };
+        self.best_by_stop().into_iter().enumerate().for_each(|(stop, cost)| mark(stop, cost));
+        self.best_by_start().into_iter().enumerate().for_each(|(start, cost)| mark(start, cost));
+    }
+
+    /// How far the scores of one interval may differ between the two passes and the direct evaluation.
+    fn rounding(&self) -> f64 {
         let largest = (0..self.criterion.k).map(|l| self.total(l)).fold(0.0, f64::max);
-        let rounding = 8.0 * f64::EPSILON * largest;
-        (0..n).filter(|&start| self.node.cost - best[start] >= floor - rounding).find_map(|start| {
+        8.0 * f64::EPSILON * largest
+    }
+
+    /// The first start with an interval that scores at least `floor`, and its first stop.
+    fn first(&self, floor: f64) -> Option<Cut> {
+        let rounding = self.rounding();
+        let best = self.best_by_start();
+        let good_starts =
+            (0..self.n()).filter(|&start| self.node.cost - best[start] >= floor - rounding);
+        good_starts.into_iter().find_map(|start| {
             let good = |stop: &usize| self.score(start, *stop) >= floor - 2.0 * rounding;
-            let stop = windows[start].clone().find(good)?;
+            let stop = self.stops(start).find(good)?;
             let below = |g: usize| self.groups.high[self.filled[g]];
             let above = |g: usize| self.groups.low[self.filled[g]];
             let lower = (start > 0).then(|| Gap { below: below(start - 1), above: above(start) });

@@ -10,6 +10,7 @@
 //! Several centers may lie in one gap between values, and then the gap is several cuts.
 
 use std::cmp::Ordering;
+use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
@@ -27,14 +28,15 @@ const ROUNDING: f64 = 1e-12;
 
 /// Mistakes with respect to given clusters and centers.
 #[derive(Debug)]
-pub struct Mistakes<'a> {
+pub struct Mistakes<'a, 't> {
     labels: &'a [u32],
     weights: Option<&'a [f64]>,
     k: usize,
-    /// Per column, the centers' coordinates and clusters in ascending order.
-    centers: Vec<Vec<(Coordinate, u32)>>,
-    /// Half of each column's range.
-    half_range: Vec<f64>,
+    snap: Snap<'a, 't>,
+    /// Per column, the centers' coordinates and clusters in ascending order, snapped to the ends of bins only.
+    rough: Vec<Vec<(Coordinate, u32)>>,
+    /// The same, snapped to all values: made when a column is first looked at closely.
+    exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
     total_weight: f64,
 }
 
@@ -98,16 +100,19 @@ struct Position {
     mistakes: f64,
     /// Alive centers to the left.
     n_left: usize,
+    /// The groups before and after it.
+    before: Option<usize>,
+    after: Option<usize>,
 }
 
-impl<'a> Mistakes<'a> {
+impl<'a, 't> Mistakes<'a, 't> {
     /// `labels`: a cluster in `[0, k)` per row.
     ///
     /// # Errors
     /// [`Error::Shape`] or [`Error::Value`] if they do not fit the table.
     pub fn new(
-        table: &Table<'_>,
-        index: &Index,
+        table: &'a Table<'t>,
+        index: &'a Index,
         labels: &'a [u32],
         centers: Centers<'_>,
         weights: Option<&'a [f64]>,
@@ -120,10 +125,11 @@ impl<'a> Mistakes<'a> {
         if let Some(label) = labels.iter().find(|&&l| l as usize >= k) {
             return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
         }
-        let half_range: Vec<f64> = (0..d).map(|f| index.column(f).half_range()).collect();
-        let centers = Snap { table, index, labels, half_range: &half_range, k }.apply(centers);
+        let snap = Snap::new(table, index, labels, centers, k);
+        let rough = (0..d).map(|f| snap.column(f, false)).collect();
+        let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         let total_weight = weights.map_or(n as f64, |w| w.iter().sum());
-        Ok(Mistakes { labels, weights, k, centers, half_range, total_weight })
+        Ok(Mistakes { labels, weights, k, snap, rough, exact, total_weight })
     }
 
     /// The cluster of a row.
@@ -156,7 +162,8 @@ impl<'a> Mistakes<'a> {
     }
 
     fn alive_centers(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
-        let centers = self.centers[feature].iter().map(|&(x, cluster)| (x, cluster as usize));
+        let centers = self.exact[feature].get().unwrap_or(&self.rough[feature]);
+        let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
         centers.filter(|&(_, cluster)| alive[cluster]).collect()
     }
 
@@ -175,6 +182,7 @@ impl<'a> Mistakes<'a> {
         let mut is_left = vec![false; self.k];
         let (mut n_left, mut mistakes) = (0, 0.0);
         let mut last = f64::NEG_INFINITY; // the largest value of the samples passed
+        let mut before = None;
         let filled = (0..groups.len()).filter(|&g| groups.count[g] > 0).map(Some);
         for group in filled.chain(std::iter::once(None)) {
             let (low, high) =
@@ -192,7 +200,8 @@ impl<'a> Mistakes<'a> {
                 let separates = 0 < n_left && n_left < n_centers;
                 if separates && apart {
                     let width = self.share_of_range(feature, &exact_below, &exact_above);
-                    visit(Position { gap: Gap { below, above }, width, mistakes, n_left });
+                    let gap = Gap { below, above };
+                    visit(Position { gap, width, mistakes, n_left, before, after: group });
                 }
                 let Some(&(x, cluster)) = center else { break };
                 is_left[cluster] = true;
@@ -212,12 +221,13 @@ impl<'a> Mistakes<'a> {
                 n_left += 1;
             }
             last = high;
+            before = Some(group);
         }
     }
 
     /// A width as a share of the column's range; 1 for a column without range.
     fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
-        let half_range = self.half_range[feature];
+        let half_range = self.snap.half_range[feature];
         if half_range == 0.0 {
             1.0
         } else if half_range < f64::MAX / 2.0 {
@@ -228,7 +238,7 @@ impl<'a> Mistakes<'a> {
     }
 }
 
-impl Criterion for Mistakes<'_> {
+impl Criterion for Mistakes<'_, '_> {
     type Node = MistakesNode;
 
     fn width(&self) -> usize {
@@ -316,6 +326,27 @@ impl Criterion for Mistakes<'_> {
         best
     }
 
+    fn mark_ends(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        floor: f64,
+        marks: &mut [bool],
+    ) {
+        self.sweep(node, feature, groups, |position| {
+            if -position.mistakes >= floor {
+                for group in [position.before, position.after].into_iter().flatten() {
+                    marks[group] = true;
+                }
+            }
+        });
+    }
+
+    fn prepare(&self, feature: usize) {
+        self.exact[feature].get_or_init(|| self.snap.column(feature, true));
+    }
+
     fn best_key(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
         self.sweep(node, feature, groups, |position| {
@@ -339,7 +370,7 @@ impl Criterion for Mistakes<'_> {
         key_floor: f64,
     ) -> Option<Cut> {
         let mut found = None;
-        self.sweep(node, feature, groups, |Position { gap, width, mistakes, n_left }| {
+        self.sweep(node, feature, groups, |Position { gap, width, mistakes, n_left, .. }| {
             if found.is_none() && width >= key_floor - CLOSE && -mistakes >= floor {
                 found = Some(Cut { lower: None, upper: gap, n_left });
             }
@@ -352,44 +383,71 @@ impl Criterion for Mistakes<'_> {
 /// range of its own cluster's rows there plus [`ROUNDING`] times its size (with the range of all rows, one far
 /// row would merge everything else). A coordinate within its margin of a data value is set to the nearest, then coordinates within the smaller margin of each
 /// other to the lowest. If that makes two centers equal, all coordinates stay as they are.
+#[derive(Debug)]
 struct Snap<'a, 't> {
     table: &'a Table<'t>,
     index: &'a Index,
     labels: &'a [u32],
-    half_range: &'a [f64],
     k: usize,
+    /// The centers as given, by column.
+    given: Vec<Vec<Coordinate>>,
+    /// Half of each column's range.
+    half_range: Vec<f64>,
+    /// Snapping makes two centers equal: leave them alone.
+    collide: bool,
 }
 
-impl Snap<'_, '_> {
-    /// The centers' coordinates per column, sorted.
-    fn apply(&self, centers: Centers<'_>) -> Vec<Vec<(Coordinate, u32)>> {
-        let (k, d) = (self.k, self.index.n_features());
-        let column = |f: usize| -> Vec<Coordinate> {
-            let at = (0..k).map(|c| c * d + f);
-            at.map(|i| Coordinate { high: centers.high[i], low: centers.low[i] }).collect()
+impl<'a, 't> Snap<'a, 't> {
+    fn new(
+        table: &'a Table<'t>,
+        index: &'a Index,
+        labels: &'a [u32],
+        centers: Centers<'_>,
+        k: usize,
+    ) -> Self {
+        let d = index.n_features();
+        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
+        let given: Vec<Vec<Coordinate>> =
+            (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
+        let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
+        let mut snap = Snap { table, index, labels, k, given, half_range, collide: false };
+        // Only centers that are close in every column can become equal.
+        let close = |a: usize, b: usize, f: usize| {
+            snap.given[f][a].minus(&snap.given[f][b]).abs() <= 4.0 * snap.reach(f)
         };
-        let snapped: Vec<Vec<Coordinate>> =
-            (0..d).into_par_iter().map(|f| self.snap_column(f, column(f))).collect();
-        let equal = |a: usize, b: usize| snapped.iter().all(|x| x[a] == x[b]);
-        let collide = (0..k).any(|a| (0..a).any(|b| equal(a, b)));
-        (0..d)
-            .map(|f| {
-                let x = if collide { column(f) } else { snapped[f].clone() };
-                let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
-                sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
-                sorted
-            })
-            .collect()
+        let any_pair =
+            |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
+        if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
+            let snapped: Vec<Vec<Coordinate>> =
+                (0..d).into_par_iter().map(|f| snap.snapped(f, true)).collect();
+            snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
+        }
+        snap
     }
 
-    fn snap_column(&self, feature: usize, mut centers: Vec<Coordinate>) -> Vec<Coordinate> {
-        // No margin exceeds the column's: most columns have nothing that close and are done.
-        let largest = centers.iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
-        let widest = 2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest;
-        let candidates = self.values_near(feature, widest, &centers);
+    /// No margin of the column exceeds this.
+    fn reach(&self, feature: usize) -> f64 {
+        let largest = self.given[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
+        2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest
+    }
+
+    /// The column's coordinates and their clusters, sorted. `closely`: with regard to every value of the column, not
+    /// only the ends of bins; takes a pass over the column.
+    fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
+        let x =
+            if self.collide { self.given[feature].clone() } else { self.snapped(feature, closely) };
+        let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
+        sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
+        sorted
+    }
+
+    fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
+        let mut centers = self.given[feature].clone();
+        let reach = self.reach(feature);
+        let candidates = self.values_near(feature, reach, &centers, closely);
         let mut order: Vec<usize> = (0..self.k).collect();
         order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-        let close = order.windows(2).any(|p| centers[p[1]].minus(&centers[p[0]]) <= widest);
+        let close = order.windows(2).any(|p| centers[p[1]].minus(&centers[p[0]]) <= reach);
         if !close && candidates.iter().all(Vec::is_empty) {
             return centers;
         }
@@ -417,7 +475,13 @@ impl Snap<'_, '_> {
     }
 
     /// For each center, the column's values within `reach`.
-    fn values_near(&self, feature: usize, reach: f64, centers: &[Coordinate]) -> Vec<Vec<f64>> {
+    fn values_near(
+        &self,
+        feature: usize,
+        reach: f64,
+        centers: &[Coordinate],
+        closely: bool,
+    ) -> Vec<Vec<f64>> {
         let binned = self.index.column(feature);
         let mut found = vec![vec![]; centers.len()];
         // Only bins that come as close as that need a look, and most of those are one value.
@@ -428,13 +492,11 @@ impl Snap<'_, '_> {
             for (center, found) in centers.iter().zip(&mut found) {
                 if low - reach <= center.high && center.high <= high + reach {
                     wanted[bin] |= low < high;
-                    if low == high && near(low, center) {
-                        found.push(low);
-                    }
+                    found.extend([low, high].into_iter().filter(|&x| near(x, center)));
                 }
             }
         }
-        if wanted.contains(&true) {
+        if closely && wanted.contains(&true) {
             for (row, &code) in binned.codes.iter().enumerate() {
                 if wanted[usize::from(code)] {
                     let x = self.table.column(feature).get(row);

@@ -25,6 +25,11 @@ pub struct Groups<'a> {
 }
 
 impl Groups<'_> {
+    /// The next group that is not empty.
+    pub fn after(&self, group: usize) -> Option<usize> {
+        (group + 1..self.len()).find(|&g| self.count[g] > 0)
+    }
+
     /// Number of groups, the empty ones included.
     pub fn len(&self) -> usize {
         self.count.len()
@@ -124,6 +129,21 @@ pub trait Criterion: Sync {
 
     /// The best score of the cuts between groups; minus infinity if there are none.
     fn best_score(&self, node: &Self::Node, feature: usize, groups: Groups<'_>) -> f64;
+
+    /// Marks the groups beside every cut between groups that scores at least `floor`.
+    fn mark_ends(
+        &self,
+        node: &Self::Node,
+        feature: usize,
+        groups: Groups<'_>,
+        floor: f64,
+        marks: &mut [bool],
+    );
+
+    /// Called before a column's cuts are compared exactly, for work put off until then.
+    fn prepare(&self, feature: usize) {
+        let _ = feature;
+    }
 
     /// The largest second key of the cuts that score at least `floor`. Constant where a criterion has none.
     fn best_key(&self, node: &Self::Node, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
