@@ -15,6 +15,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 unexport PYTHONPATH PYTHONHOME
 
+# An environment whose interpreter has gone is made again.
+ifneq ($(shell $(BIN)/python -c 'print("runs")' 2>/dev/null),runs)
+$(shell rm -f $(VENV)/.made)
+endif
+
 # Folders too, so that a deleted file counts as a change.
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 	$(shell find rust python/treeclust_rs -type d ! -name '__pycache__' ! -path '*/.*') \
@@ -27,7 +32,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
 	print(*table, sep="\n")'
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help build demo test check bench clean rust lint-tools
+.PHONY: help build demo test check bench clean toolchain lint-tools
 .DELETE_ON_ERROR:
 
 help: ## list these commands
@@ -40,7 +45,7 @@ test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests: Rust, Python, the example
 	cargo test --locked
 	$(BIN)/python -P -m pytest --doctest-modules --pyargs treeclust_rs tests $(TESTS)
 
-check: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check | lint-tools ## formatting, lints, types, documentation
+check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## formatting, lints, types, documentation
 	cargo fmt --check
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -62,7 +67,7 @@ clean: ## remove all that was made: environment, builds, caches, demo/
 	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment. Shims that do not run and Pythons that are too old are passed over.
-$(VENV)/.made: | rust
+$(VENV)/.made: | toolchain
 	@if [ -n "$(PYTHON)" ]; then set -- "$(PYTHON)"; \
 	else set -- python3 python python3.14 python3.13 python3.12 python3.11; fi; \
 	chosen=; \
@@ -81,7 +86,7 @@ $(VENV)/.made: | rust
 	"$$chosen" -m venv --clear $(VENV)
 	@touch $@
 
-rust:
+toolchain:
 	@needed=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); \
 	found=$$(rustc --version 2>/dev/null | cut -d ' ' -f 2); \
 	if [ -z "$$found" ] || ! cargo --version >/dev/null 2>&1; then \
@@ -90,7 +95,7 @@ rust:
 		echo "Rust $$found is too old: install Rust $$needed or newer (rustup update stable)." >&2; exit 1; \
 	fi
 
-lint-tools: rust
+lint-tools: toolchain
 	@if ! cargo fmt --version >/dev/null 2>&1 || ! cargo clippy --version >/dev/null 2>&1; then \
 		echo "rustfmt or clippy is missing: install them with rustup component add rustfmt clippy." >&2; exit 1; \
 	fi

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import sparse
+
 from treeclust_rs._input import (
     Table,
     align_table,

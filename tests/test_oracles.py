@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import oracles
 import pytest
 from numpy.testing import assert_array_equal
+
+import oracles
 
 
 def mismatch(labels, k=None):

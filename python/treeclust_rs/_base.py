@@ -16,7 +16,14 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._input import Table, align_table, check_finite, check_sample_weight
-from .export import explain_rows, plot_tree, to_graphviz, to_polars_expr, tree_from_dict, tree_to_dict
+from .export import (
+    explain_rows,
+    plot_tree,
+    to_graphviz,
+    to_polars_expr,
+    tree_from_dict,
+    tree_to_dict,
+)
 from .export.json import check_keys, dumps, float_array, loads
 from .tree import ClusterTree
 
@@ -25,29 +32,33 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Parameters that are written to model files; the others (a reference, a random generator) are not plain values.
+# Parameters that are written to model files; the others (a reference, a random generator) are not
+# plain values.
 _PLAIN = (type(None), bool, int, float, str)
 
 _MODELS: dict[str, type[TreeClusterer]] = {}
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
-    """Threads for `n_jobs`: None means all cores, but 1 inside a joblib worker, which has siblings."""
+    """Give the threads for `n_jobs`: None means all cores, but 1 inside a joblib worker."""
     if n_jobs is None:
         backend, _ = get_active_backend()
         return 1 if getattr(backend, "nesting_level", 0) else int(joblib.cpu_count())
     if n_jobs == 0:
-        raise ValueError("n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0.")
+        raise ValueError(
+            "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
+        )
     return n_jobs if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
 
 
-class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class TreeClusterer(ClusterMixin, BaseEstimator):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
     tree_: ClusterTree
     n_features_in_: int
 
-    # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k and d.
+    # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k
+    # and d.
     _saved: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -71,7 +82,8 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are ignored.
+            Rows. Frames are matched by column name: order does not matter, other columns are
+            ignored.
 
         Returns
         -------
@@ -121,8 +133,8 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def to_polars(self) -> pl.Expr:
         """Give the tree as a native polars expression named ``cluster``.
 
-        It runs in eager, lazy and streaming queries without calling Python. Columns are compared as Float64, as
-        `predict` does; a null or NaN in a column the tree uses gives null.
+        It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
+        Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
 
         Returns
         -------
@@ -156,10 +168,12 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     # ---- model files ----------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a JSON file, which `load` reads. The file replaces an old one at once, or not at all.
+        """Write the model to a JSON file, which `load` reads.
 
-        The file holds what predicting, explaining and reading the tree need. It does not hold the labels of the
-        training rows, nor a `reference` or `random_state` that is not a plain value.
+        The file replaces an old one at once, or not at all.
+
+        The file holds what predicting, explaining and reading the tree need. It does not hold the
+        labels of the training rows, nor a `reference` or `random_state` that is not a plain value.
 
         Parameters
         ----------
@@ -188,7 +202,9 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         write_text(path, text)
 
     @classmethod
-    def _from_payload(cls, params: dict[str, Any], fitted: dict[str, Any], tree: ClusterTree) -> Self:
+    def _from_payload(
+        cls, params: dict[str, Any], fitted: dict[str, Any], tree: ClusterTree
+    ) -> Self:
         names = set(cls._get_param_names()) - {"reference"}
         check_keys(params, (), "params of the model file", names)
         for name, value in params.items():
@@ -199,7 +215,9 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sizes = {"k": len(tree.classes), "d": tree.n_features, "path": -1}
         check_keys(fitted, (), "fitted of the model file", cls._saved)
         for name, content in fitted.items():
-            shape = tuple(sizes[part] if part in sizes else int(part) for part in cls._saved[name].split())
+            shape = tuple(
+                sizes[part] if part in sizes else int(part) for part in cls._saved[name].split()
+            )
             if -1 in shape:
                 n_rows = len(content) if isinstance(content, list) else 0
                 shape = tuple(n_rows if size == -1 else size for size in shape)
@@ -220,7 +238,8 @@ class TreeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 def load(path: str | os.PathLike[str]) -> TreeClusterer:
     """Read a model that `save` wrote.
 
-    Everything in the file is checked; reading it cannot run code. `labels_` of the training rows are not in it.
+    Everything in the file is checked; reading it cannot run code. `labels_` of the training rows
+    are not in it.
 
     Parameters
     ----------
@@ -242,15 +261,21 @@ def load(path: str | os.PathLike[str]) -> TreeClusterer:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{os.fspath(path)} is not a model file: it is not UTF-8 text ({error.reason}).") from None
+        raise ValueError(
+            f"{os.fspath(path)} is not a model file: it is not UTF-8 text ({error.reason})."
+        ) from None
     payload = check_keys(loads(text), ("model", "params", "fitted", "tree"), "The model file")
     name = payload["model"]
     if not isinstance(name, str) or name not in _MODELS:
-        raise ValueError(f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}.")
+        raise ValueError(
+            f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
+        )
     for part in ("params", "fitted"):
         if not isinstance(payload[part], dict):
             raise ValueError(f"{part!r} of the model file is not an object.")
-    return _MODELS[name]._from_payload(payload["params"], payload["fitted"], tree_from_dict(payload["tree"]))
+    return _MODELS[name]._from_payload(
+        payload["params"], payload["fitted"], tree_from_dict(payload["tree"])
+    )
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

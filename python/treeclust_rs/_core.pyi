@@ -48,9 +48,7 @@ def fit_tree(
     search: tuple[int, int] | None = None,
 ) -> dict[str, Any]: ...
 def apply(
-    tree: tuple[
-        npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints
-    ],
+    tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],
     table: _Table,
     n_jobs: int,
 ) -> _Ints: ...

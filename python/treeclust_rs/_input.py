@@ -156,7 +156,7 @@ def align_table(
     return _frame_table(source, range(n_features), names, estimator_name)
 
 
-def check_finite(table: Table, n_jobs: int | None) -> None:
+def check_finite(table: Table, n_jobs: int) -> None:
     """Raise ValueError if a column holds NaN or inf.
 
     Parameters

@@ -1,4 +1,4 @@
-"""What a tree explains: a clustering by k-means or k-medians, a fitted estimator, centers or labels."""
+"""What a tree explains: k-means or k-medians, a fitted estimator, centers or labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ Criterion = Literal["kmeans", "kmedians"]
 
 DEFAULT_N_CLUSTERS = 8
 N_INIT = 10
-# Share of rows that may be nearer to another cluster's mean before a tree of distances is the wrong tree.
+# Share of rows that may be nearer to another cluster's mean before a tree of distances is the
+# wrong tree.
 _MISFIT = 0.05
 
 
@@ -82,6 +83,8 @@ class Reference:
     """n x k: weight times (cost of the label - cost of the row's cheapest)."""
     minimum: float
     """Weighted sum of the rows' cheapest costs: what the regrets leave out."""
+    inertia: float
+    """Weighted cost of the rows about the centers of their own clusters."""
 
     @property
     def n_clusters(self) -> int:
@@ -92,7 +95,8 @@ class Reference:
 class Given:
     """What `reference=` said, before anything was computed.
 
-    `labels` has an entry per row of the table, -1 for noise; with `centers` alone the nearest counts.
+    `labels` has an entry per row of the table, -1 for noise; with `centers` alone the nearest
+    counts.
     """
 
     classes: list[int] | list[str] | None = None
@@ -107,7 +111,7 @@ class Given:
 
 
 def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArray | None) -> Given:
-    """Read `reference=`: None, an estimator, an array of centers (2-D) or an array of labels (1-D)."""
+    """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D)."""
     if reference is None:
         return Given()
     if hasattr(reference, "fit") and not isinstance(reference, type):
@@ -118,8 +122,9 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
     if array.ndim == 1:
         return _read_labels(array, table, sample_weight, "reference")
     raise ValueError(
-        "reference must be None, an estimator, an array of centers of shape (n_clusters, n_features) or "
-        f"an array of labels of shape (n_samples,). Got an array of {array.ndim} dimensions."
+        "reference must be None, an estimator, an array of centers of shape (n_clusters, "
+        f"n_features) or an array of labels of shape (n_samples,). Got an array of "
+        f"{array.ndim} dimensions."
     )
 
 
@@ -138,11 +143,13 @@ def _read_estimator(
         if not hasattr(estimator, "predict"):
             n_labels = "no" if labels is None else str(len(labels))
             raise ValueError(
-                f"The reference {name} has {n_labels} labels_ for the {table.n_samples} rows of X, and no "
-                "predict. Fit it on the same rows, or give its labels as an array."
+                f"The reference {name} has {n_labels} labels_ for the {table.n_samples} rows of "
+                "X, and no predict. Fit it on the same rows, or give its labels as an array."
             )
         labels = estimator.predict(X)
-    given = _read_labels(np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}")
+    given = _read_labels(
+        np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
+    )
     centers = getattr(estimator, "cluster_centers_", None)
     if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != table.n_features:
         return given
@@ -182,7 +189,8 @@ def _read_labels(
         if not np.isfinite(array).all() or (array != np.rint(array)).any():
             row = int(np.flatnonzero(~np.isfinite(array) | (array != np.rint(array)))[0])
             raise ValueError(
-                f"{what} must hold integers or strings. Row {row} holds {array[row]!r}; mark noise by -1."
+                f"{what} must hold integers or strings. Row {row} holds {array[row]!r}; mark "
+                "noise by -1."
             )
         array = array.astype(np.int64)
     if array.dtype.kind == "b":
@@ -220,7 +228,7 @@ def make_reference(
     estimator_name: str,
     needs_distinct: bool,
 ) -> Reference:
-    """Settle labels, centers and costs on the fitted rows (`given.labels` has no noise any more)."""
+    """Settle labels, centers and costs on the fitted rows (no noise in `given.labels`)."""
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
         centers = Centers.from_own(given.centers, units)
@@ -228,15 +236,15 @@ def make_reference(
         k = n_clusters or DEFAULT_N_CLUSTERS
         if k > table.n_samples:
             raise ValueError(
-                f"n_samples={table.n_samples} must be at least n_clusters={k}: {estimator_name} cannot make more "
-                "clusters than there are rows."
+                f"n_samples={table.n_samples} must be at least n_clusters={k}: "
+                f"{estimator_name} cannot make more clusters than there are rows."
             )
         labels = _cluster(table, units, sample_weight, criterion, k, random_state, n_jobs)
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
             warnings.warn(
-                f"Only {len(found)} distinct clusters were found, fewer than n_clusters={k}: X has too few "
-                "distinct rows.",
+                f"Only {len(found)} distinct clusters were found, fewer than n_clusters={k}: "
+                "X has too few distinct rows.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -259,19 +267,26 @@ def make_reference(
         n_jobs,
     )
     if given.labels is None:
-        return Reference(classes, nearest, centers, regrets, minimum)
+        return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
     if from_labels:
         misfit = float(np.average(codes != nearest, weights=sample_weight))
         if misfit > _MISFIT:
             warnings.warn(
-                f"{misfit:.0%} of the rows are nearer to the center of another cluster than their own, so the tree "
-                "follows distances to centers more than these labels. KernelExpand (cost = mismatch with the "
-                "labels) is the method that reproduces any labels; it is not part of this version yet.",
+                f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
+                "own, so the tree follows distances to centers more than these labels. "
+                "KernelExpand (cost = mismatch with the labels) is the method that reproduces any "
+                "labels; it is not part of this version yet.",
                 UserWarning,
                 stacklevel=4,
             )
-    return Reference(classes, codes, centers, regrets, minimum)
+    inertia = minimum + own_regret(regrets, codes)
+    return Reference(classes, codes, centers, regrets, minimum, inertia)
+
+
+def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
+    """Sum over the rows of the regret of the row's own label."""
+    return float(regrets[np.arange(len(regrets)), labels].sum())
 
 
 def _cluster(
@@ -328,8 +343,8 @@ def _check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None
     if len(again):
         a, b = sorted((int(twin[again[0]]), int(again[0])))
         raise ValueError(
-            f"The centers of the clusters {classes[a]!r} and {classes[b]!r} are equal; no cut can tell them apart. "
-            "Give distinct centers."
+            f"The centers of the clusters {classes[a]!r} and {classes[b]!r} are equal; no cut "
+            "can tell them apart. Give distinct centers."
         )
 
 

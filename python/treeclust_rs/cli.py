@@ -10,21 +10,24 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast, overload
 
 import numpy as np
 import polars as pl
 from sklearn.datasets import load_wine
 
-from .export.json import load
+from . import __version__
+from ._base import TreeClusterer, load
 from .metrics import agreement
 from .threshold import IMM, ExKMC
+from .tree import ClusterTree
 
 __all__ = ["main"]
 
@@ -35,6 +38,13 @@ _MAX_LISTED = 5
 
 class UserError(Exception):
     """Something the user can put right, said in one line."""
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Help as it was written, with room for the names of the options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -98,54 +108,53 @@ def _demo(arguments: argparse.Namespace) -> None:
     table, picture, saved = folder / "wine.csv", folder / "wine.png", folder / "wine.json"
     _write_table(frame, table)
 
-    print("178 Italian wines from three cultivars, described by a chemical analysis of 13 numbers.")
+    print("178 Italian wines of three cultivars, described by 13 numbers of a chemical analysis.")
     print(
-        "The cultivars are not told: k-means looks for 3 clusters, and a tree of at most 5 leaves"
+        "Nobody says which is which: k-means finds 3 clusters, a tree of 4 leaves explains them.\n"
     )
-    print("explains them.\n")
-    model = ExKMC(n_clusters=3, max_leaves=5, scale="standard", random_state=0).fit(frame)
+    model = ExKMC(3, max_leaves=4, base_tree=None, scale="standard", random_state=0).fit(frame)
     _print_fit(model, n_clusters=3)
-    print(f"  cultivars found    {agreement(model.labels_, wine.target):.1%} of the wines")
+    found = agreement(model.labels_, wine.target)
+    _print_number("cultivars", f"{found:.1%} of the wines are with their own")
     print("\nWhy the first three wines are where they are:")
     for line in model.explain(frame.head(3)):
         print(f"  {line}")
-    with _replacing(saved) as temporary:
-        model.save(temporary)
+    model.save(saved)
     print(f"\nThe data are in {table}, the model in {saved}", end="")
-    try:
+    if _can_draw():
         _draw(model, picture)
         print(f", a picture in {picture}.")
-    except ImportError:
+    else:
         print(".\nFor a picture as well: pip install treeclust_rs[plot].")
-    print("To go on:")
-    print(f"  treeclust predict {_quoted(saved)} {_quoted(table)} -o {_quoted(folder / 'out.csv')}")
-    print(f"  treeclust explain {_quoted(saved)} {_quoted(table)} --rows 0-4")
-    print(f"  treeclust fit {_quoted(table)} -k 3 --scale standard -o {_quoted(saved)}")
+    program = "treeclust" if shutil.which("treeclust") else sys.argv[0]
+    options = "-k 3 --leaves 4 --base-tree none --scale standard"
+    print("The same by hand, and what comes next:")
+    print(f"  {program} fit {_quoted(table)} {options} -o {_quoted(saved)}")
+    print(f"  {program} predict {_quoted(saved)} {_quoted(table)} -o {_quoted(folder / 'out.csv')}")
+    print(f"  {program} explain {_quoted(saved)} {_quoted(table)} --rows 0-4")
 
 
 def _fit(arguments: argparse.Namespace) -> None:
     model_path = _output_path(arguments.output, (".json",))
     labels_path = _output_path(arguments.labels_out, tuple(_TABLE_SUFFIXES))
-    picture = _output_path(arguments.plot, _PICTURE_SUFFIXES)
+    picture = _picture_path(arguments.plot)
     frame = _read_table(arguments.data)
     reference = None
     if arguments.reference is not None:
         _require_columns(frame, [arguments.reference], arguments.data)
-        reference = frame[arguments.reference]
-        if reference.null_count():
+        if frame[arguments.reference].null_count():
             raise UserError(f"the column {arguments.reference!r} has empty cells.")
+        reference = frame[arguments.reference].to_numpy()
         frame = frame.drop(arguments.reference)
     frame = _chosen_columns(frame, arguments)
     _check_numeric(frame, arguments)
     _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
 
-    model = _estimator(arguments)
-    model.fit(frame, reference=None if reference is None else reference.to_numpy())
+    model = _estimator(arguments, reference).fit(frame)
     if not arguments.quiet:
-        _print_fit(model, arguments.clusters or len(model.classes_))
+        _print_fit(model, arguments.clusters)
     if model_path is not None:
-        with _replacing(model_path) as temporary:
-            model.save(temporary)
+        model.save(model_path)
         _note(f"model written to {model_path}", arguments)
     if picture is not None:
         _draw(model, picture)
@@ -186,9 +195,7 @@ def _explain(arguments: argparse.Namespace) -> None:
 
 
 def _plot(arguments: argparse.Namespace) -> None:
-    picture = _output_path(arguments.output, _PICTURE_SUFFIXES)
-    if picture is None:
-        raise UserError("where to? Name the picture with -o.")
+    picture = _picture_path(arguments.output)
     _draw(_truncated(_load(arguments.model), arguments.leaves), picture)
 
 
@@ -206,11 +213,12 @@ def _info(arguments: argparse.Namespace) -> None:
 # ---- fitting and printing -----------------------------------------------------------------
 
 
-def _estimator(arguments: argparse.Namespace) -> Any:
+def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> IMM | ExKMC:
     """Make the estimator that the options describe."""
-    common = {
+    common: dict[str, Any] = {
         "n_clusters": arguments.clusters,
         "criterion": arguments.criterion,
+        "reference": reference,
         "scale": None if arguments.scale == "none" else arguments.scale,
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
@@ -236,47 +244,60 @@ def _estimator(arguments: argparse.Namespace) -> Any:
     return IMM(**common)
 
 
-def _print_fit(model: Any, n_clusters: int) -> None:
+def _print_fit(model: IMM | ExKMC, n_clusters: int | None) -> None:
     print(model.tree_)
     print()
+    if n_clusters is not None and len(model.classes_) < n_clusters:
+        _print_number("asked for", f"{n_clusters} clusters")
     _print_numbers(model)
-    found = len(set(np.asarray(model.reference_labels_).tolist()) - {-1, "-1"})
-    if found < n_clusters:
-        print(f"  clusters asked for {n_clusters}, found {found}")
-    print(
-        f"  agreement          {agreement(model.labels_, model.reference_labels_):.1%} of the rows"
-    )
 
 
 def _print_numbers(model: Any) -> None:
-    print(f"  clusters           {len(model.tree_.classes)}")
-    print(f"  leaves             {model.n_leaves_} (depth {model.tree_.max_depth})")
-    print(
-        f"  cost               {model.inertia_:.6g}, of the reference {model.reference_inertia_:.6g}"
+    tree = model.tree_
+    _print_number("clusters", f"{len(tree.classes):,}")
+    _print_number("leaves", f"{tree.n_leaves:,}, at most {tree.max_depth:,} deep")
+    # A model cut down after it was read from a file has no costs: its rows are not there.
+    if hasattr(model, "inertia_"):
+        _print_number("cost", f"{model.inertia_:,.6g}")
+        _print_number("of the reference", f"{model.reference_inertia_:,.6g}")
+        _print_number("ratio", f"{model.cost_ratio_:.4f}")
+    _print_number(
+        "agreement", f"{_share_kept(tree):.1%} of the rows are in their reference cluster"
     )
-    print(f"  cost ratio         {model.cost_ratio_:.4f}")
+
+
+def _print_number(name: str, text: str) -> None:
+    print(f"  {name:<17} {text}")
+
+
+def _share_kept(tree: ClusterTree) -> float:
+    """Share of the fitted rows that the tree leaves in the cluster the reference had them in."""
+    leaves = tree.leaves
+    return 1.0 - float(tree.mistakes[leaves].sum() / tree.weighted_n_node_samples[0])
 
 
 def _truncated(model: Any, n_leaves: int | None) -> Any:
     return model if n_leaves is None else model.truncate(n_leaves)
 
 
-def _draw(model: Any, path: Path) -> None:
+def _draw(model: TreeClusterer, path: Path) -> None:
     """Write the picture, or for .dot the Graphviz text, of a fitted model."""
-    if path.suffix == ".dot":
+    if path.suffix.lower() == ".dot":
         with _replacing(path) as temporary:
             temporary.write_text(model.to_graphviz(), encoding="utf-8")
         return
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(
-            "pictures need matplotlib: pip install treeclust_rs[plot] (.dot files do not)."
-        ) from error
+    import matplotlib
+    from matplotlib.figure import Figure
+
     matplotlib.use("agg")
-    figure = model.plot().figure
-    with _replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
+    from matplotlib import pyplot
+
+    figure = cast(Figure, model.plot().figure)
+    try:
+        with _replacing(path) as temporary:
+            figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
+    finally:
+        pyplot.close(figure)
 
 
 # ---- tables -------------------------------------------------------------------------------
@@ -299,7 +320,6 @@ def _read_table(name: str, *, verbatim: bool = False) -> pl.DataFrame:
             separator=separator,
             infer_schema=not verbatim,
             infer_schema_length=None,
-            missing_utf8_is_empty_string=verbatim,
         )
     except pl.exceptions.NoDataError as error:
         raise UserError(f"{name} is empty.") from error
@@ -347,7 +367,9 @@ def _check_numeric(frame: pl.DataFrame, arguments: argparse.Namespace) -> None:
         )
 
 
-def _features(frame: pl.DataFrame, model: Any, column: str | None) -> pl.DataFrame | np.ndarray:
+def _features(
+    frame: pl.DataFrame, model: TreeClusterer, column: str | None
+) -> pl.DataFrame | np.ndarray:
     """Give what the model reads: by name, or, where it knows no names, all columns in order."""
     if getattr(model, "feature_names_in_", None) is not None:
         return frame
@@ -388,7 +410,7 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
 # ---- files and messages -------------------------------------------------------------------
 
 
-def _load(name: str) -> Any:
+def _load(name: str) -> TreeClusterer:
     if not Path(name).is_file():
         raise UserError(f"{name}: no such file.")
     try:
@@ -411,6 +433,21 @@ def _output_path(name: str | None, suffixes: tuple[str, ...]) -> Path | None:
     return path
 
 
+@overload
+def _picture_path(name: str) -> Path: ...
+@overload
+def _picture_path(name: None) -> None: ...
+def _picture_path(name: str | None) -> Path | None:
+    path = _output_path(name, _PICTURE_SUFFIXES)
+    if path is not None and path.suffix.lower() != ".dot" and not _can_draw():
+        raise UserError(f"{name} needs matplotlib: pip install treeclust_rs[plot] (.dot does not).")
+    return path
+
+
+def _can_draw() -> bool:
+    return find_spec("matplotlib") is not None
+
+
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Give a path to write to, which takes the place of `path` only when all went well."""
@@ -418,6 +455,9 @@ def _replacing(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.replace(path)
+    except OSError as error:
+        reason = _one_line(error).replace(str(temporary), str(path))
+        raise UserError(f"{path} cannot be written: {reason}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -462,9 +502,9 @@ def _parser() -> argparse.ArgumentParser:
         "  treeclust fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
         "  treeclust predict customers.json new.csv -o labelled.csv\n"
         "\nThe options of a command: treeclust COMMAND --help",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Layout,
     )
-    parser.add_argument("--version", action="version", version=f"treeclust {_version()}")
+    parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_demo(commands)
     _add_fit(commands)
@@ -475,10 +515,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _version() -> str:
-    return version("treeclust_rs")
-
-
 def _add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], None], summary: str, examples: str
 ) -> argparse.ArgumentParser:
@@ -487,7 +523,7 @@ def _add_command(
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog=f"For example:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Layout,
     )
     parser.set_defaults(run=run)
     return parser
@@ -516,76 +552,82 @@ def _add_fit(commands: Any) -> None:
         "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json",
     )
-    parser.add_argument("data", metavar="DATA", help="the table: .csv, .tsv, .txt (tabs), .parquet")
-    parser.add_argument(
-        "-k",
-        "--clusters",
-        type=int,
-        metavar="N",
-        help="number of clusters (default: 8, or as many as --reference has)",
-    )
-    parser.add_argument(
-        "--leaves",
-        type=int,
-        metavar="N",
-        help="largest number of leaves (default: one per cluster); more leaves, closer clusters",
-    )
-    parser.add_argument(
-        "--reference",
-        metavar="COLUMN",
-        help="explain the clusters in this column instead of those of k-means (-1: noise)",
-    )
-    columns = parser.add_mutually_exclusive_group()
+    _add_data(parser)
+    columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
     columns.add_argument(
         "--columns",
         action="append",
         default=[],
         metavar="A,B,...",
-        help="use these columns only",
+        help="use these columns only (default: all; they must be numbers)",
     )
     columns.add_argument(
         "--drop", action="append", default=[], metavar="A,B,...", help="leave these columns out"
     )
-    parser.add_argument(
+
+    clusters = parser.add_argument_group("the clusters")
+    clusters.add_argument(
+        "-k",
+        "--clusters",
+        type=int,
+        metavar="N",
+        help="how many (default: 8, or as many as --reference has)",
+    )
+    clusters.add_argument(
+        "--reference",
+        metavar="COLUMN",
+        help="explain the clusters in this column, -1 for noise, instead of those of k-means",
+    )
+    clusters.add_argument(
         "--scale",
         choices=("none", "standard"),
         default="none",
-        help="standard: measure every column in its standard deviations, so that all count alike",
+        help="standard: measure each column in its standard deviations, so that all count alike",
     )
-    parser.add_argument(
-        "--method",
-        choices=("exkmc", "imm"),
-        default="exkmc",
-        help="exkmc grows to --leaves (default), imm has one leaf per cluster",
-    )
-    parser.add_argument(
+    clusters.add_argument(
         "--criterion",
         choices=("kmeans", "kmedians"),
         default="kmeans",
         help="squared or absolute distances (default: kmeans)",
     )
-    parser.add_argument(
+    clusters.add_argument("--seed", type=int, default=0, metavar="N", help="default: 0")
+
+    tree = parser.add_argument_group("the tree")
+    tree.add_argument(
+        "--leaves",
+        type=int,
+        metavar="N",
+        help="at most so many; more come closer to the clusters (default: one per cluster)",
+    )
+    tree.add_argument(
+        "--method",
+        choices=("exkmc", "imm"),
+        default="exkmc",
+        help="exkmc (default) grows up to --leaves, imm has one leaf per cluster",
+    )
+    tree.add_argument(
         "--cuts",
         choices=("threshold", "interval"),
-        help="tests such as x <= 3 (default), or also 1 <= x <= 3",
+        help="tests such as x <= 3 (default), or 1 <= x <= 3 as well",
     )
-    parser.add_argument(
+    tree.add_argument(
         "--base-tree",
         choices=("imm", "none"),
-        help="what exkmc starts from: the imm tree (default) or nothing",
+        help="exkmc grows on from the imm tree (default) or from nothing",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed (default: 0)")
-    parser.add_argument(
+
+    output = parser.add_argument_group("what to write")
+    output.add_argument("-o", "--output", metavar="MODEL", help="the model (.json)")
+    output.add_argument("--plot", metavar="PICTURE", help="the tree (.png, .svg, .pdf, .dot)")
+    output.add_argument(
+        "--labels-out", metavar="TABLE", help="the cluster of every row, in order (.csv, .parquet)"
+    )
+
+    work = parser.add_argument_group("the work")
+    work.add_argument(
         "--jobs", type=int, metavar="N", help="number of threads (default: one per core)"
     )
-    parser.add_argument("-o", "--output", metavar="MODEL", help="write the model here (.json)")
-    parser.add_argument(
-        "--plot", metavar="PICTURE", help="draw the tree here (.png, .svg, .pdf, .dot)"
-    )
-    parser.add_argument(
-        "--labels-out", metavar="TABLE", help="write the cluster of every row here, in order"
-    )
-    talk = parser.add_mutually_exclusive_group()
+    talk = work.add_mutually_exclusive_group()
     talk.add_argument(
         "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
     )
@@ -625,7 +667,7 @@ def _add_explain(commands: Any) -> None:
     )
     _add_model_and_data(parser)
     parser.add_argument(
-        "--rows", metavar="ROWS", help="rows to explain, counted from 0: 0,3,10-19 (default: all)"
+        "--rows", metavar="ROWS", help="which, counted from 0: 0,3,10-19 (default: all)"
     )
 
 
@@ -664,12 +706,18 @@ def _add_info(commands: Any) -> None:
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model that treeclust fit has written")
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model file, as treeclust fit -o writes it"
+    )
 
 
 def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
-    parser.add_argument("data", metavar="DATA", help="the table: .csv, .tsv, .txt (tabs), .parquet")
+    _add_data(parser)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
 
 
 def _add_truncation(parser: argparse.ArgumentParser) -> None:

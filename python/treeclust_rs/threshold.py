@@ -19,7 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 from ._base import TreeClusterer, effective_n_jobs
 from ._input import Table, check_finite, check_sample_weight, read_table
-from ._reference import Reference, Units, fitted_rows, make_reference, own_medians, read_reference
+from ._reference import (
+    Criterion,
+    Reference,
+    Units,
+    fitted_rows,
+    make_reference,
+    own_medians,
+    own_regret,
+    read_reference,
+)
 from .metrics import surrogate_cost
 from .tree import ClusterTree
 
@@ -63,7 +72,7 @@ class _CentersTree(TreeClusterer):
     }
 
     n_clusters: int | None
-    criterion: str
+    criterion: Criterion
     reference: Any
     scale: str | None
     random_state: Any
@@ -75,14 +84,14 @@ class _CentersTree(TreeClusterer):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Fit the tree.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of numbers. Columns are
-            read where they lie; they must not be written to meanwhile.
+            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+            numbers. Columns are read where they lie; they must not be written to meanwhile.
         y : ignored
             For the API.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -96,7 +105,8 @@ class _CentersTree(TreeClusterer):
         Raises
         ------
         ValueError
-            If X holds NaN, inf or null, or sizes do not fit: n_clusters and the rows, the reference, max_leaves.
+            If X holds NaN, inf or null, or sizes do not fit: n_clusters and the rows, the
+            reference, max_leaves.
         TypeError
             If a column is not numbers.
         """
@@ -113,9 +123,7 @@ class _CentersTree(TreeClusterer):
                 f"n_clusters={self.n_clusters}, but the reference has {given.n_clusters} clusters."
             )
         kept, given, rows, weight = fitted_rows(given, table, weight)
-        units = Units(
-            *_core.column_units(rows.data, weight, self.scale == "standard", n_jobs)
-        )
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         asked = self.n_clusters or given.n_clusters or 8
         self._growth(asked, asked)  # refuses impossible limits before any work
         reference = make_reference(
@@ -123,7 +131,7 @@ class _CentersTree(TreeClusterer):
             rows,
             units,
             weight,
-            criterion=self.criterion,  # type: ignore[arg-type]
+            criterion=self.criterion,
             n_clusters=self.n_clusters,
             random_state=self.random_state,
             n_jobs=n_jobs,
@@ -154,7 +162,8 @@ class _CentersTree(TreeClusterer):
             leaves_of_all = tree.apply(table.data, n_jobs)
             leaves_of_all[kept] = leaves
             leaves = leaves_of_all.astype(np.int32)
-        # Nothing is set before everything is known: a fit that fails leaves the estimator as it was.
+        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
+        # was.
         self._set_tree(tree)
         self.scale_ = units.scale
         self._cost_path = path
@@ -172,7 +181,9 @@ class _CentersTree(TreeClusterer):
         self.classes_ = np.asarray(classes)
         self.labels_ = self.classes_[tree.leaf_clusters[self._leaf_of_row]]
         self.reference_inertia_ = summary.reference_inertia
-        self.cluster_centers_, self.inertia_ = summary.centers_and_inertia(tree, float(self._cost_path[-1]))
+        self.cluster_centers_, self.inertia_ = summary.centers_and_inertia(
+            tree, float(self._cost_path[-1])
+        )
 
     # ---- results --------------------------------------------------------------------------
 
@@ -213,7 +224,7 @@ class _CentersTree(TreeClusterer):
         return np.asarray(shares / total if total > 0 else shares)
 
     def truncate(self, max_leaves: int) -> Self:
-        """Give the model with fewer leaves, as a fit with this `max_leaves` would; nothing is refitted.
+        """Give the model with fewer leaves, as a fit with this `max_leaves` would.
 
         Parameters
         ----------
@@ -223,9 +234,10 @@ class _CentersTree(TreeClusterer):
         Returns
         -------
         Self
-            A new fitted estimator. `labels_`, `cluster_centers_`, `inertia_` and `cost_ratio_` are those of the
-            smaller tree. Two cases lack the sums this takes: models read from a file have none of them, and with
-            ``criterion="kmedians"`` or more than a million numbers (leaves x columns) only `labels_` is set.
+            A new fitted estimator. `labels_`, `cluster_centers_`, `inertia_` and `cost_ratio_` are
+            those of the smaller tree. Two cases lack the sums this takes: models read from a file
+            have none of them, and with ``criterion="kmedians"`` or more than a million numbers
+            (leaves x columns) only `labels_` is set.
 
         Raises
         ------
@@ -239,7 +251,9 @@ class _CentersTree(TreeClusterer):
         model = copy.copy(self)
         if "max_leaves" in self.get_params(deep=False):
             model.set_params(max_leaves=tree.n_leaves)
-        model._cost_path = self._cost_path[: len(self._cost_path) - (self.n_leaves_ - tree.n_leaves)]
+        model._cost_path = self._cost_path[
+            : len(self._cost_path) - (self.n_leaves_ - tree.n_leaves)
+        ]
         model._set_tree(tree)
         for name in ("labels_", "cluster_centers_", "inertia_"):
             model.__dict__.pop(name, None)
@@ -252,7 +266,7 @@ class _CentersTree(TreeClusterer):
                 model._finish(tree.classes)
         return model
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
 
         Parameters
@@ -312,8 +326,7 @@ class _Summary:
         criterion: str,
         n_jobs: int,
     ) -> _Summary:
-        own = reference.regrets[np.arange(rows.n_samples), reference.labels]
-        summary = cls(reference.minimum + float(own.sum()), reference.centers.in_units, units)
+        summary = cls(reference.inertia, reference.centers.in_units, units)
         clusters = tree.leaf_clusters[fitted["leaf_of_row"]]
         if criterion == "kmedians":
             medians = own_medians(rows, clusters, reference.n_clusters, sample_weight)
@@ -322,13 +335,19 @@ class _Summary:
             in_units = np.ascontiguousarray((medians - units.shift) / units.scale)
             inertia = _label_cost(rows, units, in_units, clusters, True, sample_weight, n_jobs)
             return cls(*summary._head(), fixed=(medians, inertia))
-        leaves = np.flatnonzero(tree.kind == 0)
+        leaves = np.flatnonzero(tree.kind == 0).astype(np.int64)
         by_cluster = len(leaves) * rows.n_features > cls.MOST
         rank = np.zeros(tree.n_nodes, dtype=np.uint32)
         rank[leaves] = tree.leaf_clusters[leaves] if by_cluster else np.arange(len(leaves))
         n_groups = reference.n_clusters if by_cluster else len(leaves)
         weight, sums = _core.group_sums(
-            rows.data, units.shift, units.scale, rank[fitted["leaf_of_row"]], n_groups, sample_weight, n_jobs
+            rows.data,
+            units.shift,
+            units.scale,
+            rank[fitted["leaf_of_row"]],
+            n_groups,
+            sample_weight,
+            n_jobs,
         )
         summary = cls(*summary._head(), leaves, weight, sums)
         surrogate = float(_cost_path(fitted, reference.minimum)[-1])
@@ -338,7 +357,9 @@ class _Summary:
             # The two sums cancel: the reference's centers lie far from their rows.
             in_units = np.ascontiguousarray((centers - units.shift) / units.scale)
             inertia = _label_cost(rows, units, in_units, clusters, False, sample_weight, n_jobs)
-            return cls(*summary._head(), leaves, weight, None if by_cluster else sums, (centers, inertia))
+            return cls(
+                *summary._head(), leaves, weight, None if by_cluster else sums, (centers, inertia)
+            )
         if by_cluster:
             return cls(*summary._head(), fixed=(centers, inertia))
         return summary
@@ -349,7 +370,8 @@ class _Summary:
     def _means(self, groups: npt.NDArray[Any], surrogate: float) -> tuple[FloatArray, float]:
         """Means of the clusters in the columns' own units, and the cost about them.
 
-        The cost about the means is that about the reference's centers less what moving the centers saves.
+        The cost about the means is that about the reference's centers less what moving the centers
+        saves.
         """
         assert self.sums is not None and self.weight is not None
         k = len(self.reference_centers)
@@ -369,13 +391,14 @@ class _Summary:
         return self._means(tree.leaf_clusters[self.leaf_ids], surrogate)
 
     def truncate(self, kept: npt.NDArray[np.int64]) -> _Summary:
-        """The sums of a smaller tree; `kept` gives the node that each leaf has become a part of."""
+        """Give the sums of a smaller tree; `kept`: the node each leaf has become a part of."""
         if self.sums is None or self.weight is None or self.leaf_ids is None:
             return _Summary(*self._head())
         leaves, rank = np.unique(kept[self.leaf_ids], return_inverse=True)
+        leaves = leaves.astype(np.int64)
         sums = np.zeros((len(leaves), self.sums.shape[1]))
         np.add.at(sums, rank, self.sums)
-        weight = np.bincount(rank, weights=self.weight, minlength=len(leaves))
+        weight = np.bincount(rank, weights=self.weight, minlength=len(leaves)).astype(np.float64)
         return _Summary(*self._head(), leaves, weight, sums)
 
 
@@ -391,7 +414,7 @@ def _label_cost(
     regrets, _, minimum = _core.label_costs(
         table.data, units.shift, units.scale, centers, manhattan, sample_weight, n_jobs
     )
-    return float(minimum + regrets[np.arange(table.n_samples), labels].sum())
+    return float(minimum + own_regret(regrets, labels))
 
 
 def _kept_ancestor(tree: ClusterTree, n_nodes: int) -> npt.NDArray[np.int64]:
@@ -468,8 +491,9 @@ def _progress(
 class IMM(_CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).
 
-    At every node the threshold is taken that separates the fewest rows from their cluster's center; those rows
-    count as mistakes and no longer matter below. The tree has exactly one leaf per cluster.
+    At every node the threshold is taken that separates the fewest rows from their cluster's center;
+    those rows count as mistakes and no longer matter below. The tree has exactly one leaf per
+    cluster.
 
     Parameters
     ----------
@@ -478,12 +502,13 @@ class IMM(_CentersTree):
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
     reference : None, estimator or array, default=None
-        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A fitted estimator: its
-        `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to X. A 2-D array:
-        centers in the columns of X. A 1-D array: a label per row, integers or strings; -1 marks noise, which is left
-        out of the fit.
+        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
+        fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
+        cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
+        row, integers or strings; -1 marks noise, which is left out of the fit.
     scale : {None, "standard"}, default=None
-        "standard": costs on columns divided by their standard deviation; thresholds stay in the columns' own units.
+        "standard": costs on columns divided by their standard deviation; thresholds stay in the
+        columns' own units.
     random_state : int, RandomState or None, default=None
         Seed of the reference clustering.
     n_jobs : int or None, default=None
@@ -502,9 +527,11 @@ class IMM(_CentersTree):
     classes_ : ndarray of shape (n_clusters,)
         The clusters' labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps the reference's.
+        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
+        the reference's.
     inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if ``scale="standard"``.
+        Cost of the tree's clusters about their own centers, on standardised columns if
+        ``scale="standard"``.
     reference_inertia_ : float
         Cost of the reference's clusters about the reference's centers.
     cost_ratio_ : float
@@ -531,16 +558,18 @@ class IMM(_CentersTree):
 
     Notes
     -----
-    O(n d) per level of the tree, plus sorting of the few bins that may hold the best cut; n d bytes of memory beside
-    the table. A cut never lies above or below all centers of its node. Among cuts with equally few mistakes the
-    widest gap relative to the column's range is taken, then the first column, then the lowest threshold.
+    O(n d) per level of the tree, plus sorting of the few bins that may hold the best cut; n d bytes
+    of memory beside the table. A cut never lies above or below all centers of its node. Among cuts
+    with equally few mistakes the widest gap relative to the column's range is taken, then the first
+    column, then the lowest threshold.
 
-    A center within 1e-9 of the range of its own rows of a data value counts as that value: rounding in a mean does
-    not open gaps.
+    A center within 1e-9 of the range of its own rows of a data value counts as that value: rounding
+    in a mean does not open gaps.
 
     References
     ----------
-    Dasgupta, Frost, Moshkovitz, Rashtchian (2020). Explainable k-Means and k-Medians Clustering. Algorithm 1.
+    Dasgupta, Frost, Moshkovitz, Rashtchian (2020). Explainable k-Means and k-Medians Clustering.
+    Algorithm 1.
 
     Examples
     --------
@@ -557,7 +586,7 @@ class IMM(_CentersTree):
         self,
         n_clusters: int | None = None,
         *,
-        criterion: str = "kmeans",
+        criterion: Criterion = "kmeans",
         reference: Any = None,
         scale: str | None = None,
         random_state: Any = None,
@@ -572,16 +601,17 @@ class IMM(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int, n_found: int) -> _Growth:
+    def _growth(self, n_clusters: int, n_found: int) -> _Growth:  # noqa: ARG002
         return _Growth(base=True, max_leaves=n_found)
 
 
 class ExKMC(_CentersTree):
     """Explain a clustering by a tree with more leaves than clusters where that pays.
 
-    Grown from IMM's tree (or from a single leaf): always the leaf is split whose best cut lowers the *surrogate
-    cost* most, the cost of giving all rows of a leaf to the one reference center that suits them best. One fit
-    yields the trees of all smaller sizes: see `cost_path_` and `truncate`.
+    Grown from IMM's tree (or from a single leaf): always the leaf is split whose best cut lowers
+    the *surrogate cost* most, the cost of giving all rows of a leaf to the one reference center
+    that suits them best. One fit yields the trees of all smaller sizes: see `cost_path_` and
+    `truncate`.
 
     Parameters
     ----------
@@ -600,12 +630,13 @@ class ExKMC(_CentersTree):
     min_samples_leaf : int, default=1
         Fewest rows in a leaf that growth may make; does not limit the base tree.
     reference : None, estimator or array, default=None
-        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A fitted estimator: its
-        `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to X. A 2-D array:
-        centers in the columns of X. A 1-D array: a label per row, integers or strings; -1 marks noise, which is left
-        out of the fit.
+        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
+        fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
+        cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
+        row, integers or strings; -1 marks noise, which is left out of the fit.
     scale : {None, "standard"}, default=None
-        "standard": costs on columns divided by their standard deviation; thresholds stay in the columns' own units.
+        "standard": costs on columns divided by their standard deviation; thresholds stay in the
+        columns' own units.
     random_state : int, RandomState or None, default=None
         Seed of the reference clustering.
     n_jobs : int or None, default=None
@@ -624,9 +655,11 @@ class ExKMC(_CentersTree):
     classes_ : ndarray of shape (n_clusters,)
         The clusters' labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps the reference's.
+        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
+        the reference's.
     inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if ``scale="standard"``.
+        Cost of the tree's clusters about their own centers, on standardised columns if
+        ``scale="standard"``.
     reference_inertia_ : float
         Cost of the reference's clusters about the reference's centers.
     cost_ratio_ : float
@@ -653,13 +686,15 @@ class ExKMC(_CentersTree):
 
     Notes
     -----
-    O(n d k) for the sums of the first level and less for each split after it; n d bytes of memory beside the table,
-    3 n k floats, and at most 40 MB of sums kept for open leaves. The tree is exactly the one that sorting every
-    column at every node would give. Growth ends early where no single cut lowers the surrogate cost.
+    O(n d k) for the sums of the first level and less for each split after it. Memory beside the
+    table: n d bytes, 3 n k floats, and at most 40 MB of sums kept for open leaves. The tree is
+    exactly the one that sorting every column at every node would give. Growth ends early where no
+    single cut lowers the surrogate cost.
 
     References
     ----------
-    Frost, Moshkovitz, Rashtchian (2020). ExKMC: Expanding Explainable k-Means Clustering. Section 3.
+    Frost, Moshkovitz, Rashtchian (2020). ExKMC: Expanding Explainable k-Means Clustering.
+    Section 3.
 
     Examples
     --------
@@ -689,7 +724,7 @@ class ExKMC(_CentersTree):
         max_leaves: int | None = None,
         base_tree: str | None = "imm",
         cuts: str = "threshold",
-        criterion: str = "kmeans",
+        criterion: Criterion = "kmeans",
         max_depth: int | None = None,
         min_samples_leaf: int = 1,
         reference: Any = None,

@@ -6,7 +6,6 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::parallel;
 use crate::table::Table;
 
 /// Rows whose costs are formed together; the inner loops run over them.
@@ -204,19 +203,6 @@ fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
     (cheapest as u32, minimum)
 }
 
-/// Reduces given label costs (n x k, row-major) to regrets in place.
-pub fn reduce_costs(costs: &mut [f64], k: usize, weights: Option<&[f64]>) -> (Vec<u32>, f64) {
-    let mut nearest = Vec::with_capacity(costs.len() / k.max(1));
-    let mut minimum = 0.0;
-    for (i, row) in costs.chunks_mut(k).enumerate() {
-        let weight = weights.map_or(1.0, |w| w[i]);
-        let (label, cost) = to_regrets(row, weight);
-        nearest.push(label);
-        minimum += weight * cost;
-    }
-    (nearest, minimum)
-}
-
 /// Weight and column sums of each group of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSums {
@@ -274,14 +260,6 @@ pub fn group_sums(
     Ok(GroupSums { weight, sums })
 }
 
-/// Sum over the rows of the regret of the row's own label.
-pub fn regret_of(regrets: &[f64], k: usize, labels: &[u32]) -> f64 {
-    let rows: Vec<u32> = (0..labels.len() as u32).collect();
-    parallel::sum_rows(&rows, 1, |row, sum| {
-        sum[0] += regrets[row as usize * k + labels[row as usize] as usize];
-    })[0]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,12 +285,12 @@ mod tests {
 
     #[test]
     fn regrets_are_weighted_differences_to_the_cheapest_label() {
-        let mut costs = vec![3.0, 1.0, 1.0 + 5e-14, 4.0, 4.0, 9.0];
-        let (nearest, minimum) = reduce_costs(&mut costs, 3, Some(&[2.0, 1.0]));
-        assert_eq!(nearest, [1, 0]);
-        assert_eq!(costs, [4.0, 0.0, 0.0, 0.0, 0.0, 5.0]);
-        assert_eq!(minimum, 6.0);
-        assert_eq!(regret_of(&costs, 3, &[0, 2]), 9.0);
+        let mut costs = [3.0, 1.0, 1.0 + 5e-14];
+        assert_eq!(to_regrets(&mut costs, 2.0), (1, 1.0));
+        assert_eq!(costs, [4.0, 0.0, 0.0]);
+        let mut tied = [4.0, 4.0, 9.0];
+        assert_eq!(to_regrets(&mut tied, 1.0), (0, 4.0));
+        assert_eq!(tied, [0.0, 0.0, 5.0]);
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Grown {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
     }
 
-    /// Splits a leaf; returns the left child's id. `keep(row, left)`: whether a searched row stays one.
+    /// Splits a leaf; returns the left child's id and the rows that are not searched from here on.
+    /// `keep(row, left)`: whether a searched row stays one.
     pub fn split(
         &mut self,
         table: &Table<'_>,
@@ -64,7 +65,7 @@ impl Grown {
         id: usize,
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool,
-    ) -> usize {
+    ) -> (usize, Vec<u32>) {
         let GrownNode { segment, depth, .. } = self.nodes[id];
         let rows = self.partition.all(segment);
         let mut cells = Vec::new();
@@ -72,7 +73,7 @@ impl Grown {
         let range = 2.0 * index.column(best.feature).half_range();
         let cut = narrow(best.cut, &cells[segment.n_active()..], range);
         let go_left: Vec<bool> = cells.iter().map(|&x| cut.goes_left(x)).collect();
-        let (left, right) = self.partition.split(segment, &go_left, keep);
+        let (left, right, removed) = self.partition.split(segment, &go_left, keep);
         let first = self.nodes.len();
         for segment in [left, right] {
             let (depth, test) = (depth + 1, Test::Leaf);
@@ -80,7 +81,7 @@ impl Grown {
         }
         let node = &mut self.nodes[id];
         (node.test, node.left, node.score) = (test_of(best.feature, cut), first, best.score);
-        first
+        (first, removed)
     }
 }
 
@@ -191,7 +192,7 @@ pub fn best_first<C: Criterion>(
     }
     while n_leaves < limits.max_leaves {
         let Some((id, leaf, best)) = growth.next(grown)? else { break };
-        let left = grown.split(engine.table, engine.index, id, &best, |_, _| true);
+        let (left, _) = grown.split(engine.table, engine.index, id, &best, |_, _| true);
         growth.cost -= engine.criterion.scale(&leaf.searched.node).cost;
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
@@ -214,6 +215,9 @@ pub fn best_first<C: Criterion>(
     }
     Ok(())
 }
+
+/// The leaf to split next: its id, what is known of it, and its cut.
+type NextLeaf<N> = (usize, Leaf<N>, BestCut);
 
 /// The open leaves of a growing tree.
 struct Growth<'e, 'a, 't, C: Criterion> {
@@ -248,7 +252,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 
     /// The leaf to split next, taken out of the queue.
-    fn next(&mut self, grown: &Grown) -> Result<Option<(usize, Leaf<C::Node>, BestCut)>> {
+    fn next(&mut self, grown: &Grown) -> Result<Option<NextLeaf<C::Node>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
             let best = self.opened.peek().map_or(f64::NEG_INFINITY, |top| top.0.0);
@@ -306,8 +310,8 @@ pub fn split_all<S: Splitter>(
         let Some(best) = engine.open(rows, &node)? else {
             return Err(Error::Internal(format!("node {id} cannot be split.")));
         };
-        let before: Vec<u32> = rows.to_vec();
-        let left = grown.split(engine.table, engine.index, id, &best, splitter.keep(id, &best));
+        let (left, removed) =
+            grown.split(engine.table, engine.index, id, &best, splitter.keep(id, &best));
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
         splitter.split(id, left, &best);
@@ -315,7 +319,6 @@ pub fn split_all<S: Splitter>(
             let rows = grown.partition.active(grown.nodes[child].segment);
             (rows, splitter.node(child, rows))
         });
-        let removed = missing(&before, children[0].0, children[1].0);
         let keep = kept_bytes < KEPT_BYTES;
         let found = engine.search_children(node.histogram, children, &removed, keep)?;
         for mut child in found {
@@ -342,16 +345,4 @@ pub trait Splitter {
 
     /// Told of a split before its children are asked for.
     fn split(&mut self, id: usize, left: usize, best: &BestCut);
-}
-
-/// The rows of `all` in neither part; all three ascending.
-fn missing(all: &[u32], left: &[u32], right: &[u32]) -> Vec<u32> {
-    let (mut l, mut r) = (left.iter().peekable(), right.iter().peekable());
-    all.iter()
-        .copied()
-        .filter(|row| {
-            let found = l.next_if_eq(&row).is_some() || r.next_if_eq(&row).is_some();
-            !found
-        })
-        .collect()
 }

@@ -5,6 +5,8 @@
 //! what the criterion adds up per row: O(rows x columns) sequential work and no sorting. Bins only say where to
 //! look closer, so where their edges lie changes the speed and never the result.
 
+use rayon::prelude::*;
+
 use crate::table::{Column, Table};
 
 /// Most bins of a column.
@@ -207,10 +209,11 @@ impl Builder {
         self.binner.assign(cells, codes);
         if self.exact {
             for (&x, &code) in cells.iter().zip(codes.iter()) {
-                if x != self.ends[usize::from(code)] && self.unseen.len() <= MAX_BINS {
-                    if let Err(at) = self.unseen.binary_search_by(|u| u.total_cmp(&x)) {
-                        self.unseen.insert(at, x);
-                    }
+                if x != self.ends[usize::from(code)]
+                    && self.unseen.len() <= MAX_BINS
+                    && let Err(at) = self.unseen.binary_search_by(|u| u.total_cmp(&x))
+                {
+                    self.unseen.insert(at, x);
                 }
             }
         } else {
@@ -225,7 +228,11 @@ impl Builder {
     }
 
     /// The column, or the ends to try next.
-    fn finish(mut self, sample: &[f64], max_bins: usize) -> Result<BinnedColumn, (Vec<f64>, bool)> {
+    fn finish(
+        mut self,
+        sample: impl Fn() -> Vec<f64>,
+        max_bins: usize,
+    ) -> Result<BinnedColumn, (Vec<f64>, bool)> {
         if self.exact && !self.unseen.is_empty() {
             let mut values = [self.ends, self.unseen].concat();
             values.sort_unstable_by(f64::total_cmp);
@@ -234,7 +241,7 @@ impl Builder {
                 return Err((values, true));
             }
             // The sample knew too few values: add those seen since, so that there are enough to choose from.
-            let mut sample = [sample, &values].concat();
+            let mut sample = [sample(), values].concat();
             sample.sort_unstable_by(f64::total_cmp);
             return Err(bin_ends(&sample, max_bins));
         }
@@ -257,10 +264,12 @@ struct ByteBuilder {
 
 impl ByteBuilder {
     fn visit(&mut self, cells: &[f64]) {
-        for &x in cells {
-            let code = (x as i32 + self.offset) as u8;
+        // Adding 2^52 leaves the integer in the low bits.
+        let base = 4_503_599_627_370_496.0 + f64::from(self.offset);
+        let start = self.codes.len();
+        self.codes.extend(cells.iter().map(|x| (x + base).to_bits() as u8));
+        for &code in &self.codes[start..] {
             self.present[usize::from(code)] = true;
-            self.codes.push(code);
         }
     }
 
@@ -305,7 +314,7 @@ impl Index {
             columns[feature] = Some(builder.finish());
         }
         let mut todo: Vec<(usize, (Vec<f64>, bool))> = others
-            .into_iter()
+            .into_par_iter()
             .map(|feature| (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins)))
             .collect();
         while !todo.is_empty() && !table.stopped() {
@@ -316,7 +325,7 @@ impl Index {
             );
             todo.clear();
             for (feature, builder) in features.into_iter().zip(built) {
-                match builder.finish(&sorted_sample(table.column(feature)), max_bins) {
+                match builder.finish(|| sorted_sample(table.column(feature)), max_bins) {
                     Ok(column) => columns[feature] = Some(column),
                     Err(ends) => todo.push((feature, ends)),
                 }

@@ -57,27 +57,44 @@ impl Partition {
     /// Makes every row of the node active again.
     pub fn restore(&mut self, segment: Segment) -> Segment {
         if segment.active < segment.len {
-            self.rows[segment.start..][..segment.len].sort_unstable();
+            let merged = {
+                let mut dropped = self.dropped(segment).iter().copied().peekable();
+                let mut merged = Vec::with_capacity(segment.len);
+                for &row in self.active(segment) {
+                    while let Some(earlier) = dropped.next_if(|&other| other < row) {
+                        merged.push(earlier);
+                    }
+                    merged.push(row);
+                }
+                merged.extend(dropped);
+                merged
+            };
+            self.rows[segment.start..][..segment.len].copy_from_slice(&merged);
         }
         Segment { active: segment.len, ..segment }
     }
 
     /// Splits a node, keeping row order: `go_left[i]` for the i-th row of [`Partition::all`], and
-    /// `keep(row, left)` says whether an active row stays active on its side.
+    /// `keep(row, left)` says whether an active row stays active on its side. Returns the two sides and the
+    /// rows that were active until now, in ascending order.
     pub fn split(
         &mut self,
         segment: Segment,
         go_left: &[bool],
         keep: impl Fn(u32, bool) -> bool,
-    ) -> (Segment, Segment) {
+    ) -> (Segment, Segment, Vec<u32>) {
         debug_assert_eq!(go_left.len(), segment.len);
         let rows = &mut self.rows[segment.start..][..segment.len];
         // Left-active rows are written in place; the others wait in three buffers.
         let mut n_left_active = 0;
         let (mut left_dropped, mut right_active, mut right_dropped) = (vec![], vec![], vec![]);
+        let mut removed = vec![];
         for i in 0..segment.len {
             let (row, left) = (rows[i], go_left[i]);
             let active = i < segment.active && keep(row, left);
+            if i < segment.active && !active {
+                removed.push(row);
+            }
             match (left, active) {
                 (true, true) => {
                     rows[n_left_active] = row;
@@ -106,7 +123,7 @@ impl Partition {
             active: right_active.len(),
             len: segment.len - left.len,
         };
-        (left, right)
+        (left, right, removed)
     }
 }
 
@@ -118,13 +135,14 @@ mod tests {
     fn splits_are_stable_and_dropped_rows_travel() {
         let (mut partition, root) = Partition::new(8);
         let go_left = [true, false, true, false, true, false, true, false];
-        let (left, right) = partition.split(root, &go_left, |row, _| row != 2 && row != 5);
+        let (left, right, removed) = partition.split(root, &go_left, |row, _| row != 2 && row != 5);
+        assert_eq!(removed, [2, 5]);
         assert_eq!(partition.active(left), [0, 4, 6]);
         assert_eq!(partition.dropped(left), [2]);
         assert_eq!(partition.active(right), [1, 3, 7]);
         assert_eq!(partition.dropped(right), [5]);
         // Rows of `left` in order: 0, 4, 6 active, then 2.
-        let (ll, lr) = partition.split(left, &[false, true, true, true], |_, _| true);
+        let (ll, lr, _) = partition.split(left, &[false, true, true, true], |_, _| true);
         assert_eq!(partition.all(ll), [4, 6, 2]);
         assert_eq!(partition.all(lr), [0]);
         let ll = partition.restore(ll);

@@ -33,6 +33,8 @@ impl Default for SearchOptions {
 
 /// Rows whose sums are added column after column while they are in cache.
 const ROW_TILE: usize = 1024;
+/// Rows of one column summed by one thread in one go.
+const BLOCK: usize = 65_536;
 /// Second keys closer than this are equal.
 const KEY_TIE: f64 = 1e-9;
 
@@ -66,6 +68,9 @@ impl Histogram {
         self.chunks.iter().map(|c| c.count.len() * 4 + c.sums.len() * 8).sum()
     }
 }
+
+/// A column, its best edge, and an upper bound on all its cuts.
+type Judged = (usize, f64, f64);
 
 /// What a search found: which columns may hold the best cut.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,6 +197,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             }
         }
         let width = self.criterion.width();
+        for (_, _, count, sums) in &mut columns {
+            self.criterion.settle_counts(count, sums);
+        }
         if let Some(totals) = totals {
             for (_, skip, count, sums) in &mut columns {
                 let Some(common) = skip.map(usize::from) else { continue };
@@ -226,12 +234,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     }
 
     /// Best edge and largest bound of every column of a chunk.
-    fn judge(
-        &self,
-        features: &Range<usize>,
-        chunk: &mut Chunk,
-        node: &C::Node,
-    ) -> Vec<(usize, f64, f64)> {
+    fn judge(&self, features: &Range<usize>, chunk: &mut Chunk, node: &C::Node) -> Vec<Judged> {
         let mut found = Vec::with_capacity(features.len());
         let mut inside = Vec::new();
         self.each_column(features, chunk, |feature, count, sums| {
@@ -245,7 +248,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         found
     }
 
-    fn found(&self, node: &C::Node, columns: impl Iterator<Item = (usize, f64, f64)>) -> Found {
+    fn found(&self, node: &C::Node, columns: impl Iterator<Item = Judged>) -> Found {
         let columns: Vec<_> = columns.collect();
         let scale = self.criterion.scale(node);
         let best_edge = columns.iter().map(|c| c.1).fold(f64::NEG_INFINITY, f64::max);
@@ -291,7 +294,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     fn collect(
         &self,
         node: C::Node,
-        results: Vec<(Vec<(usize, f64, f64)>, Option<Chunk>)>,
+        results: Vec<(Vec<Judged>, Option<Chunk>)>,
         filled: Vec<f64>,
     ) -> Searched<C::Node> {
         let (columns, chunks): (Vec<_>, Vec<_>) = results.into_iter().unzip();
@@ -476,8 +479,21 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     fn own_bins(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let binned = self.index.column(feature);
         let (n_bins, width) = (binned.n_bins(), self.criterion.width());
+        // Blocks of a fixed size, so that one column alone keeps all threads busy and has the same bits for any number.
+        let blocks: Vec<_> = rows
+            .par_chunks(BLOCK)
+            .map(|rows| {
+                let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
+                self.criterion.fill(rows, &binned.codes, None, &mut count, &mut sums);
+                self.criterion.settle_counts(&mut count, &sums);
+                (count, sums)
+            })
+            .collect();
         let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
-        self.criterion.fill(rows, &binned.codes, None, &mut count, &mut sums);
+        for (block_count, block_sums) in blocks {
+            count.iter_mut().zip(block_count).for_each(|(a, b)| *a += b);
+            sums.iter_mut().zip(block_sums).for_each(|(a, b)| *a += b);
+        }
         let (low, high) = (binned.low.clone(), binned.high.clone());
         OwnGroups { count, sums, low, high }
     }

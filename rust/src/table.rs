@@ -71,10 +71,10 @@ fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
 }
 
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
-    out.clear();
-    if let Some(cells) = view.as_slice() {
-        out.extend(rows.iter().map(|&r| cells[r as usize].to_f64()));
+    if rows.len() > 32 * TILE {
+        rows.par_iter().map(|&r| view[r as usize].to_f64()).collect_into_vec(out);
     } else {
+        out.clear();
         out.extend(rows.iter().map(|&r| view[r as usize].to_f64()));
     }
 }

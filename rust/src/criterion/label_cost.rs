@@ -90,22 +90,17 @@ impl<'a> LabelCost<'a> {
     ) {
         let regrets = self.regrets.as_chunks::<K>().0;
         let sums = sums.as_chunks_mut::<K>().0;
-        let mut add = |row: u32, code: u8| {
-            count[usize::from(code)] += 1;
-            let (sum, regret) = (&mut sums[usize::from(code)], &regrets[row as usize]);
+        // A code that no bin has: then nothing is skipped.
+        let skip = skip.map_or(usize::MAX, usize::from);
+        for &row in rows {
+            let bin = usize::from(codes[row as usize]);
+            if bin == skip {
+                continue;
+            }
+            count[bin] += 1;
+            let (sum, regret) = (&mut sums[bin], &regrets[row as usize]);
             for l in 0..K {
                 sum[l] += regret[l];
-            }
-        };
-        match skip {
-            None => rows.iter().for_each(|&row| add(row, codes[row as usize])),
-            Some(skip) => {
-                for &row in rows {
-                    let code = codes[row as usize];
-                    if code != skip {
-                        add(row, code);
-                    }
-                }
             }
         }
     }
@@ -498,8 +493,8 @@ impl<'a> Intervals<'a> {
                 smallest = smallest.min(right(p));
             }
             smallest = f64::INFINITY;
-            for q in 0..n {
-                least[q] = least[q].min(right(q) + smallest);
+            for (q, least) in least.iter_mut().enumerate() {
+                *least = least.min(right(q) + smallest);
                 smallest = smallest.min(left(q));
             }
         }

@@ -258,14 +258,25 @@ impl Criterion for Mistakes<'_, '_> {
         sums: &mut [f64],
     ) {
         let k = self.k;
-        for &row in rows {
-            let code = codes[row as usize];
-            if Some(code) == skip {
-                continue;
+        let skip = skip.map_or(usize::MAX, usize::from);
+        let bin = |row: u32| usize::from(codes[row as usize]);
+        if let Some(weights) = self.weights {
+            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
+                count[bin(row)] += 1;
+                sums[bin(row) * k + self.label(row)] += weights[row as usize];
             }
-            count[usize::from(code)] += 1;
-            let weight = self.weights.map_or(1.0, |w| w[row as usize]);
-            sums[usize::from(code) * k + self.labels[row as usize] as usize] += weight;
+            return;
+        }
+        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
+            sums[bin(row) * k + self.label(row)] += 1.0;
+        }
+    }
+
+    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+        if self.weights.is_none() {
+            for (count, sums) in count.iter_mut().zip(sums.chunks(self.k)) {
+                *count = sums.iter().sum::<f64>() as u32;
+            }
         }
     }
 
@@ -447,7 +458,10 @@ impl<'a, 't> Snap<'a, 't> {
         let candidates = self.values_near(feature, reach, &centers, closely);
         let mut order: Vec<usize> = (0..self.k).collect();
         order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-        let close = order.windows(2).any(|p| centers[p[1]].minus(&centers[p[0]]) <= reach);
+        let close = order.windows(2).any(|p| {
+            let apart = centers[p[1]].minus(&centers[p[0]]);
+            0.0 < apart && apart <= reach
+        });
         if !close && candidates.iter().all(Vec::is_empty) {
             return centers;
         }
@@ -487,11 +501,11 @@ impl<'a, 't> Snap<'a, 't> {
         // Only bins that come as close as that need a look, and most of those are one value.
         let mut wanted = vec![false; binned.n_bins()];
         let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
-        for bin in 0..binned.n_bins() {
-            let (low, high) = (binned.low[bin], binned.high[bin]);
+        let ends = binned.low.iter().copied().zip(binned.high.iter().copied());
+        for (wanted, (low, high)) in wanted.iter_mut().zip(ends) {
             for (center, found) in centers.iter().zip(&mut found) {
                 if low - reach <= center.high && center.high <= high + reach {
-                    wanted[bin] |= low < high;
+                    *wanted |= low < high;
                     found.extend([low, high].into_iter().filter(|&x| near(x, center)));
                 }
             }
@@ -506,6 +520,11 @@ impl<'a, 't> Snap<'a, 't> {
                         }
                     }
                 }
+            }
+        }
+        for (center, found) in centers.iter().zip(&mut found) {
+            if found.iter().any(|&x| *center == Coordinate::exact(x)) {
+                found.clear(); // it lies on a value already
             }
         }
         found

@@ -108,6 +108,12 @@ pub trait Criterion: Sync {
         sums: &mut [f64],
     );
 
+    /// Called once after the last [`Criterion::fill`] of a column: a criterion whose sums tell the number of rows may
+    /// leave counting until now.
+    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+        let _ = (count, sums);
+    }
+
     /// The sums over the node's searched rows: the right-hand side of "most frequent bin = total - rest".
     fn totals<'a>(&self, node: &'a Self::Node) -> &'a [f64];
 

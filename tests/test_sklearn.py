@@ -1,0 +1,22 @@
+"""The estimators as scikit-learn estimators."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import treeclust_rs as tc
+
+# scikit-learn allows its own KMeans the same two failures, for the same reason: its k-means++ draws
+# rows at random, so that weights and repeated rows start from different centers. test_threshold.py
+# shows that for given centers weights do equal repetition.
+RANDOM_START = "k-means++ draws other rows when rows are repeated instead of weighted"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": RANDOM_START,
+    "check_sample_weight_equivalence_on_sparse_data": RANDOM_START,
+}
+
+
+@parametrize_with_checks(
+    [tc.IMM(n_clusters=3), tc.ExKMC(n_clusters=3, max_leaves=5)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
