@@ -25,7 +25,7 @@ from .export import (
     tree_to_dict,
 )
 from .export.json import check_keys, dumps, float_array, loads
-from .tree import ClusterTree
+from .tree import ClusterTree, NonFiniteError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,13 +68,17 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
 
     # ---- using a fitted model -------------------------------------------------------------
 
-    def _table(self, X: Any) -> tuple[Table, int]:
+    def _route(self, X: Any) -> tuple[Table, npt.NDArray[np.int64]]:
+        """Give the rows as a table, and the leaf of each."""
         check_is_fitted(self, "tree_")
         name = type(self).__name__
         table = align_table(X, self.tree_.feature_names, self.n_features_in_, estimator_name=name)
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
-        check_finite(table, n_jobs)
-        return table, n_jobs
+        try:
+            return table, self.tree_.apply(table.data, n_jobs)
+        except NonFiniteError:
+            check_finite(table, n_jobs)  # names the columns and rows
+            raise
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Give each row the label of its cluster.
@@ -95,8 +99,8 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         ValueError
             If columns are missing, or a cell is NaN, infinite or null.
         """
-        table, n_jobs = self._table(X)
-        return self.tree_.predict(table.data, n_jobs)
+        _, leaves = self._route(X)
+        return np.asarray(self.tree_.classes)[self.tree_.leaf_clusters[leaves]]
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:
         """Give the leaf each row falls into.
@@ -111,8 +115,7 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Node ids of `tree_`.
         """
-        table, n_jobs = self._table(X)
-        return self.tree_.apply(table.data, n_jobs)
+        return self._route(X)[1]
 
     def explain(self, X: Any) -> list[str]:
         """Say for each row which conditions took it to its cluster.
@@ -127,8 +130,8 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         list of str
             One line per row, with the row's own values.
         """
-        table, n_jobs = self._table(X)
-        return explain_rows(self.tree_, self.tree_.apply(table.data, n_jobs), table.data)
+        table, leaves = self._route(X)
+        return explain_rows(self.tree_, leaves, table.data)
 
     def to_polars(self) -> pl.Expr:
         """Give the tree as a native polars expression named ``cluster``.

@@ -283,9 +283,9 @@ class _CentersTree(TreeClusterer):
         float
             Minus the (k-means or k-medians) cost, on standardised columns if ``scale="standard"``.
         """
-        table, n_jobs = self._table(X)
+        table, leaves = self._route(X)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        codes = self.tree_.leaf_clusters[self.tree_.apply(table.data, n_jobs)]
+        codes = self.tree_.leaf_clusters[leaves]
         units = Units(self.cluster_centers_.mean(axis=0), self.scale_)
         centers = (self.cluster_centers_ - units.shift) / units.scale
         matrix = units.matrix(table)
@@ -579,7 +579,7 @@ class IMM(_CentersTree):
     >>> model.n_leaves_, round(model.cost_ratio_, 6)
     (3, 1.0)
     >>> model.explain([[0.5, 1.0]])[0].split(": ")[1]
-    'x0 = 0.5 <= 5'
+    'x1 = 1 <= 4 and x0 = 0.5 <= 5'
     """
 
     def __init__(
@@ -701,9 +701,9 @@ class ExKMC(_CentersTree):
     >>> from sklearn.datasets import load_iris
     >>> import treeclust_rs as tc
     >>> X = load_iris().data
-    >>> model = tc.ExKMC(n_clusters=3, max_leaves=6, random_state=0).fit(X)
+    >>> model = tc.ExKMC(n_clusters=3, max_leaves=5, random_state=0).fit(X)
     >>> model.n_leaves_
-    6
+    5
     >>> model.truncate(3).n_leaves_
     3
     """

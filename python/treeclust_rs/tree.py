@@ -61,6 +61,13 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+class NonFiniteError(ValueError):
+    """A cell is NaN or infinite."""
+
+    def __init__(self) -> None:
+        super().__init__("The data contain NaN or inf.")
+
+
 class ClusterTree:
     """A binary tree that assigns rows to clusters.
 
@@ -383,7 +390,7 @@ class ClusterTree:
         Parameters
         ----------
         data : ndarray of shape (n_samples, n_features) or list of ndarray of shape (n_samples,)
-            The features, checked already: no NaN, a dtype the core reads.
+            The features, of a dtype the core reads.
         n_jobs : int, default=1
             Number of threads.
 
@@ -391,6 +398,11 @@ class ClusterTree:
         -------
         ndarray of shape (n_samples,)
             Node ids of leaves.
+
+        Raises
+        ------
+        NonFiniteError
+            If a cell is NaN or infinite.
         """
         from . import _core
 
@@ -406,7 +418,9 @@ class ClusterTree:
             self.children_left,
             self.children_right,
         )
-        leaves: IntArray = _core.apply(tests, data, n_jobs)
+        leaves = _core.apply(tests, data, n_jobs)
+        if leaves is None:
+            raise NonFiniteError
         return leaves
 
     def predict(

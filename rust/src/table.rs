@@ -123,6 +123,18 @@ impl Column<'_> {
     }
 }
 
+/// Whether no cell is NaN or infinite. x * 0 is 0 for finite x and NaN otherwise: one multiply-add per cell.
+pub fn all_finite(cells: &[f64]) -> bool {
+    let mut lanes = [0.0f64; 16];
+    let (blocks, rest) = cells.as_chunks::<16>();
+    for block in blocks {
+        for (lane, x) in lanes.iter_mut().zip(block) {
+            *lane += x * 0.0;
+        }
+    }
+    lanes.iter().sum::<f64>() + rest.iter().map(|x| x * 0.0).sum::<f64>() == 0.0
+}
+
 /// NaN and infinite cells of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NonFinite {
@@ -260,16 +272,7 @@ impl<'a> Table<'a> {
         let found = self.scan_columns(
             |column| NonFinite { column, n_nan: 0, n_inf: 0, first_row: usize::MAX },
             |found, _, start, cells| {
-                // x * 0 is 0 for finite x and NaN otherwise: one multiply-add per cell on clean data.
-                let mut lanes = [0.0f64; 8];
-                let (blocks, rest) = cells.as_chunks::<8>();
-                for block in blocks {
-                    for (lane, x) in lanes.iter_mut().zip(block) {
-                        *lane += x * 0.0;
-                    }
-                }
-                let clean = lanes.iter().sum::<f64>() + rest.iter().map(|x| x * 0.0).sum::<f64>();
-                if clean == 0.0 {
+                if all_finite(cells) {
                     return;
                 }
                 for (i, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_finite()) {

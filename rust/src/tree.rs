@@ -3,7 +3,10 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::table::{TILE, Table};
+use crate::table::{TILE, Table, all_finite};
+
+/// Rows routed side by side.
+const TOGETHER: usize = 8;
 
 /// What a node asks of a row. "Left" is the side where the test holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +65,7 @@ struct Node {
 pub struct ClusterTree {
     nodes: Vec<Node>,
     used_features: Vec<usize>,
+    has_intervals: bool,
 }
 
 impl ClusterTree {
@@ -139,7 +143,8 @@ impl ClusterTree {
                 Node { lower, upper, feature: slot.unwrap_or(0) as u32, left, right }
             })
             .collect();
-        ClusterTree { nodes, used_features }
+        let has_intervals = tests.iter().any(|test| matches!(test, Test::Interval { .. }));
+        ClusterTree { nodes, used_features, has_intervals }
     }
 
     /// The leaf each row falls into, as a node id.
@@ -147,41 +152,107 @@ impl ClusterTree {
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have.
     pub fn apply(&self, table: &Table<'_>) -> Result<Vec<i64>> {
-        if let Some(&feature) = self.used_features.last().filter(|&&f| f >= table.n_features()) {
-            return Err(Error::Tree(format!(
-                "it uses column {feature}, but the table has {} columns.",
-                table.n_features()
-            )));
-        }
+        self.check_width(table.n_features())?;
         let mut leaves = vec![0i64; table.n_samples()];
         // Only the columns the tree uses are read, a tile of rows at a time, one column beside the other.
         let tile = (64 * TILE / self.used_features.len().max(1)).clamp(16, TILE);
         leaves.par_chunks_mut(tile).enumerate().for_each_init(
-            || vec![0.0; tile * self.used_features.len()],
+            || vec![0.0; tile * self.used_features.len().max(1)],
             |cells, (block, leaves)| {
                 for (slot, &feature) in self.used_features.iter().enumerate() {
                     let out = &mut cells[slot * tile..][..leaves.len()];
                     table.column(feature).read(block * tile, out);
                 }
-                for (row, leaf) in leaves.iter_mut().enumerate() {
-                    *leaf = i64::from(self.route(|slot| cells[slot * tile + row]));
+                if self.has_intervals {
+                    self.route_tile::<true>(cells, tile, leaves);
+                } else {
+                    self.route_tile::<false>(cells, tile, leaves);
                 }
             },
         );
         Ok(leaves)
     }
 
-    /// The one place that decides where a row goes. `cell(slot)` reads the row's value in a used column.
+    /// As [`ClusterTree::apply`] for the rows of a C-ordered matrix, in one pass that also looks for NaN and infinite
+    /// cells: none if there are any.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the tree uses a column the matrix does not have.
+    pub fn apply_rows(&self, cells: &[f64], n_features: usize) -> Result<Option<Vec<i64>>> {
+        self.check_width(n_features)?;
+        // Nodes that name the matrix' own columns.
+        let mut tree = self.clone();
+        for node in &mut tree.nodes {
+            let slot = node.feature as usize;
+            node.feature = self.used_features.get(slot).map_or(0, |&feature| feature as u32);
+        }
+        let width = n_features.max(1);
+        let mut leaves = vec![0i64; cells.len() / width];
+        let route = |(rows, leaves): (&[f64], &mut [i64])| {
+            for (rows, leaves) in rows.chunks(TOGETHER * width).zip(leaves.chunks_mut(TOGETHER)) {
+                if !all_finite(rows) {
+                    return false;
+                }
+                let cell = |feature: usize, i: usize| rows[i * width + feature];
+                let at = if tree.has_intervals {
+                    tree.route::<true>(cell, leaves.len())
+                } else {
+                    tree.route::<false>(cell, leaves.len())
+                };
+                for (leaf, at) in leaves.iter_mut().zip(at) {
+                    *leaf = i64::from(at);
+                }
+            }
+            true
+        };
+        let finite =
+            cells.par_chunks(TILE * width).zip(leaves.par_chunks_mut(TILE)).map(route).all(|ok| ok);
+        Ok(finite.then_some(leaves))
+    }
+
+    fn check_width(&self, n_features: usize) -> Result<()> {
+        match self.used_features.last() {
+            Some(&feature) if feature >= n_features => Err(Error::Tree(format!(
+                "it uses column {feature}, but the table has {n_features} columns."
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn route_tile<const INTERVALS: bool>(&self, cells: &[f64], tile: usize, leaves: &mut [i64]) {
+        for (group, leaves) in leaves.chunks_mut(TOGETHER).enumerate() {
+            let first = group * TOGETHER;
+            let cell = |slot: usize, i: usize| cells[slot * tile + first + i];
+            let at = self.route::<INTERVALS>(cell, leaves.len());
+            for (leaf, at) in leaves.iter_mut().zip(at) {
+                *leaf = i64::from(at);
+            }
+        }
+    }
+
+    /// The one place that decides where rows go. `cell(slot, i)` reads a used column of the i-th of at most
+    /// [`TOGETHER`] rows. They go down side by side: the steps of one row wait for each other, those of several
+    /// rows do not. A row that has arrived stays, since a leaf leads to itself.
     #[inline(always)]
-    fn route(&self, cell: impl Fn(usize) -> f64) -> u32 {
-        let mut at = 0;
+    fn route<const INTERVALS: bool>(
+        &self,
+        cell: impl Fn(usize, usize) -> f64,
+        n_rows: usize,
+    ) -> [u32; TOGETHER] {
+        let mut at = [0u32; TOGETHER];
         loop {
-            let node = &self.nodes[at as usize];
-            if node.left == at {
+            let mut moved = false;
+            for (i, at) in at.iter_mut().enumerate().take(n_rows) {
+                let node = &self.nodes[*at as usize];
+                let x = cell(node.feature as usize, i);
+                let inside = (x <= node.upper) & (!INTERVALS || node.lower <= x);
+                let next = if inside { node.left } else { node.right };
+                moved |= next != *at;
+                *at = next;
+            }
+            if !moved {
                 return at;
             }
-            let x = cell(node.feature as usize);
-            at = if node.lower <= x && x <= node.upper { node.left } else { node.right };
         }
     }
 }
@@ -255,6 +326,10 @@ mod tests {
         let x = array![[0.5, 9.0], [0.6, 1.0], [0.6, 2.0], [0.6, 2.1], [0.6, 0.9]];
         let leaves = tree.apply(&Table::from_matrix(x.view()).unwrap()).unwrap();
         assert_eq!(leaves, [1, 3, 3, 4, 4]);
+        assert_eq!(tree.apply_rows(x.as_slice().unwrap(), 2).unwrap(), Some(leaves));
+        let broken = [0.5, 9.0, 0.6, f64::NAN];
+        assert_eq!(tree.apply_rows(&broken, 2).unwrap(), None);
+        assert!(tree.apply_rows(&broken, 1).is_err());
     }
 
     #[test]

@@ -96,6 +96,22 @@ impl<'py> FromPyObject<'_, 'py> for TableArgument<'py> {
 }
 
 impl TableArgument<'_> {
+    /// The cells of a float64 matrix that fills its memory without gaps, in whatever order they lie there.
+    pub fn flat(&self) -> Option<&[f64]> {
+        match &self.0[..] {
+            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice_memory_order(),
+            _ => None,
+        }
+    }
+
+    /// The rows of a C-ordered float64 matrix without gaps, one after the other.
+    pub fn rows(&self) -> Option<&[f64]> {
+        match &self.0[..] {
+            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice(),
+            _ => None,
+        }
+    }
+
     /// The table over the arrays.
     pub fn table(&self) -> Result<Table<'_>, Error> {
         Table::new(self.0.iter().flat_map(Held::columns).collect())

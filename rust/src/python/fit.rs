@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, P
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayon::prelude::*;
 
 use super::convert::TableArgument;
 use super::run::run;
@@ -15,6 +16,7 @@ use crate::grow::Limits;
 use crate::imm::{self, Fitted, Problem};
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
+use crate::table::all_finite;
 use crate::tree::{ClusterTree, Test, TreeArrays};
 
 fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
@@ -56,10 +58,14 @@ pub fn find_non_finite(
     table: TableArgument<'_>,
     n_jobs: usize,
 ) -> PyResult<Vec<(usize, usize, usize, usize)>> {
-    let table = table.table()?;
     let monitor = Monitor::default();
+    let (cells, table) = (table.flat(), table.table()?);
     let table = table.with_monitor(&monitor);
-    let found = run(py, n_jobs, &monitor, None, || Ok(table.find_non_finite()))?;
+    let found = run(py, n_jobs, &monitor, None, || {
+        // Clean data need no columns to be told apart: one pass over the memory as it lies.
+        let clean = cells.is_some_and(|cells| cells.par_chunks(1 << 16).all(all_finite));
+        Ok(if clean { vec![] } else { table.find_non_finite() })
+    })?;
     Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
@@ -247,15 +253,15 @@ type Arrays<'py> = (
     PyReadonlyArray1<'py, i64>,
 );
 
-/// The leaf of every row, as a node id.
+/// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
 #[pyfunction]
 pub fn apply<'py>(
     py: Python<'py>,
     tree: Arrays<'_>,
     table: TableArgument<'_>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
-    let table = table.table()?;
+) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+    let (rows, table) = (table.rows(), table.table()?);
     let (kind, feature, threshold, lower, upper, left, right) = &tree;
     let arrays = TreeArrays {
         kind: slice(kind)?,
@@ -267,7 +273,15 @@ pub fn apply<'py>(
         children_right: slice(right)?,
     };
     let monitor = Monitor::default();
-    let work =
-        || -> Result<Vec<i64>> { ClusterTree::new(arrays, table.n_features())?.apply(&table) };
-    Ok(run(py, n_jobs, &monitor, None, work)?.into_pyarray(py))
+    let table = table.with_monitor(&monitor);
+    let work = || -> Result<Option<Vec<i64>>> {
+        let tree = ClusterTree::new(arrays, table.n_features())?;
+        match rows {
+            Some(rows) => tree.apply_rows(rows, table.n_features()),
+            None if table.find_non_finite().is_empty() => tree.apply(&table).map(Some),
+            None => Ok(None),
+        }
+    };
+    let leaves = run(py, n_jobs, &monitor, None, work)?;
+    Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
 }
