@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import tempfile
+import secrets
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -60,11 +62,24 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
     # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k
     # and d.
     _saved: ClassVar[dict[str, str]] = {}
+    # Attributes that a model without the rows of its fit may lack.
+    _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
             _MODELS[cls.__name__] = cls
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there.
+        if name in self._from_rows and "tree_" in self.__dict__:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
+                "model was read from a file or truncated without their sums. Fit it anew to get it."
+            )
+        if name in (*self._from_rows, "tree_"):
+            raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # ---- using a fitted model -------------------------------------------------------------
 
@@ -282,16 +297,21 @@ def load(path: str | os.PathLike[str]) -> TreeClusterer:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    """Write a file whole or not at all, with the permissions a new or the old file would have."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.fspath(target.parent))
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
+        if target.exists():
+            shutil.copymode(target, temporary)
         os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 __all__ = ["TreeClusterer", "check_sample_weight", "effective_n_jobs", "load", "write_text"]

@@ -11,10 +11,11 @@ module is loaded already.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -579,6 +580,12 @@ def _as_array(X: Any, estimator_name: str) -> npt.NDArray[Any]:
         raise TypeError(
             "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
         )
+    if X is None or isinstance(X, (str, os.PathLike, Mapping)):
+        advice = {
+            True: "read the file first, for example with polars.read_csv or polars.read_parquet",
+            False: "give a table, for example polars.DataFrame(...)",
+        }[isinstance(X, (str, os.PathLike))]
+        raise TypeError(f"X is {X!r:.60}, a {type(X).__name__}: {advice}.")
     array = _filled(X, "Input X")
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")

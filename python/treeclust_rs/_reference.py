@@ -116,7 +116,19 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
         return Given()
     if hasattr(reference, "fit") and not isinstance(reference, type):
         return _read_estimator(reference, X, table, sample_weight)
+    if isinstance(reference, (str, type)):
+        shown = reference.__name__ if isinstance(reference, type) else repr(reference)
+        raise TypeError(
+            f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
+            "an estimator is given as an instance, for example KMeans(5)."
+        )
     array = np.asarray(reference)
+    is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
+    if is_column and table.n_features > 1:
+        raise ValueError(
+            f"reference has the shape {array.shape}. Labels are given in an array of one "
+            "dimension: reference.ravel()."
+        )
     if array.ndim == 2:
         return Given(centers=_read_centers(array, table, "reference"))
     if array.ndim == 1:
@@ -235,8 +247,9 @@ def make_reference(
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         if k > table.n_samples:
+            default = " (the default)" if n_clusters is None else ""
             raise ValueError(
-                f"n_samples={table.n_samples} must be at least n_clusters={k}: "
+                f"n_samples={table.n_samples} must be at least n_clusters={k}{default}: "
                 f"{estimator_name} cannot make more clusters than there are rows."
             )
         labels = _cluster(table, units, sample_weight, criterion, k, random_state, n_jobs)

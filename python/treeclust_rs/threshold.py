@@ -20,6 +20,7 @@ from . import _core
 from ._base import TreeClusterer, effective_n_jobs
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._reference import (
+    DEFAULT_N_CLUSTERS,
     Criterion,
     Reference,
     Units,
@@ -124,7 +125,7 @@ class _CentersTree(TreeClusterer):
             )
         kept, given, rows, weight = fitted_rows(given, table, weight)
         units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
-        asked = self.n_clusters or given.n_clusters or 8
+        asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
         self._growth(asked, asked)  # refuses impossible limits before any work
         reference = make_reference(
             given,
@@ -748,8 +749,9 @@ class ExKMC(_CentersTree):
 
     def _growth(self, n_clusters: int, n_found: int) -> _Growth:
         if self.max_leaves is not None and self.max_leaves < n_clusters:
+            default = " (the default)" if self.n_clusters is None and self.reference is None else ""
             raise ValueError(
-                f"max_leaves={self.max_leaves} must be at least n_clusters={n_clusters}."
+                f"max_leaves={self.max_leaves} must be at least n_clusters={n_clusters}{default}."
             )
         return _Growth(
             base=self.base_tree == "imm",
