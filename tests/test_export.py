@@ -6,7 +6,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 from decimal import Decimal
 
 import numpy as np
@@ -369,7 +368,8 @@ def test_graphviz_escapes_names():
 
 @pytest.fixture
 def pyplot():
-    matplotlib = pytest.importorskip("matplotlib")
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -511,12 +511,10 @@ def load(text):
     ids=["ints", "texts", "random", "leaf", "deep", "wide"],
 )
 def test_json_round_trip(tree):
-    start = time.perf_counter()
     text = save(tree)
     assert load(text) == tree
     assert "NaN" not in text
     assert json.loads(text)["schema_version"] == SCHEMA_VERSION == 1
-    assert time.perf_counter() - start < 10
 
 
 def test_json_is_one_key_per_line():
@@ -701,7 +699,6 @@ def test_ten_thousand_mutated_files():
         save(Builder(np.zeros((2, 1)), [0, 1]).tree()),
     ]
     n_loaded = longest_message = 0
-    start = time.perf_counter()
     for number in range(10_000):
         text = mutate(sources[number % 3], rng)
         try:
@@ -721,4 +718,3 @@ def test_ten_thousand_mutated_files():
     # Most mutations break a file; those of statistics, names and thresholds do not.
     assert 300 < n_loaded < 5000
     assert longest_message < 500
-    assert time.perf_counter() - start < 60
