@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import warnings
@@ -764,7 +765,7 @@ def test_verbose_tells_rows_leaves_gain_and_time(make, capfd):
 @all_models
 def test_pipeline_clone_and_grid_search(make):
     X, _ = blobs()
-    pipeline = make_pipeline(StandardScaler(), make(n_clusters=4, random_state=0))
+    pipeline = make_pipeline(StandardScaler(), make(n_clusters=4, random_state=0, n_jobs=1))
     labels = pipeline.fit_predict(X)
     assert labels.tolist() == pipeline.predict(X).tolist()
     direct = make(n_clusters=4, random_state=0).fit(StandardScaler().fit_transform(X))
@@ -772,7 +773,7 @@ def test_pipeline_clone_and_grid_search(make):
     copied = clone(pipeline[-1])
     assert not hasattr(copied, "tree_")
     assert copied.get_params() == pipeline[-1].get_params()
-    search = GridSearchCV(make(random_state=0), {"n_clusters": [2, 3, 5]}, cv=2).fit(X)
+    search = GridSearchCV(make(random_state=0, n_jobs=1), {"n_clusters": [2, 3, 5]}, cv=2).fit(X)
     assert search.best_params_ == {"n_clusters": 5}  # the score is minus the cost
     assert (np.diff(search.cv_results_["mean_test_score"]) > 0).all()
     assert search.predict(X).tolist() == search.best_estimator_.labels_.tolist()
@@ -780,7 +781,7 @@ def test_pipeline_clone_and_grid_search(make):
 
 def test_grid_search_over_leaves_in_a_pipeline_with_frames():
     frame = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
-    pipeline = make_pipeline(tc.ExKMC(n_clusters=3, random_state=0))
+    pipeline = make_pipeline(tc.ExKMC(n_clusters=3, random_state=0, n_jobs=1))
     search = GridSearchCV(pipeline, {"exkmc__max_leaves": [3, 5, 8]}, cv=3)
     search.fit(frame.to_pandas())
     assert search.best_estimator_[-1].feature_names_in_.tolist() == ["sl", "sw", "pl", "pw"]

@@ -544,6 +544,7 @@ def test_origin_does_not_matter(kind, options, criterion, scale, reference):
         "criterion": criterion,
         "scale": scale,
         "random_state": 0,
+        "n_jobs": 1,
     }
     here = kind(reference=near_reference, **options).fit(X)
     there = kind(reference=far_reference, **options).fit(far)

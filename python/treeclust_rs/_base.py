@@ -200,9 +200,9 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self, "tree_")
         params = {
-            name: value
+            name: value.item() if isinstance(value, np.generic) else value
             for name, value in self.get_params(deep=False).items()
-            if isinstance(value, _PLAIN) and name != "reference"
+            if isinstance(value, (*_PLAIN, np.generic)) and name != "reference"
         }
         fitted = {
             name: np.asarray(getattr(self, name), dtype=float).tolist()
@@ -241,8 +241,12 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
                 shape = tuple(n_rows if size == -1 else size for size in shape)
             array = float_array(content if shape else [content], name, shape or (1,))
             setattr(model, name, array if shape else float(array[0]))
+        model._check_saved(tree)
         model._set_tree(tree)
         return model
+
+    def _check_saved(self, tree: ClusterTree) -> None:
+        """Raise ValueError if the numbers read from a file cannot be those of a fit."""
 
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree

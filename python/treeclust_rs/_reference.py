@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -115,6 +116,8 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
     if reference is None:
         return Given()
     if hasattr(reference, "fit") and not isinstance(reference, type):
+        if isinstance(X, pl.LazyFrame):
+            X = X.collect()
         return _read_estimator(reference, X, table, sample_weight)
     if isinstance(reference, (str, type)):
         shown = reference.__name__ if isinstance(reference, type) else repr(reference)
@@ -122,6 +125,14 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
             f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
             "an estimator is given as an instance, for example KMeans(5)."
         )
+    if isinstance(reference, (list, tuple)):
+        is_text = [isinstance(label, str) for label in reference]
+        if any(is_text) and not all(is_text):
+            row = is_text.index(not is_text[0])
+            raise TypeError(
+                "reference must hold integers or strings, and not both. "
+                f"Row {row} holds {reference[row]!r}, row 0 {reference[0]!r}."
+            )
     array = np.asarray(reference)
     is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
     if is_column and table.n_features > 1:
@@ -259,7 +270,7 @@ def make_reference(
                 f"Only {len(found)} distinct clusters were found, fewer than n_clusters={k}: "
                 "X has too few distinct rows.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         classes = list(range(len(found)))
     from_labels = labels is not None and given.labels is not None and centers is None
@@ -291,7 +302,7 @@ def make_reference(
                 "KernelExpand (cost = mismatch with the labels) is the method that reproduces any "
                 "labels; it is not part of this version yet.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)
@@ -312,6 +323,11 @@ def _cluster(
     n_jobs: int,
 ) -> npt.NDArray[Any]:
     matrix = units.matrix(table)
+    if not np.isfinite(np.vdot(matrix, matrix)):
+        raise ValueError(
+            'The distances between rows overflow float64. Use scale="standard" or rescale the '
+            "columns."
+        )
     if criterion == "kmedians":
         _, labels, _, _ = kmedians(
             matrix, k, sample_weight=sample_weight, n_init=N_INIT, random_state=random_state

@@ -31,7 +31,7 @@ from ._reference import (
     read_reference,
 )
 from .metrics import surrogate_cost
-from .tree import ClusterTree
+from .tree import ClusterTree, leaf_mistakes
 
 __all__ = ["IMM", "ExKMC"]
 
@@ -292,6 +292,23 @@ class _CentersTree(TreeClusterer):
         matrix = units.matrix(table)
         return -surrogate_cost(matrix, codes, centers, weight, criterion=self.criterion)
 
+    def _check_saved(self, tree: ClusterTree) -> None:
+        for name in ("scale_", "reference_inertia_", "_cost_path"):
+            if name not in self.__dict__:
+                raise ValueError(f"fitted of the model file lacks {name}.")
+        if (self.scale_ <= 0).any():
+            raise ValueError("The model file has a scale_ that is not positive.")
+        n_path = tree.n_leaves - max(tree.n_base_leaves, 1) + 1
+        path = self._cost_path
+        if len(path) != n_path:
+            raise ValueError(
+                f"The model file has a _cost_path of {len(path)} entries; {n_path} were expected."
+            )
+        if (np.diff(path) > 0).any() or path[-1] < 0:
+            raise ValueError("The model file has a _cost_path that rises or is negative.")
+        if self.reference_inertia_ < 0 or self.__dict__.get("inertia_", 0.0) < 0:
+            raise ValueError("The model file has a negative inertia.")
+
     def _set_tree(self, tree: ClusterTree) -> None:
         super()._set_tree(tree)
         self.classes_ = np.asarray(tree.classes)
@@ -436,9 +453,10 @@ def _make_tree(fitted: dict[str, Any], reference: Reference, table: Table) -> Cl
     is_base = len(fitted["kind"]) == 2 * fitted["n_base_leaves"] - 1
     labels = fitted["base_cluster"] if is_base else fitted["cluster"]
     leaves = np.flatnonzero(fitted["kind"] == 0)
-    mistakes = fitted["mistakes"].copy()
-    mistakes[leaves] = weight[leaves] - fitted["label_weight"][leaves, labels[leaves]]
-    mistakes = np.maximum(mistakes, 0.0)
+    mistakes = np.maximum(fitted["mistakes"], 0.0)  # weights may sum to a hair below
+    mistakes[leaves] = leaf_mistakes(
+        weight[leaves], fitted["n_node_samples"][leaves], value[leaves, labels[leaves]]
+    )
     names = (
         "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
         "n_node_samples", "weighted_n_node_samples", "cluster", "base_cluster", "n_base_leaves",

@@ -558,16 +558,12 @@ class ClusterTree:
         is_leaf = state["kind"] == LEAF
         changed = was_cut | (is_leaf & (labels != self.leaf_clusters[:n_nodes]))
         nodes = np.flatnonzero(changed)
-        state["mistakes"][nodes] = self._mistakes_as(nodes, labels[nodes])
+        state["mistakes"][nodes] = leaf_mistakes(
+            self.weighted_n_node_samples[nodes],
+            self.n_node_samples[nodes],
+            self.value[nodes, 0, labels[nodes]],
+        )
         return ClusterTree(**state)
-
-    def _mistakes_as(self, nodes: IntArray, labels: IntArray) -> FloatArray:
-        """Weight of the rows of each node that are of another reference cluster than `labels`."""
-        weight = self.weighted_n_node_samples[nodes]
-        mistakes = weight * (1.0 - self.value[nodes, 0, labels])
-        # Unweighted mistakes are counts; the shares they are taken from are rounded.
-        is_count = weight == self.n_node_samples[nodes]
-        return np.asarray(np.where(is_count, np.rint(mistakes), mistakes))
 
     def to_threshold(self) -> ClusterTree:
         """Give a tree of threshold tests only that sends every row to the same cluster.
@@ -631,6 +627,13 @@ class ClusterTree:
 
 
 # ---- checks of single arguments -----------------------------------------------------------
+
+
+def leaf_mistakes(weight: FloatArray, n_samples: IntArray, share: FloatArray) -> FloatArray:
+    """Give the weight of the rows in nodes that are not of the cluster whose `share` is given."""
+    mistakes = weight * (1.0 - share)
+    # Unweighted mistakes are counts; the shares they are taken from are rounded.
+    return np.asarray(np.where(weight == n_samples, np.rint(mistakes), mistakes))
 
 
 def _frozen(array: IntArray) -> IntArray:

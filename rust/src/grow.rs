@@ -32,23 +32,36 @@ pub struct GrownNode {
     pub left: usize,
     /// What its cut was worth; NaN at leaves.
     pub score: f64,
+    /// What [`Grown::new`]'s function says of its rows.
+    pub sums: Vec<f64>,
 }
 
+/// Sums over given rows.
+type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + 'a>;
+
 /// A tree that grows, with the rows of its nodes. Node ids are given in order of creation.
-#[derive(Debug)]
-pub struct Grown {
+pub struct Grown<'a> {
     /// The nodes, children after their parents.
     pub nodes: Vec<GrownNode>,
     /// The rows of every node.
     pub partition: Partition,
+    sum: SumRows<'a>,
 }
 
-impl Grown {
-    /// A single leaf with all rows.
-    pub fn new(n_samples: usize) -> Self {
+impl<'a> Grown<'a> {
+    /// A single leaf with all rows. `sum` is asked for the sums of every node when it is made, so that they do not
+    /// depend on what grows below it later.
+    pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + 'a) -> Self {
         let (partition, segment) = Partition::new(n_samples);
-        let root = GrownNode { segment, depth: 0, test: Test::Leaf, left: 0, score: f64::NAN };
-        Grown { nodes: vec![root], partition }
+        let mut grown = Grown { nodes: vec![], partition, sum: Box::new(sum) };
+        grown.push_leaf(segment, 0);
+        grown
+    }
+
+    fn push_leaf(&mut self, segment: Segment, depth: usize) {
+        let sums = (self.sum)(self.partition.all(segment));
+        let (test, score) = (Test::Leaf, f64::NAN);
+        self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
     }
 
     /// The leaves' ids in ascending order.
@@ -76,8 +89,7 @@ impl Grown {
         let (left, right, removed) = self.partition.split(segment, &go_left, keep);
         let first = self.nodes.len();
         for segment in [left, right] {
-            let (depth, test) = (depth + 1, Test::Leaf);
-            self.nodes.push(GrownNode { segment, depth, test, left: 0, score: f64::NAN });
+            self.push_leaf(segment, depth + 1);
         }
         let node = &mut self.nodes[id];
         (node.test, node.left, node.score) = (test_of(best.feature, cut), first, best.score);
@@ -153,15 +165,15 @@ struct Leaf<N> {
 }
 
 /// Best-first growth from the leaves of `grown`: always the leaf whose best cut gains most, the lowest id among
-/// equals, until a limit is met or no cut gains.
+/// equals, until a limit is met or no cut gains. `make_node` makes the criterion's node from the tree's.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop.
 pub fn best_first<C: Criterion>(
     engine: &Engine<'_, '_, C>,
-    grown: &mut Grown,
+    grown: &mut Grown<'_>,
     limits: Limits,
-    make_node: impl Fn(&[u32]) -> C::Node,
+    make_node: impl Fn(&GrownNode) -> C::Node,
 ) -> Result<()> {
     let mut growth = Growth {
         engine,
@@ -175,14 +187,14 @@ pub fn best_first<C: Criterion>(
     if n_leaves >= limits.max_leaves {
         return Ok(());
     }
-    let searchable = |grown: &Grown, id: usize| {
+    let searchable = |grown: &Grown<'_>, id: usize| {
         let GrownNode { segment, depth, .. } = grown.nodes[id];
         limits.max_depth.is_none_or(|most| depth < most)
             && segment.len() >= 2 * limits.min_samples_leaf.max(1)
     };
     for id in grown.leaves().collect::<Vec<_>>() {
         let rows = grown.partition.active(grown.nodes[id].segment);
-        let node = make_node(rows);
+        let node = make_node(&grown.nodes[id]);
         let scale = engine.criterion.scale(&node);
         growth.cost += scale.cost;
         if scale.cost > 0.0 && searchable(grown, id) {
@@ -198,7 +210,7 @@ pub fn best_first<C: Criterion>(
         engine.monitor.report(n_leaves, best.score);
         let children = [left, left + 1].map(|child| {
             let rows = grown.partition.active(grown.nodes[child].segment);
-            let node = make_node(rows);
+            let node = make_node(&grown.nodes[child]);
             let cost = engine.criterion.scale(&node).cost;
             growth.cost += cost;
             (rows, (cost > 0.0 && searchable(grown, child)).then_some(node))
@@ -252,7 +264,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 
     /// The leaf to split next, taken out of the queue.
-    fn next(&mut self, grown: &Grown) -> Result<Option<NextLeaf<C::Node>>> {
+    fn next(&mut self, grown: &Grown<'_>) -> Result<Option<NextLeaf<C::Node>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
             let best = self.opened.peek().map_or(f64::NEG_INFINITY, |top| top.0.0);
@@ -290,7 +302,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
 /// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
-    grown: &mut Grown,
+    grown: &mut Grown<'_>,
     splitter: &mut S,
 ) -> Result<()> {
     let rows = grown.partition.active(grown.nodes[0].segment);

@@ -1,12 +1,13 @@
 //! IMM: one leaf per center, with the fewest mistakes at every cut (Dasgupta, Frost, Moshkovitz and Rashtchian
 //! 2020, Algorithm 1), and the trees of surrogate cost that grow from it (ExKMC).
 
-use crate::criterion::label_cost::{CutKind, LabelCost};
+use crate::criterion::Criterion;
+use crate::criterion::label_cost::{CutKind, LabelCost, best_label};
 use crate::criterion::mistakes::{Centers, Mistakes, MistakesNode};
 use crate::error::{Error, Result};
 use crate::grow::{Grown, Limits, Splitter, best_first, split_all};
 use crate::index::Index;
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 use crate::search::{BestCut, Engine, SearchOptions};
 use crate::table::Table;
 use crate::tree::Test;
@@ -106,7 +107,14 @@ pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Resul
     let costs = LabelCost::new(problem.regrets, n, problem.k, problem.cuts, min_samples_leaf)?;
     let index = Index::new(table, problem.search.max_bins);
     monitor.check()?;
-    let mut grown = Grown::new(n);
+    let k = problem.k;
+    let mut grown = Grown::new(n, |rows| {
+        parallel::sum_rows(rows, 2 * k, |row, sums| {
+            costs.add(row, &mut sums[..k]);
+            let weight = problem.weights.map_or(1.0, |w| w[row as usize]);
+            sums[k + problem.labels[row as usize] as usize] += weight;
+        })
+    });
     let mut base_cluster = vec![None];
     let mut n_base_leaves = 0;
     if let Some(centers) = problem.base_centers {
@@ -126,47 +134,31 @@ pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Resul
         }
     }
     let engine = Engine::new(table, &index, &costs, problem.search, monitor);
-    best_first(&engine, &mut grown, problem.limits, |rows| costs.node(rows))?;
+    best_first(&engine, &mut grown, problem.limits, |node| {
+        costs.node(&node.sums[..k], node.segment.len())
+    })?;
     base_cluster.resize(grown.nodes.len(), None);
     Ok(describe(&grown, problem, base_cluster, n_base_leaves))
 }
 
-/// Sums over every node's rows: leaves from their rows, inner nodes from their children.
+/// Everything that is known of the nodes.
 fn describe(
-    grown: &Grown,
+    grown: &Grown<'_>,
     problem: &Problem<'_>,
     base_cluster: Vec<Option<usize>>,
     n_base_leaves: usize,
 ) -> Fitted {
     let (k, n_nodes) = (problem.k, grown.nodes.len());
     let mut leaf_of_row = vec![0u32; problem.labels.len()];
-    let (mut regret, mut label_weight) = (vec![0.0; n_nodes * k], vec![0.0; n_nodes * k]);
-    for id in (0..n_nodes).rev() {
-        let node = &grown.nodes[id];
-        if node.test == Test::Leaf {
-            for &row in grown.partition.all(node.segment) {
-                leaf_of_row[row as usize] = id as u32;
-            }
-            let add = |row: u32, sums: &mut [f64]| {
-                let regrets = &problem.regrets[row as usize * k..][..k];
-                sums.iter_mut().zip(regrets).for_each(|(sum, regret)| *sum += regret);
-                let weight = problem.weights.map_or(1.0, |w| w[row as usize]);
-                sums[k + problem.labels[row as usize] as usize] += weight;
-            };
-            let sums = crate::parallel::sum_rows(grown.partition.all(node.segment), 2 * k, add);
-            regret[id * k..][..k].copy_from_slice(&sums[..k]);
-            label_weight[id * k..][..k].copy_from_slice(&sums[k..]);
-        } else {
-            for sums in [&mut regret, &mut label_weight] {
-                for l in 0..k {
-                    sums[id * k + l] = sums[node.left * k + l] + sums[(node.left + 1) * k + l];
-                }
-            }
+    for id in grown.leaves() {
+        for &row in grown.partition.all(grown.nodes[id].segment) {
+            leaf_of_row[row as usize] = id as u32;
         }
     }
-    let totals: Vec<&[f64]> = regret.chunks(k).collect();
-    let best: Vec<(f64, usize)> =
-        totals.iter().map(|t| crate::criterion::label_cost::best_label(t)).collect();
+    let totals: Vec<&[f64]> = grown.nodes.iter().map(|node| &node.sums[..k]).collect();
+    let label_weight: Vec<f64> =
+        grown.nodes.iter().flat_map(|node| node.sums[k..].iter().copied()).collect();
+    let best: Vec<(f64, usize)> = totals.iter().map(|t| best_label(t)).collect();
     let is_base = |id: usize| n_base_leaves > 0 && id < 2 * n_base_leaves - 1;
     let base_cost =
         (0..n_nodes).map(|id| base_cluster[id].map_or(0.0, |label| totals[id][label])).collect();

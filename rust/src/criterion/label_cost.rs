@@ -11,7 +11,6 @@
 
 use super::{Criterion, Cut, Gap, Groups, NodeScale, check_matrix};
 use crate::error::Result;
-use crate::parallel;
 
 /// The form of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +64,10 @@ impl<'a> LabelCost<'a> {
         Ok(LabelCost { regrets, k, kind, min_samples_leaf: min_samples_leaf.max(1) })
     }
 
-    /// The node made of `rows`.
-    pub fn node(&self, rows: &[u32]) -> LabelCostNode {
-        let k = self.k;
-        let totals = parallel::sum_rows(rows, k, |row, sums| {
-            add(sums, &self.regrets[row as usize * k..][..k]);
-        });
-        let (cost, _) = best_label(&totals);
-        LabelCostNode { totals, cost, n_rows: rows.len() }
+    /// The node of `n_rows` rows whose regrets sum to `totals`.
+    pub fn node(&self, totals: &[f64], n_rows: usize) -> LabelCostNode {
+        let (cost, _) = best_label(totals);
+        LabelCostNode { totals: totals.to_vec(), cost, n_rows }
     }
 
     /// A cut with `left` of `n_rows` rows on the left is allowed.
