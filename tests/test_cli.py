@@ -271,7 +271,7 @@ WRONG = {
     "no data": (["fit"], "required: DATA (see treeclust fit --help)"),
     "no number": (
         ["fit", "points.csv", "-k", "three"],
-        "-k/--clusters: invalid int value: 'three'",
+        "-k/--clusters: must be a whole number, at least 1. Got 'three'",
     ),
     "no such file": (["fit", "none.csv"], "none.csv: no such file."),
     "unknown kind of file": (["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
@@ -280,8 +280,17 @@ WRONG = {
     "no parquet": (["fit", "text.parquet"], "text.parquet cannot be read: "),
     "columns of text": (
         ["fit", "points.csv", "-k", "3", "--drop", "id"],
-        "points.csv: not numbers: 'segment' (String). Leave them out with --drop segment, or "
-        "choose with --columns.",
+        "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave them out with "
+        "--drop segment, or choose with --columns.",
+    ),
+    "parquet columns of text": (
+        ["fit", "points.parquet"],
+        "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave them out with "
+        "--drop id,segment, or choose with --columns.",
+    ),
+    "options of text for parquet": (
+        ["fit", "points.parquet", "--separator", ";"],
+        "points.parquet: the options on how a text is read are not for Parquet.",
     ),
     "unknown column": (
         ["fit", "points.csv", "--drop", "id,name"],
@@ -293,11 +302,51 @@ WRONG = {
         "not allowed with argument --columns",
     ),
     "nothing left": (["fit", "points.csv", "--drop", "id,x,y,segment"], "no column of points.csv"),
+    "nothing left but the reference": (
+        ["fit", "points.csv", "--columns", "x", "--reference", "x"],
+        "no column of points.csv, besides the reference, is left to fit.",
+    ),
     "missing cells": (["fit", "holes.csv", "-k", "1"], "column 'x' has 1 null"),
     "reference with holes": (["fit", "holes.csv", "--reference", "x"], "'x' has empty cells"),
-    "more clusters than rows": (["fit", "points.csv", "--columns", "x", "-k", "61"], "61"),
-    "fewer leaves than clusters": ([*FIT, "--leaves", "2"], "max_leaves=2"),
-    "leaves of imm": ([*FIT, "--method", "imm"], "--leaves goes with --method exkmc"),
+    "reference of measures": (
+        ["fit", "points.csv", "--reference", "x"],
+        "the column 'x' names no clusters: they are whole numbers or words",
+    ),
+    "more clusters than rows": (
+        ["fit", "points.csv", "--columns", "x", "-k", "61"],
+        "-k 61 is more than the 60 rows of points.csv.",
+    ),
+    "the default is more than the rows": (
+        ["fit", "few.csv"],
+        "-k 8, the default, is more than the 1 rows of few.csv.",
+    ),
+    "no clusters": (["fit", "none.csv", "-k", "0"], "-k/--clusters: must be a whole number, at"),
+    "seed below 0": (["fit", "none.csv", "--seed", "-1"], "--seed: must be a whole number, from 0"),
+    "seed too large": (["fit", "none.csv", "--seed", "4294967296"], "from 0 to 4294967295. Got"),
+    "no threads": (
+        ["fit", "none.csv", "--jobs", "0"],
+        "--jobs: must be a whole number, at least 1",
+    ),
+    "fewer leaves than clusters": (
+        ["fit", "none.csv", "-k", "5", "--leaves", "3"],
+        "--leaves 3 is less than -k 5: every cluster needs a leaf.",
+    ),
+    "fewer leaves than the default": (
+        ["fit", "none.csv", "--leaves", "3"],
+        "--leaves 3 is less than the 8 clusters that are sought without -k: give -k too.",
+    ),
+    "fewer leaves than the reference": (
+        ["fit", "points.csv", "--columns", "x,y", "--reference", "segment", "--leaves", "2"],
+        "--leaves 2 is less than the 3 clusters of the column 'segment'",
+    ),
+    "not as many as the reference": (
+        ["fit", "points.csv", "--columns", "x,y", "--reference", "segment", "-k", "4"],
+        "-k 4, but the column 'segment' has 3 clusters.",
+    ),
+    "leaves of imm": (
+        ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
+        "--leaves goes with --method exkmc",
+    ),
     "cuts of imm": (
         ["fit", "points.csv", "--columns", "x", "--method", "imm", "--cuts", "interval"],
         "--cuts goes with --method exkmc",
@@ -307,11 +356,37 @@ WRONG = {
     "picture of another kind": ([*FIT, "--plot", "tree.gif"], "must end in .png or .svg or"),
     "no model": (["predict", "none.json", "points.csv"], "none.json: no such file."),
     "no model in it": (["info", "points.csv"], "points.csv: The model file is no valid JSON"),
-    "other columns": (["predict", "model.json", "few.csv"], "X lacks 1 of the 2 columns"),
+    "other columns": (["predict", "model.json", "few.csv"], "few.csv has no column 'y'; its"),
+    "text where numbers were": (
+        ["predict", "model.json", "text.csv"],
+        "text.csv: not numbers: 'x' (row 1: 'two'); rows count from 0.",
+    ),
+    "wrong number of unnamed columns": (
+        ["predict", "unnamed.json", "points.csv"],
+        "points.csv has 4 columns; the model, which knows no names, reads 2.",
+    ),
+    "model and data swapped": (
+        ["predict", "points.csv", "model.json"],
+        "points.csv is named as a table, model.json as a model: is the order MODEL DATA?",
+    ),
+    "model and data swapped in explain": (
+        ["explain", "points.csv", "model.json"],
+        "is the order MODEL DATA?",
+    ),
+    "no name for the new column": (
+        ["predict", "model.json", "points.csv", "--column", ""],
+        "--column: the new column needs a name.",
+    ),
+    "a file as the folder of the demo": (["demo", "-o", "points.csv"], "points.csv is a file"),
+    "a folder in a file": (["demo", "-o", "points.csv/demo"], "points.csv/demo is a file or lies"),
     "row out of range": (["explain", "model.json", "points.csv", "--rows", "60"], "row 60"),
     "rows that are none": (["explain", "model.json", "points.csv", "--rows", "-1"], "--rows"),
     "rows backwards": (["explain", "model.json", "points.csv", "--rows", "9-3"], "backwards"),
-    "too few leaves": (["plot", "model.json", "--leaves", "2", "-o", "t.png"], "the base tree"),
+    "too few leaves": (
+        ["plot", "model.json", "--leaves", "2", "-o", "t.png"],
+        "from 3 leaves, those of",
+    ),
+    "no leaves": (["info", "model.json", "--leaves", "0"], "--leaves: must be a whole number, at"),
     "nowhere to plot": (["plot", "model.json"], "required: -o/--output"),
 }
 
@@ -325,6 +400,10 @@ def test_errors_are_one_line_and_leave_nothing(
     Path("text.parquet").write_text("no parquet")
     Path("holes.csv").write_text("x,y\n1,2\n,4\n")
     Path("few.csv").write_text("x,z\n1,2\n")
+    Path("text.csv").write_text("x,y\n1,2\ntwo,2\n")
+    points().write_parquet("points.parquet")
+    X = points().select("x", "y").to_numpy()
+    tc.IMM(reference=points()["segment"].to_numpy()).fit(X).save("unnamed.json")
     Path("points.xlsx").touch()
     before = {path.name: path.read_bytes() for path in Path().iterdir()}
     assert main(arguments) == 2
@@ -339,6 +418,284 @@ def test_errors_are_one_line_and_leave_nothing(
     assert message in errors[0]
     assert printed.out == ""
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
+
+
+# What a file holds, options of fit beside -k 1, what is said on stderr.
+TABLES: dict[str, tuple[bytes, list[str], str]] = {
+    "header only": (b"x,y\n", [], "t.csv: the file has no rows."),
+    "blank": (b"\n \n", [], "t.csv is empty."),
+    "semicolons": (
+        b"x;y\n1;2\n3;4\n",
+        [],
+        "t.csv seems to be separated by ';': add --separator ';'.",
+    ),
+    "semicolons and decimal commas": (
+        b"x;y\n1,5;2,5\n3;4\n",
+        [],
+        "t.csv seems to be separated by ';': add --separator ';' --decimal-comma.",
+    ),
+    "tabs": (b"x\ty\n1\t2\n", [], "t.csv seems to be separated by tabs: add --separator tab."),
+    "commas after all": (
+        b"x,y\n1,2\n",
+        ["--separator", ";"],
+        "t.csv seems to be separated by ',': add --separator ,.",
+    ),
+    "decimal commas": (
+        b"x;y\n1,5;2\n",
+        ["--separator", ";"],
+        "t.csv: not numbers: 'x' (row 0: '1,5'); rows count from 0. If these are numbers with "
+        "decimal commas, add --decimal-comma.",
+    ),
+    "points for thousands": (
+        b"x;y\n1,5;1.000\n",
+        ["--separator", ";", "--decimal-comma"],
+        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave them out with --drop "
+        "y, or choose with --columns.",
+    ),
+    "long lines": (
+        b"x,y\n1,2\n3,4,5\n",
+        [],
+        "t.csv cannot be read: line 3 has 3 cells, the first line 2.",
+    ),
+    "open quotes": (
+        b'x,y\n1,"2\n3,4\n',
+        [],
+        "t.csv cannot be read: the quotes in line 2 do not match.",
+    ),
+    "Latin-1": (
+        b"caf\xe9,y\n1,2\n",
+        [],
+        "t.csv is not UTF-8 text. Name its encoding, for instance --encoding latin-1, or convert "
+        "it: iconv -f latin-1 -t utf-8 t.csv > t-utf8.csv",
+    ),
+    "UTF-16": ("x,y\n1,2\n".encode("utf-16"), [], "for instance --encoding utf-16, or"),
+    "another encoding": (
+        b"caf\xe9,y\n1,2\n",
+        ["--encoding", "ascii"],
+        "t.csv is no text in the encoding ascii.",
+    ),
+    "unknown encoding": (
+        b"x\n1\n",
+        ["--encoding", "klingon"],
+        "argument --encoding: there is no encoding 'klingon'",
+    ),
+    "separator of two": (b"x\n1\n", ["--separator", ";;"], "must be one character, or tab. Got"),
+    "same names": (
+        b"x,y, x\n1,2,3\n",
+        [],
+        "t.csv has several columns named 'x': give each its own name.",
+    ),
+    "same numbers as names": (
+        b"5,5,1\n1,2,3\n",
+        [],
+        "t.csv has several columns named '5': give each its own name; if the file has no header, "
+        "add --no-header.",
+    ),
+    "no names": (b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
+    "missing cells": (
+        b"x,y\n1,2\n3,NA\n4,nan\n",
+        [],
+        "column 'y' has 2 null, the first in row 1 (rows count from 0).",
+    ),
+    "text among missing cells": (
+        b"x,y,z\n1,N/A,1\n2,3,b\n3,?,c\n",
+        [],
+        "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave them out "
+        "with --drop y,z, or choose with --columns.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "options", "message"), TABLES.values(), ids=TABLES.keys())
+def test_tables_that_cannot_be_used(
+    tmp_path: Path,
+    content: bytes,
+    options: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_bytes(content)
+    assert main(["fit", "t.csv", "-k", "1", *options]) == 2
+    printed = capsys.readouterr()
+    error = printed.err.splitlines()[-1]
+    assert message in error
+    assert "infer_schema" not in error and "truncate_ragged_lines" not in error
+    assert printed.out == ""
+
+
+@pytest.mark.parametrize("word", ["NA", "N/A", "nan", "NaN", "null", "", '""', " NA "])
+def test_words_for_missing_cells(
+    folder: Path, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for cells in (["1", "2"], ["1.5", "2"], ["true", "false"]):
+        Path("holes.csv").write_text(f"x,y\n{cells[0]},1\n{word},1\n{cells[1]},1\n")
+        assert main(["fit", "holes.csv", "-k", "1"]) == 2
+        assert "column 'x' has 1 null, the first in row 1" in capsys.readouterr().err
+
+
+# ---- tables as they come ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("x,y\n1.5,2\n-3,40\n", []),
+        (" x , y\n 1.5 , +2\n-3,4e1\n", []),
+        ('"x","y"\r\n"1.5",2\r\n-3,"40"\r\n', []),
+        ("\n\nx,y\n1.5,2\n-3,40\n\n\n", []),
+        ("x,y,\n1.5,2,\n-3,40,\n", []),
+        ("\ufeffx,y\n1.5,2\n-3,40", []),
+        ("x;y\n1.5;2\n-3;40\n", ["--separator", ";"]),
+        ("x;y\n1,5;2\n-3;40,0\n", ["--separator", ";", "--decimal-comma"]),
+        ('x,y\n"1,5",2\n-3,40\n', ["--decimal-comma"]),
+        ("x\ty\n1.5\t2\n-3\t40\n", ["--separator", "tab"]),
+        ("x\ty\n1.5\t2\n-3\t40\n", ["--separator", "\\t"]),
+    ],
+)
+def test_ways_to_write_a_table(folder: Path, text: str, options: list[str]) -> None:
+    Path("t.csv").write_bytes(text.encode())
+    assert main(["fit", "t.csv", "-k", "2", "-q", "-o", "t.json", *options]) == 0
+    model = tc.load("t.json")
+    assert model.feature_names_in_.tolist() == ["x", "y"]
+    frame = pl.DataFrame({"x": [1.5, -3.0], "y": [2, 40]})
+    assert model.tree_ == tc.ExKMC(2, random_state=0).fit(frame).tree_
+
+
+def test_other_encodings(folder: Path) -> None:
+    points().rename({"x": "größe"}).write_csv("utf8.csv")
+    text = Path("utf8.csv").read_text("utf-8")
+    for encoding in ("latin-1", "utf-16", "utf-8"):
+        Path("t.csv").write_bytes(text.encode(encoding))
+        read = ["t.csv", "--encoding", encoding]
+        assert main(["fit", *read, "--columns", "größe,y", "-k", "3", "-q", "-o", "t.json"]) == 0
+        assert tc.load("t.json").feature_names_in_.tolist() == ["größe", "y"]
+        assert main(["predict", "t.json", *read, "-o", "out.csv"]) == 0
+        assert pl.read_csv("out.csv").columns == ["id", "größe", "y", "segment", "cluster"]
+
+
+def test_predict_writes_what_it_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("x;note\n1,50;NA\n7,25; a,b\n")
+    options = ["--separator", ";", "--decimal-comma"]
+    assert main(["fit", "t.csv", "--columns", "x", "-k", "2", "-q", "-o", "t.json", *options]) == 0
+    labels = tc.load("t.json").predict(pl.DataFrame({"x": [1.5, 7.25]})).tolist()
+    assert main(["predict", "t.json", "t.csv", *options]) == 0
+    expected = f"x;note;cluster\n1,50;NA;{labels[0]}\n7,25; a,b;{labels[1]}\n"
+    assert capsys.readouterr().out == expected
+    assert main(["predict", "t.json", "t.csv", *options, "-o", "out.csv"]) == 0
+    assert Path("out.csv").read_text() == expected
+    assert main(["predict", "t.json", "t.csv", *options, "-o", "out.tsv"]) == 0
+    assert Path("out.tsv").read_text() == expected.replace(";", "\t")
+
+
+def test_tables_without_header(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("t.csv").write_text("1,5\n2,6\n9,7\n")
+    assert main(["fit", "t.csv", "-k", "2", "-q", "-o", "t.json"]) == 0
+    assert capsys.readouterr().err == (
+        "treeclust: warning: the first line of t.csv, '1', '5', was taken for the names of the "
+        "columns; if the file has no header, add --no-header.\n"
+    )
+    assert main(["fit", "t.csv", "-k", "2", "--no-header", "-q", "-o", "t.json"]) == 0
+    assert tc.load("t.json").feature_names_in_.tolist() == ["x0", "x1"]
+    assert main(["predict", "t.json", "t.csv", "--no-header", "-o", "out.csv"]) == 0
+    lines = Path("out.csv").read_text().splitlines()
+    assert [line[:4] for line in lines] == ["1,5,", "2,6,", "9,7,"]
+    assert main(["predict", "t.json", "t.csv", "--no-header"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == lines
+    assert printed.err == ""
+
+
+def test_numbered_columns_of_pandas_are_names(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("0,1\n1,5\n2,6\n")
+    assert main(["fit", "t.csv", "-k", "2", "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_numbered_references_and_truth_values(folder: Path) -> None:
+    text = "x,flag,group\n1,True,1\n2,false,1\n7,True,4\n8,False,-1\n9,true,4\n"
+    Path("t.csv").write_text(text)
+    assert main(["fit", "t.csv", "--reference", "group", "-q", "-o", "t.json"]) == 0
+    model = tc.load("t.json")
+    assert model.classes_.tolist() == [1, 4]
+    assert model.feature_names_in_.tolist() == ["x", "flag"]
+
+
+def test_the_reference_is_no_feature(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [["--columns", "x,y,segment"], ["--drop", "id"], ["--drop", "id,segment"]]
+    said = "treeclust: the column 'segment' is the reference, and so no feature."
+    for number, columns in enumerate(chosen):
+        assert main(["fit", "points.csv", "--reference", "segment", *columns, "-o", "m.json"]) == 0
+        assert tc.load("m.json").feature_names_in_.tolist() == ["x", "y"]
+        assert (said in capsys.readouterr().err) == (number == 0)
+
+
+# ---- remarks ------------------------------------------------------------------------------------
+
+
+def test_fit_tells_what_is_not_saved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def last_remark(*options: str) -> str:
+        assert main(["fit", "points.csv", "--columns", "x", "-k", "2", *options]) == 0
+        return capsys.readouterr().err.splitlines()[-1]
+
+    assert last_remark() == "treeclust: nothing saved; add -o model.json"
+    unsaved = last_remark("--labels-out", "labels.csv")
+    assert unsaved == "treeclust: the model is not saved; add -o model.json"
+    assert last_remark("-o", "m.json") == "treeclust: model written to m.json"
+
+
+def test_fit_tells_of_leaves_that_help_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("x\n1\n2\n8\n9\n")
+    assert main(["fit", "t.csv", "-k", "2", "--leaves", "20"]) == 0
+    out = capsys.readouterr().out
+    assert "2 (20 asked for: no further cut lowers the cost), at most 1 deep" in out
+    assert main(["fit", "t.csv", "-k", "2", "--leaves", "2"]) == 0
+    assert "asked for" not in capsys.readouterr().out
+
+
+def test_fit_tells_of_a_column_that_outweighs_the_rest(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = points().select((pl.col("x") * 1000).alias("grams"), "y")
+    wide.write_csv("wide.csv")
+    hint = "treeclust: hint: column 'grams' makes up 99% of the variance; try --scale standard\n"
+
+    def remarks(*options: str) -> str:
+        assert main(["fit", "wide.csv", "-k", "3", *options]) == 0
+        return capsys.readouterr().err
+
+    assert hint in remarks()
+    for options in (["--scale", "none"], ["--scale", "standard"], ["--columns", "grams"], ["-q"]):
+        assert "hint" not in remarks(*options)
+    assert main(["fit", "points.csv", "--columns", "x,y", "-k", "3"]) == 0
+    assert "hint" not in capsys.readouterr().err
+
+
+def test_commands_are_named_as_they_were_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = tmp_path / "bin" / "treeclust"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    for started, path, name in (
+        ("lib/treeclust_rs/__main__.py", "", "python3 -m treeclust_rs"),
+        (str(program), str(program.parent), "treeclust"),
+        (str(program), "", str(program)),
+        ("pytest", "", "treeclust"),
+    ):
+        monkeypatch.setattr(sys, "argv", [started])
+        monkeypatch.setenv("PATH", path)
+        assert main([]) == 2
+        assert f"(see {name} --help)" in capsys.readouterr().err
+
+
+# ---- files that are written --------------------------------------------------------------------
 
 
 def test_pictures_need_matplotlib_before_the_work(
@@ -402,6 +759,16 @@ def test_help_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -
 def test_version() -> None:
     done = process("--version")
     assert (done.returncode, done.stdout) == (0, f"treeclust {tc.__version__}\n")
+
+
+def test_the_commands_of_the_demo_can_be_run(folder: Path) -> None:
+    done = process("demo")
+    assert done.returncode == 0, done.stderr
+    python = Path(sys.executable).name
+    fit, predict, explain = done.stdout.splitlines()[-3:]
+    for line in (fit, predict, explain):
+        assert line.startswith(f"  {python} -m treeclust_rs ")
+    assert process(*explain.split()[3:]).returncode == 0
 
 
 def test_process_writes_and_reports(folder: Path) -> None:

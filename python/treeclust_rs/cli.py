@@ -8,6 +8,7 @@ their place and then moved.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 import shutil
@@ -25,19 +26,26 @@ from sklearn.datasets import load_wine
 
 from . import __version__
 from ._base import TreeClusterer, load
+from ._cli_input import (
+    TABLE_SUFFIXES,
+    Source,
+    TextFormat,
+    UserError,
+    one_line,
+    read_table,
+)
+from ._reference import DEFAULT_N_CLUSTERS
 from .metrics import agreement
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
 
 __all__ = ["main"]
 
-_TABLE_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".parquet": "", ".pq": ""}
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
-_MAX_LISTED = 5
-
-
-class UserError(Exception):
-    """Something the user can put right, said in one line."""
+# The scikit-learn way of drawing numbers takes seeds up to this one.
+_MAX_SEED = 2**32 - 1
+# A column with more than this share of the variance decides the clusters almost alone.
+_DOMINANT = 0.95
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -92,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         OSError,
         pl.exceptions.PolarsError,
     ) as error:
-        _say(_one_line(error))
+        _say(one_line(error))
         return 2
     return 0
 
@@ -102,7 +110,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _demo(arguments: argparse.Namespace) -> None:
     folder = Path(arguments.output)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UserError(
+            f"{folder} is a file or lies in one: -o takes a folder, which may be new."
+        ) from error
     wine = load_wine()
     frame = pl.DataFrame(wine.data, schema=list(wine.feature_names))
     table, picture, saved = folder / "wine.csv", folder / "wine.png", folder / "wine.json"
@@ -126,7 +139,7 @@ def _demo(arguments: argparse.Namespace) -> None:
         print(f", a picture in {picture}.")
     else:
         print(".\nFor a picture as well: pip install treeclust_rs[plot].")
-    program = "treeclust" if shutil.which("treeclust") else sys.argv[0]
+    program = _program()
     options = "-k 3 --leaves 4 --base-tree none --scale standard"
     print("The same by hand, and what comes next:")
     print(f"  {program} fit {_quoted(table)} {options} -o {_quoted(saved)}")
@@ -135,24 +148,27 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> None:
+    _check_fit_options(arguments)
     model_path = _output_path(arguments.output, (".json",))
-    labels_path = _output_path(arguments.labels_out, tuple(_TABLE_SUFFIXES))
+    labels_path = _output_path(arguments.labels_out, tuple(TABLE_SUFFIXES))
     picture = _picture_path(arguments.plot)
-    frame = _read_table(arguments.data)
-    reference = None
-    if arguments.reference is not None:
-        _require_columns(frame, [arguments.reference], arguments.data)
-        if frame[arguments.reference].null_count():
-            raise UserError(f"the column {arguments.reference!r} has empty cells.")
-        reference = frame[arguments.reference].to_numpy()
-        frame = frame.drop(arguments.reference)
-    frame = _chosen_columns(frame, arguments)
-    _check_numeric(frame, arguments)
+    source = _read(arguments)
+    columns = _chosen_columns(source, arguments)
+    reference = None if arguments.reference is None else source.labels(arguments.reference)
+    _check_sizes(arguments, source, reference)
+    frame = source.numbers(columns, advice=True)
     _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
 
     model = _estimator(arguments, reference).fit(frame)
     if not arguments.quiet:
-        _print_fit(model, arguments.clusters)
+        _print_fit(model, arguments.clusters, arguments.leaves)
+    if arguments.scale is None and (dominant := _dominant_column(frame)) is not None:
+        name, share = dominant
+        _note(
+            f"hint: column {name!r} makes up {math.floor(100 * share)}% of the variance; "
+            "try --scale standard",
+            arguments,
+        )
     if model_path is not None:
         model.save(model_path)
         _note(f"model written to {model_path}", arguments)
@@ -162,45 +178,53 @@ def _fit(arguments: argparse.Namespace) -> None:
     if labels_path is not None:
         _write_table(pl.DataFrame({"cluster": model.labels_}), labels_path)
         _note(f"labels written to {labels_path}", arguments)
+    if model_path is None:
+        what = "nothing" if picture is None and labels_path is None else "the model is not"
+        _note(f"{what} saved; add -o model.json", arguments)
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    output = _output_path(arguments.output, tuple(_TABLE_SUFFIXES))
-    model = _load(arguments.model)
-    frame = _read_table(arguments.data)
-    kept = _read_table(arguments.data, verbatim=True)
-    if arguments.column in kept.columns and not arguments.overwrite:
+    if not arguments.column:
+        raise UserError("--column: the new column needs a name.")
+    output = _output_path(arguments.output, tuple(TABLE_SUFFIXES))
+    model = _load_for(arguments)
+    source = _read(arguments)
+    if arguments.column in source.frame.columns and not arguments.overwrite:
         raise UserError(
             f"{arguments.data} has a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
-    labels = model.predict(_features(frame, model, arguments.column))
-    labelled = kept.with_columns(pl.Series(arguments.column, labels))
+    labels = model.predict(_features(source, model, arguments.column))
+    labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
+    # A table of the same kind is written as the one that was read.
+    alike = output is None or output.suffix.lower() == Path(arguments.data).suffix.lower()
+    separator = arguments.separator if alike else None
     if output is None:
-        sys.stdout.write(labelled.write_csv())
+        header = not arguments.no_header
+        sys.stdout.write(labelled.write_csv(separator=separator or ",", include_header=header))
     else:
-        _write_table(labelled, output)
+        _write_table(labelled, output, separator, header=not arguments.no_header)
 
 
 def _explain(arguments: argparse.Namespace) -> None:
-    model = _load(arguments.model)
-    frame = _read_table(arguments.data)
-    rows = _row_numbers(arguments.rows, frame.height)
+    model = _load_for(arguments)
+    features = _features(_read(arguments), model, None)
+    rows = _row_numbers(arguments.rows, len(features))
     if rows is not None:
-        frame = frame[rows]
-    numbers = range(frame.height) if rows is None else rows
+        features = features[rows]
+    numbers = range(len(features)) if rows is None else rows
     width = len(str(max(numbers, default=0)))
-    for number, line in zip(numbers, model.explain(_features(frame, model, None)), strict=True):
+    for number, line in zip(numbers, model.explain(features), strict=True):
         print(f"{number:>{width}}  {line}")
 
 
 def _plot(arguments: argparse.Namespace) -> None:
     picture = _picture_path(arguments.output)
-    _draw(_truncated(_load(arguments.model), arguments.leaves), picture)
+    _draw(_truncated(_load(arguments.model), arguments), picture)
 
 
 def _info(arguments: argparse.Namespace) -> None:
-    model = _truncated(_load(arguments.model), arguments.leaves)
+    model = _truncated(_load(arguments.model), arguments)
     if arguments.rules:
         with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=10_000, tbl_width_chars=10_000):
             print(model.tree_.rules())
@@ -213,13 +237,77 @@ def _info(arguments: argparse.Namespace) -> None:
 # ---- fitting and printing -----------------------------------------------------------------
 
 
+def _check_fit_options(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before the table is read."""
+    if arguments.method == "imm":
+        for option, value in (
+            ("--leaves", arguments.leaves),
+            ("--cuts", arguments.cuts),
+            ("--base-tree", arguments.base_tree),
+        ):
+            if value is not None:
+                raise UserError(
+                    f"{option} goes with --method exkmc; an imm tree has threshold cuts and one "
+                    "leaf per cluster."
+                )
+    if arguments.leaves is None:
+        return
+    if arguments.clusters is not None and arguments.leaves < arguments.clusters:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than -k {arguments.clusters}: every cluster "
+            "needs a leaf."
+        )
+    is_default = arguments.clusters is None and arguments.reference is None
+    if is_default and arguments.leaves < DEFAULT_N_CLUSTERS:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than the {DEFAULT_N_CLUSTERS} clusters that are "
+            "sought without -k: give -k too."
+        )
+
+
+def _check_sizes(
+    arguments: argparse.Namespace, source: Source, reference: np.ndarray | None
+) -> None:
+    """Refuse numbers of clusters and leaves that the table cannot have."""
+    if reference is None:
+        n_rows, n_clusters = source.frame.height, arguments.clusters or DEFAULT_N_CLUSTERS
+        if n_clusters > n_rows:
+            default = "" if arguments.clusters else ", the default,"
+            raise UserError(
+                f"-k {n_clusters}{default} is more than the {n_rows:,} rows of {arguments.data}."
+            )
+        return
+    n_clusters = len(set(reference.tolist()) - {-1})
+    column = arguments.reference
+    if arguments.clusters not in (None, n_clusters):
+        raise UserError(
+            f"-k {arguments.clusters}, but the column {column!r} has {n_clusters} clusters."
+        )
+    if arguments.leaves is not None and arguments.leaves < n_clusters:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than the {n_clusters} clusters of the column "
+            f"{column!r}: every cluster needs a leaf."
+        )
+
+
+def _dominant_column(frame: pl.DataFrame) -> tuple[str, float] | None:
+    """Give the column, among several, that has nearly all of the variance, and its share."""
+    if frame.width < 2 or frame.height < 2:
+        return None
+    variances = frame.select(pl.all().cast(pl.Float64).var()).row(0)
+    total = sum(variances)
+    largest = max(range(frame.width), key=lambda column: variances[column])
+    share = variances[largest] / total if 0 < total < math.inf else 0.0
+    return (frame.columns[largest], share) if share > _DOMINANT else None
+
+
 def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> IMM | ExKMC:
     """Make the estimator that the options describe."""
     common: dict[str, Any] = {
         "n_clusters": arguments.clusters,
         "criterion": arguments.criterion,
         "reference": reference,
-        "scale": None if arguments.scale == "none" else arguments.scale,
+        "scale": "standard" if arguments.scale == "standard" else None,
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
@@ -231,31 +319,24 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> I
             base_tree=None if arguments.base_tree == "none" else "imm",
             **common,
         )
-    for option, value in (
-        ("--leaves", arguments.leaves),
-        ("--cuts", arguments.cuts),
-        ("--base-tree", arguments.base_tree),
-    ):
-        if value is not None:
-            raise UserError(
-                f"{option} goes with --method exkmc; an imm tree has threshold cuts and one leaf "
-                "per cluster."
-            )
     return IMM(**common)
 
 
-def _print_fit(model: IMM | ExKMC, n_clusters: int | None) -> None:
+def _print_fit(model: IMM | ExKMC, n_clusters: int | None, max_leaves: int | None = None) -> None:
     print(model.tree_)
     print()
     if n_clusters is not None and len(model.classes_) < n_clusters:
         _print_number("asked for", f"{n_clusters} clusters")
-    _print_numbers(model)
+    _print_numbers(model, max_leaves)
 
 
-def _print_numbers(model: Any) -> None:
+def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
     tree = model.tree_
     _print_number("clusters", f"{len(tree.classes):,}")
-    _print_number("leaves", f"{tree.n_leaves:,}, at most {tree.max_depth:,} deep")
+    leaves = f"{tree.n_leaves:,}"
+    if max_leaves is not None and tree.n_leaves < max_leaves:
+        leaves += f" ({max_leaves:,} asked for: no further cut lowers the cost)"
+    _print_number("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
     # A model cut down after it was read from a file has no costs: its rows are not there.
     if hasattr(model, "inertia_"):
         _print_number("cost", f"{model.inertia_:,.6g}")
@@ -276,8 +357,17 @@ def _share_kept(tree: ClusterTree) -> float:
     return 1.0 - float(tree.mistakes[leaves].sum() / tree.weighted_n_node_samples[0])
 
 
-def _truncated(model: Any, n_leaves: int | None) -> Any:
-    return model if n_leaves is None else model.truncate(n_leaves)
+def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
+    """Cut a model down to `--leaves`."""
+    if arguments.leaves is None:
+        return model
+    n_base = model.tree_.n_base_leaves
+    if arguments.leaves < n_base:
+        raise UserError(
+            f"--leaves {arguments.leaves}: {arguments.model} has trees from {n_base} leaves, those "
+            "of the base tree, on."
+        )
+    return model.truncate(arguments.leaves)
 
 
 def _draw(model: TreeClusterer, path: Path) -> None:
@@ -303,86 +393,70 @@ def _draw(model: TreeClusterer, path: Path) -> None:
 # ---- tables -------------------------------------------------------------------------------
 
 
-def _read_table(name: str, *, verbatim: bool = False) -> pl.DataFrame:
-    """Read a table; `verbatim` keeps the cells of a text file as the text they are."""
-    path = Path(name)
-    separator = _TABLE_SUFFIXES.get(path.suffix.lower())
-    if separator is None:
-        known = ", ".join(_TABLE_SUFFIXES)
-        raise UserError(f"{name}: a table is read from a file named {known}.")
-    if not path.is_file():
-        raise UserError(f"{name}: no such file.")
-    try:
-        if not separator:
-            return pl.read_parquet(path)
-        return pl.read_csv(
-            path,
-            separator=separator,
-            infer_schema=not verbatim,
-            infer_schema_length=None,
-        )
-    except pl.exceptions.NoDataError as error:
-        raise UserError(f"{name} is empty.") from error
-    except pl.exceptions.PolarsError as error:
-        raise UserError(f"{name} cannot be read: {_one_line(error)}") from error
+def _read(arguments: argparse.Namespace) -> Source:
+    """Read the table that a command is given, in the format that its options tell."""
+    return read_table(
+        arguments.data,
+        TextFormat(
+            separator=arguments.separator,
+            decimal_comma=arguments.decimal_comma,
+            encoding=arguments.encoding,
+            header=not arguments.no_header,
+        ),
+    )
 
 
-def _chosen_columns(frame: pl.DataFrame, arguments: argparse.Namespace) -> pl.DataFrame:
-    if arguments.columns:
-        return frame.select(_listed(arguments.columns, frame, arguments.data))
-    return frame.drop(_listed(arguments.drop, frame, arguments.data))
+def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
+    """Give the columns to fit: those of `--columns`, or all but `--drop` and the reference."""
+    everything = source.frame.columns
+    named = _named_columns(arguments.columns or arguments.drop, source)
+    chosen = named if arguments.columns else [name for name in everything if name not in named]
+    reference = arguments.reference
+    if reference is not None:
+        source.require([reference])
+    features = [name for name in chosen if name != reference]
+    if not features:
+        besides = "" if reference is None else ", besides the reference,"
+        raise UserError(f"no column of {arguments.data}{besides} is left to fit.")
+    if reference in named and arguments.columns:
+        _note(f"the column {reference!r} is the reference, and so no feature.", arguments)
+    return features
 
 
-def _listed(options: list[str], frame: pl.DataFrame, source: str) -> list[str]:
+def _named_columns(options: list[str], source: Source) -> list[str]:
     """Give the columns that `--drop` or `--columns` name, commas in names included."""
     names: list[str] = []
     for option in options:
-        names.extend([option] if option in frame.columns else option.split(","))
-    _require_columns(frame, names, source)
+        names.extend([option] if option in source.frame.columns else option.split(","))
+    source.require(names)
     return list(dict.fromkeys(names))
 
 
-def _require_columns(frame: pl.DataFrame, names: list[str], source: str) -> None:
-    missing = [name for name in names if name not in frame.columns]
-    if missing:
-        raise UserError(
-            f"{source} has no column {_names(missing)}; its columns are {_names(frame.columns)}."
-        )
-
-
-def _check_numeric(frame: pl.DataFrame, arguments: argparse.Namespace) -> None:
-    if not frame.width:
-        raise UserError(f"no column of {arguments.data} is left to fit.")
-    wrong = [
-        name
-        for name, dtype in frame.schema.items()
-        if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null))
-    ]
-    if wrong:
-        kinds = ", ".join(f"{name!r} ({frame.schema[name]})" for name in wrong[:_MAX_LISTED])
-        more = f" and {len(wrong) - _MAX_LISTED} more" if len(wrong) > _MAX_LISTED else ""
-        raise UserError(
-            f"{arguments.data}: not numbers: {kinds}{more}. Leave them out with "
-            f"--drop {shlex.quote(','.join(wrong))}, or choose with --columns."
-        )
-
-
 def _features(
-    frame: pl.DataFrame, model: TreeClusterer, column: str | None
+    source: Source, model: TreeClusterer, column: str | None
 ) -> pl.DataFrame | np.ndarray:
     """Give what the model reads: by name, or, where it knows no names, all columns in order."""
-    if getattr(model, "feature_names_in_", None) is not None:
-        return frame
-    if column is not None and column in frame.columns:
-        frame = frame.drop(column)
-    return frame.to_numpy()
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        source.require(names.tolist())
+        return source.numbers(names.tolist())
+    columns = [name for name in source.frame.columns if name != column]
+    n_wanted = model.tree_.n_features
+    if len(columns) != n_wanted:
+        raise UserError(
+            f"{source.name} has {len(columns)} columns; the model, which knows no names, reads "
+            f"{n_wanted}."
+        )
+    return source.numbers(columns).to_numpy()
 
 
-def _write_table(frame: pl.DataFrame, path: Path) -> None:
+def _write_table(
+    frame: pl.DataFrame, path: Path, separator: str | None = None, *, header: bool = True
+) -> None:
     with _replacing(path) as temporary:
-        separator = _TABLE_SUFFIXES[path.suffix.lower()]
-        if separator:
-            frame.write_csv(temporary, separator=separator)
+        usual = TABLE_SUFFIXES[path.suffix.lower()]
+        if usual:
+            frame.write_csv(temporary, separator=separator or usual, include_header=header)
         else:
             frame.write_parquet(temporary)
 
@@ -410,13 +484,24 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
 # ---- files and messages -------------------------------------------------------------------
 
 
+def _load_for(arguments: argparse.Namespace) -> TreeClusterer:
+    """Load the model of a command that reads a table too."""
+    kinds = Path(arguments.model).suffix.lower(), Path(arguments.data).suffix.lower()
+    if kinds[0] in TABLE_SUFFIXES and kinds[1] == ".json":
+        raise UserError(
+            f"{arguments.model} is named as a table, {arguments.data} as a model: is the order "
+            "MODEL DATA?"
+        )
+    return _load(arguments.model)
+
+
 def _load(name: str) -> TreeClusterer:
     if not Path(name).is_file():
         raise UserError(f"{name}: no such file.")
     try:
         return load(name)
     except ValueError as error:
-        raise UserError(f"{name}: {_one_line(error)}") from error
+        raise UserError(f"{name}: {one_line(error)}") from error
 
 
 def _output_path(name: str | None, suffixes: tuple[str, ...]) -> Path | None:
@@ -456,25 +541,14 @@ def _replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        reason = _one_line(error).replace(str(temporary), str(path))
+        reason = one_line(error).replace(str(temporary), str(path))
         raise UserError(f"{path} cannot be written: {reason}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def _names(names: Sequence[str]) -> str:
-    listed = ", ".join(repr(name) for name in names[:_MAX_LISTED])
-    more = len(names) - _MAX_LISTED
-    return f"{listed} and {more} more" if more > 0 else listed
-
-
 def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
-
-
-def _one_line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
 
 
 def _say(message: str) -> None:
@@ -493,15 +567,59 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 # ---- arguments ----------------------------------------------------------------------------
 
 
+def _program() -> str:
+    """Give the words that start this command again as it was started."""
+    started = Path(sys.argv[0])
+    if started.parts[-2:] == ("treeclust_rs", "__main__.py"):
+        return f"{Path(sys.executable).name.removesuffix('.exe')} -m treeclust_rs"
+    if started.stem != "treeclust":
+        return "treeclust"
+    found = shutil.which("treeclust")
+    is_found = found is not None and Path(found).parent.resolve() == started.parent.resolve()
+    return "treeclust" if is_found else _quoted(started)
+
+
+def _whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
+    """Make the reader of an option that takes whole numbers of some range."""
+    range_ = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = minimum - 1
+        if number < minimum or (maximum is not None and number > maximum):
+            raise argparse.ArgumentTypeError(f"must be a whole number, {range_}. Got {text!r}")
+        return number
+
+    return read
+
+
+def _separator(text: str) -> str:
+    separator = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+        raise argparse.ArgumentTypeError(f"must be one character, or tab. Got {text!r}")
+    return separator
+
+
+def _encoding(text: str) -> str:
+    try:
+        "".encode(text)
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}") from None
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
+    program = _program()
     parser = _Parser(
-        prog="treeclust",
+        prog=program,
         description="Cluster a table and explain the clusters by a small decision tree.",
         epilog="For example:\n"
-        "  treeclust demo\n"
-        "  treeclust fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
-        "  treeclust predict customers.json new.csv -o labelled.csv\n"
-        "\nThe options of a command: treeclust COMMAND --help",
+        f"  {program} demo\n"
+        f"  {program} fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
+        f"  {program} predict customers.json new.csv -o labelled.csv\n"
+        f"\nThe options of a command: {program} COMMAND --help",
         formatter_class=_Layout,
     )
     parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
@@ -522,7 +640,7 @@ def _add_command(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog=f"For example:\n{examples}",
+        epilog="For example:\n" + examples.replace("  treeclust ", f"  {_program()} "),
         formatter_class=_Layout,
     )
     parser.set_defaults(run=run)
@@ -569,7 +687,7 @@ def _add_fit(commands: Any) -> None:
     clusters.add_argument(
         "-k",
         "--clusters",
-        type=int,
+        type=_whole_number(1),
         metavar="N",
         help="how many (default: 8, or as many as --reference has)",
     )
@@ -581,7 +699,6 @@ def _add_fit(commands: Any) -> None:
     clusters.add_argument(
         "--scale",
         choices=("none", "standard"),
-        default="none",
         help="standard: measure each column in its standard deviations, so that all count alike",
     )
     clusters.add_argument(
@@ -590,12 +707,14 @@ def _add_fit(commands: Any) -> None:
         default="kmeans",
         help="squared or absolute distances (default: kmeans)",
     )
-    clusters.add_argument("--seed", type=int, default=0, metavar="N", help="default: 0")
+    clusters.add_argument(
+        "--seed", type=_whole_number(0, _MAX_SEED), default=0, metavar="N", help="default: 0"
+    )
 
     tree = parser.add_argument_group("the tree")
     tree.add_argument(
         "--leaves",
-        type=int,
+        type=_whole_number(1),
         metavar="N",
         help="at most so many; more come closer to the clusters (default: one per cluster)",
     )
@@ -625,7 +744,10 @@ def _add_fit(commands: Any) -> None:
 
     work = parser.add_argument_group("the work")
     work.add_argument(
-        "--jobs", type=int, metavar="N", help="number of threads (default: one per core)"
+        "--jobs",
+        type=_whole_number(1),
+        metavar="N",
+        help="number of threads (default: one per core)",
     )
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
@@ -718,9 +840,26 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
+    text = parser.add_argument_group("how DATA is written, if it is text")
+    text.add_argument(
+        "--separator",
+        type=_separator,
+        metavar="CHARACTER",
+        help="between the cells (default: ',' for .csv, tab for .tsv and .txt)",
+    )
+    text.add_argument("--decimal-comma", action="store_true", help="numbers are written as in 3,14")
+    text.add_argument(
+        "--encoding", type=_encoding, metavar="NAME", help="such as latin-1 (default: utf-8)"
+    )
+    text.add_argument(
+        "--no-header", action="store_true", help="there are no names; call the columns x0, x1, ..."
+    )
 
 
 def _add_truncation(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--leaves", type=int, metavar="N", help="the smaller tree of this many leaves"
+        "--leaves",
+        type=_whole_number(1),
+        metavar="N",
+        help="the smaller tree of this many leaves",
     )
