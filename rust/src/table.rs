@@ -124,15 +124,15 @@ impl Column<'_> {
 }
 
 /// Whether no cell is NaN or infinite. x * 0 is 0 for finite x and NaN otherwise: one multiply-add per cell.
-pub fn all_finite(cells: &[f64]) -> bool {
+pub fn all_finite<T: Value>(cells: &[T]) -> bool {
     let mut lanes = [0.0f64; 16];
     let (blocks, rest) = cells.as_chunks::<16>();
     for block in blocks {
         for (lane, x) in lanes.iter_mut().zip(block) {
-            *lane += x * 0.0;
+            *lane += x.to_f64() * 0.0;
         }
     }
-    lanes.iter().sum::<f64>() + rest.iter().map(|x| x * 0.0).sum::<f64>() == 0.0
+    lanes.iter().sum::<f64>() + rest.iter().map(|x| x.to_f64() * 0.0).sum::<f64>() == 0.0
 }
 
 /// NaN and infinite cells of one column.

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::table::{TILE, Table, all_finite};
+use crate::table::{TILE, Table, Value, all_finite};
 
 /// Rows routed side by side.
 const TOGETHER: usize = 8;
@@ -178,7 +178,7 @@ impl ClusterTree {
     ///
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the matrix does not have.
-    pub fn apply_rows(&self, cells: &[f64], n_features: usize) -> Result<Option<Vec<i64>>> {
+    pub fn apply_rows<T: Value>(&self, cells: &[T], n_features: usize) -> Result<Option<Vec<i64>>> {
         self.check_width(n_features)?;
         // Nodes that name the matrix' own columns.
         let mut tree = self.clone();
@@ -188,12 +188,12 @@ impl ClusterTree {
         }
         let width = n_features.max(1);
         let mut leaves = vec![0i64; cells.len() / width];
-        let route = |(rows, leaves): (&[f64], &mut [i64])| {
+        let route = |(rows, leaves): (&[T], &mut [i64])| {
             for (rows, leaves) in rows.chunks(TOGETHER * width).zip(leaves.chunks_mut(TOGETHER)) {
                 if !all_finite(rows) {
                     return false;
                 }
-                let cell = |feature: usize, i: usize| rows[i * width + feature];
+                let cell = |feature: usize, i: usize| rows[i * width + feature].to_f64();
                 let at = if tree.has_intervals {
                     tree.route::<true>(cell, leaves.len())
                 } else {

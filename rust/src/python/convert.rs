@@ -80,6 +80,14 @@ fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("A NumPy array of one or two dimensions is expected, not {name}."))
 }
 
+/// Rows that follow each other in memory.
+pub enum Rows<'a> {
+    /// Of `f64`.
+    F64(&'a [f64]),
+    /// Of `f32`.
+    F32(&'a [f32]),
+}
+
 /// A table argument: a matrix, or a list of columns.
 pub struct TableArgument<'py>(Vec<Held<'py>>);
 
@@ -104,10 +112,11 @@ impl TableArgument<'_> {
         }
     }
 
-    /// The rows of a C-ordered float64 matrix without gaps, one after the other.
-    pub fn rows(&self) -> Option<&[f64]> {
+    /// The rows of a C-ordered float matrix without gaps, one after the other.
+    pub fn rows(&self) -> Option<Rows<'_>> {
         match &self.0[..] {
-            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice(),
+            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice().map(Rows::F64),
+            [Held::F32(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice().map(Rows::F32),
             _ => None,
         }
     }

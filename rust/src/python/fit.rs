@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::prelude::*;
 
-use super::convert::TableArgument;
+use super::convert::{Rows, TableArgument};
 use super::run::run;
 use crate::costs::{self, Metric, Units};
 use crate::criterion::label_cost::CutKind;
@@ -277,7 +277,8 @@ pub fn apply<'py>(
     let work = || -> Result<Option<Vec<i64>>> {
         let tree = ClusterTree::new(arrays, table.n_features())?;
         match rows {
-            Some(rows) => tree.apply_rows(rows, table.n_features()),
+            Some(Rows::F64(rows)) => tree.apply_rows(rows, table.n_features()),
+            Some(Rows::F32(rows)) => tree.apply_rows(rows, table.n_features()),
             None if table.find_non_finite().is_empty() => tree.apply(&table).map(Some),
             None => Ok(None),
         }
