@@ -34,7 +34,7 @@ impl Default for SearchOptions {
 /// Rows whose sums are added column after column while they are in cache.
 const ROW_TILE: usize = 1024;
 /// Rows of one column summed by one thread in one go.
-const BLOCK: usize = 65_536;
+const BLOCK: usize = 16_384;
 /// Second keys closer than this are equal.
 const KEY_TIE: f64 = 1e-9;
 
@@ -280,6 +280,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let results: Vec<_> = self
             .chunks
             .par_iter()
+            .with_max_len(1)
             .map(|features| {
                 self.monitor.check()?;
                 let mut chunk = self.fill(features, rows, common);
@@ -330,6 +331,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     .chunks
                     .par_iter()
                     .zip(parent.chunks)
+                    .with_max_len(1)
                     .map(|(features, mut chunk)| {
                         self.monitor.check()?;
                         let mut other = self.fill(features, small_rows, None);
@@ -425,6 +427,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let margin = criterion.scale(node).margin;
         let bins: Vec<OwnGroups> = features
             .par_iter()
+            .with_max_len(1)
             .map(|&f| {
                 self.monitor.check()?;
                 criterion.prepare(f);
@@ -443,6 +446,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         features
             .par_iter()
             .zip(bins)
+            .with_max_len(1)
             .map(|(&feature, bins)| {
                 self.monitor.check()?;
                 let mut inside = vec![0.0; bins.count.len()];

@@ -71,7 +71,7 @@ fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
 }
 
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
-    if rows.len() > 32 * TILE {
+    if rows.len() > 8 * TILE {
         rows.par_iter().map(|&r| view[r as usize].to_f64()).collect_into_vec(out);
     } else {
         out.clear();
@@ -225,7 +225,7 @@ impl<'a> Table<'a> {
     pub fn feature_chunks(&self) -> Vec<std::ops::Range<usize>> {
         let d = self.n_features();
         let strided = self.columns.first().is_some_and(|c| !c.is_contiguous());
-        let even = (d / (4 * parallel::n_threads())).clamp(1, 8);
+        let even = (d / (8 * parallel::n_threads())).clamp(1, 8);
         let length = if strided && self.n_samples > TILE {
             (64 / self.columns[0].cell_size()).max(even)
         } else {
@@ -245,6 +245,7 @@ impl<'a> Table<'a> {
         let per_chunk: Vec<Vec<S>> = self
             .feature_chunks()
             .into_par_iter()
+            .with_max_len(1) // columns differ in cost, the dear ones often side by side
             .map(|features| {
                 let mut states: Vec<S> = features.clone().map(&state).collect();
                 let mut cells = [0.0; TILE];

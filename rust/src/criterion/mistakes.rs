@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::{Criterion, Cut, Gap, Groups, NodeScale};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::parallel;
 use crate::table::Table;
 
 /// Ties: counts closer than this share of the total weight are equal.
@@ -139,10 +140,7 @@ impl<'a, 't> Mistakes<'a, 't> {
 
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let mut totals = vec![0.0; self.k];
-        for &row in rows {
-            totals[self.label(row)] += self.weights.map_or(1.0, |w| w[row as usize]);
-        }
+        let totals = parallel::sum_rows(rows, self.k, |row, sums| self.add(row, sums));
         MistakesNode { totals, alive }
     }
 
