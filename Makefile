@@ -59,6 +59,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, and how time grows; writes benches/RESULTS.md
 	$(BIN)/python benches/peers.py --data "$(DATA)"
 	$(BIN)/python benches/scaling.py
+	cargo bench --locked --bench engine
 
 build: $(VENV)/.wheel ## only the environment and the installed wheel
 

@@ -310,8 +310,9 @@ impl Index {
             },
             |builder, _, _, cells| builder.visit(cells),
         );
-        for (&feature, builder) in bytes.iter().zip(built) {
-            columns[feature] = Some(builder.finish());
+        let built: Vec<_> = built.into_par_iter().map(ByteBuilder::finish).collect();
+        for (&feature, column) in bytes.iter().zip(built) {
+            columns[feature] = Some(column);
         }
         let mut todo: Vec<(usize, (Vec<f64>, bool))> = others
             .into_par_iter()
