@@ -4,6 +4,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+__all__ = [
+    "apply",
+    "column_units",
+    "find_non_finite",
+    "fit_tree",
+    "group_sums",
+    "label_costs",
+]
+
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
