@@ -17,7 +17,7 @@ from joblib.parallel import get_active_backend
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._input import Table, align_table, check_finite, check_sample_weight
+from ._input import Table, align_table, check_finite
 from .export import (
     explain_rows,
     plot_tree,
@@ -318,4 +318,4 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-__all__ = ["TreeClusterer", "check_sample_weight", "effective_n_jobs", "load", "write_text"]
+__all__ = ["TreeClusterer", "effective_n_jobs", "load", "write_text"]

@@ -47,7 +47,8 @@ class _Growth:
 
     base: bool
     interval: bool = False
-    max_leaves: int = 1
+    max_leaves: int | None = None
+    """None: as many as there are clusters."""
     max_depth: int | None = None
     min_samples_leaf: int = 1
 
@@ -80,7 +81,8 @@ class _CentersTree(TreeClusterer):
     n_jobs: int | None
     verbose: int
 
-    def _growth(self, n_clusters: int, n_found: int) -> _Growth:
+    def _growth(self, n_clusters: int) -> _Growth:
+        """Give the limits; raises ValueError if they do not suit the number of clusters."""
         raise NotImplementedError
 
     # ---- fit ------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ class _CentersTree(TreeClusterer):
         kept, given, rows, weight = fitted_rows(given, table, weight)
         units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
-        self._growth(asked, asked)  # refuses impossible limits before any work
+        growth = self._growth(asked)
         reference = make_reference(
             given,
             rows,
@@ -137,9 +139,8 @@ class _CentersTree(TreeClusterer):
             random_state=self.random_state,
             n_jobs=n_jobs,
             estimator_name=name,
-            needs_distinct=self._growth(asked, asked).base,
+            needs_distinct=growth.base,
         )
-        growth = self._growth(asked, reference.n_clusters)
         tell = _progress(self.verbose, name, rows.n_samples, started)
         fitted = _core.fit_tree(
             rows.data,
@@ -149,7 +150,7 @@ class _CentersTree(TreeClusterer):
             base_centers_low=reference.centers.low if growth.base else None,
             sample_weight=weight,
             interval=growth.interval,
-            max_leaves=growth.max_leaves,
+            max_leaves=growth.max_leaves or reference.n_clusters,
             max_depth=growth.max_depth,
             min_samples_leaf=growth.min_samples_leaf,
             n_jobs=n_jobs,
@@ -620,8 +621,8 @@ class IMM(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int, n_found: int) -> _Growth:  # noqa: ARG002
-        return _Growth(base=True, max_leaves=n_found)
+    def _growth(self, n_clusters: int) -> _Growth:  # noqa: ARG002
+        return _Growth(base=True)
 
 
 class ExKMC(_CentersTree):
@@ -765,7 +766,7 @@ class ExKMC(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int, n_found: int) -> _Growth:
+    def _growth(self, n_clusters: int) -> _Growth:
         if self.max_leaves is not None and self.max_leaves < n_clusters:
             default = " (the default)" if self.n_clusters is None and self.reference is None else ""
             raise ValueError(
@@ -774,7 +775,7 @@ class ExKMC(_CentersTree):
         return _Growth(
             base=self.base_tree == "imm",
             interval=self.cuts == "interval",
-            max_leaves=self.max_leaves or n_found,
+            max_leaves=self.max_leaves,
             max_depth=self.max_depth,
             min_samples_leaf=self.min_samples_leaf,
         )

@@ -3,7 +3,7 @@
 //! Every value is compared and computed with as `f64`. Columns may be strided (a C-ordered matrix), so work
 //! that touches many columns reads them in row tiles that stay in cache.
 
-use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Zip, s};
+use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -148,6 +148,14 @@ pub struct NonFinite {
     pub first_row: usize,
 }
 
+/// The columns of a matrix (rows = samples), in any memory order.
+pub fn matrix_columns<'a, T: Value>(matrix: ArrayView2<'a, T>) -> Vec<Column<'a>>
+where
+    Column<'a>: From<ArrayView1<'a, T>>,
+{
+    (0..matrix.ncols()).map(|f| Column::from(matrix.index_axis_move(Axis(1), f))).collect()
+}
+
 /// Columns of equal length, borrowed from the caller.
 #[derive(Debug, Clone)]
 pub struct Table<'a> {
@@ -183,10 +191,7 @@ impl<'a> Table<'a> {
     where
         Column<'a>: From<ArrayView1<'a, T>>,
     {
-        let columns = (0..matrix.ncols())
-            .map(|f| Column::from(matrix.index_axis_move(ndarray::Axis(1), f)))
-            .collect();
-        Table::new(columns)
+        Table::new(matrix_columns(matrix))
     }
 
     /// Number of rows.

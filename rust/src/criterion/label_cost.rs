@@ -9,8 +9,8 @@
 //! A threshold sweep is O(k) per group with sums from the left and from the right (subtracting the left from the
 //! total would cancel). An interval sweep keeps, for each pair of labels, a running extreme: O(k^2) per group.
 
-use super::{Criterion, Cut, Gap, Groups, NodeScale, check_matrix};
-use crate::error::Result;
+use super::{Criterion, Cut, Gap, Groups, NodeScale};
+use crate::error::{Error, Result};
 
 /// The form of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl<'a> LabelCost<'a> {
         kind: CutKind,
         min_samples_leaf: usize,
     ) -> Result<Self> {
-        check_matrix("regrets", regrets.len(), n_samples, k)?;
+        Error::check_len("regrets", regrets.len(), n_samples * k, "entries")?;
         Ok(LabelCost { regrets, k, kind, min_samples_leaf: min_samples_leaf.max(1) })
     }
 

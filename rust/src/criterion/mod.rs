@@ -7,8 +7,6 @@
 pub mod label_cost;
 pub mod mistakes;
 
-use crate::error::Result;
-
 /// Rows of one node grouped by the values of one column, in ascending order.
 ///
 /// Groups may be empty (`count` 0), then the rest of their entry means nothing.
@@ -173,9 +171,4 @@ pub trait Criterion: Sync {
         floor: f64,
         key_floor: f64,
     ) -> Option<Cut>;
-}
-
-/// Checks that an n x k array of label costs has the right size.
-pub(crate) fn check_matrix(what: &'static str, got: usize, n: usize, k: usize) -> Result<()> {
-    crate::error::Error::check_len(what, got, n * k, "entries")
 }

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::error::Error;
-use crate::table::{Column, Table, Value};
+use crate::table::{Column, Table, Value, matrix_columns};
 
 macro_rules! define_held {
     ($($variant:ident: $t:ty),*) => {
@@ -65,12 +65,7 @@ impl<'py, T: Element + Value> HeldArray<'py, T> {
     {
         match self {
             HeldArray::Column(column) => vec![Column::from(column.as_array())],
-            HeldArray::Matrix(matrix) => {
-                let matrix = matrix.as_array();
-                (0..matrix.ncols())
-                    .map(|f| Column::from(matrix.index_axis_move(ndarray::Axis(1), f)))
-                    .collect()
-            }
+            HeldArray::Matrix(matrix) => matrix_columns(matrix.as_array()),
         }
     }
 }
