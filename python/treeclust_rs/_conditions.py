@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .tree import ClusterTree
 
 LEAF, THRESHOLD, INTERVAL = 0, 1, 2
+# How a split of a Kauri tree places its two children, by code; -1 marks nodes that are not split.
+MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
 
 _ALWAYS = "always"
 _hole_lower = itemgetter(0)
@@ -76,6 +78,9 @@ class Span(NamedTuple):
         return f"{format_number(self.lower)} {first} {subject} {less} {format_number(self.upper)}"
 
 
+_EVERYTHING = Span(-math.inf, False, math.inf, False)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """All that a path asks of one feature.
@@ -121,7 +126,7 @@ class _Region:
     __slots__ = ("holes", "span")
 
     def __init__(self) -> None:
-        self.span = Span(-math.inf, False, math.inf, False)
+        self.span = _EVERYTHING
         self.holes: list[tuple[float, float]] = []
 
     @property
@@ -157,6 +162,11 @@ class Path:
             Condition(feature, region.span, tuple(region.holes))
             for feature, region in self._regions.items()
         ]
+
+    def span(self, feature: int) -> Span:
+        """Give the bounds on one feature, without the holes."""
+        region = self._regions.get(feature)
+        return _EVERYTHING if region is None else region.span
 
     def enter(self, tree: ClusterTree, parent: int, left: bool) -> list[_Undo]:
         """Go from a node to one of its children; give what `leave` needs to come back."""
@@ -262,6 +272,15 @@ def walk_leaves(tree: ClusterTree) -> Iterator[tuple[int, int, Path]]:
     Yields the node id, the depth and the path of each leaf. The path is the walk's own and changes
     with the next step: take from it what is needed at once.
     """
+    is_leaf = (tree.kind == LEAF).tolist()
+    return (visit for visit in walk_nodes(tree) if is_leaf[visit[0]])
+
+
+def walk_nodes(tree: ClusterTree) -> Iterator[tuple[int, int, Path]]:
+    """Go through all nodes, every node before its children, left before right.
+
+    Yields as `walk_leaves` does.
+    """
     path = Path()
     left_child, right_child = tree.children_left.tolist(), tree.children_right.tolist()
     # A visit is (node, depth, parent, is left child); a step back is (-1, 0, 0, False) with its
@@ -276,9 +295,8 @@ def walk_leaves(tree: ClusterTree) -> Iterator[tuple[int, int, Path]]:
         if parent >= 0:
             undos.append(path.enter(tree, parent, left))
             visits.append((-1, 0, 0, False))
-        if left_child[node] < 0:
-            yield node, depth, path
-        else:
+        yield node, depth, path
+        if left_child[node] >= 0:
             visits.append((right_child[node], depth + 1, node, False))
             visits.append((left_child[node], depth + 1, node, True))
 

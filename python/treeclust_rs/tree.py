@@ -23,12 +23,14 @@ import polars as pl
 from ._conditions import (
     INTERVAL,
     LEAF,
+    MOVES,
     THRESHOLD,
     Condition,
     Path,
     printable,
     rule_text,
     walk_leaves,
+    walk_nodes,
 )
 from ._text import export_html, export_text
 
@@ -89,20 +91,25 @@ class ClusterTree:
     kind : array-like of int, shape (n_nodes,)
         0 leaf, 1 threshold, 2 interval.
     impurity : array-like of float, shape (n_nodes,)
-        Surrogate cost of the node under its own best label, per unit of weight.
+        Cost of the node per unit of weight: the surrogate cost under its own best label; in a tree
+        with moves the kernel cost as a cluster of its own, negative only for indefinite kernels.
     n_node_samples : array-like of int, shape (n_nodes,)
         Rows of the fit that reach the node.
     weighted_n_node_samples : array-like of float, shape (n_nodes,)
         Their weight.
-    value : array-like of float, shape (n_nodes, 1, n_clusters)
-        Share of each reference cluster in the weight of the node; all 0 in an empty node.
+    value : array-like of float, shape (n_nodes, 1, n_clusters), or None
+        Share of each reference cluster in the weight of the node; all 0 in an empty node. In a tree
+        with moves, which has no reference, the share of each of the tree's own clusters; None
+        computes it from the leaves below.
     cluster : array-like of int, shape (n_nodes,)
-        Code of the cluster the node has, or would have, as a leaf.
+        Code of the cluster the node has, or would have, as a leaf. In a tree with moves the one it
+        was given when it was made, in order of creation: the root has 0.
     base_cluster : array-like of int, shape (n_nodes,)
         Code of the node as a leaf of the base tree; -1 where it is no leaf of the base.
     mistakes : array-like of float, shape (n_nodes,)
         At leaves the weight of the rows whose reference cluster is not the leaf's; at splits of an
-        IMM base the weight of the rows the cut separates from their center; else NaN.
+        IMM base the weight of the rows the cut separates from their center; else NaN. NaN in a tree
+        with moves.
     n_features : int
         Number of features of the data.
     classes : sequence of int or sequence of str
@@ -112,6 +119,14 @@ class ClusterTree:
         exactly this many leaves have the labels `base_cluster`.
     feature_names : sequence of str or None, default=None
         Names of the features; None is shown as x0, x1, ...
+    move : array-like of int, shape (n_nodes,), or None, default=None
+        In a tree grown by Kauri how each split placed its children, who had the cluster of their
+        parent before: 0 star (one stays, one is a new cluster), 1 double star (both are new), 2
+        switch (one stays, one joins an existing cluster), 3 reallocation (both join different
+        existing ones), 4 mixed (one is new, one joins an existing one); -1 at leaves. Such a tree
+        has threshold tests only, no base and no empty nodes, and all of its clusters have rows.
+    gain : array-like of float, shape (n_nodes,), or None, default=None
+        What each split added to Kauri's objective, above 0; NaN at leaves. Given with `move` only.
 
     Attributes
     ----------
@@ -163,6 +178,8 @@ class ClusterTree:
     cluster: IntArray
     base_cluster: IntArray
     mistakes: FloatArray
+    move: npt.NDArray[np.int8] | None
+    gain: FloatArray | None
 
     def __init__(
         self,
@@ -177,7 +194,7 @@ class ClusterTree:
         impurity: npt.ArrayLike,
         n_node_samples: npt.ArrayLike,
         weighted_n_node_samples: npt.ArrayLike,
-        value: npt.ArrayLike,
+        value: npt.ArrayLike | None,
         cluster: npt.ArrayLike,
         base_cluster: npt.ArrayLike,
         mistakes: npt.ArrayLike,
@@ -185,6 +202,8 @@ class ClusterTree:
         classes: Sequence[int] | Sequence[str],
         n_base_leaves: int = 0,
         feature_names: Sequence[str] | None = None,
+        move: npt.ArrayLike | None = None,
+        gain: npt.ArrayLike | None = None,
     ) -> None:
         given = {
             "children_left": children_left,
@@ -201,6 +220,10 @@ class ClusterTree:
             "base_cluster": base_cluster,
             "mistakes": mistakes,
         }
+        if (move is None) != (gain is None):
+            raise ValueError("A tree has both move and gain, or neither.")
+        if value is None and move is None:
+            raise ValueError("A tree without moves needs its value; only with moves can it be None.")
         self.n_features = _positive_int(n_features, "n_features", minimum=1)
         self.n_base_leaves = _positive_int(n_base_leaves, "n_base_leaves", minimum=0)
         self.classes = _check_classes(classes)
@@ -210,13 +233,29 @@ class ClusterTree:
             array = _node_array(name, given[name], is_int, n_nodes)
             n_nodes = len(array)
             setattr(self, name, array)
-        self.value = _value_array(value, len(self.children_left), len(self.classes))
+        self.move = self.gain = None
+        if move is not None and gain is not None:
+            self.move = _node_array("move", move, True, n_nodes)
+            self.gain = _node_array("gain", gain, False, n_nodes)
+        if value is not None:
+            self.value = _value_array(value, len(self.children_left), len(self.classes))
         self._check_structure()
         self._check_tests()
         self._check_statistics()
         self._check_labels()
+        if self.move is not None:
+            self._check_moves()
+            own_shares = self._own_shares()
+            if value is None:
+                self.value = own_shares
+            _at_all(
+                (np.abs(self.value - own_shares) <= 1e-6).all(axis=(1, 2)),
+                "has a value that is not the shares of its leaves' clusters",
+            )
+            self.move = self.move.astype(np.int8)
+        self._check_value()
         self.kind = self.kind.astype(np.int8)
-        for name in (*_NODE_ARRAYS, "value"):
+        for name in self._array_names():
             getattr(self, name).setflags(write=False)
 
     # ---- checks ---------------------------------------------------------------------------
@@ -280,13 +319,18 @@ class ClusterTree:
         _at_all(self.n_node_samples >= 0, "has a negative n_node_samples")
         for name in ("weighted_n_node_samples", "impurity"):
             array = getattr(self, name)
+            # Kernel costs are below 0 where the kernel is indefinite, or by rounding.
+            may_be_negative = name == "impurity" and self.move is not None
             _at_all(
-                np.isfinite(array) & (array >= 0), f"has a {name} that is negative or not finite"
+                np.isfinite(array) & ((array >= 0) | may_be_negative),
+                f"has a {name} that is {'' if may_be_negative else 'negative or '}not finite",
             )
         _at_all(
             np.isnan(self.mistakes) | (np.isfinite(self.mistakes) & (self.mistakes >= 0)),
             "has mistakes that are negative or not finite",
         )
+
+    def _check_value(self) -> None:
         shares = self.value[:, 0]
         _at_all(((shares >= 0) & (shares <= 1)).all(axis=1), "has a value outside of [0, 1]")
         _at_all(
@@ -316,6 +360,98 @@ class ClusterTree:
             ),
             f"needs a base_cluster in 0..{k - 1} if it is a leaf of the base tree, and -1 if not",
         )
+
+    def _check_moves(self) -> None:
+        """Check what is special to a tree grown by Kauri, and replay its moves."""
+        assert self.move is not None and self.gain is not None, "checked before"
+        is_leaf = self.kind == LEAF
+        n_moves = len(MOVES)
+        _at_all(
+            np.where(is_leaf, self.move == -1, (self.move >= 0) & (self.move < n_moves)),
+            f"needs a move in 0..{n_moves - 1} if it is split, and -1 if it is a leaf",
+        )
+        _at_all(
+            np.where(is_leaf, np.isnan(self.gain), np.isfinite(self.gain) & (self.gain > 0)),
+            "needs a finite gain above 0 if it is split, and NaN if it is a leaf",
+        )
+        _at_all(self.kind != INTERVAL, "has a move and an interval test; moves take thresholds")
+        _at_all(np.isnan(self.mistakes), "has mistakes; a tree with moves has no reference")
+        if self.n_base_leaves:
+            raise ValueError("A tree with moves has no base tree: n_base_leaves must be 0.")
+        self._check_rows()
+        for node, _, path in walk_nodes(self):
+            if is_leaf[node]:
+                continue
+            span = path.span(int(self.feature[node]))
+            if not span.lower < self.threshold[node] < span.upper:
+                raise ValueError(
+                    f"Node {node} of the tree has a threshold that all rows reaching it are on one "
+                    "side of; a split with a move has rows on both."
+                )
+        self._check_clusters()
+
+    def _check_rows(self) -> None:
+        """Check that no node is empty and that the children of a node share its rows."""
+        n_rows, weight = self.n_node_samples, self.weighted_n_node_samples
+        _at_all((n_rows > 0) & (weight > 0), "is empty, which no node of a tree with moves is")
+        inner = np.flatnonzero(self.kind != LEAF)
+        left, right = self.children_left[inner], self.children_right[inner]
+        is_right = np.ones(self.n_nodes, dtype=bool)
+        # A sum too large for its type is negative or infinite, and refused.
+        with np.errstate(over="ignore"):
+            is_right[inner] = n_rows[left] + n_rows[right] == n_rows[inner]
+            off = np.abs(weight[left] + weight[right] - weight[inner])
+        _at_all(is_right, "has other n_node_samples than its children together")
+        is_right[inner] = off <= 1e-6 * weight[inner]
+        _at_all(is_right, "has another weighted_n_node_samples than its children together")
+
+    def _check_clusters(self) -> None:
+        """Replay the splits: each move is the one its clusters say, and empties no cluster."""
+        assert self.move is not None, "checked before"
+        clusters, moves, parents = self.cluster.tolist(), self.move.tolist(), self.parent.tolist()
+        if clusters[0] != 0:
+            raise ValueError("The root of a tree with moves must have the cluster code 0.")
+        n_leaves = [1]  # per cluster so far
+        for left in range(1, self.n_nodes, 2):
+            node = parents[left]
+            codes = clusters[node], clusters[left], clusters[left + 1]
+            move = _move_code(*codes, n_clusters=len(n_leaves))
+            if move is None:
+                raise ValueError(
+                    f"Node {node} of the tree, of cluster {codes[0]}, is split into the clusters "
+                    f"{codes[1]} and {codes[2]} when there are {len(n_leaves)}; the two must "
+                    "differ, and new ones follow in order."
+                )
+            if move != moves[node]:
+                raise ValueError(
+                    f"Node {node} of the tree has the move {MOVES[moves[node]]!r}; its clusters "
+                    f"make it {MOVES[move]!r}."
+                )
+            n_leaves += [0] * (max(codes) + 1 - len(n_leaves))
+            for code, change in zip(codes, (-1, 1, 1), strict=True):
+                n_leaves[code] += change
+            if not n_leaves[codes[0]]:
+                raise ValueError(
+                    f"Node {node} of the tree is all of cluster {codes[0]}, and both of its "
+                    "children leave it."
+                )
+        if len(n_leaves) != len(self.classes):
+            raise ValueError(
+                f"The moves of the tree make {len(n_leaves)} clusters; there are "
+                f"{len(self.classes)} classes."
+            )
+
+    def _own_shares(self) -> FloatArray:
+        """Give the share of each of the tree's own clusters in the weight of each node."""
+        sums = np.zeros((self.n_nodes, 1, len(self.classes)))
+        leaves = np.flatnonzero(self.kind == LEAF)
+        sums[leaves, 0, self.cluster[leaves]] = self.weighted_n_node_samples[leaves]
+        parents = self.parent.tolist()
+        # In a file, children may outweigh their parents by a little at every level.
+        with np.errstate(over="ignore", invalid="ignore"):
+            for node in range(self.n_nodes - 1, 0, -1):
+                sums[parents[node]] += sums[node]
+            return np.asarray(sums / sums.sum(axis=2, keepdims=True))
 
     # ---- sizes and structure --------------------------------------------------------------
 
@@ -470,7 +606,10 @@ class ClusterTree:
         polars.DataFrame
             One row per leaf, from left to right: `cluster` (the user's label), `rule`, `n` (rows of
             the fit), `share` (of all rows), `purity` (share of the leaf's weight that the reference
-            puts in the leaf's cluster; null in an empty leaf) and `depth`.
+            puts in the leaf's cluster; null in an empty leaf) and `depth`. A tree with moves has no
+            reference and no `purity`; it has, after `depth`, `move` (of the split that made the
+            leaf) and `from_cluster` (the label that the leaf's rows had before that split); both
+            are null where there was no split.
         """
         leaves: list[int] = []
         rules: list[str] = []
@@ -482,7 +621,7 @@ class ClusterTree:
         is_empty = (self.value[leaves, 0] == 0).all(axis=1)
         n_rows = self.n_node_samples[leaves]
         label_type = pl.String if isinstance(self.classes[0], str) else pl.Int64
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             {
                 "cluster": pl.Series([self.classes[code] for code in codes], dtype=label_type),
                 "rule": rules,
@@ -497,6 +636,16 @@ class ClusterTree:
                 ),
                 "depth": self.node_depth[leaves],
             }
+        )
+        if self.move is None:
+            return frame
+        parents = [node for node in self.parent[leaves].tolist() if node >= 0]
+        names = [MOVES[self.move[node]] for node in parents]
+        origins = [self.classes[self.cluster[node]] for node in parents]
+        # Only a tree of one leaf has a leaf without a parent.
+        return frame.drop("purity").with_columns(
+            pl.Series("move", names or [None], dtype=pl.String),
+            pl.Series("from_cluster", origins or [None], dtype=label_type),
         )
 
     def __str__(self) -> str:
@@ -524,7 +673,8 @@ class ClusterTree:
         Returns
         -------
         ClusterTree
-            The tree as it was when it had this many leaves.
+            The tree as it was when it had this many leaves. A tree with moves loses the clusters
+            that later splits made; its `value` is that of the leaves it has.
 
         Raises
         ------
@@ -541,7 +691,7 @@ class ClusterTree:
             return self
         n_nodes = 2 * max_leaves - 1
         state = self.__getstate__()
-        for name in (*_NODE_ARRAYS, "value"):
+        for name in self._array_names():
             state[name] = state[name][:n_nodes].copy()
         was_cut = state["children_left"] >= n_nodes
         for name, blank in (
@@ -554,6 +704,11 @@ class ClusterTree:
             ("kind", LEAF),
         ):
             state[name][was_cut] = blank
+        if self.move is not None:
+            state["move"][was_cut], state["gain"][was_cut] = -1, math.nan
+            state["classes"] = self.classes[: int(state["cluster"].max()) + 1]
+            state["value"] = None
+            return ClusterTree(**state)
         labels = state["base_cluster" if max_leaves == self.n_base_leaves else "cluster"]
         is_leaf = state["kind"] == LEAF
         changed = was_cut | (is_leaf & (labels != self.leaf_clusters[:n_nodes]))
@@ -602,20 +757,21 @@ class ClusterTree:
             and self.n_base_leaves == other.n_base_leaves
             and self.feature_names == other.feature_names
             and self.classes == other.classes
+            and (self.move is None) == (other.move is None)
             and all(
                 np.array_equal(
                     getattr(self, name),
                     getattr(other, name),
                     equal_nan=getattr(self, name).dtype.kind == "f",
                 )
-                for name in (*_NODE_ARRAYS, "value")
+                for name in self._array_names()
             )
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = {name: getattr(self, name) for name in (*_NODE_ARRAYS, "value")}
+        state: dict[str, Any] = {name: getattr(self, name) for name in self._array_names()}
         state["n_features"] = self.n_features
         state["n_base_leaves"] = self.n_base_leaves
         state["feature_names"] = self.feature_names
@@ -624,6 +780,9 @@ class ClusterTree:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
+
+    def _array_names(self) -> tuple[str, ...]:
+        return (*_NODE_ARRAYS, "value", *(() if self.move is None else ("move", "gain")))
 
 
 # ---- checks of single arguments -----------------------------------------------------------
@@ -634,6 +793,25 @@ def leaf_mistakes(weight: FloatArray, n_samples: IntArray, share: FloatArray) ->
     mistakes = weight * (1.0 - share)
     # Unweighted mistakes are counts; the shares they are taken from are rounded.
     return np.asarray(np.where(weight == n_samples, np.rint(mistakes), mistakes))
+
+
+def _move_code(parent: int, left: int, right: int, n_clusters: int) -> int | None:
+    """Give the move that takes a leaf of cluster `parent` into two; None if none does.
+
+    New clusters have the next codes, the left child's first.
+    """
+    left_is_new = left == n_clusters
+    right_is_new = right == n_clusters + left_is_new
+    if left == right or not (left_is_new or left < n_clusters):
+        return None
+    if not (right_is_new or right < n_clusters):
+        return None
+    n_new = left_is_new + right_is_new
+    if parent in (left, right):
+        name = ("switch", "star")[n_new]
+    else:
+        name = ("reallocation", "mixed", "double_star")[n_new]
+    return MOVES.index(name)
 
 
 def _frozen(array: IntArray) -> IntArray:

@@ -37,7 +37,7 @@ pub struct GrownNode {
 }
 
 /// Sums over given rows.
-type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + 'a>;
+type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
 
 /// A tree that grows, with the rows of its nodes. Node ids are given in order of creation.
 pub struct Grown<'a> {
@@ -51,15 +51,15 @@ pub struct Grown<'a> {
 impl<'a> Grown<'a> {
     /// A single leaf with all rows. `sum` is asked for the sums of every node when it is made, so that they do not
     /// depend on what grows below it later.
-    pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + 'a) -> Self {
+    pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + Sync + 'a) -> Self {
         let (partition, segment) = Partition::new(n_samples);
+        let sums = sum(partition.all(segment));
         let mut grown = Grown { nodes: vec![], partition, sum: Box::new(sum) };
-        grown.push_leaf(segment, 0);
+        grown.push_leaf(segment, 0, sums);
         grown
     }
 
-    fn push_leaf(&mut self, segment: Segment, depth: usize) {
-        let sums = (self.sum)(self.partition.all(segment));
+    fn push_leaf(&mut self, segment: Segment, depth: usize, sums: Vec<f64>) {
         let (test, score) = (Test::Leaf, f64::NAN);
         self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
     }
@@ -77,7 +77,7 @@ impl<'a> Grown<'a> {
         index: &Index,
         id: usize,
         best: &BestCut,
-        keep: impl Fn(u32, bool) -> bool,
+        keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
         let GrownNode { segment, depth, .. } = self.nodes[id];
         let rows = self.partition.all(segment);
@@ -85,12 +85,13 @@ impl<'a> Grown<'a> {
         table.column(best.feature).gather(rows, &mut cells);
         let range = 2.0 * index.column(best.feature).half_range();
         let cut = narrow(best.cut, &cells[segment.n_active()..], range);
-        let go_left: Vec<bool> = cells.iter().map(|&x| cut.goes_left(x)).collect();
-        let (left, right, removed) = self.partition.split(segment, &go_left, keep);
+        let go_left = |i: usize| cut.goes_left(cells[i]);
+        let (left, right, removed) = self.partition.split(segment, go_left, keep);
         let first = self.nodes.len();
-        for segment in [left, right] {
-            self.push_leaf(segment, depth + 1);
-        }
+        let sum = |segment| (self.sum)(self.partition.all(segment));
+        let (left_sums, right_sums) = rayon::join(|| sum(left), || sum(right));
+        self.push_leaf(left, depth + 1, left_sums);
+        self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];
         (node.test, node.left, node.score) = (test_of(best.feature, cut), first, best.score);
         (first, removed)
@@ -353,7 +354,7 @@ pub trait Splitter {
     fn node(&self, id: usize, rows: &[u32]) -> Option<<Self::Criterion as Criterion>::Node>;
 
     /// Which of the searched rows stay so after the cut of node `id`: a function of row and side.
-    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool;
+    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync;
 
     /// Told of a split before its children are asked for.
     fn split(&mut self, id: usize, left: usize, best: &BestCut);

@@ -28,7 +28,7 @@ impl<'a, 't> Splitter for Imm<'a, 't, '_> {
         (n_alive > 1).then(|| self.criterion.node(rows, alive.clone()))
     }
 
-    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool {
+    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {
         let (left, _) = self.criterion.split_centers(&self.alive[id], best.feature, best.cut);
         move |row, goes_left| left[self.criterion.label(row)] == goes_left
     }

@@ -511,8 +511,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         opened: &[bool],
     ) -> OwnGroups {
         let codes = &self.index.column(feature).codes;
-        let inside: Vec<u32> =
-            rows.iter().copied().filter(|&row| opened[usize::from(codes[row as usize])]).collect();
+        let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
+        let blocks: Vec<Vec<u32>> = rows
+            .par_chunks(BLOCK)
+            .map(|rows| rows.iter().copied().filter(is_inside).collect())
+            .collect();
+        let inside = blocks.concat();
         let values = self.sorted_groups(&inside, feature);
         let width = self.criterion.width();
         let mut merged = OwnGroups::default();

@@ -127,7 +127,7 @@ impl<'a, 't> Mistakes<'a, 't> {
             return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
         }
         let snap = Snap::new(table, index, labels, centers, k);
-        let rough = (0..d).map(|f| snap.column(f, false)).collect();
+        let rough = (0..d).into_par_iter().map(|f| snap.column(f, false)).collect();
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         let total_weight = weights.map_or(n as f64, |w| w.iter().sum());
         Ok(Mistakes { labels, weights, k, snap, rough, exact, total_weight })
@@ -529,15 +529,36 @@ impl<'a, 't> Snap<'a, 't> {
     }
 
     fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
-        let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); self.k];
+        let margin = |((low, high), center): ((f64, f64), &Coordinate)| {
+            ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
+        };
+        self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
+    }
+
+    /// Smallest and largest value of each cluster.
+    fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
+        let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+        let binned = self.index.column(feature);
+        if binned.low == binned.high {
+            // Bins are values: the bytes say it all.
+            let n_bins = binned.n_bins();
+            let mut seen = vec![false; self.k * n_bins];
+            for (&code, &label) in binned.codes.iter().zip(self.labels) {
+                seen[label as usize * n_bins + usize::from(code)] = true;
+            }
+            let ends = |seen: &[bool]| {
+                let first = seen.iter().position(|&seen| seen);
+                let last = seen.iter().rposition(|&seen| seen);
+                first.zip(last).map_or(nothing, |(a, b)| (binned.low[a], binned.low[b]))
+            };
+            return seen.chunks(n_bins).map(ends).collect();
+        }
+        let mut ends = vec![nothing; self.k];
         for (row, &label) in self.labels.iter().enumerate() {
             let x = self.table.column(feature).get(row);
             let (low, high) = &mut ends[label as usize];
             (*low, *high) = (low.min(x), high.max(x));
         }
-        let margin = |((low, high), center): (&(f64, f64), &Coordinate)| {
-            ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
-        };
-        ends.iter().zip(centers).map(margin).collect()
+        ends
     }
 }
