@@ -181,7 +181,7 @@ class _CentersTree(TreeClusterer):
         """Set what follows from the tree, the leaves of the rows and their sums."""
         tree, summary = self.tree_, self._summary
         self.classes_ = np.asarray(classes)
-        self.labels_ = self.classes_[tree.leaf_clusters[self._leaf_of_row]]
+        self.labels_ = self.classes_[tree.leaf_clusters][self._leaf_of_row]
         self.reference_inertia_ = summary.reference_inertia
         self.cluster_centers_, self.inertia_ = summary.centers_and_inertia(
             tree, float(self._cost_path[-1])
@@ -263,7 +263,7 @@ class _CentersTree(TreeClusterer):
             kept = _kept_ancestor(self.tree_, tree.n_nodes)
             model._leaf_of_row = kept[self._leaf_of_row].astype(np.int32)
             model._summary = self._summary.truncate(kept)
-            model.labels_ = self.classes_[tree.leaf_clusters[model._leaf_of_row]]
+            model.labels_ = self.classes_[tree.leaf_clusters][model._leaf_of_row]
             if model._summary.sums is not None:
                 model._finish(tree.classes)
         return model
@@ -346,8 +346,9 @@ class _Summary:
         n_jobs: int,
     ) -> _Summary:
         summary = cls(reference.inertia, reference.centers.in_units, units)
-        clusters = tree.leaf_clusters[fitted["leaf_of_row"]]
+        leaf_of_row = fitted["leaf_of_row"]
         if criterion == "kmedians":
+            clusters = tree.leaf_clusters[leaf_of_row]
             medians = own_medians(rows, clusters, reference.n_clusters, sample_weight)
             empty = np.isnan(medians).any(axis=1)
             medians[empty] = reference.centers.high[empty]
@@ -363,7 +364,7 @@ class _Summary:
             rows.data,
             units.shift,
             units.scale,
-            rank[fitted["leaf_of_row"]],
+            rank[leaf_of_row],
             n_groups,
             sample_weight,
             n_jobs,
@@ -374,6 +375,7 @@ class _Summary:
         centers, inertia = summary._means(groups, surrogate)
         if inertia < _CANCELLED * surrogate:
             # The two sums cancel: the reference's centers lie far from their rows.
+            clusters = tree.leaf_clusters[leaf_of_row]
             in_units = np.ascontiguousarray((centers - units.shift) / units.scale)
             inertia = _label_cost(rows, units, in_units, clusters, False, sample_weight, n_jobs)
             return cls(

@@ -127,8 +127,8 @@ impl Partition {
                 self.rows[start..][..dropped.len()].copy_from_slice(dropped);
                 start += dropped.len();
             }
-            // Newly dropped rows came before the old ones: merge by sorting, there are few.
-            self.rows[begin + active..start].sort_unstable();
+            // Newly dropped rows come before the old ones, both in order: two runs, which a stable sort merges.
+            self.rows[begin + active..start].sort();
             Segment { start: begin, active, len: start - begin }
         });
         (left, right, removed)
