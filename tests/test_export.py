@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from treeclust_rs._text import cluster_colors, format_share, format_weight
+from treeclust_rs._conditions import MOVES
+from treeclust_rs._text import cluster_colors, format_gain, format_share, format_weight
 from treeclust_rs.export import (
     SCHEMA_VERSION,
     explain_rows,
@@ -25,7 +26,20 @@ from treeclust_rs.export import (
 )
 from treeclust_rs.export.json import check_keys, dumps, float_array, loads
 from treeclust_rs.tree import ClusterTree
-from trees import NAN, Builder, balanced, chain, random_tree, route, route_all
+from trees import (
+    NAN,
+    Builder,
+    all_moves,
+    all_moves_builder,
+    balanced,
+    chain,
+    chain_of_moves,
+    legal_moves,
+    random_moves,
+    random_tree,
+    route,
+    route_all,
+)
 
 ENGINES = ("eager", "in-memory", "streaming")
 
@@ -65,6 +79,71 @@ all rows                                1,500    100 %         0
 mistakes: at a leaf, rows whose reference cluster is another one; at a split of the base
 tree, rows that the cut separates from their center."""
     )
+
+
+def test_printed_tree_with_moves():
+    assert str(all_moves(classes=[0, 1, 2, 3, 10])) == (
+        """\
+ClusterTree: 7 leaves, 5 clusters, depth 4, 64 rows
+
+                           rows    share   cluster  split         gain
+all rows                     64    100 %  (0)       star           100
+├─ aid <= 3.5                32   50.0 %  (1)       switch          50
+│  ├─ arms <= 1.5             8   12.5 %   0
+│  └─ arms > 1.5             24   37.5 %  (1)       switch          25
+│     ├─ aid <= 0.5           6    9.4 %   1
+│     └─ aid > 0.5           18   28.1 %  (0)       reallocation    20
+│        ├─ arms <= 5.5      12   18.8 %   2
+│        └─ arms > 5.5        6    9.4 %   3
+└─ aid > 3.5                 32   50.0 %  (0)       double star   33.3
+   ├─ arms <= 4.5            20   31.2 %  (2)       mixed         16.7
+   │  ├─ aid <= 5.5          10   15.6 %   10
+   │  └─ aid > 5.5           10   15.6 %   0
+   └─ arms > 4.5             12   18.8 %   3
+
+(cluster): the one a node had before its split. gain: what the split adds to the objective.
+star: one side becomes a new cluster.
+double star: both sides become new clusters.
+switch: one side joins another cluster.
+reallocation: both sides join other clusters.
+mixed: one side becomes a new cluster, the other joins another one."""
+    )
+
+
+def test_printed_tree_with_moves_of_one_and_two_leaves():
+    assert str(all_moves().truncate(1)) == (
+        """\
+ClusterTree: 1 leaf, 1 cluster, depth 0, 64 rows
+
+            rows    share   cluster
+all rows      64    100 %   0"""
+    )
+    # Only the moves that occur are explained.
+    two = str(all_moves(classes=["left-wing voters of 1985", *"bcde"]).truncate(2))
+    assert two == (
+        """\
+ClusterTree: 2 leaves, 2 clusters, depth 1, 64 rows
+
+                 rows    share   cluster                  split  gain
+all rows           64    100 %  (left-wing voters of 1985)  star    100
+├─ aid <= 3.5      32   50.0 %   b
+└─ aid > 3.5       32   50.0 %   left-wing voters of 1985
+
+(cluster): the one a node had before its split. gain: what the split adds to the objective.
+star: one side becomes a new cluster."""
+    )
+
+
+@pytest.mark.parametrize(
+    ("gain", "text"),
+    [
+        *((529.123, "529"), (65.91, "65.9"), (0.16449, "0.164"), (12345.6, "12,346")),
+        *((999.4, "999"), (999.9, "1,000"), (1.2e-5, "1.2e-05"), (5e-324, "4.94e-324")),
+        *((123456789.0, "123,456,789"), (1e12, "1e+12"), (1.7e308, "1.7e+308")),
+    ],
+)
+def test_gains_are_short(gain, text):
+    assert format_gain(gain) == text
 
 
 def test_printed_tree_of_one_leaf_and_of_an_empty_one():
@@ -147,6 +226,21 @@ def test_html_is_static_escaped_and_bounded():
     assert "The first 200 of 3,999 nodes" in large
 
 
+def test_html_of_a_tree_with_moves():
+    page = all_moves(classes=["<b>", *"bcde"])._repr_html_()
+    assert page.count("<tr>") == 14
+    assert "mistakes" not in page
+    assert "reference" not in page
+    # An empty square and parentheses where the node was split, a full one at leaves.
+    assert '<span style="color:#1f77b4">&#9633;</span> (&lt;b&gt;)</td>' in page
+    assert '<span style="color:#1f77b4">&#9632;</span> &lt;b&gt;</td>' in page
+    assert page.count("&#9633;") == 6
+    assert page.count("&#9632;") == 7
+    assert ">double star</td>" in page
+    assert ">33.3</td>" in page
+    assert "double star: both sides become new clusters." in page
+
+
 # ---- explanations -------------------------------------------------------------------------
 
 
@@ -220,6 +314,17 @@ def test_polars_routes_alike(seed, engine):
     assert found.name == "cluster"
     assert found.dtype == pl.Int64
     assert found.to_list() == tree.leaf_clusters[route_all(tree, X)].tolist()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_polars_and_explanations_of_a_tree_with_moves(engine):
+    tree, X = random_moves(1, 12)
+    frame = pl.DataFrame(X, schema=["x0", "x1", "x2"])
+    leaves = route_all(tree, X)
+    labels = tree.leaf_clusters[leaves].tolist()
+    assert evaluate(frame, to_polars_expr(tree), engine).to_list() == labels
+    lines = explain_rows(tree, leaves, X)
+    assert [line.split(":")[0] for line in lines] == [f"cluster {label}" for label in labels]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -353,6 +458,19 @@ fillcolor="#cae7ca", color="#2ca02c"];
     )
 
 
+def test_graphviz_of_a_tree_with_moves():
+    lines = to_graphviz(all_moves(classes=['a "b"', *"bcde"])).splitlines()
+    assert lines[5:8] == [
+        '  0 [label="aid <= 3.5\\n64 rows (100 %)\\ncluster a \\"b\\"\\nsplit: star, gain 100", '
+        'color="#1f77b4"];',
+        '  1 [label="arms <= 1.5\\n32 rows (50.0 %)\\ncluster b\\nsplit: switch, gain 50", '
+        'color="#ff7f0e"];',
+        '  2 [label="arms <= 4.5\\n32 rows (50.0 %)\\ncluster a \\"b\\"\\n'
+        'split: double star, gain 33.3", color="#1f77b4"];',
+    ]
+    assert lines[8].endswith('fillcolor="#c7ddec", color="#1f77b4"];')
+
+
 def test_graphviz_escapes_names():
     text = to_graphviz(customers(feature_names=['a"b\\N', "c\nd"]))
     assert 'label="a\\"b\\\\N <= 41.5\\n' in text
@@ -399,8 +517,10 @@ def node_texts(ax):
         chain(20),
         customers().truncate(3),
         Builder(np.zeros((3, 1)), [0, 0, 1]).tree(),
+        all_moves(),
+        random_moves(3, 20, max_clusters=12, feature_names=["a", "b" * 60, "$c^2_$"])[0],
     ],
-    ids=["small", "eight", "twenty", "skewed", "base", "leaf"],
+    ids=["small", "eight", "twenty", "skewed", "base", "leaf", "moves", "twenty moves"],
 )
 def test_picture_is_legible(pyplot, tree, orientation):
     ax = plot_tree(tree, orientation=orientation)
@@ -442,6 +562,23 @@ def test_picture_shows_names_rows_and_colors(pyplot):
     frames = [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
     assert to_hex(frames[1].get_edgecolor()) == "#112233"
     ax.figure.canvas.draw()
+
+
+def test_picture_shows_moves_and_clusters_of_all_nodes(pyplot):
+    from matplotlib.colors import to_hex
+    from matplotlib.patches import FancyBboxPatch
+
+    tree = all_moves(classes=["conservative house members", *"bcde"])
+    ax = plot_tree(tree, max_name_length=12)
+    texts = [text.get_text() for text in node_texts(ax)]
+    assert texts[:4] == ["aid ≤ 3.5", "64 rows · 100 %", "cluster conserva…ers", "star, gain 100"]
+    assert "double star, gain 33.3" in texts
+    assert not any("pure" in text for text in texts)
+    frames = [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
+    colors = cluster_colors(5)
+    for node, frame in enumerate(frames):
+        assert to_hex(frame.get_edgecolor()) == colors[tree.cluster[node]]
+        assert (to_hex(frame.get_facecolor()) == "#ffffff") == (tree.kind[node] != 0)
 
 
 def test_picture_in_given_axes(pyplot):
@@ -507,14 +644,27 @@ def load(text):
         Builder(np.zeros((3, 1)), [0, 0, 1]).tree(),
         chain(20_000),
         balanced(20_000),
+        all_moves(),
+        all_moves(feature_names=None, classes=["a", 'b"', "ü\n", "", "x"]).truncate(3),
+        random_moves(5, 40, weighted=True)[0],
+        all_moves().truncate(1),
+        chain_of_moves(20_000),
     ],
-    ids=["ints", "texts", "random", "leaf", "deep", "wide"],
+    ids=[
+        *("ints", "texts", "random", "leaf", "deep", "wide"),
+        *("moves", "moves texts", "moves random", "moves leaf", "moves deep"),
+    ],
 )
 def test_json_round_trip(tree):
     text = save(tree)
     assert load(text) == tree
     assert "NaN" not in text
-    assert json.loads(text)["schema_version"] == SCHEMA_VERSION == 1
+    content = json.loads(text)
+    assert content["schema_version"] == SCHEMA_VERSION == 1
+    # Files of other trees are those that older versions wrote and read.
+    has_moves = tree.move is not None
+    assert (content["tree"].keys() >= {"move", "gain"}) == has_moves
+    assert bool(content["tree"].keys() & {"move", "gain"}) == has_moves
 
 
 def test_json_is_one_key_per_line():
@@ -606,6 +756,33 @@ def test_dumps_refuses_what_json_has_not():
 )
 def test_bad_trees_are_refused(changes, message):
     content = tree_to_dict(customers()) | changes
+    content = {key: value for key, value in content.items() if value is not ...}
+    with pytest.raises(ValueError, match=message):
+        tree_from_dict(content)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"move": ...}, "both move and gain, or neither"),
+        ({"gain": ...}, "both move and gain, or neither"),
+        ({"move": None}, "move .* must be a list, not null"),
+        ({"move": [0]}, "move .* has 1 entries; 13 were expected"),
+        ({"move": [0.0] * 13}, "move .* holds a number"),
+        ({"move": [None] * 13}, "move .* holds null"),
+        ({"move": [0] * 13}, "Node 3 .* needs a move in .* -1 if it is a leaf"),
+        ({"gain": [1.0]}, "gain .* has 1 entries; 13 were expected"),
+        ({"gain": [True] * 13}, "gain .* holds true or false"),
+        ({"gain": [None] * 13}, "Node 0 .* needs a finite gain"),
+        ({"gain": [1.0] * 13}, "Node 3 .* NaN if it is a leaf"),
+        ({"value": None}, "value .* must be a list, not null"),
+        ({"value": [[1.0, 0, 0, 0, 0]] * 13}, "not the shares of its leaves' clusters"),
+        ({"classes": [0, 1]}, "row of 5 entries; 2 were expected"),
+        ({"gains": []}, "unknown key 'gains'"),
+    ],
+)
+def test_bad_trees_with_moves_are_refused(changes, message):
+    content = tree_to_dict(all_moves()) | changes
     content = {key: value for key, value in content.items() if value is not ...}
     with pytest.raises(ValueError, match=message):
         tree_from_dict(content)
@@ -718,3 +895,69 @@ def test_ten_thousand_mutated_files():
     # Most mutations break a file; those of statistics, names and thresholds do not.
     assert 300 < n_loaded < 5000
     assert longest_message < 500
+
+
+def move_entries(text, rng):
+    """Copy one to three entries of the arrays of a tree to other nodes, or nudge them."""
+    payload = json.loads(text)
+    names = [name for name, content in payload["tree"].items() if isinstance(content, list)]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        array = payload["tree"][rng.choice(names)]
+        new = rng.choice(array)
+        if type(new) in (int, float):
+            new += rng.choice((0, 0, 1, -1))
+        array[rng.randrange(len(array))] = new
+    return json.dumps(payload)
+
+
+def test_mutated_files_of_trees_with_moves():
+    """What loads is a tree that Kauri could have grown, whatever was done to the file."""
+    rng = random.Random(1)
+    sources = [
+        save(all_moves_builder(n_splits).tree(feature_names=["a", "b"])) for n_splits in (1, 3, 6)
+    ]
+    n_loaded = n_changed = 0
+    for number in range(4000):
+        source = sources[number % 3]
+        text = mutate(source, rng) if number % 2 else move_entries(source, rng)
+        try:
+            tree = load(text)
+        except ValueError:
+            continue
+        n_loaded += 1
+        n_changed += tree != load(source)
+        assert load(save(tree)) == tree
+        if tree.move is None:
+            # Both keys were renamed or deleted at once.
+            continue
+        assert_grown_by_kauri(tree)
+        assert tree.truncate(max(tree.n_leaves - 1, 1)).n_leaves == max(tree.n_leaves - 1, 1)
+        assert str(tree)
+        assert tree._repr_html_()
+        assert tree.rules().height == tree.n_leaves
+        to_graphviz(tree)
+    # Most changes to such a tree contradict something else in it.
+    assert 100 < n_changed < n_loaded < 2000
+
+
+def assert_grown_by_kauri(tree):
+    """Grow the tree anew: one split after the other, each of them a legal move."""
+    leaves = {0: 0}
+    n_clusters = 1
+    for left in range(1, tree.n_nodes, 2):
+        node = int(tree.parent[left])
+        own = leaves.pop(node)
+        pair = int(tree.cluster[left]), int(tree.cluster[left + 1])
+        legal = legal_moves(n_clusters, own, own in leaves.values())
+        assert (MOVES[tree.move[node]], *pair) in legal
+        leaves |= {left: pair[0], left + 1: pair[1]}
+        n_clusters = max(n_clusters, 1 + max(pair))
+        assert tree.gain[node] > 0
+        assert tree.n_node_samples[[left, left + 1]].sum() == tree.n_node_samples[node]
+    assert set(leaves.values()) == set(range(len(tree.classes)))
+    assert tree.cluster[list(leaves)].tolist() == list(leaves.values())
+    assert (tree.n_node_samples > 0).all()
+    assert np.isnan(tree.mistakes).all()
+    assert tree.value.sum(axis=2) == pytest.approx(1.0)
+    for node in range(tree.n_nodes):
+        assert all(part.span.lower < part.span.upper for part in tree.path_conditions(node))

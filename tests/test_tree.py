@@ -1,6 +1,7 @@
 """ClusterTree: its checks, its reading aids, and the trees made from it."""
 
 import copy
+import itertools
 import math
 import pickle
 
@@ -8,9 +9,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from treeclust_rs._conditions import Span, format_number, walk_leaves
+from treeclust_rs._conditions import MOVES, Span, format_number, walk_leaves
 from treeclust_rs.tree import ClusterTree
-from trees import NAN, Builder, balanced, chain, random_tree, route, route_all
+from trees import (
+    NAN,
+    Builder,
+    MovesBuilder,
+    all_moves,
+    all_moves_builder,
+    balanced,
+    chain,
+    chain_of_moves,
+    legal_moves,
+    random_moves,
+    random_tree,
+    route,
+    route_all,
+)
 
 N_HUGE = 20_000
 
@@ -401,6 +416,222 @@ def test_to_threshold_refuses_to_explode():
         builder.tree().to_threshold()
 
 
+# ---- moves --------------------------------------------------------------------------------
+
+
+def changed(name, node, value):
+    """The arrays of `all_moves` with one entry replaced."""
+    array = np.array(all_moves_builder().arrays()[name])
+    array[node] = value
+    return {name: array}
+
+
+INNER = (0, 1, 2, 4, 5, 8)
+LEAVES = (3, 6, 7, 9, 10, 11, 12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"move": None}, "both move and gain, or neither"),
+        ({"gain": None}, "both move and gain, or neither"),
+        ({"move": None, "gain": None}, "A tree without moves needs its value"),
+        ({"move": [0]}, "move has 1 entries; children_left has 13"),
+        ({"move": np.zeros(13)}, "move must hold integers"),
+        ({"gain": ["1"] * 13}, "gain must hold numbers"),
+        (changed("move", 0, 5), r"Node 0 .* needs a move in 0\.\.4"),
+        (changed("move", 5, -1), r"Node 5 .* needs a move in 0\.\.4"),
+        (changed("move", 3, 0), "Node 3 .* needs a move .* and -1 if it is a leaf"),
+        (changed("gain", 1, 0.0), "Node 1 .* needs a finite gain above 0"),
+        (changed("gain", 1, math.inf), "Node 1 .* needs a finite gain above 0"),
+        (changed("gain", 1, NAN), "Node 1 .* needs a finite gain above 0"),
+        (changed("gain", 12, 1.0), "Node 12 .* NaN if it is a leaf"),
+        (changed("mistakes", 3, 0.0), "Node 3 .* has mistakes"),
+        (changed("impurity", 3, NAN), "Node 3 .* has a impurity that is not finite"),
+        (changed("n_node_samples", 12, 9), "Node 5 .* has other n_node_samples than its children"),
+        (changed("n_node_samples", 12, 2**63 - 1), "Node 5 .* has other n_node_samples"),
+        (changed("n_node_samples", 3, 0), "Node 3 .* is empty"),
+        (changed("weighted_n_node_samples", 3, 0.0), "Node 3 .* is empty"),
+        (changed("weighted_n_node_samples", 9, 12.1), "Node 8 .* another weighted_n_node_samples"),
+        (changed("weighted_n_node_samples", [9, 10], 1e308), "Node 8 .* another weighted"),
+        (changed("threshold", 8, 1.5), "Node 8 .* threshold that all rows reaching it"),
+        (changed("threshold", 5, 3.5), "Node 5 .* threshold that all rows reaching it"),
+        (changed("cluster", 0, 1), "root .* must have the cluster code 0"),
+        (changed("cluster", 2, 1), "Node 0 .* into the clusters 1 and 1 when there are 1"),
+        (changed("cluster", 1, 2), "Node 0 .* into the clusters 2 and 0 when there are 1"),
+        (changed("cluster", [5, 6], [3, 2]), "Node 2 .* into the clusters 3 and 2"),
+        (
+            changed("move", 1, 0)
+            | {"cluster": [0, 1, 0, 2, 1, 3, 4, 1, 0, 2, 3, 5, 0], "classes": list(range(6))},
+            "Node 2 .* is all of cluster 0, and both",
+        ),
+        (changed("move", 1, 0), "Node 1 .* has the move 'star'; its clusters make it 'switch'"),
+        (changed("move", 8, 4), "has the move 'mixed'; its clusters make it 'reallocation'"),
+        ({"classes": list(range(6))}, "make 5 clusters; there are 6 classes"),
+        ({"classes": list(range(4))}, r"Node 11 .* cluster code outside of 0\.\.3"),
+        ({"n_base_leaves": 1, "base_cluster": [0] + 12 * [-1]}, "no base tree"),
+        ({"value": np.full((13, 1, 5), 0.2)}, "Node 0 .* not the shares of its leaves' clusters"),
+    ],
+)
+def test_bad_moves_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        all_moves(**changes)
+
+
+def test_moves_take_thresholds_only():
+    arrays = all_moves_builder().arrays(kind=[2, 1, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0])
+    arrays["threshold"][0], arrays["lower"][0], arrays["upper"][0] = NAN, 0.0, 3.5
+    with pytest.raises(ValueError, match=r"Node 0 .* a move and an interval test"):
+        ClusterTree(**arrays)
+
+
+@pytest.mark.parametrize("second", [1, 2])
+def test_only_legal_moves_are_accepted(second):
+    """All clusters of two splits and all names of their moves, against the list of moves."""
+    builder = MovesBuilder(np.arange(4.0)[:, None])
+    builder.move(0, 0, 1.5, (1, 0), "star")
+    builder.move(second, 0, 2 * second - 1.5, (2, 0), "star")
+    arrays = builder.arrays()
+    n_accepted = 0
+    for codes in itertools.product(range(4), repeat=4):
+        first_legal = {
+            name for name, *clusters in legal_moves(1, 0, False) if tuple(clusters) == codes[:2]
+        }
+        own, sibling = codes[second - 1], codes[2 - second]
+        n_first = max(codes[:2]) + 1
+        second_legal = {
+            name
+            for name, *clusters in legal_moves(n_first, own, own == sibling)
+            if tuple(clusters) == codes[2:]
+        }
+        arrays |= {"cluster": [0, *codes], "classes": list(range(max(codes) + 1))}
+        for one, two in itertools.product(MOVES, MOVES):
+            move = [MOVES.index(one), -1, -1, -1, -1]
+            move[second] = MOVES.index(two)
+            try:
+                ClusterTree(**(arrays | {"move": move}))
+            except ValueError:
+                assert not (one in first_legal and two in second_legal), (codes, one, two)
+                continue
+            assert one in first_legal and two in second_legal, (codes, one, two)
+            n_accepted += 1
+    # Two stars at the root; then two stars, two switches.
+    assert n_accepted == 8
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_moves_hold_together(seed):
+    tree, X = random_moves(seed, 2 + seed % 15, weighted=seed % 2 == 1, grid=[0, 6][seed % 3 == 0])
+    assert tree.move.dtype == np.int8
+    assert not tree.gain.flags.writeable
+    leaves = route_all(tree, X)
+    labels = tree.leaf_clusters[leaves]
+    assert tree.predict(X).tolist() == labels.tolist()
+    assert set(labels) == set(range(len(tree.classes)))
+    assert tree.to_threshold() is tree
+    # The value of a node: the weights of its rows by the cluster that they end in.
+    builder, _ = random_moves(
+        seed,
+        2 + seed % 15,
+        weighted=seed % 2 == 1,
+        grid=[0, 6][seed % 3 == 0],
+        builder_only=True,
+    )
+    for node, content in enumerate(builder.nodes):
+        rows = content["rows"]
+        sums = np.bincount(labels[rows], builder.weights[rows], len(tree.classes))
+        assert tree.value[node, 0] == pytest.approx(sums / sums.sum(), abs=1e-12)
+
+
+def test_random_moves_use_every_move():
+    used = [random_moves(seed, 12)[0].move for seed in range(20)]
+    assert set(np.concatenate(used).tolist()) == {-1, 0, 1, 2, 3, 4}
+
+
+def test_value_of_moves_can_be_given():
+    tree = all_moves()
+    assert tree.value[1, 0].tolist() == [8 / 32, 6 / 32, 12 / 32, 6 / 32, 0]
+    assert all_moves(value=tree.value) == tree
+    # Rounded otherwise, it is kept as it is given.
+    rounded = all_moves(value=tree.value * (1 - 1e-12))
+    assert rounded.value[3, 0, 0] == 1 - 1e-12
+    assert rounded != tree
+
+
+def test_kernel_costs_may_be_negative():
+    assert all_moves(**changed("impurity", 3, -1e-17)).impurity[3] == -1e-17
+
+
+def test_rules_of_a_tree_with_moves():
+    rules = all_moves(classes=["a", "b", "c", "d", "e"]).rules()
+    assert rules.schema == {
+        "cluster": pl.String,
+        "rule": pl.String,
+        "n": pl.Int64,
+        "share": pl.Float64,
+        "depth": pl.Int64,
+        "move": pl.String,
+        "from_cluster": pl.String,
+    }
+    assert rules.rows() == [
+        ("a", "aid <= 3.5 and arms <= 1.5", 8, 0.125, 2, "switch", "b"),
+        ("b", "aid <= 0.5 and arms > 1.5", 6, 6 / 64, 3, "switch", "b"),
+        ("c", "0.5 < aid <= 3.5 and 1.5 < arms <= 5.5", 12, 12 / 64, 4, "reallocation", "a"),
+        ("d", "0.5 < aid <= 3.5 and arms > 5.5", 6, 6 / 64, 4, "reallocation", "a"),
+        ("e", "3.5 < aid <= 5.5 and arms <= 4.5", 10, 10 / 64, 3, "mixed", "c"),
+        ("a", "aid > 5.5 and arms <= 4.5", 10, 10 / 64, 3, "mixed", "c"),
+        ("d", "aid > 3.5 and arms > 4.5", 12, 12 / 64, 2, "double_star", "a"),
+    ]
+    single = all_moves().truncate(1).rules()
+    assert single.rows() == [(0, "always", 64, 1.0, 0, None, None)]
+    assert single.schema == all_moves().rules().schema
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_truncate_undoes_the_last_moves(seed, weighted):
+    whole, _ = random_moves(seed, 14, weighted=weighted)
+    builder, X = random_moves(seed, 14, weighted=weighted, builder_only=True)
+    part = MovesBuilder(X, builder.weights)
+    sizes = []
+    for left in range(1, whole.n_nodes + 2, 2):
+        assert whole.truncate((left + 1) // 2) == part.tree()
+        sizes.append(len(part.tree().classes))
+        if left < whole.n_nodes:
+            node = int(whole.parent[left])
+            content = builder.nodes[node]
+            codes = builder.nodes[left]["cluster"], builder.nodes[left + 1]["cluster"]
+            name = MOVES[content["move"]]
+            part.move(node, content["feature"], content["threshold"], codes, name)
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1
+    assert sizes[-1] == len(whole.classes)
+
+
+def test_truncate_keeps_the_names_of_the_clusters_it_has():
+    tree = all_moves(classes=[7, -1, 5, 9, 3])
+    cut = tree.truncate(3)
+    assert cut.classes == [7, -1]
+    assert cut.leaf_clusters.tolist() == [-1, -1, 0, 0, 1]
+    assert cut.value[0, 0].tolist() == [40 / 64, 24 / 64]
+    assert cut.gain.tolist()[:2] == [100.0, 50.0]
+    assert tree.truncate(1).classes == [7]
+    assert tree.truncate(7) is tree
+
+
+def test_equality_of_trees_with_moves():
+    tree = all_moves()
+    assert tree == all_moves()
+    assert tree != all_moves(**changed("gain", 0, 99.0))
+    plain = all_moves(
+        move=None, gain=None, value=tree.value, mistakes=np.where(tree.kind == 0, 0.0, NAN)
+    )
+    assert plain.move is None
+    assert plain.gain is None
+    assert plain != tree
+    assert tree != plain
+
+
 # ---- equality, pickling, size -------------------------------------------------------------
 
 
@@ -416,9 +647,9 @@ def test_equality():
         hash(tree)
 
 
-def test_pickle_and_copy():
-    tree = small_tree()
-    assert tree.max_depth == 2
+@pytest.mark.parametrize("tree", [small_tree(), all_moves()], ids=["plain", "moves"])
+def test_pickle_and_copy(tree):
+    assert tree.max_depth in (2, 4)
     for other in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree), copy.copy(tree)):
         assert other == tree
         assert str(other) == str(tree)
@@ -426,11 +657,20 @@ def test_pickle_and_copy():
         assert other.leaf_clusters.tolist() == tree.leaf_clusters.tolist()
 
 
-@pytest.mark.parametrize("shape", [chain, balanced])
+def test_old_pickles_have_no_moves():
+    state = small_tree().__getstate__()
+    assert "move" not in state
+    assert "gain" not in state
+    tree = ClusterTree.__new__(ClusterTree)
+    tree.__setstate__(state)
+    assert tree == small_tree()
+
+
+@pytest.mark.parametrize("shape", [chain, balanced, chain_of_moves])
 def test_nothing_depends_on_depth(shape):
     tree = shape(N_HUGE)
     assert tree.n_leaves == N_HUGE
-    assert tree.max_depth == (N_HUGE - 1 if shape is chain else 15)
+    assert tree.max_depth == (15 if shape is balanced else N_HUGE - 1)
     assert pickle.loads(pickle.dumps(tree)) == tree
     assert tree.truncate(N_HUGE - 1).n_leaves == N_HUGE - 1
     rules = tree.rules()
@@ -438,7 +678,8 @@ def test_nothing_depends_on_depth(shape):
     assert rules["depth"].max() == tree.max_depth
     assert rules["rule"].str.len_chars().max() < 400
     text = str(tree)
-    assert text.count("\n") < 2 * N_HUGE + 5
+    n_notes = 1 if tree.move is None else 4
+    assert text.count("\n") < 2 * N_HUGE + 4 + n_notes
     assert len(text) < 10_000_000
     assert len(tree._repr_html_()) < 200_000
     assert tree.to_threshold() is tree

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from treeclust_rs._conditions import MOVES
 from treeclust_rs.tree import ClusterTree
 
 NAN = math.nan
@@ -117,6 +118,124 @@ class Builder:
         return ClusterTree(**self.arrays(**changes))
 
 
+def legal_moves(
+    n_clusters: int, own: int, has_others: bool, max_clusters: int = 10**9
+) -> list[tuple[str, int, int]]:
+    """Give all moves that Kauri may make of a leaf, as (name, left cluster, right cluster).
+
+    The leaf is of the cluster `own`, in a tree of `n_clusters` so far; `has_others` tells whether
+    other leaves are of its cluster too.
+    """
+    new = n_clusters
+    others = [code for code in range(n_clusters) if code != own]
+    moves = []
+    if new < max_clusters:
+        moves += [("star", new, own), ("star", own, new)]
+    if new + 2 <= max_clusters and has_others:
+        moves.append(("double_star", new, new + 1))
+    moves += [("switch", code, own) for code in others]
+    moves += [("switch", own, code) for code in others]
+    if has_others:
+        moves += [("reallocation", one, two) for one in others for two in others if one != two]
+        if new < max_clusters:
+            moves += [("mixed", new, code) for code in others]
+            moves += [("mixed", code, new) for code in others]
+    return moves
+
+
+class MovesBuilder(Builder):
+    """Grow a tree split by split as Kauri does: every split has a move, and no reference."""
+
+    def __init__(self, X: np.ndarray, weights: np.ndarray | None = None) -> None:
+        super().__init__(X, np.zeros(len(X)), 1, weights)
+
+    def _add(self, rows: np.ndarray) -> None:
+        super()._add(rows)
+        del self.nodes[-1]["value"]
+        self.nodes[-1] |= {"mistakes": NAN, "move": -1, "gain": NAN}
+
+    def move(
+        self, node: int, feature: int, threshold: float, clusters: tuple[int, int], name: str
+    ) -> int:
+        """Split a leaf; gives the id of the left child. The gains are 100, 50, 33.3, ..."""
+        left = self.split(node, feature, threshold)
+        self.nodes[node] |= {"move": MOVES.index(name), "gain": 200 / (left + 1)}
+        for child, cluster in zip((left, left + 1), clusters, strict=True):
+            self.nodes[child]["cluster"] = cluster
+        return left
+
+    def clusters(self) -> list[int]:
+        """Give the clusters of the leaves."""
+        return [self.nodes[leaf]["cluster"] for leaf in self.leaves()]
+
+    def arrays(self, **changes: Any) -> dict[str, Any]:
+        """Give the arguments of ClusterTree."""
+        classes = list(range(max(self.clusters()) + 1))
+        return super().arrays(**({"classes": classes, "value": None} | changes))
+
+
+def all_moves_builder(n_splits: int = 6) -> MovesBuilder:
+    """Seven leaves on a grid of 8 x 8 rows, with every move there is."""
+    builder = MovesBuilder(np.stack(np.divmod(np.arange(64.0), 8), axis=1))
+    for split in (
+        (0, 0, 3.5, (1, 0), "star"),
+        (1, 1, 1.5, (0, 1), "switch"),
+        (2, 1, 4.5, (2, 3), "double_star"),
+        (4, 0, 0.5, (1, 0), "switch"),
+        (8, 1, 5.5, (2, 3), "reallocation"),
+        (5, 0, 5.5, (4, 0), "mixed"),
+    )[:n_splits]:
+        builder.move(*split)
+    return builder
+
+
+def all_moves(**changes: Any) -> ClusterTree:
+    """Give the tree of `all_moves_builder`."""
+    return all_moves_builder().tree(**({"feature_names": ["aid", "arms"]} | changes))
+
+
+def random_moves(
+    seed: int,
+    n_leaves: int,
+    *,
+    n_features: int = 3,
+    max_clusters: int = 5,
+    n_rows: int = 200,
+    grid: int = 0,
+    weighted: bool = False,
+    builder_only: bool = False,
+    **changes: Any,
+) -> tuple[Any, np.ndarray]:
+    """Give a tree with random tests and moves, or its builder, and the data it was built on.
+
+    It has fewer leaves where no more rows can be separated.
+    """
+    rng = np.random.default_rng(seed)
+    if grid:
+        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
+    else:
+        X = rng.normal(size=(n_rows, n_features))
+    builder = MovesBuilder(X, rng.uniform(0.1, 3.0, n_rows) if weighted else None)
+    for _ in range(20 * n_leaves):
+        if len(builder.leaves()) == n_leaves:
+            break
+        node = int(rng.choice(builder.leaves()))
+        feature = int(rng.integers(n_features))
+        values = np.unique(X[builder.nodes[node]["rows"], feature])
+        if len(values) < 2:
+            continue
+        own, clusters = builder.nodes[node]["cluster"], builder.clusters()
+        moves = legal_moves(max(clusters) + 1, own, clusters.count(own) > 1, max_clusters)
+        if not moves:
+            continue
+        # Every kind of move is as likely, however many of it there are.
+        kind = rng.choice(sorted({name for name, _, _ in moves}))
+        moves = [move for move in moves if move[0] == kind]
+        name, left, right = moves[rng.integers(len(moves))]
+        builder.move(node, feature, float(rng.choice(values[:-1])), (left, right), name)
+    return (builder if builder_only else builder.tree(**changes)), X
+
+
 def random_tree(
     seed: int,
     n_leaves: int,
@@ -165,6 +284,34 @@ def chain(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTre
     rows[0::2] = n_leaves - np.arange(n_leaves)
     rows[1::2] = 1
     return from_structure(left, feature, threshold, rows, n_features, n_clusters)
+
+
+def chain_of_moves(n_leaves: int) -> ClusterTree:
+    """Give a tree on one feature that splits off one leaf of cluster 1 per level."""
+    nodes = np.arange(2 * n_leaves - 1)
+    is_inner = (nodes % 2 == 0) & (nodes < len(nodes) - 1)
+    n_rows = np.where(nodes % 2 == 0, n_leaves - nodes // 2, 1)
+    nan = np.full(len(nodes), NAN)
+    return ClusterTree(
+        children_left=np.where(is_inner, nodes + 1, -1),
+        children_right=np.where(is_inner, nodes + 2, -1),
+        feature=np.where(is_inner, 0, -2),
+        threshold=np.where(is_inner, nodes / 2 + 0.5, -2.0),
+        lower=nan,
+        upper=nan,
+        kind=is_inner.astype(int),
+        impurity=np.zeros(len(nodes)),
+        n_node_samples=n_rows,
+        weighted_n_node_samples=n_rows,
+        value=None,
+        cluster=nodes % 2,
+        base_cluster=np.full(len(nodes), -1),
+        mistakes=nan,
+        n_features=1,
+        classes=[0, 1],
+        move=np.where(is_inner, np.where(nodes == 0, 0, 2), -1),
+        gain=np.where(is_inner, 1.0 / (nodes + 1), NAN),
+    )
 
 
 def balanced(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTree:

@@ -8,6 +8,7 @@ __all__ = [
     "apply",
     "column_units",
     "find_non_finite",
+    "fit_kauri",
     "fit_tree",
     "group_sums",
     "label_costs",
@@ -55,6 +56,23 @@ def fit_tree(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
+) -> dict[str, Any]: ...
+def fit_kauri(
+    table: _Table,
+    *,
+    features: _Floats | None,
+    gram: _Floats | None,
+    sample_weight: _Floats | None,
+    max_clusters: int,
+    max_leaves: int,
+    max_depth: int | None,
+    min_samples_split: int,
+    min_samples_leaf: int,
+    max_features: int,
+    seed: int,
+    all_moves: bool,
+    n_jobs: int,
+    progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
 def apply(
     tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],

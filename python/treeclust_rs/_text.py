@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._conditions import LEAF, branch_text
+from ._conditions import LEAF, MOVES, branch_text
 
 if TYPE_CHECKING:
     from .tree import ClusterTree
@@ -64,6 +64,27 @@ def format_share(share: float) -> str:
     if percent == "0.0":
         return "<0.1 %"
     return ">99.9 %" if percent == "100.0" else f"{percent} %"
+
+
+def format_gain(gain: float) -> str:
+    """Write a gain with three digits, or as a whole number with separators."""
+    if 1000 <= round(gain) < 1_000_000_000:
+        return f"{gain:,.0f}"
+    return f"{gain:.3g}"
+
+
+def move_name(tree: ClusterTree, node: int) -> str:
+    """Write the move of a split in words; "" at leaves and in trees without moves."""
+    if tree.move is None or tree.move[node] < 0:
+        return ""
+    return MOVES[tree.move[node]].replace("_", " ")
+
+
+def split_text(tree: ClusterTree, node: int) -> str:
+    """Write the move of a split and its gain; "" as `move_name`."""
+    if tree.gain is None or tree.kind[node] == LEAF:
+        return ""
+    return f"{move_name(tree, node)}, gain {format_gain(float(tree.gain[node]))}"
 
 
 def shares_text(tree: ClusterTree, node: int, max_shares: int = _MAX_SHARES) -> str:
@@ -125,7 +146,9 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
     """Write the tree as text, one line per node.
 
     A line gives the test on the way to the node, its rows, their share of all rows and its
-    mistakes; at a leaf also the cluster, and where not all rows are of it, those they are of.
+    mistakes; at a leaf also the cluster, and where not all rows are of it, those they are of. In a
+    tree with moves every node shows its cluster, in parentheses where it was split, and there the
+    move and its gain; there are no mistakes without a reference.
 
     Parameters
     ----------
@@ -165,34 +188,19 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
     width = min(max(map(len, texts)), _MAX_LABEL_WIDTH)
     n_rows = tree.n_node_samples.tolist()
     total = max(n_rows[0], 1)
-    rows = [f"{n_rows[line.node]:,}" for line in lines]
-    mistakes = [format_weight(float(tree.mistakes[line.node])) for line in lines]
-    codes = tree.leaf_clusters[[line.node for line in lines]].tolist()
-    clusters = [tree.cluster_name(code) if code >= 0 else "" for code in codes]
-    shares = [
-        shares_text(tree, line.node) if code >= 0 else ""
-        for line, code in zip(lines, codes, strict=True)
-    ]
-    table = [
-        ("", "rows", "share", "mistakes", "cluster", _SHARES_TITLE if any(shares) else ""),
-        *zip(
-            texts,
-            rows,
-            [format_share(n_rows[line.node] / total) for line in lines],
-            mistakes,
-            clusters,
-            shares,
-            strict=True,
-        ),
-    ]
+    nodes = [line.node for line in lines]
+    rows = [f"{n_rows[node]:,}" for node in nodes]
     rows_width = max(6, *map(len, rows))
-    mistakes_width = max(8, *map(len, mistakes))
-    cluster_width = min(max(7, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
     output = [summary_text(tree), ""]
     output += [
-        f"{text:{width}}  {n:>{rows_width}}  {share:>7}  {wrong:>{mistakes_width}}  "
-        f"{cluster:{cluster_width}}  {parts}".rstrip()
-        for text, n, share, wrong, cluster, parts in table
+        f"{text:{width}}  {n:>{rows_width}}  {share:>7}  {rest}".rstrip()
+        for text, n, share, rest in zip(
+            ["", *texts],
+            ["rows", *rows],
+            ["share", *(format_share(n_rows[node] / total) for node in nodes)],
+            _moves_columns(tree, nodes) if tree.move is not None else _label_columns(tree, nodes),
+            strict=True,
+        )
     ]
     notes = _notes(tree)
     if tree.max_depth > max_indent:
@@ -202,7 +210,75 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
     return "\n".join(output)
 
 
+def _label_columns(tree: ClusterTree, nodes: list[int]) -> list[str]:
+    """Write the mistakes, the clusters and their shares; the title first."""
+    mistakes = [format_weight(float(tree.mistakes[node])) for node in nodes]
+    codes = tree.leaf_clusters[nodes].tolist()
+    clusters = [tree.cluster_name(code) if code >= 0 else "" for code in codes]
+    shares = [
+        shares_text(tree, node) if code >= 0 else ""
+        for node, code in zip(nodes, codes, strict=True)
+    ]
+    mistakes_width = max(8, *map(len, mistakes))
+    cluster_width = min(max(7, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
+    return [
+        f"{wrong:>{mistakes_width}}  {cluster:{cluster_width}}  {parts}"
+        for wrong, cluster, parts in zip(
+            ["mistakes", *mistakes],
+            ["cluster", *clusters],
+            [_SHARES_TITLE if any(shares) else "", *shares],
+            strict=True,
+        )
+    ]
+
+
+def _moves_columns(tree: ClusterTree, nodes: list[int]) -> list[str]:
+    """Write the clusters of a tree with moves, the moves and their gains; the title first."""
+    assert tree.gain is not None, "a tree with moves has gains"
+    clusters = [tree.cluster_name(code) for code in tree.cluster[nodes].tolist()]
+    # The clusters stand below each other: a space for the parenthesis where there is none.
+    clusters = [
+        f" {cluster}" if is_leaf else f"({cluster})"
+        for cluster, is_leaf in zip(clusters, (tree.kind[nodes] == LEAF).tolist(), strict=True)
+    ]
+    moves = [move_name(tree, node) for node in nodes]
+    gains = [
+        format_gain(gain) if move else ""
+        for gain, move in zip(tree.gain[nodes].tolist(), moves, strict=True)
+    ]
+    has_splits = any(moves)
+    cluster_width = min(max(8, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
+    move_width, gain_width = max(5, *map(len, moves)), max(4, *map(len, gains))
+    return [
+        f"{cluster:{cluster_width}}  {move:{move_width}}  {gain:>{gain_width}}"
+        for cluster, move, gain in zip(
+            [" cluster", *clusters],
+            ["split" if has_splits else "", *moves],
+            ["gain" if has_splits else "", *gains],
+            strict=True,
+        )
+    ]
+
+
+_MOVE_NOTES = (
+    "one side becomes a new cluster",
+    "both sides become new clusters",
+    "one side joins another cluster",
+    "both sides join other clusters",
+    "one side becomes a new cluster, the other joins another one",
+)
+
+
 def _notes(tree: ClusterTree) -> list[str]:
+    if tree.move is not None:
+        if tree.n_leaves == 1:
+            return []
+        used = np.unique(tree.move[tree.move >= 0]).tolist()
+        return [
+            "(cluster): the one a node had before its split. gain: what the split adds to the "
+            "objective.",
+            *(f"{MOVES[code].replace('_', ' ')}: {_MOVE_NOTES[code]}." for code in used),
+        ]
     inner_mistakes = tree.mistakes[tree.kind != LEAF]
     if not np.isfinite(inner_mistakes).any():
         return []
@@ -232,30 +308,46 @@ def export_html(tree: ClusterTree, *, max_nodes: int = _MAX_HTML_NODES) -> str:
     """
     colors = cluster_colors(len(tree.classes))
     total = max(int(tree.n_node_samples[0]), 1)
+    titles = [("node", True), ("rows", False), ("share", False)]
+    if tree.move is None:
+        titles += [("mistakes", False), ("cluster", True), (_SHARES_TITLE, True)]
+    else:
+        titles += [("cluster", True), ("split", True), ("gain", False)]
     headers = "".join(
-        f'<th style="{_HTML_TEXT if left else _HTML_CELL}">{name}</th>'
-        for name, left in (
-            ("node", True), ("rows", False), ("share", False), ("mistakes", False),
-            ("cluster", True), (_SHARES_TITLE, True),
-        )
-    )  # fmt: skip
+        f'<th style="{_HTML_TEXT if left else _HTML_CELL}">{name}</th>' for name, left in titles
+    )
     body = []
     for n_written, line in enumerate(_lines(tree, _MAX_INDENT)):
         if n_written == max_nodes:
             break
-        n_rows = int(tree.n_node_samples[line.node])
-        cluster = shares = ""
-        if tree.kind[line.node] == LEAF:
-            code = int(tree.leaf_clusters[line.node])
+        node = line.node
+        n_rows = int(tree.n_node_samples[node])
+        is_leaf = tree.kind[node] == LEAF
+        cluster = ""
+        if is_leaf or tree.move is not None:
+            code = int(tree.leaf_clusters[node] if is_leaf else tree.cluster[node])
             name = html.escape(tree.cluster_name(code))
-            cluster = f'<span style="color:{colors[code]}">&#9632;</span> {name}'
-            shares = html.escape(shares_text(tree, line.node))
+            square = "&#9632;" if is_leaf else "&#9633;"
+            cluster = f'<span style="color:{colors[code]}">{square}</span> '
+            cluster += name if is_leaf else f"({name})"
+        if tree.move is None or tree.gain is None:
+            shares = html.escape(shares_text(tree, node)) if is_leaf else ""
+            rest = (
+                f'<td style="{_HTML_CELL}">{format_weight(float(tree.mistakes[node]))}</td>'
+                f'<td style="{_HTML_TEXT}">{cluster}</td><td style="{_HTML_TEXT}">{shares}</td>'
+            )
+        else:
+            gain = "" if is_leaf else format_gain(float(tree.gain[node]))
+            rest = (
+                f'<td style="{_HTML_TEXT}">{cluster}</td>'
+                f'<td style="{_HTML_TEXT}">{move_name(tree, node)}</td>'
+                f'<td style="{_HTML_CELL}">{gain}</td>'
+            )
         body.append(
             f'<tr><td style="{_HTML_TEXT}">{html.escape(line.indent + line.label)}</td>'
             f'<td style="{_HTML_CELL}">{n_rows:,}</td>'
             f'<td style="{_HTML_CELL}">{html.escape(format_share(n_rows / total))}</td>'
-            f'<td style="{_HTML_CELL}">{format_weight(float(tree.mistakes[line.node]))}</td>'
-            f'<td style="{_HTML_TEXT}">{cluster}</td><td style="{_HTML_TEXT}">{shares}</td></tr>'
+            f"{rest}</tr>"
         )
     notes = _notes(tree)
     if tree.n_nodes > max_nodes:

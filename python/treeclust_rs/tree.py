@@ -223,7 +223,9 @@ class ClusterTree:
         if (move is None) != (gain is None):
             raise ValueError("A tree has both move and gain, or neither.")
         if value is None and move is None:
-            raise ValueError("A tree without moves needs its value; only with moves can it be None.")
+            raise ValueError(
+                "A tree without moves needs its value; only with moves can it be None."
+            )
         self.n_features = _positive_int(n_features, "n_features", minimum=1)
         self.n_base_leaves = _positive_int(n_base_leaves, "n_base_leaves", minimum=0)
         self.classes = _check_classes(classes)

@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 
 use crate::criterion::{Criterion, Cut};
 use crate::error::{Error, Result};
-use crate::index::Index;
 use crate::partition::{Partition, Segment};
 use crate::search::{BestCut, Engine, Searched};
 use crate::table::Table;
@@ -70,11 +69,11 @@ impl<'a> Grown<'a> {
     }
 
     /// Splits a leaf; returns the left child's id and the rows that are not searched from here on.
-    /// `keep(row, left)`: whether a searched row stays one.
+    /// `range`: of the cut's column, where rows may not be searched. `keep(row, left)`: whether a searched row stays one.
     pub fn split(
         &mut self,
         table: &Table<'_>,
-        index: &Index,
+        range: f64,
         id: usize,
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
@@ -83,7 +82,6 @@ impl<'a> Grown<'a> {
         let rows = self.partition.all(segment);
         let mut cells = Vec::new();
         table.column(best.feature).gather(rows, &mut cells);
-        let range = 2.0 * index.column(best.feature).half_range();
         let cut = narrow(best.cut, &cells[segment.n_active()..], range);
         let go_left = |i: usize| cut.goes_left(cells[i]);
         let (left, right, removed) = self.partition.split(segment, go_left, keep);
@@ -205,7 +203,8 @@ pub fn best_first<C: Criterion>(
     }
     while n_leaves < limits.max_leaves {
         let Some((id, leaf, best)) = growth.next(grown)? else { break };
-        let (left, _) = grown.split(engine.table, engine.index, id, &best, |_, _| true);
+        let range = engine.range(best.feature);
+        let (left, _) = grown.split(engine.table, range, id, &best, |_, _| true);
         growth.cost -= engine.criterion.scale(&leaf.searched.node).cost;
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
@@ -323,8 +322,8 @@ pub fn split_all<S: Splitter>(
         let Some(best) = engine.open(rows, &node)? else {
             return Err(Error::Internal(format!("node {id} cannot be split.")));
         };
-        let (left, removed) =
-            grown.split(engine.table, engine.index, id, &best, splitter.keep(id, &best));
+        let range = engine.range(best.feature);
+        let (left, removed) = grown.split(engine.table, range, id, &best, splitter.keep(id, &best));
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
         splitter.split(id, left, &best);

@@ -6,6 +6,7 @@ pub mod error;
 pub mod grow;
 pub mod imm;
 pub mod index;
+pub mod kauri;
 pub mod parallel;
 pub mod partition;
 pub mod search;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 const BLOCK: usize = 16_384;
 
 /// A node's range of the row array: `[start, start + len)`. The first `active` rows are searched; the others
-/// (IMM's mistakes) only travel down the tree. Both parts are in ascending row order.
+/// (IMM's mistakes) only travel down the tree. Both parts keep the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     start: usize,
@@ -40,8 +40,13 @@ pub struct Partition {
 impl Partition {
     /// All rows in one node.
     pub fn new(n_samples: usize) -> (Self, Segment) {
-        let rows = (0..n_samples as u32).collect();
-        (Partition { rows }, Segment { start: 0, active: n_samples, len: n_samples })
+        Partition::in_order((0..n_samples as u32).collect())
+    }
+
+    /// The given rows in one node; splits keep their order.
+    pub fn in_order(rows: Vec<u32>) -> (Self, Segment) {
+        let n = rows.len();
+        (Partition { rows }, Segment { start: 0, active: n, len: n })
     }
 
     /// The rows that are searched.

@@ -159,6 +159,11 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         Engine { table, index, criterion, monitor, chunks, direct }
     }
 
+    /// Largest minus smallest value of a column.
+    pub(crate) fn range(&self, feature: usize) -> f64 {
+        2.0 * self.index.column(feature).half_range()
+    }
+
     fn empty_chunk(&self, features: &Range<usize>) -> Chunk {
         let n_bins: usize = features.clone().map(|f| self.index.column(f).n_bins()).sum();
         Chunk { count: vec![0; n_bins], sums: vec![0.0; n_bins * self.criterion.width()] }

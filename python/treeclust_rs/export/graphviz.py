@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._conditions import LEAF, branch_text
-from .._text import cluster_colors, format_share, format_weight, lighten, shares_text
+from .._text import cluster_colors, format_share, format_weight, lighten, shares_text, split_text
 from ..tree import ClusterTree
 
 __all__ = ["to_graphviz"]
@@ -21,7 +21,9 @@ def to_graphviz(tree: ClusterTree) -> str:
     -------
     str
         Inner nodes hold the test, with the branch where it holds on the left; leaves hold their
-        cluster, in its colour. All hold their rows.
+        cluster, in its colour. All hold their rows. In a tree with moves inner nodes also hold the
+        cluster they had before their split, as the colour of their frame too, the move and its
+        gain.
     """
     colors = cluster_colors(len(tree.classes))
     total = max(int(tree.n_node_samples[0]), 1)
@@ -49,6 +51,10 @@ def to_graphviz(tree: ClusterTree) -> str:
             if mistakes:
                 text.append(f"mistakes of the cut: {mistakes}")
             style = ""
+            if tree.move is not None:
+                code = int(tree.cluster[node])
+                text += [f"cluster {tree.cluster_name(code)}", f"split: {split_text(tree, node)}"]
+                style = f', color="{colors[code]}"'
         label = "\\n".join(_escape(line) for line in text)
         lines.append(f'  {node} [label="{label}"{style}];')
     for node in range(tree.n_nodes):

@@ -57,6 +57,8 @@ _TREE_KEYS = (
     *_FLOAT_ARRAYS,
     "value",
 )
+# Only trees grown by Kauri have these; the keys are absent from the files of all others.
+_MOVE_KEYS = ("move", "gain")
 # A type as it is called in JSON.
 _JSON_NAMES = {
     dict: "an object",
@@ -197,7 +199,8 @@ def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
     Returns
     -------
     dict
-        The arguments of `ClusterTree`; `value` without its middle axis.
+        The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain` only for
+        a tree that has them.
     """
     content: dict[str, Any] = {
         "n_features": tree.n_features,
@@ -208,11 +211,16 @@ def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
     for name in _INT_ARRAYS:
         content[name] = getattr(tree, name).tolist()
     for name in _FLOAT_ARRAYS:
-        content[name] = [
-            None if math.isnan(number) else number for number in getattr(tree, name).tolist()
-        ]
+        content[name] = _with_null(getattr(tree, name))
     content["value"] = tree.value[:, 0].tolist()
+    if tree.move is not None and tree.gain is not None:
+        content["move"] = tree.move.tolist()
+        content["gain"] = _with_null(tree.gain)
     return content
+
+
+def _with_null(array: npt.NDArray[np.float64]) -> list[float | None]:
+    return [None if math.isnan(number) else number for number in array.tolist()]
 
 
 def tree_from_dict(content: object) -> ClusterTree:
@@ -233,7 +241,7 @@ def tree_from_dict(content: object) -> ClusterTree:
         If a key is missing or unknown, a value has the wrong type or length, a number is out of
         range, or the arrays are no tree.
     """
-    tree = check_keys(content, _TREE_KEYS, "The tree of the model file")
+    tree = check_keys(content, _TREE_KEYS, "The tree of the model file", _MOVE_KEYS)
     for name in ("n_features", "n_base_leaves"):
         if type(tree[name]) is not int:
             raise ValueError(
@@ -249,6 +257,10 @@ def tree_from_dict(content: object) -> ClusterTree:
     }
     for name in _FLOAT_ARRAYS:
         arrays[name] = float_array(tree[name], name, (n_nodes,), null=True)
+    if "move" in tree:
+        arrays["move"] = _int_array(tree["move"], "move", n_nodes)
+    if "gain" in tree:
+        arrays["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
     return ClusterTree(
         **arrays,

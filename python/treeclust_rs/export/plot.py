@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._conditions import LEAF, branch_condition
-from .._text import cluster_colors, format_share, lighten
+from .._text import cluster_colors, format_share, lighten, split_text
 from ..tree import ClusterTree
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def plot_tree(
 
     Where its test holds a node goes on to the left (or, drawn to the right, upwards), on the branch
     marked "yes". Branches are the thicker the more rows take them. The bar in a box shows from
-    which reference clusters its rows come.
+    which reference clusters its rows come. In a tree with moves tests are framed in the colour of
+    the cluster the node had before its split, which is written below with the move and its gain;
+    the bar shows in which clusters its rows end.
 
     Parameters
     ----------
@@ -167,6 +169,9 @@ def _box(tree: ClusterTree, node: int, fontsize: float, max_length: int) -> _Box
         name = _shorten(tree.feature_name(condition.feature), max_length)
         test = condition.text("\0").replace("<=", "≤").replace(">=", "≥").replace("\0", name)
         lines = [test, rows]
+        if tree.move is not None:
+            cluster = _shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
+            lines += [f"cluster {cluster}", split_text(tree, node)]
     width = max(_text_width(line, fontsize, bold=n == 0) for n, line in enumerate(lines))
     return _Box(
         tuple(lines),
@@ -361,7 +366,10 @@ def _draw_boxes(
 
     for node, box in enumerate(boxes):
         is_leaf = tree.kind[node] == LEAF
-        color = colors[tree.leaf_clusters[node]] if is_leaf else _QUIET
+        if is_leaf:
+            color = colors[tree.leaf_clusters[node]]
+        else:
+            color = _QUIET if tree.move is None else colors[tree.cluster[node]]
         left, top = layout.x[node] - box.width / 2, layout.y[node] - box.height / 2
         frame = FancyBboxPatch(
             (left, top),

@@ -19,15 +19,15 @@ use crate::search::SearchOptions;
 use crate::table::all_finite;
 use crate::tree::{ClusterTree, Test, TreeArrays};
 
-fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("An array is not contiguous."))
 }
 
-fn slice2<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+pub fn slice2<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("A matrix is not C-contiguous."))
 }
 
-fn optional<'a>(weights: &'a Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
+pub fn optional<'a>(weights: &'a Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
     weights.as_ref().map(slice).transpose()
 }
 
@@ -191,14 +191,18 @@ pub fn fit_tree<'py>(
     to_dict(py, fitted, problem.k)
 }
 
-fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py, PyDict>> {
-    let tests = &fitted.tests;
+/// The arrays of a tree's tests, by name.
+pub fn tests_to_dict<'py>(
+    py: Python<'py>,
+    tests: &[Test],
+    left: &[usize],
+) -> PyResult<Bound<'py, PyDict>> {
     let child = |offset: usize| -> Vec<i64> {
         let of = |(test, &left): (&Test, &usize)| match test {
             Test::Leaf => -1,
             _ => (left + offset) as i64,
         };
-        tests.iter().zip(&fitted.left).map(of).collect()
+        tests.iter().zip(left).map(of).collect()
     };
     let number = |of: fn(&Test) -> f64| tests.iter().map(of).collect::<Vec<f64>>().into_pyarray(py);
     let dict = PyDict::new(py);
@@ -226,6 +230,11 @@ fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py
     dict.set_item("upper", number(upper))?;
     dict.set_item("children_left", child(0).into_pyarray(py))?;
     dict.set_item("children_right", child(1).into_pyarray(py))?;
+    Ok(dict)
+}
+
+fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py, PyDict>> {
+    let dict = tests_to_dict(py, &fitted.tests, &fitted.left)?;
     let n_samples: Vec<i64> = fitted.n_samples.iter().map(|&n| n as i64).collect();
     dict.set_item("n_node_samples", n_samples.into_pyarray(py))?;
     dict.set_item("weighted_n_node_samples", fitted.weight.into_pyarray(py))?;

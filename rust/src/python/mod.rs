@@ -3,6 +3,7 @@
 mod convert;
 mod errors;
 mod fit;
+mod kauri;
 mod run;
 
 use pyo3::prelude::*;
@@ -12,4 +13,6 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
+    #[pymodule_export]
+    use super::kauri::fit_kauri;
 }
