@@ -1,9 +1,10 @@
 """Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
 
 from ._base import load
+from .kauri import Kauri
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
 
 __version__ = "0.1.0"
 
-__all__ = ["IMM", "ClusterTree", "ExKMC", "load"]
+__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "load"]

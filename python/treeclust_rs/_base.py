@@ -6,6 +6,9 @@ import errno
 import os
 import secrets
 import shutil
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -53,6 +56,24 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
 
 
+def progress_line(
+    verbose: int, name: str, n_rows: int, started: float
+) -> Callable[[int, float], None] | None:
+    """Give what prints a line of progress, or None."""
+    if not verbose:
+        return None
+
+    def tell(n_leaves: int, gain: float) -> None:
+        elapsed = time.perf_counter() - started
+        print(
+            f"[{name}] {n_rows:,} rows, {n_leaves:,} leaves, last gain {gain:.4g}, {elapsed:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    return tell
+
+
 class TreeClusterer(ClusterMixin, BaseEstimator):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
@@ -64,6 +85,9 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
     _saved: ClassVar[dict[str, str]] = {}
     # Attributes that a model without the rows of its fit may lack.
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
+
+    # Parameters that a model file could not hold; empty for models that were fitted here.
+    _not_saved: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -80,6 +104,12 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         if name in (*self._from_rows, "tree_"):
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return self.tree_.n_leaves
 
     # ---- using a fitted model -------------------------------------------------------------
 
@@ -229,6 +259,7 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
             if not isinstance(value, _PLAIN):
                 raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
         model = cls(**params)
+        model._not_saved = frozenset(names - set(params))
         model._validate_params()
         sizes = {"k": len(tree.classes), "d": tree.n_features, "path": -1}
         check_keys(fitted, (), "fitted of the model file", cls._saved)
@@ -318,4 +349,4 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-__all__ = ["TreeClusterer", "effective_n_jobs", "load", "write_text"]
+__all__ = ["TreeClusterer", "effective_n_jobs", "load", "progress_line", "write_text"]

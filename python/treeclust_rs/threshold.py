@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -17,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._base import TreeClusterer, effective_n_jobs
+from ._base import TreeClusterer, effective_n_jobs, progress_line
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._reference import (
     DEFAULT_N_CLUSTERS,
@@ -31,7 +29,7 @@ from ._reference import (
     read_reference,
 )
 from .metrics import surrogate_cost
-from .tree import ClusterTree, leaf_mistakes
+from .tree import ClusterTree, kept_ancestor, leaf_mistakes
 
 __all__ = ["IMM", "ExKMC"]
 
@@ -141,7 +139,7 @@ class _CentersTree(TreeClusterer):
             estimator_name=name,
             needs_distinct=growth.base,
         )
-        tell = _progress(self.verbose, name, rows.n_samples, started)
+        tell = progress_line(self.verbose, name, rows.n_samples, started)
         fitted = _core.fit_tree(
             rows.data,
             reference.regrets,
@@ -188,12 +186,6 @@ class _CentersTree(TreeClusterer):
         )
 
     # ---- results --------------------------------------------------------------------------
-
-    @property
-    def n_leaves_(self) -> int:
-        """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return self.tree_.n_leaves
 
     @property
     def cost_ratio_(self) -> float:
@@ -260,7 +252,7 @@ class _CentersTree(TreeClusterer):
         for name in ("labels_", "cluster_centers_", "inertia_"):
             model.__dict__.pop(name, None)
         if hasattr(self, "_leaf_of_row"):
-            kept = _kept_ancestor(self.tree_, tree.n_nodes)
+            kept = kept_ancestor(self.tree_, tree.n_nodes)
             model._leaf_of_row = kept[self._leaf_of_row].astype(np.int32)
             model._summary = self._summary.truncate(kept)
             model.labels_ = self.classes_[tree.leaf_clusters][model._leaf_of_row]
@@ -438,15 +430,6 @@ def _label_cost(
     return float(minimum + own_regret(regrets, labels))
 
 
-def _kept_ancestor(tree: ClusterTree, n_nodes: int) -> npt.NDArray[np.int64]:
-    """For every node the node itself or its ancestor among the first `n_nodes`."""
-    kept = list(range(tree.n_nodes))
-    parents = tree.parent.tolist()
-    for node in range(n_nodes, tree.n_nodes):
-        kept[node] = kept[parents[node]]
-    return np.array(kept, dtype=np.int64)
-
-
 def _make_tree(fitted: dict[str, Any], reference: Reference, table: Table) -> ClusterTree:
     weight = fitted["weighted_n_node_samples"]
     filled = weight > 0
@@ -491,23 +474,6 @@ def _cost_path(fitted: dict[str, Any], minimum: float) -> FloatArray:
     if n_base:
         path[0] = minimum + fitted["base_cost"].sum()
     return np.minimum.accumulate(np.maximum(path, 0.0))
-
-
-def _progress(
-    verbose: int, name: str, n_rows: int, started: float
-) -> Callable[[int, float], None] | None:
-    if not verbose:
-        return None
-
-    def tell(n_leaves: int, gain: float) -> None:
-        elapsed = time.perf_counter() - started
-        print(
-            f"[{name}] {n_rows:,} rows, {n_leaves:,} leaves, last gain {gain:.4g}, {elapsed:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return tell
 
 
 class IMM(_CentersTree):

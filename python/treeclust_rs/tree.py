@@ -1009,3 +1009,12 @@ def _expand_intervals(tree: ClusterTree) -> ClusterTree:
         classes=tree.classes,
         feature_names=tree.feature_names,
     )
+
+
+def kept_ancestor(tree: ClusterTree, n_nodes: int) -> npt.NDArray[np.int64]:
+    """For every node the node itself or its ancestor among the first `n_nodes`."""
+    kept = list(range(tree.n_nodes))
+    parents = tree.parent.tolist()
+    for node in range(n_nodes, tree.n_nodes):
+        kept[node] = kept[parents[node]]
+    return np.array(kept, dtype=np.int64)

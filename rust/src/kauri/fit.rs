@@ -19,6 +19,9 @@ use crate::tree::Test;
 const TIE: f64 = 1e-12;
 /// Rows whose stocks with a cluster are made by one thread in one go.
 const BLOCK: usize = 2048;
+/// With a Gram matrix: where a leaf leaves less than one part in so many of its cluster, the stock of the rest is added
+/// up, O(rest^2), not had as a difference.
+const FEW: f64 = 64.0;
 /// Rows times columns that are worth a thread.
 const WORTH_A_THREAD: usize = 16_384;
 
@@ -102,8 +105,8 @@ struct OpenColumn {
     cuts: Cuts,
     /// The leaf's rows in the order of the column, as positions in the leaf.
     order: Vec<u32>,
-    /// S(L, C_k) of the cuts with the leaf's own cluster.
-    with_source: Vec<f64>,
+    /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
+    with_rest: Vec<f64>,
     offers: Offers,
 }
 
@@ -131,13 +134,22 @@ struct OpenLeaf {
     segment: Segment,
     state: LeafState,
     columns: Vec<OpenColumn>,
-    /// S(N, C_k) with its own cluster.
-    with_source: f64,
+    /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
+    stocks: Vec<f64>,
+    /// S(N, M) with the rest M of its own cluster.
+    with_rest: f64,
     best: Best,
     reach: Reach,
     trust: Trust,
     /// Its cluster changed, or it is new.
     is_stale: bool,
+}
+
+impl OpenLeaf {
+    fn gains<'c>(&self, column: &'c OpenColumn) -> Column<'c> {
+        let adverse = Adverse { leaf: self.with_rest, left: &column.with_rest };
+        Column::new(&column.cuts, self.state, adverse)
+    }
 }
 
 /// The next split.
@@ -278,8 +290,8 @@ impl<'a, 't> Growth<'a, 't> {
         for (&row, position) in rows.iter().zip(0..) {
             self.position[row as usize] = position;
         }
-        let columns: Vec<OpenColumn> = maker
-            .cuts(rows, &columns, &node.sums[FEATURES..])?
+        let (cuts, stocks) = maker.cuts(rows, &columns, &node.sums[FEATURES..])?;
+        let columns: Vec<OpenColumn> = cuts
             .into_iter()
             .filter(|cuts| !cuts.is_empty())
             .map(|cuts| OpenColumn {
@@ -289,25 +301,22 @@ impl<'a, 't> Growth<'a, 't> {
                     .map(|&row| self.position[row as usize])
                     .collect(),
                 cuts,
-                with_source: vec![],
+                with_rest: vec![],
                 offers: Offers::default(),
             })
             .collect();
         if columns.is_empty() {
             return Ok(());
         }
-        let state = LeafState {
-            cluster: self.cluster_of[id],
-            weight: node.sums[WEIGHT],
-            stock: self.stock_of[id],
-            may_empty: false,
-        };
+        let rest = Cluster { stock: 0.0, weight: 0.0, n_rows: 0 };
+        let state = LeafState { cluster: self.cluster_of[id], value: 0.0, rest };
         self.leaves.push(OpenLeaf {
             id,
             segment: node.segment,
             state,
             columns,
-            with_source: 0.0,
+            stocks,
+            with_rest: 0.0,
             best: Best::NONE,
             reach: Reach::NONE,
             trust: Trust::Missing,
@@ -494,6 +503,23 @@ impl<'a, 't> Growth<'a, 't> {
         sum
     }
 
+    /// S(M, M) of the rows of some leaves, from the Gram matrix.
+    fn stock_among(&self, leaves: &[usize]) -> f64 {
+        let Kernel::Gram { k, n } = self.problem.kernel else { return f64::NAN };
+        let rows = self.rows_of(leaves);
+        let of_row = |&row: &u32| {
+            let values = &k[row as usize * n..][..n];
+            let terms = rows.iter().map(|&other| self.weights.of(other) * values[other as usize]);
+            self.weights.of(row) * terms.sum::<f64>()
+        };
+        rows.iter().map(of_row).sum()
+    }
+
+    fn rows_of(&self, leaves: &[usize]) -> Vec<u32> {
+        let segments = leaves.iter().map(|&id| self.grown.nodes[id].segment);
+        segments.flat_map(|segment| self.grown.partition.all(segment)).copied().collect()
+    }
+
     /// Every row's weight times its stock with the given leaves (features) or rows (Gram).
     fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
         let mut stocks = vec![0.0; self.table.n_samples()];
@@ -527,14 +553,10 @@ impl<'a, 't> Growth<'a, 't> {
     /// Moves the rows of a leaf from cluster to cluster in the stocks of rows, by way of the rows that move or of those
     /// that stay, whichever are fewer.
     fn move_stocks(&mut self, source: usize, target: usize, moved: usize) {
-        let rows_of = |ids: &[usize]| -> Vec<u32> {
-            let segments = ids.iter().map(|&id| self.grown.nodes[id].segment);
-            segments.flat_map(|segment| self.grown.partition.all(segment)).copied().collect()
-        };
         let n_moved = self.grown.nodes[moved].segment.len();
-        let staying = &self.clusters[source].leaves;
+        let (moved_only, staying) = ([moved], &self.clusters[source].leaves[..]);
         let n_staying: usize = staying.iter().map(|&id| self.grown.nodes[id].segment.len()).sum();
-        let few = if n_moved <= n_staying { rows_of(&[moved]) } else { rows_of(staying) };
+        let few = self.rows_of(if n_moved <= n_staying { &moved_only } else { staying });
         let mut of_few = self.stocks_with(&few, &[]);
         let of_source = &mut self.clusters[source].stocks;
         for (stock, few) in of_source.iter_mut().zip(&mut of_few) {
@@ -588,21 +610,22 @@ impl View<'_, '_, '_> {
     /// Brings up to date what is known of a leaf after some clusters changed.
     fn refresh(&self, leaf: &mut OpenLeaf, needs_targets: bool) {
         let growth = self.growth;
-        let source = growth.clusters[leaf.state.cluster].cluster;
-        leaf.state.may_empty = source.n_rows > leaf.segment.len();
         leaf.is_stale |= growth.changed.contains(&leaf.state.cluster);
         if leaf.is_stale {
-            let (stocks, whole) = self.stocks_in(leaf, leaf.state.cluster);
-            leaf.with_source = whole;
+            let (rest, stocks) = self.rest_of(leaf);
+            let whole = stocks.iter().sum();
+            leaf.with_rest = whole;
+            leaf.state.rest = rest;
+            leaf.state.value = growth.clusters[leaf.state.cluster].cluster.value();
             let state = leaf.state;
             leaf.best = leaf
                 .columns
                 .par_iter_mut()
                 .with_min_len(columns_per_thread(leaf.segment.len()))
                 .map_init(Scratch::default, |scratch, column| {
-                    column.with_source = column.prefix(&stocks);
-                    let adverse = Adverse { leaf: whole, left: &column.with_source };
-                    Column::new(&column.cuts, state, source, adverse).best(scratch)
+                    column.with_rest = column.prefix(&stocks);
+                    let adverse = Adverse { leaf: whole, left: &column.with_rest };
+                    Column::new(&column.cuts, state, adverse).best(scratch)
                 })
                 .reduce(|| Best::NONE, Best::max);
         }
@@ -626,6 +649,41 @@ impl View<'_, '_, '_> {
         leaf.is_stale = false;
     }
 
+    /// The rest of the leaf's cluster, and the stocks of the leaf's rows with it, in the order of the rows.
+    fn rest_of(&self, leaf: &OpenLeaf) -> (Cluster, Vec<f64>) {
+        let growth = self.growth;
+        let members = &growth.clusters[leaf.state.cluster];
+        let others: Vec<usize> =
+            members.leaves.iter().copied().filter(|&id| id != leaf.id).collect();
+        let nodes = || others.iter().map(|&id| &growth.grown.nodes[id]);
+        let weight: f64 = nodes().map(|node| node.sums[WEIGHT]).sum();
+        let n_rows = nodes().map(|node| node.segment.len()).sum();
+        let rows = growth.grown.partition.all(leaf.segment);
+        let (stock, stocks) = match growth.problem.kernel {
+            _ if others.is_empty() => (0.0, vec![0.0; rows.len()]),
+            Kernel::Features { z, rank } => {
+                let sum = growth.features_of(&others);
+                let stock = |&row: &u32| {
+                    growth.weights.of(row) * dot(&sum, &z[row as usize * rank..][..rank])
+                };
+                (norm(&sum), rows.par_iter().with_min_len(BLOCK).map(stock).collect())
+            }
+            Kernel::Gram { .. } => {
+                let with_all = rows.iter().map(|&row| members.stocks[row as usize]);
+                let stocks: Vec<f64> =
+                    with_all.zip(&leaf.stocks).map(|(all, own)| all - own).collect();
+                let stock = if weight * FEW >= members.cluster.weight {
+                    let with_rest: f64 = stocks.iter().sum();
+                    members.cluster.stock - 2.0 * with_rest - growth.stock_of[leaf.id]
+                } else {
+                    growth.stock_among(&others)
+                };
+                (stock, stocks)
+            }
+        };
+        (Cluster { stock, weight, n_rows }, stocks)
+    }
+
     /// The stocks of a leaf's rows with a cluster, in the order of the rows, and their sum.
     fn stocks_in(&self, leaf: &OpenLeaf, cluster: usize) -> (Vec<f64>, f64) {
         let stocks = &self.growth.clusters[cluster].stocks;
@@ -647,8 +705,7 @@ impl View<'_, '_, '_> {
     fn ask(&self, leaf: &mut OpenLeaf, clusters: &[usize], from_nothing: bool) {
         let asked: Vec<_> =
             clusters.iter().map(|&cluster| (cluster, self.stocks_in(leaf, cluster))).collect();
-        let source = self.growth.clusters[leaf.state.cluster].cluster;
-        let (state, with_source) = (leaf.state, leaf.with_source);
+        let (state, with_rest) = (leaf.state, leaf.with_rest);
         leaf.reach = leaf
             .columns
             .par_iter_mut()
@@ -658,8 +715,8 @@ impl View<'_, '_, '_> {
                 if from_nothing {
                     offers.clear(column.cuts.n_left.len());
                 }
-                let adverse = Adverse { leaf: with_source, left: &column.with_source };
-                let gains = Column::new(&column.cuts, state, source, adverse);
+                let adverse = Adverse { leaf: with_rest, left: &column.with_rest };
+                let gains = Column::new(&column.cuts, state, adverse);
                 for (cluster, (stocks, whole)) in &asked {
                     let left = column.prefix(stocks);
                     let target = &self.growth.clusters[*cluster].cluster;
@@ -672,20 +729,14 @@ impl View<'_, '_, '_> {
             .reduce(|| Reach::NONE, Reach::max);
     }
 
-    fn column<'c>(&self, leaf: &OpenLeaf, column: &'c OpenColumn) -> Column<'c> {
-        let adverse = Adverse { leaf: leaf.with_source, left: &column.with_source };
-        let source = self.growth.clusters[leaf.state.cluster].cluster;
-        Column::new(&column.cuts, leaf.state, source, adverse)
-    }
-
     /// The largest gain of the leaf that is known without a closer look.
     fn sure(&self, leaf: &OpenLeaf) -> f64 {
         let mut best = f64::NEG_INFINITY;
         if self.allowed.n_free > 0 {
             best = best.max(leaf.best.star);
         }
-        if self.allowed.n_free > 1 && leaf.state.may_empty {
-            best = best.max(self.column(leaf, &leaf.columns[0]).leaving() + leaf.best.alone);
+        if self.allowed.n_free > 1 && leaf.state.may_empty() {
+            best = best.max(leaf.state.leaving() + leaf.best.alone);
         }
         if leaf.trust == Trust::Exact { best.max(leaf.reach.switch) } else { best }
     }
@@ -693,7 +744,7 @@ impl View<'_, '_, '_> {
     /// The largest gain of a move to old clusters, if it is at least `floor`.
     fn look_closer(&self, leaf: &mut OpenLeaf, floor: f64) -> f64 {
         let reach = |leaf: &OpenLeaf| {
-            let pair = if leaf.state.may_empty { leaf.reach.pair } else { f64::NEG_INFINITY };
+            let pair = if leaf.state.may_empty() { leaf.reach.pair } else { f64::NEG_INFINITY };
             leaf.reach.switch.max(pair)
         };
         if reach(leaf) < floor {
@@ -702,7 +753,7 @@ impl View<'_, '_, '_> {
         if leaf.trust != Trust::Exact {
             self.ask_all(leaf);
         }
-        if leaf.state.may_empty && leaf.reach.pair >= floor {
+        if leaf.state.may_empty() && leaf.reach.pair >= floor {
             leaf.reach.switch.max(self.best_pair(leaf, floor))
         } else {
             leaf.reach.switch
@@ -740,33 +791,45 @@ impl View<'_, '_, '_> {
 
     fn best_pair(&self, leaf: &OpenLeaf, floor: f64) -> f64 {
         let best = self.with_targets(leaf, |column, targets| {
-            let gains = self.column(leaf, column);
-            gains.best_pair(targets, self.allowed, &column.offers, floor)
+            leaf.gains(column).best_pair(targets, self.allowed, &column.offers, floor)
         });
         largest(&best)
     }
 
     /// The first move of the leaf that gains at least `floor`.
     fn first(&self, leaf: &OpenLeaf, at: usize, floor: f64, needs_targets: bool) -> Result<Choice> {
-        let find = |column: &OpenColumn, targets: &[(usize, Cluster, Adverse<'_>)]| {
-            self.column(leaf, column).first(targets, self.allowed, floor)
-        };
-        let found = if needs_targets {
-            self.with_targets(leaf, find)
-        } else {
-            leaf.columns.par_iter().map(|column| find(column, &[])).collect()
-        };
-        let first = leaf.columns.iter().zip(found).find_map(|(column, found)| {
-            found.map(|(cut, movement, gain)| Choice {
-                leaf: at,
-                feature: column.cuts.feature,
-                n_left: column.cuts.n_left[cut] as usize,
-                movement,
-                gain,
-                stocks: [column.cuts.left[cut], column.cuts.right[cut]],
+        let others: Vec<_> = (0..self.growth.clusters.len())
+            .filter(|&cluster| needs_targets && cluster != leaf.state.cluster)
+            .map(|cluster| (cluster, self.stocks_in(leaf, cluster)))
+            .collect();
+        let in_column = |column: &OpenColumn| {
+            let gains = leaf.gains(column);
+            let offers = needs_targets.then_some(&column.offers);
+            (0..column.cuts.n_left.len()).find_map(|cut| {
+                if gains.bound_at(cut, offers, self.allowed) < floor {
+                    return None;
+                }
+                let left = &column.order[..column.cuts.n_left[cut] as usize];
+                let target = |(cluster, (stocks, whole)): &(usize, (Vec<f64>, f64))| {
+                    let with_left = left.iter().map(|&i| stocks[i as usize]).sum();
+                    (*cluster, self.growth.clusters[*cluster].cluster, [with_left, *whole])
+                };
+                let joins = gains.joins(cut, &others.iter().map(target).collect::<Vec<_>>());
+                let (movement, gain) = gains.first_move(cut, &joins, self.allowed, floor)?;
+                Some(Choice {
+                    leaf: at,
+                    feature: column.cuts.feature,
+                    n_left: left.len(),
+                    movement,
+                    gain,
+                    stocks: [column.cuts.own[0][cut], column.cuts.own[1][cut]],
+                })
             })
-        });
-        first.ok_or_else(|| Error::Internal("the best move was lost.".into()))
+        };
+        leaf.columns
+            .par_iter()
+            .find_map_first(in_column)
+            .ok_or_else(|| Error::Internal("the best move was lost.".into()))
     }
 }
 

@@ -4,6 +4,10 @@
 //! what their new clusters win (*target*): for an old cluster f(S_c + 2 S(L, C_c) + S(L, L), n_c + |L|) - f(S_c, n_c),
 //! for a new one f(S(L, L), |L|). The four moves of the paper (section 3.3, appendix C) are four choices of sources
 //! and targets.
+//!
+//! What remains of the source is added up, from the *rest* of the cluster outside the leaf and the side that stays.
+//! Taking the rows that leave off the cluster's stock would be the same but for rounding: the difference of two
+//! stocks of n rows, divided by the weight of the few that remain, may be off by far more than the ties allow.
 
 use super::stocks::Cuts;
 
@@ -58,16 +62,16 @@ impl Cluster {
         share(self.stock, self.weight)
     }
 
-    /// What its part changes by when rows leave: their stock with the cluster, their own, their weight.
+    /// Its part once rows have joined: their stock with the cluster, their own, their weight.
     #[inline(always)]
-    fn leave(&self, with: f64, own: f64, weight: f64) -> f64 {
-        share(self.stock - 2.0 * with + own, self.weight - weight) - self.value()
+    fn joined(&self, with: f64, own: f64, weight: f64) -> f64 {
+        share(self.stock + 2.0 * with + own, self.weight + weight)
     }
 
-    /// The same when rows join.
+    /// What that adds.
     #[inline(always)]
     fn join(&self, with: f64, own: f64, weight: f64) -> f64 {
-        share(self.stock + 2.0 * with + own, self.weight + weight) - self.value()
+        self.joined(with, own, weight) - self.value()
     }
 
     /// What its part wins by the left side, and by the right side of a cut; `with`: the stock of the left side with it,
@@ -105,12 +109,22 @@ impl Side {
 pub struct LeafState {
     /// Its cluster.
     pub cluster: usize,
-    /// |N|.
-    pub weight: f64,
-    /// S(N, N).
-    pub stock: f64,
-    /// Whether its cluster has other leaves: only then both sides may leave.
-    pub may_empty: bool,
+    /// The cluster's part in the objective.
+    pub value: f64,
+    /// The rest of the cluster: its other leaves.
+    pub rest: Cluster,
+}
+
+impl LeafState {
+    /// Both sides may leave only if that does not empty the cluster.
+    pub fn may_empty(&self) -> bool {
+        self.rest.n_rows > 0
+    }
+
+    /// What the cluster loses by the whole leaf.
+    pub fn leaving(&self) -> f64 {
+        self.rest.value() - self.value
+    }
 }
 
 /// Which moves are open this round.
@@ -219,53 +233,54 @@ impl Scratch {
     }
 }
 
+/// An old cluster, and what it wins by the left side, and by the right side of a cut.
+pub type Join = (usize, [f64; 2]);
+
 /// The gains along one column of a leaf.
 pub struct Column<'a> {
     cuts: &'a Cuts,
     leaf: LeafState,
-    source: Cluster,
     adverse: Adverse<'a>,
 }
 
 impl<'a> Column<'a> {
-    /// `adverse`: the stocks with the leaf's own cluster, `source`.
-    pub fn new(cuts: &'a Cuts, leaf: LeafState, source: Cluster, adverse: Adverse<'a>) -> Self {
+    /// `adverse`: the stocks with the rest of the leaf's own cluster.
+    pub fn new(cuts: &'a Cuts, leaf: LeafState, adverse: Adverse<'a>) -> Self {
         debug_assert_eq!(adverse.left.len(), cuts.n_left.len());
-        Column { cuts, leaf, source, adverse }
+        Column { cuts, leaf, adverse }
     }
 
-    #[inline(always)]
-    fn sides(&self, [weight, left, right]: [f64; 3]) -> [Side; 2] {
-        [Side { own: left, weight }, Side { own: right, weight: self.leaf.weight - weight }]
+    /// The cuts' sides as slices of one length, which spares the loops over them all checks.
+    fn slices(&self) -> [[&[f64]; 2]; 2] {
+        let n = self.cuts.n_left.len();
+        let Cuts { weight, own, .. } = self.cuts;
+        [own, weight].map(|numbers| numbers.each_ref().map(|numbers| &numbers[..n]))
     }
 
-    /// What the source loses by the left side, and by the right side; `with`: the stock of the left side with it.
+    fn sides(&self, cut: usize) -> [Side; 2] {
+        let Cuts { weight, own, .. } = self.cuts;
+        [0, 1].map(|side| Side { own: own[side][cut], weight: weight[side][cut] })
+    }
+
+    /// What the source loses by the left side, and by the right side; `with`: the stock of the left side with the rest.
     #[inline(always)]
     fn sources(&self, [left, right]: [Side; 2], with: f64) -> [f64; 2] {
+        let LeafState { rest, value, .. } = self.leaf;
         [
-            self.source.leave(with, left.own, left.weight),
-            self.source.leave(self.adverse.leaf - with, right.own, right.weight),
+            rest.joined(self.adverse.leaf - with, right.own, right.weight) - value,
+            rest.joined(with, left.own, left.weight) - value,
         ]
-    }
-
-    fn at(&self, cut: usize) -> [f64; 3] {
-        [self.cuts.weight[cut], self.cuts.left[cut], self.cuts.right[cut]]
-    }
-
-    /// What the source loses by the whole leaf.
-    pub fn leaving(&self) -> f64 {
-        self.source.leave(self.adverse.leaf, self.leaf.stock, self.leaf.weight)
     }
 
     /// The best moves that need no other cluster.
     pub fn best(&self, scratch: &mut Scratch) -> Best {
         let n = self.cuts.n_left.len();
-        let (weight, own) = (&self.cuts.weight[..n], [&self.cuts.left[..n], &self.cuts.right[..n]]);
-        let with_source = &self.adverse.left[..n];
+        let [own, weight] = self.slices();
+        let with_rest = &self.adverse.left[..n];
         let [star, alone] = scratch.of_length(n);
         for i in 0..n {
-            let sides = self.sides([weight[i], own[0][i], own[1][i]]);
-            let [leave_left, leave_right] = self.sources(sides, with_source[i]);
+            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
+            let [leave_left, leave_right] = self.sources(sides, with_rest[i]);
             let [left, right] = sides.map(|side| side.alone());
             star[i] = larger(leave_left + left, leave_right + right);
             alone[i] = left + right;
@@ -276,11 +291,11 @@ impl<'a> Column<'a> {
     /// Lets an old cluster bid for the sides of the cuts.
     pub fn offer(&self, target: &Cluster, adverse: Adverse<'_>, offers: &mut Offers) {
         let n = self.cuts.n_left.len();
-        let (weight, own) = (&self.cuts.weight[..n], [&self.cuts.left[..n], &self.cuts.right[..n]]);
+        let [own, weight] = self.slices();
         let with = &adverse.left[..n];
         let (left, right) = (&mut offers.left[..n], &mut offers.right[..n]);
         for i in 0..n {
-            let sides = self.sides([weight[i], own[0][i], own[1][i]]);
+            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
             let [join_left, join_right] = target.joins(sides, with[i], adverse.leaf);
             left[i] = larger(join_left, left[i]);
             right[i] = larger(join_right, right[i]);
@@ -290,23 +305,23 @@ impl<'a> Column<'a> {
     /// What the best offers come to.
     pub fn reach(&self, offers: &Offers, allowed: Allowed, scratch: &mut Scratch) -> Reach {
         let n = self.cuts.n_left.len();
-        let (weight, own) = (&self.cuts.weight[..n], [&self.cuts.left[..n], &self.cuts.right[..n]]);
-        let with_source = &self.adverse.left[..n];
+        let [own, weight] = self.slices();
+        let with_rest = &self.adverse.left[..n];
         let (left, right) = (&offers.left[..n], &offers.right[..n]);
         let [switch, pair] = scratch.of_length(n);
         for i in 0..n {
-            let sides = self.sides([weight[i], own[0][i], own[1][i]]);
-            let [leave_left, leave_right] = self.sources(sides, with_source[i]);
+            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
+            let [leave_left, leave_right] = self.sources(sides, with_rest[i]);
             switch[i] = larger(leave_left + left[i], leave_right + right[i]);
             pair[i] = left[i] + right[i];
         }
         if allowed.mixed() {
             for i in 0..n {
-                let [l, r] = self.sides([weight[i], own[0][i], own[1][i]]).map(|side| side.alone());
+                let [l, r] = self.sides(i).map(|side| side.alone());
                 pair[i] = larger(pair[i], larger(l + right[i], left[i] + r));
             }
         }
-        Reach { switch: largest(switch), pair: self.leaving() + largest(pair) }
+        Reach { switch: largest(switch), pair: self.leaf.leaving() + largest(pair) }
     }
 
     /// The best move of both sides out of the cluster with at least one to an old cluster, if it gains at least
@@ -318,12 +333,12 @@ impl<'a> Column<'a> {
         offers: &Offers,
         floor: f64,
     ) -> f64 {
-        let leaving = self.leaving();
+        let leaving = self.leaf.leaving();
         let mut best = f64::NEG_INFINITY;
         for cut in 0..self.cuts.n_left.len() {
             let (mut left, mut right) = (offers.left[cut], offers.right[cut]);
             if allowed.mixed() {
-                let alone = self.sides(self.at(cut)).map(|side| side.alone());
+                let alone = self.sides(cut).map(|side| side.alone());
                 (left, right) = (larger(left, alone[0]), larger(right, alone[1]));
             }
             if leaving + (left + right) >= floor {
@@ -334,7 +349,7 @@ impl<'a> Column<'a> {
     }
 
     fn pair_at(&self, cut: usize, targets: &[(usize, Cluster, Adverse<'_>)], mixed: bool) -> f64 {
-        let sides = self.sides(self.at(cut));
+        let sides = self.sides(cut);
         let [mut left, mut right] = [TopTwo::default(), TopTwo::default()];
         for (cluster, target, adverse) in targets {
             let [join_left, join_right] = target.joins(sides, adverse.left[cut], adverse.leaf);
@@ -349,34 +364,45 @@ impl<'a> Column<'a> {
         pair.max(alone_left + right.first.0).max(left.first.0 + alone_right)
     }
 
-    /// The first move, in the order of cuts and of moves, that gains at least `floor`: the cut, the move, its gain.
-    pub fn first(
-        &self,
-        targets: &[(usize, Cluster, Adverse<'_>)],
-        allowed: Allowed,
-        floor: f64,
-    ) -> Option<(usize, Move, f64)> {
-        (0..self.cuts.n_left.len()).find_map(|cut| self.first_move(cut, targets, allowed, floor))
-    }
-
-    fn first_move(
-        &self,
-        cut: usize,
-        targets: &[(usize, Cluster, Adverse<'_>)],
-        allowed: Allowed,
-        floor: f64,
-    ) -> Option<(usize, Move, f64)> {
-        let (stays, may_empty) = (self.leaf.cluster, self.leaf.may_empty);
-        let Allowed { n_clusters: new, n_free, .. } = allowed;
-        let leave_both = self.leaving();
-        let sides = self.sides(self.at(cut));
+    /// No move at the cut gains more. `offers`: none if no old cluster is worth a look.
+    pub fn bound_at(&self, cut: usize, offers: Option<&Offers>, allowed: Allowed) -> f64 {
+        let sides = self.sides(cut);
         let [leave_left, leave_right] = self.sources(sides, self.adverse.left[cut]);
         let [alone_left, alone_right] = sides.map(|side| side.alone());
-        let joins: Vec<(usize, [f64; 2])> = targets
-            .iter()
-            .map(|(c, target, adverse)| (*c, target.joins(sides, adverse.left[cut], adverse.leaf)))
-            .collect();
-        let joins = &joins;
+        let (mut left, mut right) = match offers {
+            Some(offers) => (offers.left[cut], offers.right[cut]),
+            None => (f64::NEG_INFINITY, f64::NEG_INFINITY),
+        };
+        if allowed.n_free > 0 {
+            (left, right) = (larger(left, alone_left), larger(right, alone_right));
+        }
+        let one = larger(leave_left + left, leave_right + right);
+        if self.leaf.may_empty() { larger(one, self.leaf.leaving() + (left + right)) } else { one }
+    }
+
+    /// What the old clusters win by the sides of a cut; `with`: their stocks with the left side, and with the leaf.
+    pub fn joins(&self, cut: usize, targets: &[(usize, Cluster, [f64; 2])]) -> Vec<Join> {
+        let sides = self.sides(cut);
+        let join = |&(cluster, target, [left, leaf]): &(usize, Cluster, [f64; 2])| {
+            (cluster, target.joins(sides, left, leaf))
+        };
+        targets.iter().map(join).collect()
+    }
+
+    /// The first move at a cut, in the order of moves, that gains at least `floor`, and its gain.
+    pub fn first_move(
+        &self,
+        cut: usize,
+        joins: &[Join],
+        allowed: Allowed,
+        floor: f64,
+    ) -> Option<(Move, f64)> {
+        let (stays, may_empty) = (self.leaf.cluster, self.leaf.may_empty());
+        let Allowed { n_clusters: new, n_free, .. } = allowed;
+        let leave_both = self.leaf.leaving();
+        let sides = self.sides(cut);
+        let [leave_left, leave_right] = self.sources(sides, self.adverse.left[cut]);
+        let [alone_left, alone_right] = sides.map(|side| side.alone());
 
         let stars = [
             (Kind::Star, new, stays, leave_left + alone_left),
@@ -410,7 +436,7 @@ impl<'a> Column<'a> {
             .chain(reallocations.take(if_may(may_empty)))
             .chain(right_old.chain(left_old).take(if_may(allowed.mixed() && may_empty)))
             .find(|&(.., gain)| gain >= floor)
-            .map(|(kind, left, right, gain)| (cut, Move { kind, left, right }, gain))
+            .map(|(kind, left, right, gain)| (Move { kind, left, right }, gain))
     }
 }
 

@@ -91,12 +91,10 @@ pub struct Cuts {
     pub feature: usize,
     /// Rows to the left.
     pub n_left: Vec<u32>,
-    /// Their weight.
-    pub weight: Vec<f64>,
-    /// S(L, L).
-    pub left: Vec<f64>,
-    /// S(R, R).
-    pub right: Vec<f64>,
+    /// Weight of the left and of the right sides.
+    pub weight: [Vec<f64>; 2],
+    /// S(L, L) and S(R, R).
+    pub own: [Vec<f64>; 2],
 }
 
 impl Cuts {
@@ -116,9 +114,16 @@ impl Cuts {
     }
 
     fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
+        let n = order.len() as u32;
         let weight = match weights.0 {
-            None => self.n_left.iter().map(|&n| f64::from(n)).collect(),
-            Some(_) => self.prefix(order, |row| weights.of(row)),
+            None => {
+                let left = self.n_left.iter().map(|&left| f64::from(left)).collect();
+                [left, self.n_left.iter().map(|&left| f64::from(n - left)).collect()]
+            }
+            Some(_) => [
+                self.prefix(order, |row| weights.of(row)),
+                self.suffix(order, |row| weights.of(row)),
+            ],
         };
         Cuts { weight, ..self }
     }
@@ -126,6 +131,15 @@ impl Cuts {
     /// The sums of `value(row)` over the rows left of each cut.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         running_sums(self.n_left.iter().copied(), order.iter(), value)
+    }
+
+    /// The same right of each cut.
+    fn suffix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
+        let n = order.len() as u32;
+        let from_right = self.n_left.iter().rev().map(|&left| n - left);
+        let mut sums = running_sums(from_right, order.iter().rev(), value);
+        sums.reverse();
+        sums
     }
 }
 
@@ -172,7 +186,8 @@ pub struct Maker<'a> {
 
 impl Maker<'_> {
     /// The cuts of the leaf with the given `rows` along each of `columns`, in their order. `total`: the sum of the rows'
-    /// features. O(rows x rank) per column with features, O(rows^2) with a Gram matrix.
+    /// features. With a Gram matrix also the stocks of the rows with the leaf, in the order of the rows. O(rows x rank) per
+    /// column with features, O(rows^2) with a Gram matrix.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the monitor was asked to stop.
@@ -181,17 +196,17 @@ impl Maker<'_> {
         rows: &[u32],
         columns: &[LeafColumn<'_, '_>],
         total: &[f64],
-    ) -> Result<Vec<Cuts>> {
+    ) -> Result<(Vec<Cuts>, Vec<f64>)> {
         match self.kernel {
-            Kernel::Features { z, rank } => columns
-                .par_iter()
-                .with_max_len(1)
-                .map(|column| {
+            Kernel::Features { z, rank } => {
+                let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
                     let (places, _) = self.places(column);
                     Ok(self.feature_cuts(z, rank, places, column.order, total))
-                })
-                .collect(),
+                };
+                let cuts: Result<_> = columns.par_iter().with_max_len(1).map(of_column).collect();
+                Ok((cuts?, vec![]))
+            }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, columns),
         }
     }
@@ -223,7 +238,7 @@ impl Maker<'_> {
             left.push(norm(&sum));
             right.push(lanes(total, &sum, |t, s| (t - s) * (t - s)));
         }
-        (cuts.left, cuts.right) = (left, right);
+        cuts.own = [left, right];
         cuts
     }
 
@@ -236,7 +251,7 @@ impl Maker<'_> {
         n: usize,
         rows: &[u32],
         columns: &[LeafColumn<'_, '_>],
-    ) -> Result<Vec<Cuts>> {
+    ) -> Result<(Vec<Cuts>, Vec<f64>)> {
         let m = rows.len();
         let mut position = vec![0u32; n];
         for (i, &row) in rows.iter().enumerate() {
@@ -280,16 +295,13 @@ impl Maker<'_> {
         let finish = |(f, (cuts, column)): (usize, (Cuts, &LeafColumn<'_, '_>))| {
             let mut cuts = cuts.with_weights(column.order, self.weights);
             let grow = |row: u32| grows[position[row as usize] as usize * width + f + 1];
-            cuts.left = cuts.prefix(column.order, grow);
-            let m = rows.len() as u32;
             let shrink =
                 |row: u32| 2.0 * grows[position[row as usize] as usize * width] - grow(row);
-            let from_right = cuts.n_left.iter().rev().map(|&left| m - left);
-            cuts.right = running_sums(from_right, column.order.iter().rev(), shrink);
-            cuts.right.reverse();
+            cuts.own = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
             cuts
         };
-        Ok(all_cuts.into_iter().zip(columns).enumerate().map(finish).collect())
+        let cuts = all_cuts.into_iter().zip(columns).enumerate().map(finish).collect();
+        Ok((cuts, grows.chunks(width).map(|of_row| of_row[0]).collect()))
     }
 }
 
