@@ -290,7 +290,7 @@ class Growth:
         self.max_depth = math.inf if max_depth is None else max_depth
         self.min_samples_split, self.min_samples_leaf = min_samples_split, min_samples_leaf
         self.mixed = {"paper": False, "all": True}[moves]
-        self.margin = MARGIN * stocks.total
+        self.margin = MARGIN * stocks.size
         self.tree = KauriTree()
         self.tree.add_leaf(np.array(stocks.rows), 0)
         self.tree.cluster[0] = 0

@@ -1,7 +1,6 @@
 """Kauri against the brute-force oracle: trees, gains, ties, limits, threads, extremes."""
 
 import math
-from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,9 +93,9 @@ def check(fitted, X, *, features=None, gram=None, w=None, stocks=None, slack=SLA
     for node, rows in enumerate(tree.rows):
         total = math.fsum(weights[rows])
         assert fitted.weighted_n_node_samples[node] == pytest.approx(total, rel=1e-12)
-        # of an indefinite kernel it may be negative
-        cost = max(0.0, float(stocks.cost(mask_of(rows))))
-        assert fitted.cost[node] == pytest.approx(cost, rel=1e-9, abs=1e-13 * size)
+        cost = float(stocks.cost(mask_of(rows)))
+        if cost > 0 or fitted.cost[node] != 0:  # a negative one, of an indefinite kernel, may be 0
+            assert fitted.cost[node] == pytest.approx(cost, rel=1e-9, abs=1e-13 * size)
         assert (fitted.move[node] == -1) == (tree.gain[node] is None)
         if tree.gain[node] is None:
             assert math.isnan(fitted.gain[node])
@@ -562,7 +561,6 @@ def test_a_drawn_column_is_searched_in_full(max_features):
         Z = kauri.random_kernel(rng, X, "rank")["features"]
         fitted = fit(X, features=Z, w=w, max_features=max_features, seed=seed)
         growth = Growth(X, Stocks(features=Z, w=w), max_clusters=3)
-        chosen_at = {}  # the columns a node was seen to draw: those it was split along
         for node in splits(fitted):
             left = int(fitted.children_left[node])
             f, clusters = int(fitted.feature[node]), fitted.cluster[left : left + 2].tolist()
@@ -576,15 +574,12 @@ def test_a_drawn_column_is_searched_in_full(max_features):
             )
             assert taken.gain >= max(c.gain for c in same_column) - growth.margin
             assert taken.gain > growth.margin
-            if max_features == 1:
-                chosen_at[node] = f
             growth.take(taken)
-        # a leaf that was left although any column gains: not with every column drawn in vain
-        if max_features == 1 and fitted.kind[0] == 0:
-            columns = {c.feature for c in growth.candidates()}
-            useful = {c.feature for c in growth.candidates() if c.gain > growth.margin}
-            assert useful != columns or not columns
-        assert growth.tree.objective == growth.tree.start + sum(growth.tree.gains, Fraction(0))
+        if len(fitted.kind) == 1:  # then some column that the root may have drawn gains nothing
+            best = {c.feature: -math.inf for c in growth.candidates()}
+            for c in growth.candidates():
+                best[c.feature] = max(best[c.feature], c.gain)
+            assert min(best.values(), default=0) <= growth.margin
 
 
 # ---- what is refused ---------------------------------------------------------------------
@@ -645,7 +640,7 @@ def check_objective(model, tree, stocks):
     path = model.gains_["objective"].to_list()
     assert path[-1:] == [model.objective_] * bool(path)
     cost = float(sum(stocks.cost(mask) for mask in clusters))
-    assert model.inertia_ == pytest.approx(max(cost, 0.0), rel=1e-9, abs=1e-13 * size)
+    assert model.inertia_ == pytest.approx(cost, rel=1e-9, abs=1e-13 * size)
 
 
 def estimator_limits(rng):
@@ -814,7 +809,7 @@ def test_max_features_of_a_model():
     def feature_sets(max_features):
         models = [
             Kauri(max_features=max_features, max_leaves=2, random_state=seed, n_jobs=1).fit(X)
-            for seed in range(60)
+            for seed in range(30)
         ]
         return {int(model.tree_.feature[0]) for model in models}
 

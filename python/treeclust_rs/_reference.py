@@ -41,8 +41,9 @@ class Units:
         matrix = np.empty((table.n_samples, table.n_features))
         for f in range(table.n_features):
             column = table.data[f] if isinstance(table.data, list) else table.data[:, f]
-            np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
-            matrix[:, f] /= self.scale[f]
+            with np.errstate(over="ignore"):  # overflow is found, and said, where it matters
+                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
+                matrix[:, f] /= self.scale[f]
         return matrix
 
 

@@ -139,8 +139,9 @@ class Kauri(TreeClusterer):
     - *mixed* (``moves="all"``): a new one and another old one.
 
     Both sides may leave k only if it has other leaves. A move must gain more than 1e-12 of the sum
-    of k(x, x); among moves that close to the best the first leaf, column, threshold and move (in
-    the order above, left before right) is taken.
+    of k(x, x) (of |k(x, y)| / n over all pairs, if that is more); among moves that close to the
+    best the first leaf, column, threshold and move (in the order above, left before right) is
+    taken.
 
     With kernels of features (linear, cosine, hellinger, approximations) of rank r a leaf costs
     O(n r) per column when it is made, and a round of the search O(n_features n) for each cluster
@@ -385,7 +386,7 @@ class Kauri(TreeClusterer):
         """Settle the kernel on the rows of the fit, and its approximation."""
         if gram is not None:
             return _Stocks.of_gram(gram, weight)
-        matrix = _kernel_rows(self.kernel, rows, units)
+        matrix = kernel_rows(self.kernel, rows, units)
         kernel = make_kernel(
             self.kernel,
             gamma=self.gamma,
@@ -413,8 +414,19 @@ class Kauri(TreeClusterer):
         feature_map = replace(found, features=np.empty((0, found.features.shape[1])))
         return _Stocks.of_features(found.features, origin, weight, kernel, feature_map)
 
+    def _kernel_view(self, table: Table) -> tuple[Kernel, FloatArray, Units]:
+        """Give the kernel of a fitted model, rows as it sees them, and the units they are in."""
+        units: Units | None = self.__dict__.get("_units")
+        if units is None:  # read from a file: the origin is not kept, because it does not matter
+            shift, _ = _core.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
+            units = Units(shift, self.scale_)
+        rows = kernel_rows(self.kernel, table, units)
+        kernel = self._settled_kernel(table)
+        kernel.check(rows, table.feature_names)
+        return kernel, rows, units
+
     def _settled_kernel(self, table: Table) -> Kernel:
-        """Give the kernel of a fitted model, which may have been read from a file."""
+        """Give the kernel, whose parameters the fit settled; the model may be read from a file."""
         kernel: Kernel | None = self.__dict__.get("_kernel")
         if kernel is not None:
             return kernel
@@ -476,11 +488,7 @@ class Kauri(TreeClusterer):
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
             return _Stocks.of_gram(check_gram(gram, table.n_samples), weight).objective(labels)
-        kernel = self._settled_kernel(table)
-        shift, _ = _core.column_units(table.data, weight, False, n_jobs)
-        units = Units(shift, self.scale_)
-        matrix = _kernel_rows(self.kernel, table, units)
-        kernel.check(matrix, table.feature_names)
+        kernel, matrix, units = self._kernel_view(table)
         if self.approximation is None:
             return _Stocks.of_kernel(kernel, matrix, units, weight, n_jobs).objective(labels)
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
@@ -489,8 +497,7 @@ class Kauri(TreeClusterer):
                 "The model was read from a file, which does not hold the features of its "
                 "approximation: score cannot be computed. Fit it anew."
             )
-        fitted = _kernel_rows(self.kernel, table, Units(self._units.shift, self.scale_))
-        features = feature_map.transform(fitted, n_jobs=n_jobs)
+        features = feature_map.transform(matrix, n_jobs=n_jobs)
         origin = _origin(kernel, matrix, units, weight)
         return _Stocks.of_features(features, origin, weight, kernel).objective(labels)
 
@@ -542,7 +549,7 @@ class Kauri(TreeClusterer):
             tree.feature[inner], weights=tree.gain[inner], minlength=tree.n_features
         )
         total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares)
+        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
 
     def truncate(self, max_leaves: int) -> Self:
         """Give the model with fewer leaves, as a fit with this `max_leaves` would.
@@ -607,7 +614,7 @@ class Kauri(TreeClusterer):
         self.classes_ = np.arange(len(tree.classes))
 
 
-def _kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
+def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
     """Give the rows as the kernel sees them: in units, and moved where that changes nothing."""
     if isinstance(kernel, str) and kernel in ORIGIN_FREE:
         return units.matrix(table)
@@ -626,7 +633,8 @@ def _origin(
     """Give the mean of the rows as given with the linear kernel; else their features' will do."""
     if kernel.name != "linear":
         return None
-    return _mean(matrix, weight) + units.shift / units.scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _mean(matrix, weight) + units.shift / units.scale
 
 
 @dataclass(frozen=True)
@@ -665,7 +673,8 @@ class _Stocks:
         cls, gram: FloatArray, weight: FloatArray | None, kernel: Kernel | None = None
     ) -> _Stocks:
         diagonal = gram.diagonal()
-        trace = float(diagonal.sum() if weight is None else (weight * diagonal).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # the core refuses what overflows
+            trace = float(diagonal.sum() if weight is None else (weight * diagonal).sum())
         return cls(kernel, None, None, gram, weight, trace, 0.0)
 
     @classmethod
@@ -678,8 +687,8 @@ class _Stocks:
         feature_map: FeatureMap | None = None,
     ) -> _Stocks:
         """`origin`: of the features as given, if that is not their mean. Centers them in place."""
-        mean = _mean(features, weight)
         with np.errstate(over="ignore", invalid="ignore"):
+            mean = _mean(features, weight)
             features -= mean
             squares = np.einsum("ij,ij->i", features, features)
             trace = float(squares.sum() if weight is None else (weight * squares).sum())

@@ -25,7 +25,7 @@ from ._base import effective_n_jobs
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._kernels import check_gram, check_size, is_number
 from ._reference import Units
-from .kauri import Kauri, _kernel_rows
+from .kauri import Kauri
 
 __all__ = ["Selection", "gap_statistic", "silhouette"]
 
@@ -456,8 +456,7 @@ def _geometry(
 def _kernel_geometry(
     model: Kauri, table: Table, rows: npt.NDArray[np.int64] | None
 ) -> tuple[FloatArray, str]:
-    kernel = model._settled_kernel(table)
-    points = _kernel_rows(model.kernel, table, model._units)
+    kernel, points, _ = model._kernel_view(table)
     if rows is not None:
         points = points[rows]
     features = kernel.explicit_features(points)

@@ -215,7 +215,7 @@ class _CentersTree(TreeClusterer):
             tree.feature[inner], weights=np.maximum(gain, 0.0), minlength=tree.n_features
         )
         total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares)
+        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
 
     def truncate(self, max_leaves: int) -> Self:
         """Give the model with fewer leaves, as a fit with this `max_leaves` would.

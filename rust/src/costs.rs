@@ -56,12 +56,37 @@ impl Units {
             sums.into_iter().map(|sum| sum / total).collect()
         };
         let mean = moment(&vec![0.0; shift.len()], 1);
-        let scale = moment(&mean, 2)
-            .into_iter()
-            .map(|variance| if variance > 0.0 { variance.sqrt() } else { 1.0 })
+        let scale = (moment(&mean, 2).into_iter().enumerate())
+            .map(|(feature, variance)| match variance {
+                v if v > 0.0 && v.is_finite() => v.sqrt(),
+                _ => extreme_deviation(table, feature, shift[feature], weights),
+            })
             .collect();
         Units { shift, scale }
     }
+}
+
+/// The standard deviation of a column whose squares leave the range of doubles; 1 for a constant column.
+fn extreme_deviation(
+    table: &Table<'_>,
+    feature: usize,
+    shift: f64,
+    weights: Option<&[f64]>,
+) -> f64 {
+    let cells = || (0..table.n_samples()).map(|row| table.column(feature).get(row) - shift);
+    let reach = cells().fold(0.0, |reach: f64, x| reach.max(x.abs()));
+    if reach == 0.0 || !reach.is_finite() {
+        return 1.0;
+    }
+    let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
+    let total: f64 = (0..table.n_samples()).map(weight).sum();
+    let moment = |mean: f64, power: i32| {
+        let terms =
+            cells().enumerate().map(|(row, x)| weight(row) * (x / reach - mean).powi(power));
+        terms.sum::<f64>() / total
+    };
+    let variance = moment(moment(0.0, 1), 2);
+    if variance > 0.0 { variance.sqrt() * reach } else { 1.0 }
 }
 
 /// The lower median of up to 1001 cells taken at even distances: robust against outliers, and the same row of

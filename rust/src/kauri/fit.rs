@@ -15,7 +15,7 @@ use crate::search::BestCut;
 use crate::table::Table;
 use crate::tree::Test;
 
-/// Gains closer than this share of the sum of |k(i, i)| are tied, and smaller ones are not worth a split.
+/// Gains closer than this share of the kernel's size are tied, and smaller ones are not worth a split.
 const TIE: f64 = 1e-12;
 /// Rows whose stocks with a cluster are made by one thread in one go.
 const BLOCK: usize = 2048;
@@ -208,8 +208,9 @@ impl<'a, 't> Growth<'a, 't> {
                 }
             })
         });
-        let scale: f64 = (0..n).map(|i| weights.of(i as u32) * kernel.diagonal(i).abs()).sum();
-        if !(scale * grown.nodes[0].sums[WEIGHT]).is_finite() {
+        let total = grown.nodes[0].sums[WEIGHT];
+        let size = kernel.size(n, weights, total);
+        if !(size * total).is_finite() {
             return Err(Error::Value(
                 "The kernel values overflow float64. Use scale=\"standard\" or rescale the columns."
                     .into(),
@@ -229,7 +230,7 @@ impl<'a, 't> Growth<'a, 't> {
             stock_of: vec![],
             kinds: vec![None],
             n_leaves: 1,
-            margin: TIE * scale,
+            margin: TIE * size,
             goes_left: vec![false; n],
             position: vec![0; n],
         };
@@ -582,8 +583,7 @@ impl<'a, 't> Growth<'a, 't> {
             }
         }
         let cost = |(node, stock): (&crate::grow::GrownNode, &f64)| {
-            // Negative only by rounding, or where the kernel is indefinite.
-            (node.sums[DIAGONAL] - stock / node.sums[WEIGHT]).max(0.0)
+            node.sums[DIAGONAL] - stock / node.sums[WEIGHT]
         };
         Fitted {
             tests: nodes.iter().map(|node| node.test).collect(),
@@ -710,7 +710,7 @@ impl View<'_, '_, '_> {
             .columns
             .par_iter_mut()
             .with_min_len(columns_per_thread(leaf.segment.len()))
-            .map_init(Scratch::default, |scratch, column| {
+            .map_init(Default::default, |(scratch, left): &mut (Scratch, Vec<f64>), column| {
                 let mut offers = std::mem::take(&mut column.offers);
                 if from_nothing {
                     offers.clear(column.cuts.n_left.len());
@@ -718,9 +718,9 @@ impl View<'_, '_, '_> {
                 let adverse = Adverse { leaf: with_rest, left: &column.with_rest };
                 let gains = Column::new(&column.cuts, state, adverse);
                 for (cluster, (stocks, whole)) in &asked {
-                    let left = column.prefix(stocks);
+                    column.cuts.prefix_into(&column.order, |i| stocks[i as usize], left);
                     let target = &self.growth.clusters[*cluster].cluster;
-                    gains.offer(target, Adverse { leaf: *whole, left: &left }, &mut offers);
+                    gains.offer(target, Adverse { leaf: *whole, left }, &mut offers);
                 }
                 let reach = gains.reach(&offers, self.allowed, scratch);
                 column.offers = offers;

@@ -46,6 +46,24 @@ impl<'a> Kernel<'a> {
     }
 }
 
+impl Kernel<'_> {
+    /// What the objective can come to: sum w_i |k(i, i)|, or sum w_i w_j |k(i, j)| / sum w_i if that is more, which
+    /// takes an indefinite kernel. `total`: the sum of the weights.
+    pub fn size(&self, n: usize, weights: Weights<'_>, total: f64) -> f64 {
+        let weighted = |value: &dyn Fn(usize) -> f64| -> f64 {
+            (0..n).map(|i| weights.of(i as u32) * value(i)).sum()
+        };
+        let trace = weighted(&|i| self.diagonal(i).abs());
+        let Kernel::Gram { k, .. } = *self else { return trace };
+        let of_row = |row: &[f64]| match weights.0 {
+            None => lanes(row, row, |value, _| value.abs()),
+            Some(weights) => lanes(row, weights, |value, weight| value.abs() * weight),
+        };
+        let rows: Vec<f64> = k.par_chunks(n).map(of_row).collect();
+        trace.max(weighted(&|i| rows[i]) / total)
+    }
+}
+
 /// The rows' weights; none: all 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Weights<'a>(pub Option<&'a [f64]>);
@@ -130,34 +148,37 @@ impl Cuts {
 
     /// The sums of `value(row)` over the rows left of each cut.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
-        running_sums(self.n_left.iter().copied(), order.iter(), value)
+        let mut sums = Vec::with_capacity(self.n_left.len());
+        self.prefix_into(order, value, &mut sums);
+        sums
+    }
+
+    /// The same, written over what is in `sums`.
+    pub fn prefix_into(&self, order: &[u32], value: impl Fn(u32) -> f64, sums: &mut Vec<f64>) {
+        sums.clear();
+        let (mut sum, mut start) = (0.0, 0);
+        for &end in &self.n_left {
+            for &row in &order[start..end as usize] {
+                sum += value(row);
+            }
+            start = end as usize;
+            sums.push(sum);
+        }
     }
 
     /// The same right of each cut.
     fn suffix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
-        let n = order.len() as u32;
-        let from_right = self.n_left.iter().rev().map(|&left| n - left);
-        let mut sums = running_sums(from_right, order.iter().rev(), value);
-        sums.reverse();
+        let mut sums = vec![0.0; self.n_left.len()];
+        let (mut sum, mut end) = (0.0, order.len());
+        for (&start, place) in self.n_left.iter().zip(&mut sums).rev() {
+            for &row in order[start as usize..end].iter().rev() {
+                sum += value(row);
+            }
+            end = start as usize;
+            *place = sum;
+        }
         sums
     }
-}
-
-/// The sums of `value` over the first `ends[0]`, `ends[1]`, ... of `rows`.
-fn running_sums<'r>(
-    ends: impl Iterator<Item = u32>,
-    mut rows: impl Iterator<Item = &'r u32>,
-    value: impl Fn(u32) -> f64,
-) -> Vec<f64> {
-    let (mut sum, mut taken) = (0.0, 0);
-    ends.map(|end| {
-        for &row in rows.by_ref().take((end - taken) as usize) {
-            sum += value(row);
-        }
-        taken = end;
-        sum
-    })
-    .collect()
 }
 
 /// The rows of a leaf and its order along one column.
@@ -201,7 +222,7 @@ impl Maker<'_> {
             Kernel::Features { z, rank } => {
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
-                    let (places, _) = self.places(column);
+                    let places = self.places(column);
                     Ok(self.feature_cuts(z, rank, places, column.order, total))
                 };
                 let cuts: Result<_> = columns.par_iter().with_max_len(1).map(of_column).collect();
@@ -211,10 +232,10 @@ impl Maker<'_> {
         }
     }
 
-    fn places(&self, column: &LeafColumn<'_, '_>) -> (Cuts, Vec<f64>) {
+    fn places(&self, column: &LeafColumn<'_, '_>) -> Cuts {
         let mut cells = Vec::new();
         column.column.gather(column.order, &mut cells);
-        (Cuts::places(column.feature, &cells, self.min_samples_leaf), cells)
+        Cuts::places(column.feature, &cells, self.min_samples_leaf)
     }
 
     fn feature_cuts(
@@ -242,9 +263,8 @@ impl Maker<'_> {
         cuts
     }
 
-    /// With a Gram matrix, S(L, L) grows at row t by w_t sum_s w_s k_ts ([x_s < x_t] + [x_s <= x_t]) until all rows
-    /// with the value of t are in, and S(R, R) falls by twice the row's stock with the leaf less the same. Each row of
-    /// the matrix is read once for all columns.
+    /// With a Gram matrix, S(L, L) grows at row t by its stock with itself and twice that with the rows before it in the
+    /// order of the column, and S(R, R) likewise with those after it. Each row of the matrix is read once for all columns.
     fn gram_cuts(
         &self,
         k: &[f64],
@@ -257,50 +277,55 @@ impl Maker<'_> {
         for (i, &row) in rows.iter().enumerate() {
             position[row as usize] = i as u32;
         }
-        let (mut all_cuts, mut all_cells) = (vec![], vec![]);
-        for column in columns {
-            let (cuts, sorted) = self.places(column);
-            let mut cells = vec![0.0; m];
-            for (&row, &x) in column.order.iter().zip(&sorted) {
-                cells[position[row as usize] as usize] = x;
-            }
-            all_cuts.push(cuts);
-            all_cells.push(cells);
-        }
+        // By column: the place of each row in its order. Numbers of the kernel's own width make the loop below fast.
+        let places: Vec<Vec<f64>> = columns
+            .par_iter()
+            .map(|column| {
+                let mut places = vec![0.0; m];
+                for (at, &row) in column.order.iter().enumerate() {
+                    places[position[row as usize] as usize] = at as f64;
+                }
+                places
+            })
+            .collect();
         let width = columns.len() + 1;
         // Per row: its stock with the leaf, then how S(L, L) grows along each column.
         let mut grows = vec![0.0; m * width];
         grows.par_chunks_mut(width).zip(rows).enumerate().try_for_each_init(
-            || vec![0.0; m],
-            |values, (i, (grows, &t))| -> Result<()> {
+            Vec::new,
+            |gathered, (i, (grows, &t))| -> Result<()> {
                 if i % 64 == 0 {
                     self.monitor.check()?;
                 }
                 let row = &k[t as usize * n..][..n];
-                for (value, &s) in values.iter_mut().zip(rows) {
-                    *value = self.weights.of(s) * row[s as usize];
-                }
+                let values = if m == n && self.weights.0.is_none() {
+                    row // the root's rows lie as they are needed
+                } else {
+                    gathered.clear();
+                    gathered.extend(rows.iter().map(|&s| self.weights.of(s) * row[s as usize]));
+                    &gathered[..]
+                };
                 let weight = self.weights.of(t);
-                grows[0] = weight * values.iter().sum::<f64>();
-                for (grow, cells) in grows[1..].iter_mut().zip(&all_cells) {
-                    let x = cells[i];
-                    *grow = weight
-                        * lanes(values, cells, |value, y| {
-                            (if y < x { value } else { 0.0 }) + (if y <= x { value } else { 0.0 })
-                        });
+                grows[0] = weight * lanes(values, values, |value, _| value);
+                for (grow, places) in grows[1..].iter_mut().zip(&places) {
+                    let at = places[i];
+                    let before =
+                        lanes(values, places, |value, place| if place < at { value } else { 0.0 });
+                    *grow = weight * (2.0 * before + values[i]);
                 }
                 Ok(())
             },
         )?;
-        let finish = |(f, (cuts, column)): (usize, (Cuts, &LeafColumn<'_, '_>))| {
-            let mut cuts = cuts.with_weights(column.order, self.weights);
-            let grow = |row: u32| grows[position[row as usize] as usize * width + f + 1];
-            let shrink =
-                |row: u32| 2.0 * grows[position[row as usize] as usize * width] - grow(row);
+        let of_column = |(f, column): (usize, &LeafColumn<'_, '_>)| {
+            let mut cuts = self.places(column).with_weights(column.order, self.weights);
+            let at = |row: u32| position[row as usize] as usize * width;
+            let grow = |row: u32| grows[at(row) + f + 1];
+            // Twice the stock with the leaf is that with the rows before, itself twice, and the rows after.
+            let shrink = |row: u32| 2.0 * grows[at(row)] - grow(row);
             cuts.own = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
             cuts
         };
-        let cuts = all_cuts.into_iter().zip(columns).enumerate().map(finish).collect();
+        let cuts = columns.par_iter().enumerate().map(of_column).collect();
         Ok((cuts, grows.chunks(width).map(|of_row| of_row[0]).collect()))
     }
 }
