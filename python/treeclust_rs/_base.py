@@ -237,7 +237,7 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         fitted = {
             name: np.asarray(getattr(self, name), dtype=float).tolist()
             for name in self._saved
-            if hasattr(self, name)
+            if getattr(self, name, None) is not None
         }
         text = dumps(
             {

@@ -11,20 +11,18 @@ import argparse
 import math
 import os
 import shlex
-import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 import polars as pl
 from sklearn.datasets import load_wine
 
-from . import __version__
 from ._base import TreeClusterer, load
 from ._cli_input import (
     TABLE_SUFFIXES,
@@ -34,7 +32,9 @@ from ._cli_input import (
     one_line,
     read_table,
 )
-from ._reference import DEFAULT_N_CLUSTERS
+from ._cli_options import DEFAULT_CLUSTERS, check_fit_options, make_parser, program_name
+from ._conditions import MOVES
+from .kauri import Kauri
 from .metrics import agreement
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
@@ -42,24 +42,8 @@ from .tree import ClusterTree
 __all__ = ["main"]
 
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
-# The scikit-learn way of drawing numbers takes seeds up to this one.
-_MAX_SEED = 2**32 - 1
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.95
-
-
-class _Layout(argparse.RawDescriptionHelpFormatter):
-    """Help as it was written, with room for the names of the options."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Argument errors as one line, like all others."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,9 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", UserWarning)
             warnings.showwarning = _show_warning
-            arguments = _parser().parse_args(argv)
-            run: Callable[[argparse.Namespace], None] = arguments.run
-            run(arguments)
+            arguments = make_parser().parse_args(argv)
+            _COMMANDS[arguments.command](arguments)
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing more to say, nor to complain about at exit.
@@ -139,7 +122,7 @@ def _demo(arguments: argparse.Namespace) -> None:
         print(f", a picture in {picture}.")
     else:
         print(".\nFor a picture as well: pip install treeclust_rs[plot].")
-    program = _program()
+    program = program_name()
     options = "-k 3 --leaves 4 --base-tree none --scale standard"
     print("The same by hand, and what comes next:")
     print(f"  {program} fit {_quoted(table)} {options} -o {_quoted(saved)}")
@@ -148,7 +131,7 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> None:
-    _check_fit_options(arguments)
+    check_fit_options(arguments)
     model_path = _output_path(arguments.output, (".json",))
     labels_path = _output_path(arguments.labels_out, tuple(TABLE_SUFFIXES))
     picture = _picture_path(arguments.plot)
@@ -234,35 +217,17 @@ def _info(arguments: argparse.Namespace) -> None:
     _print_numbers(model)
 
 
+_COMMANDS = {
+    "demo": _demo,
+    "fit": _fit,
+    "predict": _predict,
+    "explain": _explain,
+    "plot": _plot,
+    "info": _info,
+}
+
+
 # ---- fitting and printing -----------------------------------------------------------------
-
-
-def _check_fit_options(arguments: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before the table is read."""
-    if arguments.method == "imm":
-        for option, value in (
-            ("--leaves", arguments.leaves),
-            ("--cuts", arguments.cuts),
-            ("--base-tree", arguments.base_tree),
-        ):
-            if value is not None:
-                raise UserError(
-                    f"{option} goes with --method exkmc; an imm tree has threshold cuts and one "
-                    "leaf per cluster."
-                )
-    if arguments.leaves is None:
-        return
-    if arguments.clusters is not None and arguments.leaves < arguments.clusters:
-        raise UserError(
-            f"--leaves {arguments.leaves} is less than -k {arguments.clusters}: every cluster "
-            "needs a leaf."
-        )
-    is_default = arguments.clusters is None and arguments.reference is None
-    if is_default and arguments.leaves < DEFAULT_N_CLUSTERS:
-        raise UserError(
-            f"--leaves {arguments.leaves} is less than the {DEFAULT_N_CLUSTERS} clusters that are "
-            "sought without -k: give -k too."
-        )
 
 
 def _check_sizes(
@@ -270,8 +235,9 @@ def _check_sizes(
 ) -> None:
     """Refuse numbers of clusters and leaves that the table cannot have."""
     if reference is None:
-        n_rows, n_clusters = source.frame.height, arguments.clusters or DEFAULT_N_CLUSTERS
-        if n_clusters > n_rows:
+        n_rows, n_clusters = source.frame.height, _n_clusters(arguments)
+        # Of kauri the number is a maximum.
+        if n_clusters > n_rows and arguments.method != "kauri":
             default = "" if arguments.clusters else ", the default,"
             raise UserError(
                 f"-k {n_clusters}{default} is more than the {n_rows:,} rows of {arguments.data}."
@@ -301,42 +267,63 @@ def _dominant_column(frame: pl.DataFrame) -> tuple[str, float] | None:
     return (frame.columns[largest], share) if share > _DOMINANT else None
 
 
-def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> IMM | ExKMC:
+def _n_clusters(arguments: argparse.Namespace) -> int:
+    """Give the clusters to seek where there is no reference."""
+    return int(arguments.clusters or DEFAULT_CLUSTERS[arguments.method])
+
+
+def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> IMM | ExKMC | Kauri:
     """Make the estimator that the options describe."""
     common: dict[str, Any] = {
-        "n_clusters": arguments.clusters,
-        "criterion": arguments.criterion,
-        "reference": reference,
         "scale": "standard" if arguments.scale == "standard" else None,
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
     }
-    if arguments.method == "exkmc":
-        return ExKMC(
-            max_leaves=arguments.leaves,
-            cuts=arguments.cuts or "threshold",
-            base_tree=None if arguments.base_tree == "none" else "imm",
-            **common,
-        )
-    return IMM(**common)
+    if arguments.method == "kauri":
+        names = ("kernel", "gamma", "approximation", "n_components", "moves")
+        given = {name: getattr(arguments, name) for name in names}
+        common |= {name: value for name, value in given.items() if value is not None}
+        n_clusters = _n_clusters(arguments)
+        return Kauri(n_clusters, max_leaves=arguments.leaves or n_clusters, **common)
+    common |= {
+        "n_clusters": arguments.clusters,
+        "criterion": arguments.criterion or "kmeans",
+        "reference": reference,
+    }
+    if arguments.method == "imm":
+        return IMM(**common)
+    return ExKMC(
+        max_leaves=arguments.leaves,
+        cuts=arguments.cuts or "threshold",
+        base_tree=None if arguments.base_tree == "none" else "imm",
+        **common,
+    )
 
 
-def _print_fit(model: IMM | ExKMC, n_clusters: int | None, max_leaves: int | None = None) -> None:
+def _print_fit(
+    model: IMM | ExKMC | Kauri, n_clusters: int | None, max_leaves: int | None = None
+) -> None:
     print(model.tree_)
     print()
     if n_clusters is not None and len(model.classes_) < n_clusters:
-        _print_number("asked for", f"{n_clusters} clusters")
+        most = "at most " if isinstance(model, Kauri) else ""
+        _print_number("asked for", f"{most}{n_clusters:,} clusters")
     _print_numbers(model, max_leaves)
 
 
 def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
     tree = model.tree_
+    is_kauri = isinstance(model, Kauri)
     _print_number("clusters", f"{len(tree.classes):,}")
     leaves = f"{tree.n_leaves:,}"
     if max_leaves is not None and tree.n_leaves < max_leaves:
-        leaves += f" ({max_leaves:,} asked for: no further cut lowers the cost)"
+        reason = "no further split gains" if is_kauri else "no further cut lowers the cost"
+        leaves += f" ({max_leaves:,} asked for: {reason})"
     _print_number("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
+    if is_kauri:
+        _print_objective(model)
+        return
     # A model cut down after it was read from a file has no costs: its rows are not there.
     if hasattr(model, "inertia_"):
         _print_number("cost", f"{model.inertia_:,.6g}")
@@ -345,6 +332,24 @@ def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
     _print_number(
         "agreement", f"{_share_kept(tree):.1%} of the rows are in their reference cluster"
     )
+
+
+def _print_objective(model: Kauri) -> None:
+    """Print what stands in place of a reference: the moves, the kernel and its objective."""
+    moves = model.gains_["move"].to_list()
+    counts = [f"{moves.count(move):,} {move}" for move in MOVES if move in moves]
+    _print_number("moves", ", ".join(counts).replace("_", " ") or "none")
+    is_lost = "kernel" in model._not_saved
+    kernel = "a function, which the file does not hold" if is_lost else str(model.kernel)
+    if model.gamma_ is not None:
+        kernel += f", gamma {model.gamma_:.6g}"
+    _print_number("kernel", kernel)
+    if model.approximation is not None:
+        _print_number(
+            "approximation", f"{model.approximation}, at most {model.n_components:,} features"
+        )
+    _print_number("objective", f"{model.objective_:,.6g}")
+    _print_number("cost", f"{model.inertia_:,.6g}")
 
 
 def _print_number(name: str, text: str) -> None:
@@ -562,304 +567,3 @@ def _note(message: str, arguments: argparse.Namespace) -> None:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     _say("warning: " + " ".join(str(message).split()))
-
-
-# ---- arguments ----------------------------------------------------------------------------
-
-
-def _program() -> str:
-    """Give the words that start this command again as it was started."""
-    started = Path(sys.argv[0])
-    if started.parts[-2:] == ("treeclust_rs", "__main__.py"):
-        return f"{Path(sys.executable).name.removesuffix('.exe')} -m treeclust_rs"
-    if started.stem != "treeclust":
-        return "treeclust"
-    found = shutil.which("treeclust")
-    is_found = found is not None and Path(found).parent.resolve() == started.parent.resolve()
-    return "treeclust" if is_found else _quoted(started)
-
-
-def _whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
-    """Make the reader of an option that takes whole numbers of some range."""
-    range_ = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = minimum - 1
-        if number < minimum or (maximum is not None and number > maximum):
-            raise argparse.ArgumentTypeError(f"must be a whole number, {range_}. Got {text!r}")
-        return number
-
-    return read
-
-
-def _separator(text: str) -> str:
-    separator = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
-        raise argparse.ArgumentTypeError(f"must be one character, or tab. Got {text!r}")
-    return separator
-
-
-def _encoding(text: str) -> str:
-    try:
-        "".encode(text)
-    except (LookupError, ValueError):
-        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}") from None
-    return text
-
-
-def _parser() -> argparse.ArgumentParser:
-    program = _program()
-    parser = _Parser(
-        prog=program,
-        description="Cluster a table and explain the clusters by a small decision tree.",
-        epilog="For example:\n"
-        f"  {program} demo\n"
-        f"  {program} fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
-        f"  {program} predict customers.json new.csv -o labelled.csv\n"
-        f"\nThe options of a command: {program} COMMAND --help",
-        formatter_class=_Layout,
-    )
-    parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_demo(commands)
-    _add_fit(commands)
-    _add_predict(commands)
-    _add_explain(commands)
-    _add_plot(commands)
-    _add_info(commands)
-    return parser
-
-
-def _add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], None], summary: str, examples: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="For example:\n" + examples.replace("  treeclust ", f"  {_program()} "),
-        formatter_class=_Layout,
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _add_demo(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "demo",
-        _demo,
-        "cluster a data set of real wines: a tour in ten seconds",
-        "  treeclust demo\n  treeclust demo -o somewhere",
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FOLDER", default="demo", help="where to write (default: demo)"
-    )
-
-
-def _add_fit(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "fit",
-        _fit,
-        "find clusters in a table and the tree that explains them",
-        "  treeclust fit customers.csv -k 6 -o customers.json\n"
-        "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
-        "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json",
-    )
-    _add_data(parser)
-    columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
-    columns.add_argument(
-        "--columns",
-        action="append",
-        default=[],
-        metavar="A,B,...",
-        help="use these columns only (default: all; they must be numbers)",
-    )
-    columns.add_argument(
-        "--drop", action="append", default=[], metavar="A,B,...", help="leave these columns out"
-    )
-
-    clusters = parser.add_argument_group("the clusters")
-    clusters.add_argument(
-        "-k",
-        "--clusters",
-        type=_whole_number(1),
-        metavar="N",
-        help="how many (default: 8, or as many as --reference has)",
-    )
-    clusters.add_argument(
-        "--reference",
-        metavar="COLUMN",
-        help="explain the clusters in this column, -1 for noise, instead of those of k-means",
-    )
-    clusters.add_argument(
-        "--scale",
-        choices=("none", "standard"),
-        help="standard: measure each column in its standard deviations, so that all count alike",
-    )
-    clusters.add_argument(
-        "--criterion",
-        choices=("kmeans", "kmedians"),
-        default="kmeans",
-        help="squared or absolute distances (default: kmeans)",
-    )
-    clusters.add_argument(
-        "--seed", type=_whole_number(0, _MAX_SEED), default=0, metavar="N", help="default: 0"
-    )
-
-    tree = parser.add_argument_group("the tree")
-    tree.add_argument(
-        "--leaves",
-        type=_whole_number(1),
-        metavar="N",
-        help="at most so many; more come closer to the clusters (default: one per cluster)",
-    )
-    tree.add_argument(
-        "--method",
-        choices=("exkmc", "imm"),
-        default="exkmc",
-        help="exkmc (default) grows up to --leaves, imm has one leaf per cluster",
-    )
-    tree.add_argument(
-        "--cuts",
-        choices=("threshold", "interval"),
-        help="tests such as x <= 3 (default), or 1 <= x <= 3 as well",
-    )
-    tree.add_argument(
-        "--base-tree",
-        choices=("imm", "none"),
-        help="exkmc grows on from the imm tree (default) or from nothing",
-    )
-
-    output = parser.add_argument_group("what to write")
-    output.add_argument("-o", "--output", metavar="MODEL", help="the model (.json)")
-    output.add_argument("--plot", metavar="PICTURE", help="the tree (.png, .svg, .pdf, .dot)")
-    output.add_argument(
-        "--labels-out", metavar="TABLE", help="the cluster of every row, in order (.csv, .parquet)"
-    )
-
-    work = parser.add_argument_group("the work")
-    work.add_argument(
-        "--jobs",
-        type=_whole_number(1),
-        metavar="N",
-        help="number of threads (default: one per core)",
-    )
-    talk = work.add_mutually_exclusive_group()
-    talk.add_argument(
-        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
-    )
-    talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
-
-
-def _add_predict(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "predict",
-        _predict,
-        "add the cluster of every row to a table",
-        "  treeclust predict customers.json new.csv -o labelled.csv\n"
-        "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
-        "  treeclust predict customers.json new.csv | head",
-    )
-    _add_model_and_data(parser)
-    parser.add_argument(
-        "-o", "--output", metavar="TABLE", help="write here (default: to stdout, as CSV)"
-    )
-    parser.add_argument(
-        "--column", metavar="NAME", default="cluster", help="name it so (default: cluster)"
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace a column of that name in the table"
-    )
-
-
-def _add_explain(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "explain",
-        _explain,
-        "say in one line per row why it is in its cluster",
-        "  treeclust explain customers.json new.csv --rows 0-9\n"
-        "  treeclust explain customers.json new.csv --rows 17,42",
-    )
-    _add_model_and_data(parser)
-    parser.add_argument(
-        "--rows", metavar="ROWS", help="which, counted from 0: 0,3,10-19 (default: all)"
-    )
-
-
-def _add_plot(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "plot",
-        _plot,
-        "draw the tree of a model",
-        "  treeclust plot customers.json -o tree.png\n"
-        "  treeclust plot customers.json --leaves 6 -o small.svg\n"
-        "  treeclust plot customers.json -o tree.dot",
-    )
-    _add_model(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="PICTURE",
-        required=True,
-        help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
-    )
-    _add_truncation(parser)
-
-
-def _add_info(commands: Any) -> None:
-    parser = _add_command(
-        commands,
-        "info",
-        _info,
-        "print the tree of a model and what it costs",
-        "  treeclust info customers.json\n  treeclust info customers.json --rules",
-    )
-    _add_model(parser)
-    parser.add_argument("--rules", action="store_true", help="one rule per leaf, as a table")
-    _add_truncation(parser)
-
-
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "model", metavar="MODEL", help="a model file, as treeclust fit -o writes it"
-    )
-
-
-def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser)
-    _add_data(parser)
-
-
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
-    text = parser.add_argument_group("how DATA is written, if it is text")
-    text.add_argument(
-        "--separator",
-        type=_separator,
-        metavar="CHARACTER",
-        help="between the cells (default: ',' for .csv, tab for .tsv and .txt)",
-    )
-    text.add_argument("--decimal-comma", action="store_true", help="numbers are written as in 3,14")
-    text.add_argument(
-        "--encoding", type=_encoding, metavar="NAME", help="such as latin-1 (default: utf-8)"
-    )
-    text.add_argument(
-        "--no-header", action="store_true", help="there are no names; call the columns x0, x1, ..."
-    )
-
-
-def _add_truncation(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--leaves",
-        type=_whole_number(1),
-        metavar="N",
-        help="the smaller tree of this many leaves",
-    )

@@ -77,7 +77,7 @@ class Kauri(TreeClusterer):
         Fourier features (rbf only), in memory O(n_samples * n_components).
     n_components : int, default=100
         Most features of an approximation.
-    tol : float, default=1e-6
+    tol : float, default=1e-06
         "rpcholesky" stops once the features lack at most this share of the kernel matrix's trace.
     moves : {"paper", "all"}, default="paper"
         "all" adds what the paper leaves out: one side becomes a new cluster while the other goes to
@@ -113,8 +113,8 @@ class Kauri(TreeClusterer):
         Means of the clusters' rows, in the columns' own units, whatever the kernel is.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the gains.
-    gamma_ : float
-        The kernel's gamma, if it has one.
+    gamma_ : float or None
+        The kernel's gamma; None for kernels without one.
     scale_ : ndarray of shape (n_features,)
         Units of the columns: their standard deviations, or ones.
     classes_ : ndarray of shape (n_clusters,)
@@ -123,6 +123,11 @@ class Kauri(TreeClusterer):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`: see there.
 
     See Also
     --------
@@ -200,6 +205,8 @@ class Kauri(TreeClusterer):
         "gamma_": "",
         "_objective_path": "path",
     }
+
+    gamma_: float | None
 
     def __init__(
         self,
@@ -331,9 +338,7 @@ class Kauri(TreeClusterer):
             leaves = leaves_of_all.astype(np.int32)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self.__dict__.pop("gamma_", None)
-        if stocks.kernel is not None and stocks.kernel.gamma is not None:
-            self.gamma_ = stocks.kernel.gamma
+        self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self._kernel = stocks.kernel
         self._feature_map = stocks.feature_map
         self._units = units
@@ -438,7 +443,7 @@ class Kauri(TreeClusterer):
             )
         return make_kernel(
             self.kernel,
-            gamma=getattr(self, "gamma_", None),
+            gamma=self.gamma_,
             degree=self.degree,
             coef0=self.coef0,
             kernel_params=self.kernel_params,
@@ -606,7 +611,8 @@ class Kauri(TreeClusterer):
             )
         if (np.diff(path) < 0).any():
             raise ValueError("The model file has an _objective_path that falls.")
-        if self.__dict__.get("gamma_", 1.0) <= 0:
+        self.gamma_ = self.__dict__.get("gamma_")
+        if self.gamma_ is not None and self.gamma_ <= 0:
             raise ValueError("The model file has a gamma_ that is not positive.")
 
     def _set_tree(self, tree: ClusterTree) -> None:
