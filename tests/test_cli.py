@@ -13,7 +13,8 @@ import pytest
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
-from treeclust_rs import cli
+from treeclust_rs import _cli_options, cli
+from treeclust_rs._kernels import KERNELS
 from treeclust_rs.cli import main
 from treeclust_rs.metrics import agreement
 
@@ -44,12 +45,20 @@ def model(folder: Path) -> Path:
 FIT = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "--leaves", "4", "-o", "model.json"]
 
 
+KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
+
+
 def points() -> pl.DataFrame:
     return pl.read_csv("points.csv", schema_overrides={"id": pl.String})
 
 
 def fitted() -> tc.ExKMC:
     return tc.ExKMC(3, max_leaves=4, random_state=0).fit(points().select("x", "y"))
+
+
+def fitted_kauri() -> tc.Kauri:
+    model = tc.Kauri(3, max_leaves=4, kernel="rbf", gamma=0.05, random_state=0)
+    return model.fit(points().select("x", "y"))
 
 
 def reference() -> np.ndarray:
@@ -107,6 +116,91 @@ def test_fit_passes_the_options_on(folder: Path) -> None:
     assert tree("--criterion", "kmedians", "--scale", "standard", "--seed", "7", "--jobs", "1") == (
         tc.ExKMC(3, criterion="kmedians", scale="standard", random_state=7).fit(X).tree_
     )
+
+
+def test_fit_passes_the_options_of_kauri_on(folder: Path) -> None:
+    def model(*options: str) -> tc.Kauri:
+        common = ["fit", "points.csv", "--columns", "x,y", "--method", "kauri", "-q"]
+        assert main([*common, *options, "-o", "m.json"]) == 0
+        loaded = tc.load("m.json")
+        assert isinstance(loaded, tc.Kauri)
+        return loaded
+
+    X = points().select("x", "y")
+    plain = tc.Kauri(random_state=0, max_leaves=3).fit(X)
+    assert model().get_params() == plain.get_params()
+    assert model().tree_ == plain.tree_
+    expected = tc.Kauri(
+        4,
+        max_leaves=7,
+        kernel="rbf",
+        gamma=0.02,
+        approximation="nystroem",
+        n_components=20,
+        moves="all",
+        scale="standard",
+        random_state=7,
+        n_jobs=1,
+    ).fit(X)
+    given = model(
+        *("-k", "4", "--leaves", "7", "--kernel", "rbf", "--gamma", "0.02", "--moves", "all"),
+        *("--approximation", "nystroem", "--n-components", "20", "--scale", "standard"),
+        *("--seed", "7", "--jobs", "1"),
+    )
+    assert given.get_params() == expected.get_params()
+    assert given.tree_ == expected.tree_
+    assert model("--kernel", "laplacian", "--gamma", "scale").gamma_ == (
+        tc.Kauri(kernel="laplacian", gamma="scale").fit(X).gamma_
+    )
+    assert model("-k", "5").n_leaves_ == 5
+
+
+def test_every_kernel_of_the_command_can_be_fitted(folder: Path) -> None:
+    assert set(_cli_options._KERNELS) < set(KERNELS)
+    points().select(pl.col("x", "y").abs()).write_csv("positive.csv")
+    for kernel in _cli_options._KERNELS:
+        arguments = ["--method", "kauri", "--kernel", kernel, "-q"]
+        assert main(["fit", "positive.csv", *arguments]) == 0
+
+
+def test_fit_prints_what_kauri_maximised(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*KAURI, "--plot", "tree.svg", "--labels-out", "labels.csv"]) == 0
+    expected = fitted_kauri()
+    out = capsys.readouterr().out
+    tree, _, numbers = out.rpartition("\n\n")
+    assert tree == str(expected.tree_)
+    moves = expected.gains_["move"].to_list()
+    assert set(moves) == {"star", "switch"}
+    assert [line.split(maxsplit=1) for line in numbers.splitlines()] == [
+        ["clusters", "3"],
+        ["leaves", f"4, at most {expected.tree_.max_depth} deep"],
+        ["moves", f"{moves.count('star')} star, {moves.count('switch')} switch"],
+        ["kernel", "rbf, gamma 0.05"],
+        ["objective", f"{expected.objective_:,.6g}"],
+        ["cost", f"{expected.inertia_:,.6g}"],
+    ]
+    assert pl.read_csv("labels.csv")["cluster"].to_list() == expected.labels_.tolist()
+    assert main(["info", "model.json"]) == 0
+    assert capsys.readouterr().out == out
+
+    options = ["--method", "kauri", "--approximation", "rpcholesky"]
+    assert main(["fit", "points.csv", "--columns", "x,y", *options]) == 0
+    assert "approximation     rpcholesky, at most 100 features" in capsys.readouterr().out
+
+
+def test_fit_tells_of_kauri_what_was_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("t.csv").write_text("x\n1\n1\n9\n9\n")
+    fit = ["fit", "t.csv", "--method", "kauri"]
+    assert main([*fit, "-k", "5", "--leaves", str(10**30), "-o", "m.json"]) == 0
+    out = capsys.readouterr().out
+    assert "asked for         at most 5 clusters" in out
+    assert f"leaves            2 ({sys.maxsize:,} asked for: no further split gains)" in out
+    assert main([*fit, "-k", "2", "--leaves", "2"]) == 0
+    assert "asked for" not in capsys.readouterr().out
+    assert main(["info", "m.json", "--leaves", "1"]) == 0
+    assert "moves             none" in capsys.readouterr().out
 
 
 def test_fit_explains_a_given_clustering(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,6 +333,38 @@ def test_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(rule in out for rule in expected.tree_.rules()["rule"])
 
 
+def test_commands_on_a_kauri_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*KAURI, "-q"]) == 0
+    expected = fitted_kauri()
+    assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
+    assert main(["explain", "model.json", "points.csv", "--rows", "7"]) == 0
+    assert capsys.readouterr().out == f"7  {expected.explain(points())[7]}\n"
+    assert main(["info", "model.json", "--rules"]) == 0
+    out = capsys.readouterr().out
+    assert "from_cluster" in out
+    assert all(rule in out for rule in expected.tree_.rules()["rule"])
+    small = expected.truncate(2)
+    assert main(["info", "model.json", "--leaves", "2"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(str(small.tree_))
+    assert f"objective         {small.objective_:,.6g}" in out
+    assert f"cost              {small.inertia_:,.6g}" in out
+    assert main(["plot", "model.json", "--leaves", "2", "-o", "small.dot"]) == 0
+    assert Path("small.dot").read_text() == small.to_graphviz()
+    assert main(["plot", "model.json", "-o", "tree.png"]) == 0
+    assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_of_a_kernel_that_the_file_lacks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = points().select("x", "y")
+    tc.Kauri(kernel=lambda x, y: float(x @ y)).fit(X).save("m.json")
+    assert main(["info", "m.json"]) == 0
+    assert "kernel            a function, which the file does not hold" in capsys.readouterr().out
+
+
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "-o", "some/where"]) == 0
     out = capsys.readouterr().out
@@ -345,11 +471,63 @@ WRONG = {
     ),
     "leaves of imm": (
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
-        "--leaves goes with --method exkmc",
+        "--leaves goes with --method exkmc or kauri; an imm tree has threshold cuts and one leaf",
     ),
     "cuts of imm": (
         ["fit", "points.csv", "--columns", "x", "--method", "imm", "--cuts", "interval"],
         "--cuts goes with --method exkmc",
+    ),
+    "kernel of exkmc": (
+        ["fit", "none.csv", "--kernel", "rbf"],
+        "--kernel goes with --method kauri; an exkmc tree explains the clusters of k-means, or of",
+    ),
+    "moves of imm": (
+        ["fit", "none.csv", "--method", "imm", "--moves", "all"],
+        "--moves goes with --method kauri; an imm tree has threshold cuts and one leaf per",
+    ),
+    "reference of kauri": (
+        ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
+        "--reference goes with --method exkmc or imm; a kauri tree has threshold cuts and makes",
+    ),
+    "criterion of kauri": (
+        ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
+        "--criterion goes with --method exkmc or imm",
+    ),
+    "cuts of kauri": (
+        ["fit", "none.csv", "--method", "kauri", "--cuts", "interval"],
+        "--cuts goes with --method exkmc; a kauri",
+    ),
+    "fewer leaves than clusters of kauri": (
+        ["fit", "none.csv", "--method", "kauri", "-k", "5", "--leaves", "3"],
+        "--leaves 3 is less than -k 5: every cluster needs a leaf.",
+    ),
+    "fewer leaves than the default of kauri": (
+        ["fit", "none.csv", "--method", "kauri", "--leaves", "2"],
+        "--leaves 2 is less than the 3 clusters that are sought without -k: give -k too.",
+    ),
+    "unknown kernel": (
+        ["fit", "none.csv", "--method", "kauri", "--kernel", "quadratic"],
+        "argument --kernel: invalid choice: 'quadratic' (choose from",
+    ),
+    "gamma that is none": (
+        ["fit", "none.csv", "--method", "kauri", "--kernel", "rbf", "--gamma", "nan"],
+        "argument --gamma: must be a number above 0, or scale. Got 'nan'",
+    ),
+    "gamma of a kernel without": (
+        ["fit", "none.csv", "--method", "kauri", "--gamma", "2"],
+        "--gamma goes with --kernel rbf, laplacian, polynomial or chi2; the kernel linear has none",
+    ),
+    "features of an exact kernel": (
+        ["fit", "none.csv", "--method", "kauri", "--n-components", "20"],
+        "--n-components goes with --approximation; without it the kernel is exact.",
+    ),
+    "random features of another kernel": (
+        ["fit", "none.csv", "--method", "kauri", "--approximation", "rff"],
+        "--approximation rff goes with --kernel rbf; nystroem and rpcholesky take every kernel.",
+    ),
+    "kernel of cells below 0": (
+        ["fit", "points.csv", "--columns", "x,y", "--method", "kauri", "--kernel", "chi2"],
+        "The kernel 'chi2' needs values >= 0, but column 'x' holds",
     ),
     "model of another name": ([*FIT[:-1], "model.txt"], "model.txt: the name must end in .json."),
     "no such folder": ([*FIT[:-1], "no/model.json"], "there is no folder no."),

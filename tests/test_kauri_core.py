@@ -1,11 +1,14 @@
 """Kauri against the brute-force oracle: trees, gains, ties, limits, threads, extremes."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import oracles
@@ -821,3 +824,32 @@ def test_max_features_of_a_model():
         assert len(feature_sets(two)) == 4
     with pytest.raises(ValueError, match="max_features"):
         Kauri(max_features=0).fit(X)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "chi2"])
+def test_nystroem_of_full_rank_grows_the_tree_of_the_kernel_matrix(kernel):
+    rng = np.random.default_rng(91)
+    for _ in range(5):
+        X = rng.uniform(0, 3, (40, 3))
+        options = {"max_clusters": 4, "max_leaves": 9, "kernel": kernel, "random_state": 0}
+        exact = Kauri(**options).fit(X)
+        full = Kauri(**options, approximation="nystroem", n_components=40).fit(X)
+        for name in ("feature", "threshold", "cluster", "move"):
+            assert getattr(full.tree_, name).tolist() == getattr(exact.tree_, name).tolist()
+        assert full.objective_ == pytest.approx(exact.objective_, rel=1e-8)
+
+
+def test_the_votes_tree_of_the_paper():
+    # Figure 3: El Salvador aid, aid to the contras, MX missile. The third test ties with three
+    # others, which part the same six rows in the same way: the first column of them is taken.
+    votes = pl.read_parquet(Path(__file__).parent / "data" / "congressional_votes_1984.parquet")
+    party, votes = votes["label"], votes.drop("label")
+    model = Kauri(max_clusters=2).fit(votes)
+    assert adjusted_rand_score(party, model.labels_) == pytest.approx(0.47, abs=0.005)
+    names = ["el_salvador_aid", "aid_to_nicaraguan_contras"]
+    assert model.gains_["feature"].to_list() == [*names, "el_salvador_aid"]
+    assert model.gains_["move"].to_list() == ["star", "switch", "switch"]
+    first = Kauri(max_clusters=2).fit(votes.select("mx_missile", pl.exclude("mx_missile")))
+    assert first.gains_["feature"].to_list() == [*names, "mx_missile"]
+    assert first.labels_.tolist() == model.labels_.tolist()
+    assert first.gains_["gain"].to_list() == pytest.approx(model.gains_["gain"].to_list())

@@ -15,8 +15,14 @@ EXPECTED = {
 
 
 @parametrize_with_checks(
-    [tc.IMM(n_clusters=3), tc.ExKMC(n_clusters=3, max_leaves=5)],
-    expected_failed_checks=lambda estimator: EXPECTED,
+    [
+        tc.IMM(n_clusters=3),
+        tc.ExKMC(n_clusters=3, max_leaves=5),
+        tc.Kauri(),
+        tc.Kauri(kernel="rbf"),
+    ],
+    # Kauri draws no start: it passes all.
+    expected_failed_checks=lambda estimator: {} if isinstance(estimator, tc.Kauri) else EXPECTED,
 )
 def test_estimator_checks(estimator, check):
     check(estimator)
