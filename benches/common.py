@@ -7,6 +7,7 @@ import platform
 import re
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -183,6 +184,17 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 
 # ---- reporting ------------------------------------------------------------------------------
+
+
+class Missing:
+    """What could not be measured, said at once and again at the end."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+        print(f"!!! NOT MEASURED: {line}", file=sys.stderr, flush=True)
 
 
 def machine() -> str:

@@ -29,6 +29,11 @@ def peak_above(work: Callable[[], object]) -> int:
     return _status("VmHWM") - before
 
 
+def peak() -> int:
+    """Bytes of resident memory of this process at its peak since `peak_above`, or its start."""
+    return _status("VmHWM")
+
+
 def _status(key: str) -> int:
     for line in _STATUS.read_text().splitlines():
         if line.startswith(key + ":"):

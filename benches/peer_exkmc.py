@@ -12,53 +12,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).resolve().parent
-HOME = HERE / ".peers" / "exkmc"
+from peer_process import HERE, PEERS, PeerError, PeerProcess, run
+
+HOME = PEERS / "exkmc"
 REQUIREMENT = "ExKMC==0.0.3"
 _IN_ITS_ENVIRONMENT = ("numpy", "scikit-learn", "pandas", "cython", "setuptools", "wheel")
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
-class PeerError(Exception):
-    """Why ExKMC cannot be measured here."""
-
-
-class ExkmcPeer:
+class ExkmcPeer(PeerProcess):
     """A running process that fits ExKMC trees and says how long they took."""
 
     def __init__(self) -> None:
         self.how = build()
-        environment = {**os.environ, **_ONE_THREAD, "PYTHONPATH": str(HOME / "site")}
-        self._process = subprocess.Popen(
-            [HOME / "env" / "bin" / "python", "-W", "ignore", HERE / "exkmc_worker.py"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
+        super().__init__(
+            HOME / "env" / "bin" / "python", "exkmc_worker.py", PYTHONPATH=str(HOME / "site")
         )
-
-    def ask(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Send one command to the worker and wait for what it answers."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps({"command": command, **arguments}), file=self._process.stdin, flush=True)
-        line = self._process.stdout.readline()
-        if not line:
-            raise PeerError(f"its process ended with status {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
 
 
 def build() -> str:
@@ -74,23 +46,23 @@ def build() -> str:
         raise PeerError(f"EXKMC_SOURCE names no folder: {source}")
     shutil.rmtree(HOME, ignore_errors=True)
     HOME.mkdir(parents=True)
-    _run(sys.executable, "-m", "venv", HOME / "env")
+    run(sys.executable, "-m", "venv", HOME / "env")
     python = HOME / "env" / "bin" / "python"
     pip = (python, "-m", "pip", "--disable-pip-version-check", "--quiet")
-    _run(*pip, "install", *_IN_ITS_ENVIRONMENT)
+    run(*pip, "install", *_IN_ITS_ENVIRONMENT)
     with tempfile.TemporaryDirectory() as scratch:
         if source:
             folder = Path(scratch) / "checkout"
             shutil.copytree(source, folder)
         else:
             download = ("download", "--no-deps", "--no-build-isolation", "--no-binary", ":all:")
-            _run(*pip, *download, "--dest", scratch, REQUIREMENT)
+            run(*pip, *download, "--dest", scratch, REQUIREMENT)
             archive = next(Path(scratch).glob("*.tar.gz"))
             shutil.unpack_archive(archive, scratch, filter="data")
             folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
         how = _build_extension(python, folder)
         shutil.copytree(folder / "ExKMC", HOME / "site" / "ExKMC", dirs_exist_ok=True)
-    versions = _run(
+    versions = run(
         python, "-c", "import platform, numpy; print(platform.python_version(), numpy.__version__)"
     ).split()
     origin = "a checkout of its repository" if source else REQUIREMENT
@@ -103,23 +75,11 @@ def _build_extension(python: Path, folder: Path) -> str:
     """Compile its one extension module into HOME/site."""
     build = (python, "setup.py", "build_ext", "--build-lib", HOME / "site")
     if (folder / "ExKMC" / "splitters" / "cut_finder.pyx").exists():
-        _run(*build, "--cython", cwd=folder)
+        run(*build, "--cython", cwd=folder)
         return "built from its .pyx by current Cython"
     flags = f"-I{HERE} -include exkmc_shim.h -w"
-    _run(*build, cwd=folder, environment={"CFLAGS": flags})
+    run(*build, cwd=folder, environment={"CFLAGS": flags})
     return "built from the C file in its sdist (the .pyx, by current Cython, ran 5-14 % faster)"
-
-
-def _run(
-    *command: str | Path, cwd: Path | None = None, environment: dict[str, str] | None = None
-) -> str:
-    done = subprocess.run(
-        command, cwd=cwd, env={**os.environ, **(environment or {})}, capture_output=True, text=True
-    )
-    if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise PeerError(f"{' '.join(map(str, command[:4]))} ... failed: {' '.join(last)}")
-    return done.stdout
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ import common
 import treeclust_rs as tc
 from common import CASES, Case, Data, seconds, table, verdict
 from memory import can_measure
-from peer_exkmc import ExkmcPeer, PeerError
+from peer_exkmc import ExkmcPeer
+from peer_process import PeerError
 
 REPEATS = 5
 SLOW_REPEATS = 3
@@ -36,17 +37,6 @@ OURS_TWO = "ours, 2 threads, as stored"
 OURS_TWO_ARRAY = "ours, 2 threads"
 CART = "DecisionTree"
 EXKMC = "ExKMC"
-
-
-class Missing:
-    """What could not be measured, said at once and again at the end."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def add(self, line: str) -> None:
-        self.lines.append(line)
-        print(f"!!! NOT MEASURED: {line}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -63,7 +53,7 @@ def main() -> None:
     arguments = parser.parse_args()
     common.one_thread()
 
-    missing = Missing()
+    missing = common.Missing()
     cases = [case for case in CASES if arguments.only in case.name]
     for case in list(cases):
         if case.file is not None and not (arguments.data / case.file).exists():

@@ -146,6 +146,12 @@ struct OpenLeaf {
 }
 
 impl OpenLeaf {
+    /// No move to old clusters gains more.
+    fn bound(&self) -> f64 {
+        let pair = if self.state.may_empty() { self.reach.pair } else { f64::NEG_INFINITY };
+        self.reach.switch.max(pair)
+    }
+
     fn gains<'c>(&self, column: &'c OpenColumn) -> Column<'c> {
         let adverse = Adverse { leaf: self.with_rest, left: &column.with_rest };
         Column::new(&column.cuts, self.state, adverse)
@@ -365,24 +371,35 @@ impl<'a, 't> Growth<'a, 't> {
         let needs_targets = !(is_psd && allowed.n_free > 0);
         let mut leaves = std::mem::take(&mut self.leaves);
         let view = View { growth: self, allowed };
-        let sure: Vec<f64> = leaves
+        let mut best: Vec<f64> = leaves
             .par_iter_mut()
             .map(|leaf| {
                 view.refresh(leaf, needs_targets);
                 view.sure(leaf)
             })
             .collect();
-        let floor = largest(&sure) - self.margin;
-        let best: Vec<f64> = leaves
-            .par_iter_mut()
-            .zip(sure)
-            .map(
-                |(leaf, sure)| {
-                    if needs_targets { sure.max(view.look_closer(leaf, floor)) } else { sure }
-                },
-            )
-            .collect();
-        let most = largest(&best);
+        let mut most = largest(&best);
+        if needs_targets {
+            // From the largest bound down, until no bound reaches the best gain.
+            let mut bounded: Vec<(f64, &mut OpenLeaf, &mut f64)> = leaves
+                .iter_mut()
+                .zip(&mut best)
+                .map(|(leaf, best)| (leaf.bound(), leaf, best))
+                .collect();
+            bounded.sort_by(|a, b| b.0.total_cmp(&a.0));
+            for batch in bounded.chunks_mut(parallel::n_threads()) {
+                let floor = most - self.margin;
+                if batch[0].0 < floor {
+                    break;
+                }
+                batch.par_iter_mut().for_each(|(bound, leaf, best)| {
+                    if *bound >= floor {
+                        **best = best.max(view.look_closer(leaf, floor));
+                    }
+                });
+                most = batch.iter().fold(most, |most, (.., best)| most.max(**best));
+            }
+        }
         let choice = if most > self.margin {
             let floor = most - self.margin;
             let leaf = best.iter().position(|&gain| gain >= floor);
@@ -743,13 +760,6 @@ impl View<'_, '_, '_> {
 
     /// The largest gain of a move to old clusters, if it is at least `floor`.
     fn look_closer(&self, leaf: &mut OpenLeaf, floor: f64) -> f64 {
-        let reach = |leaf: &OpenLeaf| {
-            let pair = if leaf.state.may_empty() { leaf.reach.pair } else { f64::NEG_INFINITY };
-            leaf.reach.switch.max(pair)
-        };
-        if reach(leaf) < floor {
-            return f64::NEG_INFINITY;
-        }
         if leaf.trust != Trust::Exact {
             self.ask_all(leaf);
         }
