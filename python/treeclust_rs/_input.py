@@ -339,10 +339,12 @@ class _PolarsSource:
     def columns(
         self, positions: Sequence[int]
     ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
-        # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
-        chosen = self.frame.select([pl.nth(position) for position in positions])
-        frame = chosen.collect() if isinstance(chosen, pl.LazyFrame) else chosen
-        series = frame.get_columns()
+        if isinstance(self.frame, pl.DataFrame):
+            series = [self.frame.to_series(position) for position in positions]
+        else:
+            # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
+            chosen = self.frame.select([pl.nth(position) for position in positions])
+            series = chosen.collect().get_columns()
         nulls = [
             (column.name, column.null_count(), column.is_null().arg_max() or 0)
             for column in series

@@ -79,11 +79,15 @@ impl<'a> Grown<'a> {
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
         let GrownNode { segment, depth, .. } = self.nodes[id];
-        let rows = self.partition.all(segment);
-        let mut cells = Vec::new();
-        table.column(best.feature).gather(rows, &mut cells);
-        let cut = narrow(best.cut, &cells[segment.n_active()..], range);
-        let go_left = |i: usize| cut.goes_left(cells[i]);
+        let column = table.column(best.feature);
+        let mut dropped = Vec::new();
+        column.gather(self.partition.dropped(segment), &mut dropped);
+        let cut = narrow(best.cut, &dropped, range);
+        let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
+            let mut cells = Vec::new();
+            column.gather(rows, &mut cells);
+            sides.extend(cells.iter().map(|&x| cut.goes_left(x)));
+        };
         let (left, right, removed) = self.partition.split(segment, go_left, keep);
         let first = self.nodes.len();
         let sum = |segment| (self.sum)(self.partition.all(segment));

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 /// Rows that one thread sends to their sides in one go.
-const BLOCK: usize = 16_384;
+const BLOCK: usize = 4096;
 
 /// A node's range of the row array: `[start, start + len)`. The first `active` rows are searched; the others
 /// (IMM's mistakes) only travel down the tree. Both parts keep the order of the rows.
@@ -84,13 +84,13 @@ impl Partition {
         Segment { active: segment.len, ..segment }
     }
 
-    /// Splits a node, keeping row order: `go_left(i)` for the i-th row of [`Partition::all`], and
-    /// `keep(row, left)` says whether an active row stays active on its side. Returns the two sides and the
-    /// rows that were active until now, in ascending order.
+    /// Splits a node, keeping row order: `go_left(rows, sides)` adds to `sides` whether each of some rows goes left, and
+    /// `keep(row, left)` says whether an active row stays active on its side. Returns the two sides and the rows that
+    /// were active until now, in their order.
     pub fn split(
         &mut self,
         segment: Segment,
-        go_left: impl Fn(usize) -> bool + Sync,
+        go_left: impl Fn(&[u32], &mut Vec<bool>) + Sync,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (Segment, Segment, Vec<u32>) {
         let rows = &mut self.rows[segment.start..][..segment.len];
@@ -99,9 +99,11 @@ impl Partition {
             .enumerate()
             .map(|(block, rows)| {
                 let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));
+                let mut goes_left = Vec::with_capacity(rows.len());
+                go_left(rows, &mut goes_left);
                 let (mut n_left, mut n_right) = (0, 0);
-                for (i, &row) in (start..).zip(rows) {
-                    let (left, was_active) = (go_left(i), i < segment.active);
+                for ((i, &row), &left) in (start..).zip(rows).zip(&goes_left) {
+                    let was_active = i < segment.active;
                     if was_active && keep(row, left) {
                         // Written to both sides, counted on one: no branch to mispredict.
                         (sides.active[0][n_left], sides.active[1][n_right]) = (row, row);
@@ -165,15 +167,22 @@ mod tests {
     fn splits_are_stable_and_dropped_rows_travel() {
         let (mut partition, root) = Partition::new(8);
         let go_left = [true, false, true, false, true, false, true, false];
-        let (left, right, removed) =
-            partition.split(root, |i| go_left[i], |row, _| row != 2 && row != 5);
+        let (left, right, removed) = partition.split(
+            root,
+            |rows, sides| sides.extend(rows.iter().map(|&row| go_left[row as usize])),
+            |row, _| row != 2 && row != 5,
+        );
         assert_eq!(removed, [2, 5]);
         assert_eq!(partition.active(left), [0, 4, 6]);
         assert_eq!(partition.dropped(left), [2]);
         assert_eq!(partition.active(right), [1, 3, 7]);
         assert_eq!(partition.dropped(right), [5]);
         // Rows of `left` in order: 0, 4, 6 active, then 2.
-        let (ll, lr, _) = partition.split(left, |i| i > 0, |_, _| true);
+        let (ll, lr, _) = partition.split(
+            left,
+            |rows, sides| sides.extend(rows.iter().map(|&row| row > 0)),
+            |_, _| true,
+        );
         assert_eq!(partition.all(ll), [4, 6, 2]);
         assert_eq!(partition.all(lr), [0]);
         let ll = partition.restore(ll);

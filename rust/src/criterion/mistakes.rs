@@ -20,6 +20,8 @@ use crate::index::Index;
 use crate::parallel;
 use crate::table::Table;
 
+/// Rows of a column looked through by one thread in one go.
+const BLOCK: usize = 16_384;
 /// Ties: counts closer than this share of the total weight are equal.
 const TIE: f64 = 1e-12;
 /// Relative widths closer than this are equal, and so are a center and a value this share of the cluster's range apart.
@@ -509,13 +511,20 @@ impl<'a, 't> Snap<'a, 't> {
             }
         }
         if closely && wanted.contains(&true) {
-            for (row, &code) in binned.codes.iter().enumerate() {
-                if wanted[usize::from(code)] {
-                    let x = self.table.column(feature).get(row);
-                    for (center, found) in centers.iter().zip(&mut found) {
-                        if near(x, center) {
-                            found.push(x);
-                        }
+            let column = self.table.column(feature);
+            let blocks: Vec<Vec<f64>> = binned
+                .codes
+                .par_chunks(BLOCK)
+                .enumerate()
+                .map(|(block, codes)| {
+                    let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
+                    wanted.map(|(i, _)| column.get(block * BLOCK + i)).collect()
+                })
+                .collect();
+            for x in blocks.into_iter().flatten() {
+                for (center, found) in centers.iter().zip(&mut found) {
+                    if near(x, center) {
+                        found.push(x);
                     }
                 }
             }

@@ -449,9 +449,11 @@ impl<'a, 't> Growth<'a, 't> {
                 }
             }
             let goes_left = &self.goes_left;
+            let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
+                sides.extend(rows.iter().map(|&row| goes_left[row as usize]));
+            };
             self.orders.par_iter_mut().with_max_len(1).for_each(|order| {
-                let rows = order.all(parent).to_vec();
-                order.split(parent, |i| goes_left[rows[i] as usize], |_, _| true);
+                order.split(parent, go_left, |_, _| true);
             });
             for child in to_open {
                 self.open(child)?;

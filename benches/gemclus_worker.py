@@ -1,0 +1,65 @@
+"""Runs in the environment that `peer_gemclus.py` makes: a JSON command per line in, an answer out.
+
+Only gemclus' documented interface is used, and no traceback is printed: it would quote its source.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from gemclus.tree import Kauri
+
+from memory import peak_above
+
+
+class Worker:
+    """Answers each command with a mapping; keeps the arrays it read last."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+        Kauri(max_leaves=2).fit(np.arange(8.0)[:, None])  # what is loaded late is not the fit's
+
+    def fit(
+        self,
+        data: str,
+        parameters: dict[str, Any],
+        gram: str | None = None,
+        labels: str | None = None,
+    ) -> dict[str, Any]:
+        self._keep(data, gram)
+        model = Kauri(**parameters)
+        start = time.perf_counter()
+        model.fit(self._arrays[data], self._arrays[gram] if gram else None)
+        seconds = time.perf_counter() - start
+        if labels is not None:
+            np.save(labels, np.asarray(model.labels_, dtype=np.int64))
+        return {"seconds": seconds, "n_leaves": (model.tree_.n_nodes + 1) // 2}
+
+    def memory(self, data: str, parameters: dict[str, Any]) -> dict[str, int]:
+        self._keep(data)
+        return {"bytes": peak_above(lambda: self.fit(data, parameters))}
+
+    def _keep(self, *names: str | None) -> None:
+        kept = [name for name in names if name]
+        self._arrays = {
+            name: self._arrays[name] if name in self._arrays else np.load(name) for name in kept
+        }
+
+
+def main() -> None:
+    worker = Worker()
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(worker, request.pop("command"))(**request)
+        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
