@@ -367,15 +367,14 @@ def own_medians(
 
 
 def _check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
-    _, first, inverse = np.unique(centers, axis=0, return_index=True, return_inverse=True)
-    twin = first[np.ravel(inverse)]
-    again = np.flatnonzero(twin != np.arange(len(centers)))
-    if len(again):
-        a, b = sorted((int(twin[again[0]]), int(again[0])))
-        raise ValueError(
-            f"The centers of the clusters {classes[a]!r} and {classes[b]!r} are equal; no cut "
-            "can tell them apart. Give distinct centers."
-        )
+    seen: dict[bytes, int] = {}
+    for b, center in enumerate(centers + 0.0):  # -0.0 becomes 0.0
+        a = seen.setdefault(center.tobytes(), b)
+        if a != b:
+            raise ValueError(
+                f"The centers of the clusters {classes[a]!r} and {classes[b]!r} are equal; no cut "
+                "can tell them apart. Give distinct centers."
+            )
 
 
 def fitted_rows(

@@ -13,16 +13,23 @@ use crate::error::{Error, Result};
 /// Rows summed by one thread in one go.
 const BLOCK: usize = 8192;
 
-/// Runs `work` on a pool of `n_threads` threads of its own.
+/// A pool of `n_threads` threads of its own.
 ///
 /// # Errors
 /// [`Error::Internal`] if the threads cannot be started.
-pub fn with_pool<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
+pub fn pool(n_threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads.max(1))
         .build()
-        .map(|pool| pool.install(work))
         .map_err(|error| Error::Internal(format!("no thread pool: {error}")))
+}
+
+/// Runs `work` on a [`pool`].
+///
+/// # Errors
+/// As [`pool`].
+pub fn with_pool<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> Result<T> {
+    pool(n_threads).map(|pool| pool.install(work))
 }
 
 /// Threads of the current pool.

@@ -8,7 +8,7 @@ use super::gains::{
 use super::stocks::{Cuts, Kernel, LeafColumn, Maker, Weights, add_row, dot, norm};
 use crate::criterion::{Cut, Gap};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, Limits};
+use crate::grow::{Grown, GrownNode, Limits};
 use crate::parallel::{self, Monitor};
 use crate::partition::{Partition, Segment};
 use crate::search::BestCut;
@@ -299,7 +299,8 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let (cuts, stocks) = maker.cuts(rows, &columns, &node.sums[FEATURES..])?;
         let columns: Vec<OpenColumn> = cuts
-            .into_iter()
+            .into_par_iter()
+            .with_min_len(columns_per_thread(rows.len()))
             .filter(|cuts| !cuts.is_empty())
             .map(|cuts| OpenColumn {
                 order: self.orders[cuts.feature]
@@ -601,9 +602,8 @@ impl<'a, 't> Growth<'a, 't> {
                 leaf_of_row[row as usize] = id as u32;
             }
         }
-        let cost = |(node, stock): (&crate::grow::GrownNode, &f64)| {
-            node.sums[DIAGONAL] - stock / node.sums[WEIGHT]
-        };
+        let cost =
+            |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
         Fitted {
             tests: nodes.iter().map(|node| node.test).collect(),
             left: nodes.iter().map(|node| node.left).collect(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::parallel::{Monitor, with_pool};
+use crate::parallel::{Monitor, pool};
 
 /// How often the waiting thread looks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);
@@ -24,14 +24,11 @@ pub fn run<T: Send>(
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
     py.detach(|| {
-        std::thread::scope(|scope| {
+        pool(n_jobs)?.in_place_scope(|scope| {
             let (sender, receiver) = channel();
-            scope.spawn(move || {
-                let caught = catch_unwind(AssertUnwindSafe(|| with_pool(n_jobs, work)));
-                let result = match caught {
-                    Ok(result) => result.and_then(|result| result),
-                    Err(_) => Err(Error::Internal("a thread panicked.".into())),
-                };
+            scope.spawn(move |_| {
+                let result = catch_unwind(AssertUnwindSafe(work))
+                    .unwrap_or_else(|_| Err(Error::Internal("a thread panicked.".into())));
                 // The receiver waits until this arrives.
                 let _ = sender.send(result);
             });
