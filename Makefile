@@ -58,6 +58,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 
 bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, and how time grows; writes benches/RESULTS.md
 	$(BIN)/python benches/peers.py --data "$(DATA)"
+	$(BIN)/python benches/threads.py --data "$(DATA)"
 	$(BIN)/python benches/scaling.py
 	$(BIN)/python benches/kauri_peers.py
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"

@@ -65,7 +65,8 @@ fn gains_are_differences_of_the_objective() {
     let x = example();
     let z: Vec<f64> = x.iter().copied().collect();
     let fitted = fitted(&x, &problem(Kernel::Features { z: &z, rank: D }), 2);
-    assert_eq!(fitted.objective.len(), 25);
+    assert_eq!(fitted.tests.len(), 2 * fitted.objective.len() - 1);
+    assert!(fitted.objective.len() > 6);
     let mut splits: Vec<usize> =
         (0..fitted.tests.len()).filter(|&id| fitted.tests[id] != Test::Leaf).collect();
     splits.sort_by_key(|&id| fitted.left[id]);
