@@ -15,8 +15,8 @@ const D: usize = 3;
 /// Three clouds of whole numbers, so that many values and many gains are equal, centered.
 fn example() -> Array2<f64> {
     let x = Array2::from_shape_fn((N, D), |(i, j)| {
-        let noise = (i * 7919 + j * 104_729 + i * i * (j + 3)) % 9;
-        (noise + 8 * ((i % 3) * (j + 1) % 3)) as f64
+        let noise = ((i * D + j + 1).wrapping_mul(2_654_435_761) >> 9) % 11;
+        (noise + 4 * ((i % 3) * (j + 1) % 3)) as f64
     });
     let mean = x.mean_axis(ndarray::Axis(0)).unwrap();
     x - mean
