@@ -43,7 +43,7 @@ fn fitted(x: &Array2<f64>, problem: &Problem<'_>, n_threads: usize) -> Fitted {
 
 /// The objective of the tree of the first nodes, from its definition.
 fn objective(x: &Array2<f64>, fitted: &Fitted, n_nodes: usize) -> f64 {
-    let mut parts = vec![(0.0, [0.0; D]); 4];
+    let mut parts = [(0.0, [0.0; D]); 4];
     for row in x.outer_iter() {
         let mut node = 0;
         while let Test::Threshold { feature, threshold } = fitted.tests[node] {
