@@ -31,12 +31,13 @@ SLOW_ROUNDS = 9
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser.add_argument("--only", default="", help="only the cases whose name holds this")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
     missing = common.Missing()
     rows = []
-    for case in [case for case in CASES if case.reach_threads > 1]:
+    for case in [c for c in CASES if c.reach_threads > 1 and arguments.only in c.name]:
         if case.file is not None and not (arguments.data / case.file).exists():
             missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
             continue
