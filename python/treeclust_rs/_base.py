@@ -74,6 +74,21 @@ def progress_line(
     return tell
 
 
+def leaves_of_all(
+    leaf_of_row: npt.NDArray[np.uint32],
+    kept: npt.NDArray[np.bool_] | None,
+    tree: ClusterTree,
+    table: Table,
+    n_jobs: int,
+) -> npt.NDArray[np.int32]:
+    """Give the leaf of every row of a fit; those the fit left out go down the tree."""
+    if kept is None:
+        return leaf_of_row.astype(np.int32)
+    leaves = tree.apply(table.data, n_jobs)
+    leaves[kept] = leaf_of_row
+    return leaves.astype(np.int32)
+
+
 class TreeClusterer(ClusterMixin, BaseEstimator):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
@@ -349,4 +364,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-__all__ = ["TreeClusterer", "effective_n_jobs", "load", "progress_line", "write_text"]
+__all__ = [
+    "TreeClusterer",
+    "effective_n_jobs",
+    "leaves_of_all",
+    "load",
+    "progress_line",
+    "write_text",
+]

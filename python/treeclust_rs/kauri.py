@@ -18,12 +18,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._base import TreeClusterer, effective_n_jobs, progress_line
+from ._base import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
 from ._conditions import MOVES
-from ._input import Table, check_finite, check_sample_weight, read_table, take_rows
+from ._input import Table, check_finite, check_sample_weight, read_table
 from ._kernels import KERNELS, ORIGIN_FREE, Kernel, check_gram, make_kernel
 from ._low_rank import FeatureMap, approximate
-from ._reference import Units
+from ._reference import Given, Units, fitted_rows
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["Kauri"]
@@ -297,12 +297,9 @@ class Kauri(TreeClusterer):
         check_finite(table, n_jobs)
         if gram is not None:
             gram = check_gram(gram, table.n_samples)
-        kept = None
-        rows = table
-        if weight is not None and not (weight > 0).all():
-            kept = weight > 0
-            rows, weight = take_rows(table, kept), np.ascontiguousarray(weight[kept])
-            gram = None if gram is None else np.ascontiguousarray(gram[np.ix_(kept, kept)])
+        kept, _, rows, weight = fitted_rows(Given(), table, weight)
+        if gram is not None and kept is not None:
+            gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
         units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -331,11 +328,7 @@ class Kauri(TreeClusterer):
         inertia = stocks.trace - float(path[-1])
         if abs(inertia) <= _ROUNDING * abs(stocks.trace):
             inertia = 0.0
-        leaves = fitted["leaf_of_row"].astype(np.int32)
-        if kept is not None:
-            leaves_of_all = tree.apply(table.data, n_jobs)
-            leaves_of_all[kept] = leaves
-            leaves = leaves_of_all.astype(np.int32)
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
@@ -486,13 +479,14 @@ class Kauri(TreeClusterer):
         self._check_kernel(gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        if weight is not None and not (weight > 0).all():
-            kept = weight > 0
-            table, leaves, weight = take_rows(table, kept), leaves[kept], weight[kept]
-            gram = None if gram is None else np.asarray(gram)[np.ix_(kept, kept)]
+        gram = None if gram is None else check_gram(gram, table.n_samples)
+        kept, _, table, weight = fitted_rows(Given(), table, weight)
+        if kept is not None:
+            leaves = leaves[kept]
+            gram = None if gram is None else gram[np.ix_(kept, kept)]
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
-            return _Stocks.of_gram(check_gram(gram, table.n_samples), weight).objective(labels)
+            return _Stocks.of_gram(gram, weight).objective(labels)
         kernel, matrix, units = self._kernel_view(table)
         if self.approximation is None:
             return _Stocks.of_kernel(kernel, matrix, units, weight, n_jobs).objective(labels)

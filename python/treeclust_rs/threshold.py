@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._base import TreeClusterer, effective_n_jobs, progress_line
+from ._base import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._reference import (
     DEFAULT_N_CLUSTERS,
@@ -157,11 +157,7 @@ class _CentersTree(TreeClusterer):
         tree = _make_tree(fitted, reference, table)
         path = _cost_path(fitted, reference.minimum)
         summary = _Summary.of(fitted, tree, reference, rows, units, weight, self.criterion, n_jobs)
-        leaves = fitted["leaf_of_row"].astype(np.int32)
-        if kept is not None:
-            leaves_of_all = tree.apply(table.data, n_jobs)
-            leaves_of_all[kept] = leaves
-            leaves = leaves_of_all.astype(np.int32)
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)

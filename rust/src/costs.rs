@@ -56,7 +56,7 @@ impl Units {
             sums.into_iter().map(|sum| sum / total).collect()
         };
         let mean = moment(&vec![0.0; shift.len()], 1);
-        let scale = (moment(&mean, 2).into_iter().enumerate())
+        let scale = (moment(&mean, 2).into_par_iter().enumerate())
             .map(|(feature, variance)| match variance {
                 v if v > 0.0 && v.is_finite() => v.sqrt(),
                 _ => extreme_deviation(table, feature, shift[feature], weights),

@@ -63,6 +63,17 @@ impl<'a> Grown<'a> {
         self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
     }
 
+    /// The leaf of each row, as a node id.
+    pub fn leaf_of_row(&self) -> Vec<u32> {
+        let mut leaf_of_row = vec![0; self.nodes[0].segment.len()];
+        for id in self.leaves() {
+            for &row in self.partition.all(self.nodes[id].segment) {
+                leaf_of_row[row as usize] = id as u32;
+            }
+        }
+        leaf_of_row
+    }
+
     /// The leaves' ids in ascending order.
     pub fn leaves(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)

@@ -149,12 +149,6 @@ fn describe(
     n_base_leaves: usize,
 ) -> Fitted {
     let (k, n_nodes) = (problem.k, grown.nodes.len());
-    let mut leaf_of_row = vec![0u32; problem.labels.len()];
-    for id in grown.leaves() {
-        for &row in grown.partition.all(grown.nodes[id].segment) {
-            leaf_of_row[row as usize] = id as u32;
-        }
-    }
     let totals: Vec<&[f64]> = grown.nodes.iter().map(|node| &node.sums[..k]).collect();
     let label_weight: Vec<f64> =
         grown.nodes.iter().flat_map(|node| node.sums[k..].iter().copied()).collect();
@@ -186,7 +180,7 @@ fn describe(
         base_cost,
         base_cluster,
         mistakes,
-        leaf_of_row,
+        leaf_of_row: grown.leaf_of_row(),
         n_base_leaves,
     }
 }

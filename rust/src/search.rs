@@ -546,10 +546,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
 
     /// One group per distinct value.
     fn sorted_groups(&self, rows: &[u32], feature: usize) -> OwnGroups {
-        let mut cells = Vec::new();
-        self.table.column(feature).gather(rows, &mut cells);
-        let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(rows.iter().copied()).collect();
-        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let pairs = self.table.column(feature).sort(rows);
         let width = self.criterion.width();
         let mut groups = OwnGroups::default();
         for equal in pairs.chunk_by(|a, b| a.0 == b.0) {

@@ -106,6 +106,15 @@ impl Column<'_> {
         with_column!(self, v => copy_rows(v, rows, out));
     }
 
+    /// The cells of the given rows with their rows, in ascending order.
+    pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
+        let mut cells = Vec::new();
+        self.gather(rows, &mut cells);
+        let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(rows.iter().copied()).collect();
+        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        pairs
+    }
+
     fn is_contiguous(&self) -> bool {
         with_column!(self, v => v.as_slice().is_some())
     }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::gains::{
-    Adverse, Allowed, Best, Cluster, Column, Kind, LeafState, Move, Offers, Reach, Scratch,
+    Adverse, Allowed, Best, Cluster, Column, Kind, LeafState, Move, Offers, Reach, Scratch, largest,
 };
 use super::stocks::{Cuts, Kernel, LeafColumn, Maker, Weights, add_row, dot, norm};
 use crate::criterion::{Cut, Gap};
@@ -203,7 +203,7 @@ impl<'a, 't> Growth<'a, 't> {
     fn new(table: &'a Table<'t>, problem: &'a Problem<'a>, monitor: &'a Monitor) -> Result<Self> {
         let n = table.n_samples();
         let weights = Weights(problem.weights);
-        let (kernel, width) = (problem.kernel, FEATURES + rank_of(&problem.kernel));
+        let (kernel, width) = (problem.kernel, FEATURES + problem.kernel.rank());
         let grown = Grown::new(n, move |rows| {
             parallel::sum_rows(rows, width, |row, sums| {
                 let weight = weights.of(row);
@@ -254,7 +254,8 @@ impl<'a, 't> Growth<'a, 't> {
                 .into_par_iter()
                 .map(|feature| {
                     monitor.check()?;
-                    Ok(Partition::in_order(sorted_rows(table, feature)).0)
+                    let sorted = table.column(feature).sort(growth.grown.partition.all(root));
+                    Ok(Partition::in_order(sorted.into_iter().map(|(_, row)| row).collect()).0)
                 })
                 .collect::<Result<_>>()?;
             growth.open(0)?;
@@ -297,7 +298,7 @@ impl<'a, 't> Growth<'a, 't> {
         for (&row, position) in rows.iter().zip(0..) {
             self.position[row as usize] = position;
         }
-        let (cuts, stocks) = maker.cuts(rows, &columns, &node.sums[FEATURES..])?;
+        let (cuts, stocks) = maker.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
         let columns: Vec<OpenColumn> = cuts
             .into_par_iter()
             .with_min_len(columns_per_thread(rows.len()))
@@ -517,7 +518,7 @@ impl<'a, 't> Growth<'a, 't> {
 
     /// The sum of the features of the rows of some leaves, added from scratch so that nothing drifts.
     fn features_of(&self, leaves: &[usize]) -> Vec<f64> {
-        let mut sum = vec![0.0; rank_of(&self.problem.kernel)];
+        let mut sum = vec![0.0; self.problem.kernel.rank()];
         for &id in leaves {
             add_row(&mut sum, &self.grown.nodes[id].sums[FEATURES..], 1.0);
         }
@@ -596,12 +597,6 @@ impl<'a, 't> Growth<'a, 't> {
 
     fn finish(self, objective: Vec<f64>) -> Fitted {
         let nodes = &self.grown.nodes;
-        let mut leaf_of_row = vec![0u32; self.table.n_samples()];
-        for id in self.grown.leaves() {
-            for &row in self.grown.partition.all(nodes[id].segment) {
-                leaf_of_row[row as usize] = id as u32;
-            }
-        }
         let cost =
             |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
         Fitted {
@@ -614,7 +609,7 @@ impl<'a, 't> Growth<'a, 't> {
             cluster: self.cluster_of,
             kinds: self.kinds,
             objective,
-            leaf_of_row,
+            leaf_of_row: self.grown.leaf_of_row(),
         }
     }
 }
@@ -845,27 +840,7 @@ impl View<'_, '_, '_> {
     }
 }
 
-fn rank_of(kernel: &Kernel<'_>) -> usize {
-    match *kernel {
-        Kernel::Features { rank, .. } => rank,
-        Kernel::Gram { .. } => 0,
-    }
-}
-
-fn largest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-}
-
 /// How many columns of a leaf of `n_rows` rows one thread should take at least.
 fn columns_per_thread(n_rows: usize) -> usize {
     (WORTH_A_THREAD / n_rows.max(1)).max(1)
-}
-
-/// All rows in the order of a column.
-fn sorted_rows(table: &Table<'_>, feature: usize) -> Vec<u32> {
-    let mut cells = vec![0.0; table.n_samples()];
-    table.column(feature).read(0, &mut cells);
-    let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(0..).collect();
-    pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-    pairs.into_iter().map(|(_, row)| row).collect()
 }

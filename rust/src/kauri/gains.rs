@@ -209,7 +209,7 @@ impl Offers {
 }
 
 /// The largest number, in lanes of their own, which the compiler turns into vector instructions.
-fn largest(values: &[f64]) -> f64 {
+pub(super) fn largest(values: &[f64]) -> f64 {
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {

@@ -26,7 +26,7 @@ pub enum Kernel<'a> {
     },
 }
 
-impl<'a> Kernel<'a> {
+impl Kernel<'_> {
     /// # Errors
     /// [`Error::Shape`] if the matrix does not have `n` rows of its width.
     pub fn check(&self, n: usize) -> Result<()> {
@@ -44,9 +44,15 @@ impl<'a> Kernel<'a> {
             Kernel::Gram { k, n } => k[row * n + row],
         }
     }
-}
 
-impl Kernel<'_> {
+    /// Features of a row; 0 with a Gram matrix.
+    pub fn rank(&self) -> usize {
+        match *self {
+            Kernel::Features { rank, .. } => rank,
+            Kernel::Gram { .. } => 0,
+        }
+    }
+
     /// What the objective can come to: sum w_i |k(i, i)|, or sum w_i w_j |k(i, j)| / sum w_i if that is more, which
     /// takes an indefinite kernel. `total`: the sum of the weights.
     pub fn size(&self, n: usize, weights: Weights<'_>, total: f64) -> f64 {
@@ -206,15 +212,17 @@ pub struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// The cuts of the leaf with the given `rows` along each of `columns`, in their order. `total`: the sum of the rows'
-    /// features. With a Gram matrix also the stocks of the rows with the leaf, in the order of the rows. O(rows x rank) per
-    /// column with features, O(rows^2) with a Gram matrix.
+    /// The cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram matrix also the
+    /// stocks of the rows with the leaf, in the order of the rows. `position`: the place of each of these rows among
+    /// them, by row. `total`: the sum of the rows' features. O(rows x rank) per column with features, O(rows^2) with a
+    /// Gram matrix.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the monitor was asked to stop.
     pub fn cuts(
         &self,
         rows: &[u32],
+        position: &[u32],
         columns: &[LeafColumn<'_, '_>],
         total: &[f64],
     ) -> Result<(Vec<Cuts>, Vec<f64>)> {
@@ -228,7 +236,7 @@ impl Maker<'_> {
                 let cuts: Result<_> = columns.par_iter().with_max_len(1).map(of_column).collect();
                 Ok((cuts?, vec![]))
             }
-            Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, columns),
+            Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
         }
     }
 
@@ -270,13 +278,10 @@ impl Maker<'_> {
         k: &[f64],
         n: usize,
         rows: &[u32],
+        position: &[u32],
         columns: &[LeafColumn<'_, '_>],
     ) -> Result<(Vec<Cuts>, Vec<f64>)> {
         let m = rows.len();
-        let mut position = vec![0u32; n];
-        for (i, &row) in rows.iter().enumerate() {
-            position[row as usize] = i as u32;
-        }
         // By column: the place of each row in its order. Numbers of the kernel's own width make the loop below fast.
         let places: Vec<Vec<f64>> = columns
             .par_iter()
