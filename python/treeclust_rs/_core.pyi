@@ -12,6 +12,7 @@ __all__ = [
     "fit_tree",
     "group_sums",
     "label_costs",
+    "surrogate_features",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -56,7 +57,11 @@ def fit_tree(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
+    surrogate: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
+def surrogate_features(
+    table: _Table, surrogate: dict[str, Any], n_jobs: int
+) -> tuple[_Floats, list[int]]: ...
 def fit_kauri(
     table: _Table,
     *,

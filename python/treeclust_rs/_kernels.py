@@ -30,14 +30,24 @@ from sklearn.metrics.pairwise import (
 )
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["KERNELS", "MAX_GRAM_BYTES", "ORIGIN_FREE", "Kernel", "check_gram", "make_kernel"]
+__all__ = [
+    "ALIASES",
+    "KERNELS",
+    "MAX_GRAM_BYTES",
+    "ORIGIN_FREE",
+    "Kernel",
+    "check_gram",
+    "make_kernel",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
 MAX_GRAM_BYTES = 4 * 2**30
 """Largest matrix this module allocates: 4 GiB, a kernel matrix of 23,170 rows."""
 
-_ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
+ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
+"""Other names of kernels."""
+
 _PLAIN = (
     "additive_chi2",
     "chi2",
@@ -50,7 +60,7 @@ _PLAIN = (
     "polynomial",
     "rbf",
 )
-KERNELS = tuple(sorted((*_PLAIN, *_ALIASES)))
+KERNELS = tuple(sorted((*_PLAIN, *ALIASES)))
 """Names `make_kernel` knows; it also takes a callable."""
 
 ORIGIN_FREE = frozenset({"epsilon", "gaussian", "laplacian", "linear", "rbf"})
@@ -472,7 +482,7 @@ def make_kernel(
         raise TypeError(
             f"kernel must be a string or a callable. Got {type(kernel).__name__} instead."
         )
-    name = _ALIASES.get(kernel, kernel)
+    name = ALIASES.get(kernel, kernel)
     if name not in _PLAIN:
         raise ValueError(
             f'Unknown kernel {kernel!r}. Known are {", ".join(KERNELS)}, "precomputed" and '

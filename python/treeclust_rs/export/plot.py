@@ -35,8 +35,8 @@ _GAP = {"down": 1.2, "right": 0.9}
 _LEVEL_GAP = {"down": 2.8, "right": 4.4}
 _BORDER = 1.0
 
-_INK = "#2b2f36"
-_QUIET = "#6b7280"
+INK = "#2b2f36"
+QUIET = "#6b7280"
 _BRANCH = "#b6bcc6"
 
 
@@ -146,7 +146,7 @@ def plot_tree(
     _draw_branches(ax, tree, boxes, layout, fontsize, scale)
     _draw_boxes(ax, tree, boxes, layout, fontsize, scale, colors)
     if title is not None:
-        ax.set_title(title, fontsize=1.2 * fontsize, color=_INK, parse_math=False)
+        ax.set_title(title, fontsize=1.2 * fontsize, color=INK, parse_math=False)
     return ax
 
 
@@ -160,17 +160,17 @@ def _box(tree: ClusterTree, node: int, fontsize: float, max_length: int) -> _Box
     rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} · {share}"
     if tree.kind[node] == LEAF:
         code = int(tree.leaf_clusters[node])
-        lines = [f"cluster {_shorten(tree.cluster_name(code), max_length)}", rows]
+        lines = [f"cluster {shorten(tree.cluster_name(code), max_length)}", rows]
         purity = float(tree.value[node, 0, code])
         if n_rows > 0 and purity < 1:
             lines.append(f"{format_share(purity)} pure")
     else:
         condition = branch_condition(tree, node, True)
-        name = _shorten(tree.feature_name(condition.feature), max_length)
+        name = shorten(tree.feature_name(condition.feature), max_length)
         test = condition.text("\0").replace("<=", "≤").replace(">=", "≥").replace("\0", name)
         lines = [test, rows]
         if tree.move is not None:
-            cluster = _shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
+            cluster = shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
             lines += [f"cluster {cluster}", split_text(tree, node)]
     width = max(_text_width(line, fontsize, bold=n == 0) for n, line in enumerate(lines))
     return _Box(
@@ -180,7 +180,7 @@ def _box(tree: ClusterTree, node: int, fontsize: float, max_length: int) -> _Box
     )
 
 
-def _shorten(text: str, max_length: int) -> str:
+def shorten(text: str, max_length: int) -> str:
     if len(text) <= max_length:
         return text
     n_kept = max(max_length - 1, 2)
@@ -345,7 +345,7 @@ def _draw_branches(
             (y0 + y1) / 2,
             "yes" if child == tree.children_left[parent] else "no",
             fontsize=0.8 * fontsize * scale,
-            color=_QUIET,
+            color=QUIET,
             ha="center",
             va="center",
             zorder=2,
@@ -369,7 +369,7 @@ def _draw_boxes(
         if is_leaf:
             color = colors[tree.leaf_clusters[node]]
         else:
-            color = _QUIET if tree.move is None else colors[tree.cluster[node]]
+            color = QUIET if tree.move is None else colors[tree.cluster[node]]
         left, top = layout.x[node] - box.width / 2, layout.y[node] - box.height / 2
         frame = FancyBboxPatch(
             (left, top),
@@ -384,9 +384,9 @@ def _draw_boxes(
         ax.add_patch(frame)
         baseline = top + (0.7 * _MARGIN + 0.5 * _LINE_HEIGHT) * fontsize
         for n, line in enumerate(box.lines):
-            style: dict[str, Any] = {"color": _QUIET}
+            style: dict[str, Any] = {"color": QUIET}
             if n == 0:
-                style = {"color": _INK, "fontweight": "bold"}
+                style = {"color": INK, "fontweight": "bold"}
             ax.text(
                 layout.x[node],
                 baseline + n * _LINE_HEIGHT * fontsize,
