@@ -54,9 +54,10 @@ _DEFINITE = frozenset(
 _SAMPLE = 256
 _INDEFINITE = 1e-8
 # Where there are four times as many rows as this, and 128 for each cluster, a start begins with so
-# many short runs on a sample of them.
-_TRIALS = 4
+# many short runs on a sample of them: an eighth of the rows, but not more than the last number.
+_TRIALS = 8
 _TRIAL_ROWS = 384
+_MOST_TRIAL_ROWS = 1024
 # So many kernel values, 2 MiB, are taken by indexing.
 _FEW = 1 << 18
 
@@ -222,7 +223,7 @@ def cluster(
     Notes
     -----
     With a kernel matrix a start begins with greedy k-means++ seeds in the feature space; from 1,536
-    rows (128 k) on with the best of 4 short runs on a sample, from such seeds. The first sums cost
+    rows (128 k) on with the best of 8 short runs on a sample, from such seeds. The first sums cost
     O(n^2), a round O(n (k + moved rows)); memory is O(n k) beside the matrix for each thread. A
     cluster that falls empty gets the row that is served worst. At the end single rows are moved
     while that lowers the cost, O(n k) each, which took up to 0.8 % off in trials.
@@ -426,7 +427,7 @@ def _first_groups(
     saves cost more than the runs.
     """
     n = len(rows.weight)
-    size = max(_TRIAL_ROWS, 32 * k)
+    size = max(_TRIAL_ROWS, 32 * k, min(n // 8, _MOST_TRIAL_ROWS))
     if n >= 4 * size:
         sample, counts = np.unique(_draw(rows.weight, rng.uniform(size=size)), return_counts=True)
         values = rows.values[np.ix_(sample, sample)]
