@@ -34,10 +34,9 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from ._kernels import Kernel, one_blas_thread
-from ._reference import DEFAULT_N_CLUSTERS
 from ._stocks import ROUNDING, Stocks, gram_sums, in_order
 
-__all__ = ["Clustering", "Means", "check_n_clusters", "cluster", "first_least"]
+__all__ = ["Clustering", "Means", "cluster", "first_least"]
 
 FloatArray = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -141,32 +140,6 @@ class Clustering:
     inertia: float
     n_iter: int
     means: Means
-
-
-def check_n_clusters(n_clusters: int | None, n_rows: int, estimator_name: str) -> int:
-    """Give the number of clusters; ValueError if there are fewer rows.
-
-    Parameters
-    ----------
-    n_clusters : int or None
-        None: 8.
-    n_rows : int
-        Rows of positive weight.
-    estimator_name : str
-        For the message.
-
-    Returns
-    -------
-    int
-    """
-    k = n_clusters or DEFAULT_N_CLUSTERS
-    if k > n_rows:
-        default = " (the default)" if n_clusters is None else ""
-        raise ValueError(
-            f"n_samples={n_rows} must be at least n_clusters={k}{default}: "
-            f"{estimator_name} cannot make more clusters than there are rows."
-        )
-    return k
 
 
 def cluster(

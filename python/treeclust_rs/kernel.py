@@ -20,6 +20,7 @@ from . import _core
 from ._base import effective_n_jobs, leaves_of_all, progress_line
 from ._cost_tree import CostTree, check_max_leaves, check_n_clusters, cost_path, make_tree
 from ._input import Table, check_finite, check_sample_weight, read_table
+from ._kernel_lloyd import cluster
 from ._kernel_model import KernelModel
 from ._kernels import KERNELS, check_gram
 from ._leaf_sums import LeafSums
@@ -37,7 +38,6 @@ from ._reference import (
 )
 from ._stocks import Stocks, check_gram_given, stocks_of
 from ._surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
-from .kernel_kmeans import cluster
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["KernelExKMC", "KernelExpand", "KernelIMM"]

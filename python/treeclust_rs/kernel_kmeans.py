@@ -26,13 +26,13 @@ from ._input import (
     read_table,
     take_rows,
 )
-from ._kernel_lloyd import Clustering, Means, Tell, check_n_clusters, cluster, first_least
+from ._kernel_lloyd import Means, Tell, cluster, first_least
 from ._kernels import KERNELS, Kernel, check_gram, one_blas_thread
 from ._low_rank import FeatureMap
-from ._reference import Given, Units, fitted_rows
+from ._reference import DEFAULT_N_CLUSTERS, Given, Units, check_enough_rows, fitted_rows
 from ._stocks import Stocks, check_gram_given, kernel_rows, stocks_of
 
-__all__ = ["Clustering", "KernelKMeans", "check_n_clusters", "cluster"]
+__all__ = ["KernelKMeans"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -247,7 +247,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         check_finite(table, n_jobs)
         given = None if gram is None else check_gram(gram, table.n_samples)
         kept, _, rows, weight = fitted_rows(Given(), table, weight)
-        k = check_n_clusters(self.n_clusters, rows.n_samples, name)
+        k = self.n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, self.n_clusters, rows.n_samples, name)
         square = given
         if given is not None and kept is not None:
             square = np.ascontiguousarray(given[np.ix_(kept, kept)])
