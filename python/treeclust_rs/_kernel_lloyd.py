@@ -55,6 +55,7 @@ _INDEFINITE = 1e-8
 # Where there are four times as many rows as this, and 128 for each cluster, a start begins with so
 # many short runs on a sample of them: an eighth of the rows, but not more than the last number.
 _TRIALS = 8
+_ROWS_PER_TRIAL = 512  # of 2,000 rows the kernel matrix costs no more than three runs
 _TRIAL_ROWS = 384
 _MOST_TRIAL_ROWS = 1024
 # So many kernel values, 2 MiB, are taken by indexing.
@@ -407,7 +408,7 @@ def _first_groups(
         stocks = Stocks.of_gram(values, counts.astype(np.float64))
         few = _Gram(stocks, values, stocks.weights, rows.definite, 1)
         trials = []
-        for _ in range(_TRIALS):
+        for _ in range(min(_TRIALS, n // _ROWS_PER_TRIAL)):
             groups, sums = _seed_groups(few, k, rng)
             trials.append(_lloyd(few, groups, sums, 100, 1e-4, broken_off, refine=False))
         best = min(trials, key=lambda trial: trial.cost)

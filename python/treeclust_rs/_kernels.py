@@ -78,6 +78,8 @@ _PARAMS: dict[str, dict[str, float | None]] = {
 
 # Entries of a temporary block: 8 MiB of float64.
 _BLOCK = 1 << 20
+# Columns of a tile that are transposed at a time, so that both sides stay in cache.
+_STRIP = 128
 # The smallest tile whose rows a thread pool is started for.
 _PARALLEL = 1 << 16
 # From norms, squared distances have an error of some 8 roundings of the largest squared norm. With
@@ -229,7 +231,8 @@ class Kernel:
             size = stop - start
             _mirror(tile[:, :size])
             out[start:stop, start:] = tile
-            out[stop:, start:stop] = tile[:, size:].T
+            for c in range(size, tile.shape[1], _STRIP):
+                out[start + c : start + c + _STRIP, start:stop] = tile[:, c : c + _STRIP].T
 
         self.in_blocks(fill, len(rows), len(rows), n_jobs)
         np.fill_diagonal(out, self.diagonal(rows))
