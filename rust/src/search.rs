@@ -167,7 +167,7 @@ pub(crate) fn best_cut<'g, C: Criterion>(
 }
 
 impl OwnGroups {
-    fn view(&self) -> Groups<'_> {
+    pub(crate) fn view(&self) -> Groups<'_> {
         Groups { count: &self.count, sums: &self.sums, low: &self.low, high: &self.high }
     }
 

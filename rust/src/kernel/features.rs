@@ -118,31 +118,34 @@ impl SurrogateColumn {
         }
     }
 
+    fn at(&self, ranks: &[u32], phi: &mut Vec<f64>, f: impl Fn(f64) -> f64) {
+        phi.clear();
+        phi.extend(ranks.iter().map(|&rank| f(self.units[rank as usize])));
+    }
+
     /// The feature at given distinct values, which are ascending. Where rounding has made it rise again beyond its peak, it
     /// does not.
     fn evaluate(&self, family: &Family, j: usize, ranks: &[u32], phi: &mut Vec<f64>) {
-        let at = |f: &dyn Fn(f64) -> f64, phi: &mut Vec<f64>| {
-            phi.clear();
-            phi.extend(ranks.iter().map(|&rank| f(self.units[rank as usize])));
-        };
         match *family {
-            Family::Root => at(&f64::sqrt, phi),
+            Family::Root => self.at(ranks, phi, f64::sqrt),
             Family::Taylor { gamma, .. } => {
                 let power = j as f64;
                 let log_factorial: f64 = (1..=j).map(|i| (i as f64).ln()).sum();
                 let log_scale = 0.5 * (power * (2.0 * gamma).ln() - log_factorial);
                 match j {
-                    0 => at(&|x| (-gamma * x * x).exp(), phi),
-                    _ => at(&|x| (power * x.ln() - gamma * x * x + log_scale).exp(), phi),
+                    0 => self.at(ranks, phi, |x| (-gamma * x * x).exp()),
+                    _ => {
+                        self.at(ranks, phi, |x| (power * x.ln() - gamma * x * x + log_scale).exp())
+                    }
                 }
             }
             Family::Laplace { gamma } => {
                 let anchor = self.anchors[j];
-                at(&|x| (-gamma * (x - anchor).abs()).exp(), phi);
+                self.at(ranks, phi, |x| (-gamma * (x - anchor).abs()).exp());
             }
             Family::Gauss { gamma } => {
                 let anchor = self.anchors[j];
-                at(&|x| (-gamma * (x - anchor) * (x - anchor)).exp(), phi);
+                self.at(ranks, phi, |x| (-gamma * (x - anchor) * (x - anchor)).exp());
             }
             Family::Intersection { .. } => {
                 let (height, start) = (self.anchors[j], self.starts[j]);
@@ -152,7 +155,7 @@ impl SurrogateColumn {
             Family::Chi2 { order } => {
                 let (j, order) = ((j + 1) as f64, order as f64);
                 let (size, log_base) = ((2.0 / j).sqrt(), (j / order).ln());
-                at(&|x| size * x * (x * log_base).exp(), phi);
+                self.at(ranks, phi, |x| size * x * (x * log_base).exp());
             }
         }
         make_unimodal(phi);

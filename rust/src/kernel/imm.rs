@@ -7,8 +7,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::features::{Surrogate, SurrogateColumn, ascending};
+use crate::criterion::Criterion;
 use crate::criterion::mistakes::{
-    CenterColumns, Coordinate, Mistakes, in_order, snap, snap_margin,
+    CenterColumns, Coordinate, Mistakes, MistakesNode, in_order, snap, snap_margin,
 };
 use crate::error::{Error, Result};
 use crate::grow::{Grown, narrow};
@@ -129,8 +130,21 @@ struct NodeColumn {
     count: Vec<u32>,
     /// Their weight by cluster.
     sums: Vec<f64>,
+    /// The searched rows as cluster and weight, in the order of their values, and where those of each value begin.
+    rows: Vec<(u32, f64)>,
+    first: Vec<usize>,
     /// For features that are steps: counts and sums of all values before each.
     before: Option<(Vec<u32>, Vec<f64>)>,
+}
+
+/// What one thread needs for a feature.
+#[derive(Default)]
+struct Scratch {
+    phi: Vec<f64>,
+    /// Alive centers, ascending.
+    centers: Vec<(f64, usize)>,
+    passed: Vec<f64>,
+    is_left: Vec<bool>,
 }
 
 /// Kernel IMM on the features of a table.
@@ -224,6 +238,7 @@ impl<'a> Base<'a> {
             rows.extend(dropped.iter().map(|row| (rank_of(row), u32::MAX)));
             rows.sort_unstable();
             let (mut ranks, mut count, mut sums) = (vec![], vec![], vec![]);
+            let (mut searched_rows, mut first) = (Vec::with_capacity(active.len()), vec![0]);
             for equal in rows.chunk_by(|a, b| a.0 == b.0) {
                 ranks.push(equal[0].0);
                 let start = sums.len();
@@ -232,11 +247,14 @@ impl<'a> Base<'a> {
                 count.push(searched.clone().count() as u32);
                 for &(_, row) in searched {
                     let weight = self.weights.map_or(1.0, |w| w[row as usize]);
-                    sums[start + self.labels[row as usize] as usize] += weight;
+                    let label = self.labels[row as usize];
+                    sums[start + label as usize] += weight;
+                    searched_rows.push((label, weight));
                 }
+                first.push(searched_rows.len());
             }
             let before = self.surrogate.has_steps().then(|| running(&count, &sums, self.k));
-            Ok(NodeColumn { ranks, count, sums, before })
+            Ok(NodeColumn { ranks, count, sums, rows: searched_rows, first, before })
         };
         self.surrogate.columns().par_iter().with_max_len(1).map(of_column).collect()
     }
@@ -251,9 +269,90 @@ impl<'a> Base<'a> {
     ) -> Result<BestCut> {
         let rows = grown.partition.active(grown.nodes[id].segment);
         let node = self.mistakes.node(rows, alive.to_vec());
-        let groups = |i: usize| Cow::Owned(self.groups(self.features[i], columns));
-        best_cut(&self.mistakes, &node, &self.features, AT_A_TIME, monitor, groups)?
+        let scores: Vec<f64> = self
+            .features
+            .par_iter()
+            .with_min_len(AT_A_TIME)
+            .map_init(Scratch::default, |scratch, &feature| {
+                monitor.check()?;
+                Ok(match self.surrogate.step(feature) {
+                    Some(_) => {
+                        let groups = self.groups(feature, columns);
+                        self.mistakes.best_score(&node, feature, groups.view())
+                    }
+                    None => -self.least_mistakes(&node, feature, columns, scratch),
+                })
+            })
+            .collect::<Result<_>>()?;
+        // Only features that may be tied for the best are looked at by the tie rule.
+        let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = best - 2.0 * self.mistakes.scale(&node).margin;
+        let tied: Vec<usize> =
+            self.features.iter().zip(&scores).filter(|s| *s.1 >= least).map(|s| *s.0).collect();
+        let groups = |i: usize| Cow::Owned(self.groups(tied[i], columns));
+        best_cut(&self.mistakes, &node, &tied, AT_A_TIME, monitor, groups)?
             .ok_or_else(|| Error::Internal(format!("node {id} cannot be split.")))
+    }
+
+    /// The fewest mistakes of a cut of a feature, infinity if there is none: what [`Mistakes`] finds on the feature's
+    /// groups, without making them.
+    fn least_mistakes(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        columns: &[NodeColumn],
+        scratch: &mut Scratch,
+    ) -> f64 {
+        let column = &columns[self.surrogate.place(feature).0];
+        let Scratch { phi, centers, passed, is_left } = scratch;
+        self.surrogate.evaluate(feature, &column.ranks, phi);
+        centers.clear();
+        let coordinates = self.mistakes.columns().of(feature);
+        centers.extend((0..self.k).filter(|&c| node.alive[c]).map(|c| (coordinates[c], c)));
+        centers.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        passed.clear();
+        passed.resize(self.k, 0.0);
+        is_left.clear();
+        is_left.resize(self.k, false);
+        let (mut n_left, mut mistakes, mut least) = (0, 0.0, f64::INFINITY);
+        let mut below = f64::NEG_INFINITY;
+        let mut visit = |x: f64, places: [Range<usize>; 2]| {
+            // Up to x: a cut before each center that lies there, and one before x itself.
+            loop {
+                let center = centers.get(n_left).filter(|center| center.0 < x);
+                let above = center.map_or(x, |center| center.0);
+                if 0 < n_left && n_left < centers.len() && below < above {
+                    least = f64::min(least, mistakes);
+                }
+                let Some(&(coordinate, cluster)) = center else { break };
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+                below = coordinate;
+            }
+            for place in places {
+                for &(label, weight) in
+                    &column.rows[column.first[place.start]..column.first[place.end]]
+                {
+                    passed[label as usize] += weight;
+                    mistakes += if is_left[label as usize] { -weight } else { weight };
+                }
+            }
+            while let Some(&(_, cluster)) = centers.get(n_left).filter(|center| center.0 <= x) {
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+            }
+            below = x;
+        };
+        ascending(phi, |x, places| {
+            let has_rows = |p: &Range<usize>| column.first[p.start] < column.first[p.end];
+            if places.iter().any(has_rows) {
+                visit(x, places);
+            }
+        });
+        visit(f64::INFINITY, [0..0, 0..0]);
+        least
     }
 
     /// The node's searched rows along a feature.
