@@ -205,7 +205,6 @@ ANCHOR_COLUMNS, ANCHOR_CLUSTERS = 4, 10
 ALL_ROWS = (1_250, 2_500, 5_000)
 FEW_ROWS = (12_500, 25_000, 50_000, 100_000, 200_000)
 FEW = 64
-EXACT_ROWS = 50_000
 ALL_REACH, ALL_SECONDS, FEW_REACH = 2.1, 20.0, 1.15
 
 
@@ -266,8 +265,7 @@ def anchors(fits: Fits) -> str:
     about = (
         f"Kernel IMM on distance features, {ANCHOR_COLUMNS} columns of distinct values, "
         f"k={ANCHOR_CLUSTERS}, labels given (those of the nearest true center). *Kernel IMM* is "
-        f"the time in the core; the whole fit has the label costs for `cost_path_` too, with "
-        f"{FEW} anchors through Nystroem features of rank {RANK}."
+        "the time in the core."
     )
     return "\n\n".join([about, *sections, "\n".join(said)])
 
@@ -277,25 +275,16 @@ def _labelled(fits: Fits, n: int) -> Path:
 
 
 def _besides(fits: Fits, features: dict[str, Any]) -> list[str]:
-    """Fits that cluster too, and label costs of the exact kernel."""
+    """Measure a fit that clusters too."""
     options = {**features, "kernel": "laplacian", "n_jobs": 2}
-    n, many = ALL_ROWS[-1], EXACT_ROWS
+    n = ALL_ROWS[-1]
     clustered = fits.problem(n, ANCHOR_COLUMNS, ANCHOR_CLUSTERS, labelled=False)
     start = {"n_clusters": ANCHOR_CLUSTERS, "n_init": 1, "random_state": 0}
-    whole, exact = fits.medians(
-        [
-            ("KernelIMM", clustered, {**options, **start, "n_anchors": "all"}),
-            ("KernelIMM", _labelled(fits, many), {**options, "n_anchors": FEW}),
-        ]
-    )
+    (whole,) = fits.medians([("KernelIMM", clustered, {**options, **start, "n_anchors": "all"})])
     return [
         f"- With kernel k-means of one start: {n:,} rows, all anchors, laplacian, 2 threads, in "
         f"{whole['seconds']:.3g} s, {whole['core']:.3g} s of them Kernel IMM's"
         + (f"; peak above {_memory(whole, n)[0]} MB." if "above" in whole else "."),
-        f"- Label costs of the exact kernel take time that grows with the square of the rows (and "
-        f"no matrix): {many:,} rows, {FEW} anchors, laplacian, 2 threads, in "
-        f"{exact['seconds']:.3g} s, {exact['core']:.3g} s of them Kernel IMM's"
-        + (f"; peak above {_memory(exact, many)[0]} MB." if "above" in exact else "."),
     ]
 
 
