@@ -78,4 +78,5 @@ def apply(
     tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],
     table: _Table,
     n_jobs: int,
+    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
 ) -> _Ints | None: ...

@@ -17,7 +17,7 @@ use crate::imm::{self, Fitted, Problem};
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
 use crate::table::all_finite;
-use crate::tree::{ClusterTree, Test, TreeArrays};
+use crate::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
 
 pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("An array is not contiguous."))
@@ -210,6 +210,7 @@ pub fn tests_to_dict<'py>(
         Test::Leaf => 0i8,
         Test::Threshold { .. } => 1,
         Test::Interval { .. } => 2,
+        Test::Oblique { .. } => 3,
     };
     dict.set_item("kind", tests.iter().map(kind).collect::<Vec<i8>>().into_pyarray(py))?;
     let feature = |test: &Test| test.feature().map_or(-2, |feature| feature as i64);
@@ -219,7 +220,7 @@ pub fn tests_to_dict<'py>(
         number(|test| match test {
             Test::Leaf => -2.0,
             Test::Threshold { threshold, .. } => *threshold,
-            Test::Interval { .. } => f64::NAN,
+            Test::Interval { .. } | Test::Oblique { .. } => f64::NAN,
         }),
     )?;
     let lower =
@@ -262,13 +263,23 @@ type Arrays<'py> = (
     PyReadonlyArray1<'py, i64>,
 );
 
+/// A tree's oblique tests: indptr, indices, weights, bias.
+type Oblique<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, f64>,
+    PyReadonlyArray1<'py, f64>,
+);
+
 /// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
 #[pyfunction]
+#[pyo3(signature = (tree, table, n_jobs, oblique=None))]
 pub fn apply<'py>(
     py: Python<'py>,
     tree: Arrays<'_>,
     table: TableArgument<'_>,
     n_jobs: usize,
+    oblique: Option<Oblique<'_>>,
 ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
     let (rows, table) = (table.rows(), table.table()?);
     let (kind, feature, threshold, lower, upper, left, right) = &tree;
@@ -280,6 +291,15 @@ pub fn apply<'py>(
         upper: slice(upper)?,
         children_left: slice(left)?,
         children_right: slice(right)?,
+        oblique: match &oblique {
+            Some((indptr, indices, weights, bias)) => Some(ObliqueArrays {
+                indptr: slice(indptr)?,
+                indices: slice(indices)?,
+                weights: slice(weights)?,
+                bias: slice(bias)?,
+            }),
+            None => None,
+        },
     };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
