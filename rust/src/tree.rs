@@ -591,7 +591,7 @@ mod tests {
     fn scores_below_0_go_left() {
         let arrays = TreeArrays { oblique: Some(runs()), ..oblique_arrays() };
         let tree = ClusterTree::new(arrays, 4).unwrap();
-        // Below 0, 0, -0, above; then infinity minus infinity, which is no number below 0.
+        // Below 0; 0 twice; above.
         let x = array![
             [1.0, 1.5, 0.1, 0.0],
             [1.5, 1.5, 1.0, 0.0],
@@ -603,6 +603,7 @@ mod tests {
         assert_eq!(leaves, [1, 3, 4, 3, 3]);
         assert_eq!(tree.apply_rows(x.as_slice().unwrap(), 4).unwrap(), Some(leaves));
         assert!(tree.apply_rows(&[1.0, 2.0], 2).is_err());
+        // Infinity minus infinity is not below 0.
         let steep = ObliqueArrays { weights: &[1e300, -1e300], ..runs() };
         let arrays = TreeArrays { oblique: Some(steep), ..oblique_arrays() };
         let tree = ClusterTree::new(arrays, 3).unwrap();
