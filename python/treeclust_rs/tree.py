@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.sparse import issparse
 
 from ._conditions import (
     INTERVAL,
@@ -676,13 +677,14 @@ class ClusterTree:
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: npt.NDArray[Any] | list[npt.NDArray[Any]], n_jobs: int = 1) -> IntArray:
+    def apply(self, data: Any, n_jobs: int = 1) -> IntArray:
         """Give the leaf that each row reaches.
 
         Parameters
         ----------
-        data : ndarray of shape (n_samples, n_features) or list of ndarray of shape (n_samples,)
-            The features, of a dtype the core reads.
+        data : ndarray or sparse matrix of shape (n_samples, n_features), or list of ndarray
+            The features, of a dtype the core reads; in a list one array of shape (n_samples,) for
+            each. Cells that a sparse matrix does not store are 0; it is read by rows, as it is.
         n_jobs : int, default=1
             Number of threads.
 
@@ -698,7 +700,7 @@ class ClusterTree:
         """
         from . import _core
 
-        n_columns = len(data) if isinstance(data, list) else data.shape[1]
+        n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
             raise ValueError(f"The tree has {self.n_features} features; the data have {n_columns}.")
         tests = (
@@ -710,14 +712,22 @@ class ClusterTree:
             self.children_left,
             self.children_right,
         )
-        leaves = _core.apply(tests, data, n_jobs, self._oblique)
+        if issparse(data):
+            by_rows = data.tocsr()
+            stored = (
+                by_rows.indptr.astype(np.int64, copy=False),
+                by_rows.indices.astype(np.int64, copy=False),
+                by_rows.data.astype(np.float64, copy=False),
+                n_columns,
+            )
+            leaves = _core.apply_sparse(tests, stored, n_jobs, self._oblique)
+        else:
+            leaves = _core.apply(tests, data, n_jobs, self._oblique)
         if leaves is None:
             raise NonFiniteError
         return leaves
 
-    def predict(
-        self, data: npt.NDArray[Any] | list[npt.NDArray[Any]], n_jobs: int = 1
-    ) -> npt.NDArray[Any]:
+    def predict(self, data: Any, n_jobs: int = 1) -> npt.NDArray[Any]:
         """Give each row the label of its cluster, as the user named it; data as for `apply`."""
         return np.asarray(self.classes)[self.leaf_clusters[self.apply(data, n_jobs)]]
 

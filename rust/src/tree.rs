@@ -82,6 +82,40 @@ pub struct ObliqueArrays<'a> {
     pub bias: &'a [f64],
 }
 
+/// The rows of a sparse matrix.
+#[derive(Debug, Clone, Copy)]
+pub struct SparseRows<'a> {
+    /// Where the stored cells of each row start, and their number at the end.
+    pub indptr: &'a [i64],
+    /// The column of each stored cell, in any order.
+    pub indices: &'a [i64],
+    /// The value of each stored cell.
+    pub values: &'a [f64],
+    /// Number of columns.
+    pub n_features: usize,
+}
+
+impl SparseRows<'_> {
+    fn check(&self) -> Result<()> {
+        Error::check_len("indices", self.indices.len(), self.values.len(), "entries")?;
+        let n_stored = self.values.len() as i64;
+        let ends = (self.indptr.first(), self.indptr.last());
+        if ends != (Some(&0), Some(&n_stored)) || !self.indptr.is_sorted() {
+            return Err(Error::Value(format!(
+                "The indptr of a sparse matrix must rise from 0 to {n_stored}."
+            )));
+        }
+        let columns = 0..self.n_features as i64;
+        match self.indices.iter().find(|&index| !columns.contains(index)) {
+            Some(index) => Err(Error::Value(format!(
+                "A sparse matrix of {} columns cannot have a cell in column {index}.",
+                self.n_features
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A tree's arrays as they come from outside, one entry per node.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeArrays<'a> {
@@ -242,16 +276,58 @@ impl ClusterTree {
     /// [`Error::Tree`] if the tree uses a column the table does not have.
     pub fn apply(&self, table: &Table<'_>) -> Result<Vec<i64>> {
         self.check_width(table.n_features())?;
-        let mut leaves = vec![0i64; table.n_samples()];
-        // Only the columns the tree uses are read, a tile of rows at a time, one column beside the other.
+        // Only the columns the tree uses are read.
+        Ok(self.apply_tiles(table.n_samples(), |start, n, tile, cells| {
+            for (slot, &feature) in self.used_features.iter().enumerate() {
+                table.column(feature).read(start, &mut cells[slot * tile..][..n]);
+            }
+        }))
+    }
+
+    /// As [`ClusterTree::apply`] for the rows of a sparse matrix, cells that are not stored being 0 and those stored more
+    /// than once being added up. None if a stored value is NaN or infinite.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the tree uses a column the matrix does not have; [`Error::Shape`] and [`Error::Value`] if the
+    /// arrays are not those of a sparse matrix.
+    pub fn apply_sparse(&self, rows: SparseRows<'_>) -> Result<Option<Vec<i64>>> {
+        self.check_width(rows.n_features)?;
+        rows.check()?;
+        if !rows.values.par_chunks(TILE * 16).all(all_finite) {
+            return Ok(None);
+        }
+        let mut slots = vec![None; rows.n_features];
+        for (slot, &feature) in self.used_features.iter().enumerate() {
+            slots[feature] = Some(slot);
+        }
+        Ok(Some(self.apply_tiles(rows.indptr.len() - 1, |start, n, tile, cells| {
+            cells.fill(0.0);
+            for i in 0..n {
+                let stored = rows.indptr[start + i] as usize..rows.indptr[start + i + 1] as usize;
+                for (&index, &value) in
+                    rows.indices[stored.clone()].iter().zip(&rows.values[stored])
+                {
+                    if let Some(slot) = slots[index as usize] {
+                        cells[slot * tile + i] += value;
+                    }
+                }
+            }
+        })))
+    }
+
+    /// Routes rows a tile at a time: `read(start, n, tile, cells)` copies `n` rows from `start` on, the columns that the
+    /// tree uses side by side, each in the first places of `tile` cells.
+    fn apply_tiles(
+        &self,
+        n_samples: usize,
+        read: impl Fn(usize, usize, usize, &mut [f64]) + Sync,
+    ) -> Vec<i64> {
+        let mut leaves = vec![0i64; n_samples];
         let tile = tile_rows(self.used_features.len());
         leaves.par_chunks_mut(tile).enumerate().for_each_init(
             || vec![0.0; tile * self.used_features.len().max(1)],
             |cells, (block, leaves)| {
-                for (slot, &feature) in self.used_features.iter().enumerate() {
-                    let out = &mut cells[slot * tile..][..leaves.len()];
-                    table.column(feature).read(block * tile, out);
-                }
+                read(block * tile, leaves.len(), tile, cells);
                 if let Some(terms) = &self.oblique {
                     self.route_by_node(terms, |slot, i| cells[slot * tile + i], leaves);
                 } else if self.has_intervals {
@@ -261,7 +337,7 @@ impl ClusterTree {
                 }
             },
         );
-        Ok(leaves)
+        leaves
     }
 
     /// As [`ClusterTree::apply`] for the rows of a C-ordered matrix, in one pass that also looks for NaN and infinite
@@ -711,6 +787,38 @@ mod tests {
         }
         let message = ClusterTree::new(oblique_arrays(), 3).unwrap_err().to_string();
         assert!(message.contains("node 0 is oblique, but the tree has no weights"), "{message}");
+    }
+
+    #[test]
+    fn sparse_rows_take_the_way_of_full_ones() {
+        let x = array![[1.0, 1.5, 0.0], [0.0, 0.0, -2.0], [0.0, 2.5, -2.0], [0.0, 0.0, 0.0]];
+        let sparse = SparseRows {
+            indptr: &[0, 2, 3, 6, 6],
+            // The last row that stores anything does so out of order and in two parts.
+            indices: &[0, 1, 2, 2, 1, 2],
+            values: &[1.0, 1.5, -2.0, -1.5, 2.5, -0.5],
+            n_features: 3,
+        };
+        let oblique = TreeArrays { oblique: Some(runs()), ..oblique_arrays() };
+        for arrays in [oblique, arrays()] {
+            let tree = ClusterTree::new(arrays, 3).unwrap();
+            let leaves = tree.apply(&Table::from_matrix(x.view()).unwrap()).unwrap();
+            assert_eq!(tree.apply_sparse(sparse).unwrap(), Some(leaves));
+            let values = &[1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0];
+            assert_eq!(tree.apply_sparse(SparseRows { values, ..sparse }).unwrap(), None);
+            for (rows, expected) in [
+                (SparseRows { indptr: &[], ..sparse }, "rise from 0 to 6"),
+                (SparseRows { indptr: &[0, 7, 6], ..sparse }, "rise from 0 to 6"),
+                (SparseRows { indptr: &[0, 2], ..sparse }, "rise from 0 to 6"),
+                (SparseRows { indices: &[0], ..sparse }, "indices has 1 entries"),
+                (SparseRows { indices: &[0, 1, 3, 0, 0, 0], ..sparse }, "a cell in column 3"),
+                (SparseRows { indices: &[0, 1, -1, 0, 0, 0], ..sparse }, "a cell in column -1"),
+                (SparseRows { n_features: 1, ..sparse }, "the table has 1 columns"),
+            ] {
+                let message = tree.apply_sparse(rows).unwrap_err().to_string();
+                assert!(message.contains(expected), "{message}");
+            }
+        }
     }
 
     #[test]
