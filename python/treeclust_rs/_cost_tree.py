@@ -98,6 +98,7 @@ def make_tree(fitted: dict[str, Any], classes: list[int] | list[str], table: Tab
     return ClusterTree(
         **{name: fitted[name] for name in names},
         impurity=fitted["cost"] / divisor,
+        **{name: fitted[name] for name in fitted if name.startswith("oblique_")},
         value=value[:, None, :],
         mistakes=mistakes,
         n_features=table.n_features,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -40,7 +41,7 @@ _CANCELLED = 1e-6
 
 
 @dataclass(frozen=True)
-class _Growth:
+class Growth:
     """How the tree is grown from its base."""
 
     base: bool
@@ -51,7 +52,7 @@ class _Growth:
     min_samples_leaf: int = 1
 
 
-class _CentersTree(CostTree):
+class CentersTree(CostTree):
     """A tree fitted to the distances of rows to centers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -79,7 +80,7 @@ class _CentersTree(CostTree):
     n_jobs: int | None
     verbose: int
 
-    def _growth(self, n_clusters: int) -> _Growth:
+    def _growth(self, n_clusters: int) -> Growth:
         """Give the limits; raises ValueError if they do not suit the number of clusters."""
         raise NotImplementedError
 
@@ -137,20 +138,7 @@ class _CentersTree(CostTree):
             needs_distinct=growth.base,
         )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = _core.fit_tree(
-            rows.data,
-            reference.regrets,
-            reference.labels,
-            base_centers=reference.centers.high if growth.base else None,
-            base_centers_low=reference.centers.low if growth.base else None,
-            sample_weight=weight,
-            interval=growth.interval,
-            max_leaves=growth.max_leaves or reference.n_clusters,
-            max_depth=growth.max_depth,
-            min_samples_leaf=growth.min_samples_leaf,
-            n_jobs=n_jobs,
-            progress=tell,
-        )
+        fitted = self._grow(rows, reference, growth, weight, n_jobs, tell)
         tree = make_tree(fitted, reference.classes, table)
         path = cost_path(fitted, reference.minimum)
         summary = _Summary.of(fitted, tree, reference, rows, units, weight, self.criterion, n_jobs)
@@ -167,6 +155,32 @@ class _CentersTree(CostTree):
             last = path[-2] - path[-1] if len(path) > 1 else 0.0
             tell(tree.n_leaves, last)
         return self
+
+    def _grow(
+        self,
+        rows: Table,
+        reference: Reference,
+        growth: Growth,
+        weight: FloatArray | None,
+        n_jobs: int,
+        tell: Callable[[int, float], None] | None,
+    ) -> dict[str, Any]:
+        """Give the tree's arrays by name, as the core does."""
+        fitted: dict[str, Any] = _core.fit_tree(
+            rows.data,
+            reference.regrets,
+            reference.labels,
+            base_centers=reference.centers.high if growth.base else None,
+            base_centers_low=reference.centers.low if growth.base else None,
+            sample_weight=weight,
+            interval=growth.interval,
+            max_leaves=growth.max_leaves or reference.n_clusters,
+            max_depth=growth.max_depth,
+            min_samples_leaf=growth.min_samples_leaf,
+            n_jobs=n_jobs,
+            progress=tell,
+        )
+        return fitted
 
     def _finish(self, classes: list[int] | list[str]) -> None:
         """Set what follows from the tree, the leaves of the rows and their sums."""
@@ -390,7 +404,7 @@ def _label_cost(
     return float(minimum + own_regret(regrets, labels))
 
 
-class IMM(_CentersTree):
+class IMM(CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).
 
     At every node the threshold is taken that separates the fewest rows from their cluster's center;
@@ -503,11 +517,11 @@ class IMM(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int) -> _Growth:  # noqa: ARG002
-        return _Growth(base=True)
+    def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
+        return Growth(base=True)
 
 
-class ExKMC(_CentersTree):
+class ExKMC(CentersTree):
     """Explain a clustering by a tree with more leaves than clusters where that pays.
 
     Grown from IMM's tree (or from a single leaf): always the leaf is split whose best cut lowers
@@ -611,7 +625,7 @@ class ExKMC(_CentersTree):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CentersTree._parameter_constraints,
+        **CentersTree._parameter_constraints,
         "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
         "base_tree": [StrOptions({"imm"}), None],
         "cuts": [StrOptions({"threshold", "interval"})],
@@ -648,10 +662,10 @@ class ExKMC(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int) -> _Growth:
+    def _growth(self, n_clusters: int) -> Growth:
         is_default = self.n_clusters is None and self.reference is None
         check_max_leaves(self.max_leaves, n_clusters, is_default)
-        return _Growth(
+        return Growth(
             base=self.base_tree == "imm",
             interval=self.cuts == "interval",
             max_leaves=self.max_leaves,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._conditions import Span, walk_leaves
+from .._conditions import OBLIQUE, Condition, Span, walk_leaves
 from ..tree import ClusterTree
 
 __all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
@@ -52,10 +52,24 @@ def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]
     list of Cell
         Leaves from left to right, each with its rectangles in ascending order. A leaf that no
         point can reach has none.
+
+    Raises
+    ------
+    ValueError
+        If the tree has oblique tests, whose cells are no rectangles.
     """
+    if (tree.kind == OBLIQUE).any():
+        raise ValueError(
+            "The tree has oblique tests: its cells are no rectangles, which is all that "
+            "plot_partition draws. plot() draws the tree."
+        )
     cells = []
     for leaf, _, path in walk_leaves(tree):
-        spans = {condition.feature: condition.spans for condition in path.conditions()}
+        spans = {
+            condition.feature: condition.spans
+            for condition in path.conditions()
+            if isinstance(condition, Condition)
+        }
         across, along = (
             [span for span in spans.get(column, [_EVERYWHERE]) if not _is_empty(span)]
             for column in columns

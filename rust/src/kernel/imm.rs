@@ -470,7 +470,7 @@ fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
 
 fn goes_left(test: &Test, x: f64) -> bool {
     match *test {
-        Test::Leaf => true,
+        Test::Leaf | Test::Oblique { .. } => true, // no test of ours
         Test::Threshold { threshold, .. } => x <= threshold,
         Test::Interval { lower, upper, .. } => lower <= x && x <= upper,
     }
