@@ -25,6 +25,8 @@ EXPECTED = {
         tc.KernelIMM(n_clusters=3),
         tc.KernelExKMC(n_clusters=3, max_leaves=5),
         tc.KernelExpand(n_clusters=3, kernel="polynomial"),
+        tc.VoronoiTree(n_clusters=3),
+        tc.VoronoiTree(n_clusters=3, exact=False),
     ],
     # Kauri draws no start: it passes all.
     expected_failed_checks=lambda estimator: {} if isinstance(estimator, tc.Kauri) else EXPECTED,

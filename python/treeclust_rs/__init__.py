@@ -6,6 +6,7 @@ from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .kernel_kmeans import KernelKMeans
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
+from .voronoi import VoronoiTree
 
 __version__ = "0.1.0"
 
@@ -18,5 +19,6 @@ __all__ = [
     "KernelExpand",
     "KernelIMM",
     "KernelKMeans",
+    "VoronoiTree",
     "load",
 ]

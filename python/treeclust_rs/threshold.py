@@ -138,7 +138,7 @@ class CentersTree(CostTree):
             needs_distinct=growth.base,
         )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = self._grow(rows, reference, growth, weight, n_jobs, tell)
+        fitted = self._grow(rows, units, reference, growth, weight, n_jobs, tell)
         tree = make_tree(fitted, reference.classes, table)
         path = cost_path(fitted, reference.minimum)
         summary = _Summary.of(fitted, tree, reference, rows, units, weight, self.criterion, n_jobs)
@@ -159,6 +159,7 @@ class CentersTree(CostTree):
     def _grow(
         self,
         rows: Table,
+        units: Units,  # noqa: ARG002
         reference: Reference,
         growth: Growth,
         weight: FloatArray | None,
