@@ -16,19 +16,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._input import Table
-from ._kernels import ORIGIN_FREE, Kernel, make_kernel, one_blas_thread
+from ._kernels import KERNELS, ORIGIN_FREE, Kernel, make_kernel, one_blas_thread
 from ._low_rank import FeatureMap, approximate
 from ._reference import Units
 
 __all__ = [
+    "KERNEL_CONSTRAINTS",
     "ROUNDING",
     "Stocks",
     "check_gram_given",
@@ -51,6 +54,18 @@ ROUNDING = 1e-12
 # Rows of a part of a sum; rows and columns of the tiles that are computed when there is no kernel
 # matrix, 8 MiB each.
 _TILE = 1024
+
+
+KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
+    "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],
+    "degree": [Interval(Real, 1, None, closed="left")],
+    "coef0": [Interval(Real, None, None, closed="neither")],
+    "kernel_params": [Mapping, None],
+    "approximation": [StrOptions({"nystroem", "rpcholesky", "rff"}), None],
+    "n_components": [Interval(Integral, 1, None, closed="left")],
+}
+"""What an estimator's parameters of the kernel may be; see `WithKernel`."""
 
 
 class WithKernel(Protocol):

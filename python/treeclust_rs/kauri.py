@@ -21,10 +21,10 @@ from ._base import effective_n_jobs, leaves_of_all, progress_line
 from ._conditions import MOVES
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._kernel_model import KernelModel
-from ._kernels import KERNELS, check_gram
+from ._kernels import check_gram
 from ._leaf_sums import LeafSums
 from ._reference import Given, Units, fitted_rows
-from ._stocks import ROUNDING, check_gram_given, stocks_of
+from ._stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["Kauri"]
@@ -182,13 +182,7 @@ class Kauri(KernelModel):
             StrOptions({"sqrt", "log2"}),
             None,
         ],
-        "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
-        "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],
-        "degree": [Interval(Real, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [Mapping, None],
-        "approximation": [StrOptions({"nystroem", "rpcholesky", "rff"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "moves": [StrOptions({"paper", "all"})],
         "scale": [StrOptions({"standard"}), None],

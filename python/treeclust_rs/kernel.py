@@ -22,7 +22,7 @@ from ._cost_tree import CostTree, check_max_leaves, check_n_clusters, cost_path,
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._kernel_lloyd import cluster
 from ._kernel_model import KernelModel
-from ._kernels import KERNELS, check_gram
+from ._kernels import check_gram
 from ._leaf_sums import LeafSums
 from ._reference import (
     DEFAULT_N_CLUSTERS,
@@ -36,7 +36,7 @@ from ._reference import (
     read_reference,
     warn_misfit,
 )
-from ._stocks import Stocks, check_gram_given, stocks_of
+from ._stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, stocks_of
 from ._surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
 from .tree import ClusterTree, kept_ancestor
 
@@ -90,13 +90,7 @@ class _KernelTree(CostTree, KernelModel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
-        "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],
-        "degree": [Interval(Real, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [Mapping, None],
-        "approximation": [StrOptions({"nystroem", "rpcholesky", "rff"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **KERNEL_CONSTRAINTS,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "features": [StrOptions(set(FEATURES))],
         "order": [Interval(Integral, 1, None, closed="left")],

@@ -27,10 +27,10 @@ from ._input import (
     take_rows,
 )
 from ._kernel_lloyd import Means, Tell, cluster, first_least
-from ._kernels import KERNELS, Kernel, check_gram, one_blas_thread
+from ._kernels import Kernel, check_gram, one_blas_thread
 from ._low_rank import FeatureMap
 from ._reference import DEFAULT_N_CLUSTERS, Given, Units, check_enough_rows, fitted_rows
-from ._stocks import Stocks, check_gram_given, kernel_rows, stocks_of
+from ._stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
 
 __all__ = ["KernelKMeans"]
 
@@ -142,16 +142,10 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
-        "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],
-        "degree": [Interval(Real, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [Mapping, None],
+        **KERNEL_CONSTRAINTS,
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "approximation": [StrOptions({"nystroem", "rpcholesky", "rff"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
         "scale": [StrOptions({"standard"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
