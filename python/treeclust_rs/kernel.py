@@ -638,8 +638,9 @@ class KernelIMM(_KernelTree):
 
     A node takes O(n) per feature and O(n log n) per column; with all anchors that is O(n^2) per
     column. With a reference given no kernel value is computed unless `inertia_` or the price is
-    asked for. Beside the table, features take 20 bytes per cell of it, and 8 k bytes each for the
-    clusters' means; the rows as the kernel sees them (8 bytes a cell) are kept for `inertia_`.
+    asked for. Features are never held for all rows: beside the table a fit takes O(n d k) bytes,
+    some 2 kB a row with 4 columns and 10 clusters, 8 k bytes for each feature, and the rows as the
+    kernel sees them (8 bytes a cell), which are kept for `inertia_`.
 
     References
     ----------
