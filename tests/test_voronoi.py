@@ -1,12 +1,18 @@
 """VoronoiTree: the exact tree of the centers' cells, and the tree of one leaf per center."""
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.path import Path
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 
 import treeclust_rs as tc
+from treeclust_rs.export._polygons import polygon_borders, polygons_of
+
+mpl.use("agg")
 
 
 def distances(X, centers):
@@ -119,8 +125,34 @@ def test_costs_and_reading(tmp_path):
     assert (again.predict(frame) == model.labels_).all()
     with pytest.raises(ValueError, match="base tree"):
         model.truncate(2)
-    with pytest.raises(ValueError, match="oblique tests"):
-        tc.VoronoiTree(3).fit(iris.data[:, :2]).plot_partition()
+
+
+def test_the_partition_is_drawn_as_it_is_predicted():
+    rng = np.random.default_rng(0)
+    window = ((-2.0, 3.0), (-1.0, 4.0))
+    points = rng.uniform([-2.0, -1.0], [3.0, 4.0], (4000, 2))
+    for exact in (True, False):
+        model = tc.VoronoiTree(6, exact=exact, random_state=0).fit(rng.uniform(-1, 3, (300, 2)))
+        tree = model.tree_
+        polygons = polygons_of(tree, (0, 1), window)
+        inside = np.array([Path(p.corners).contains_points(points) for p in polygons])
+        assert (inside.sum(axis=0) == 1).mean() > 0.999  # but for points on edges
+        alone = inside.sum(axis=0) == 1
+        found = np.array([p.leaf for p in polygons])[inside.argmax(axis=0)]
+        assert (found == tree.apply(points))[alone].all()
+        segments, strong = polygon_borders(tree, polygons, (0, 1), window)
+        assert len(segments) and strong.any()
+        # Halfway along a border two leaves, or clusters, are equally near.
+        across = np.diff(segments, axis=1)[:, 0] @ [[0.0, 1.0], [-1.0, 0.0]] * 1e-5
+        sides = [tree.apply(segments.mean(axis=1) + sign * across) for sign in (-1, 1)]
+        assert (sides[0] != sides[1]).all()
+        clusters = [tree.leaf_clusters[side] for side in sides]
+        assert ((clusters[0] != clusters[1]) == strong).all()
+        axes = model.plot_partition(points[:200], limits=window)
+        assert axes.get_xlim() == window[0]
+        plt.close(axes.figure)
+    with pytest.raises(ValueError, match="give X or limits"):
+        model.plot_partition()
 
 
 def test_scale_is_of_the_distances_and_weights_are_of_the_columns():

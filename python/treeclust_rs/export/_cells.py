@@ -59,10 +59,7 @@ def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]
         If the tree has oblique tests, whose cells are no rectangles.
     """
     if (tree.kind == OBLIQUE).any():
-        raise ValueError(
-            "The tree has oblique tests: its cells are no rectangles, which is all that "
-            "plot_partition draws. plot() draws the tree."
-        )
+        raise ValueError("The tree has oblique tests, whose cells are no rectangles.")
     cells = []
     for leaf, _, path in walk_leaves(tree):
         spans = {

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
-from .._conditions import LEAF, format_number, printable
+from .._conditions import OBLIQUE, format_number, printable
 from .._input import align_table, check_finite
 from .._text import cluster_colors, lighten
 from ..tree import ClusterTree
 from ._cells import Borders, Cell, Limits, Rectangle, borders_of, cells_of, clip
+from ._polygons import Polygon, polygon_borders, polygons_of
 from .plot import INK, QUIET, shorten
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def plot_partition(
 
     The cells are exact: a point anywhere in the picture has the colour of the cluster that it is
     predicted to be in, the same colour as in `plot_tree`. Thick borders part clusters, thin ones
-    the leaves of one cluster. The outside of an interval may be several rectangles of one leaf.
+    the leaves of one cluster. The outside of an interval may be several rectangles of one leaf;
+    oblique tests make convex cells.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def plot_partition(
         all thresholds, and a margin.
     annotate : bool, default=False
         Write the numbers of the tests at the upper and the right edge of the picture; where there
-        is no room for all, those of the longest borders.
+        is no room for all, those of the longest borders. Not of trees with oblique tests.
     legend : bool, default=None
         Name the clusters (and the labels); None: if they are at most ten. In a figure made here it
         stands beside the axes.
@@ -144,7 +146,10 @@ def plot_partition(
         raise ValueError("labels colour points: give X too.")
     points = None if X is None else _Points.of(tree, X, pair, labels, colors)
 
-    cells = cells_of(tree, pair)
+    is_oblique = bool((tree.kind == OBLIQUE).any())
+    if is_oblique and X is None and limits is None:
+        raise ValueError("Oblique tests have no thresholds to see the limits by: give X or limits.")
+    cells = [] if is_oblique else cells_of(tree, pair)
     if limits is None:
         window = _window(cells, None if points is None else points.xy)
     else:
@@ -153,21 +158,30 @@ def plot_partition(
     if ax is None:
         _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
     scale = fontsize / 9.0
-    drawn = [cell for cell in (clip(cell, window) for cell in cells) if cell is not None]
-    _draw_cells(ax, tree, drawn, colors, scale)
-    borders = borders_of(tree, drawn, window)
-    _draw_borders(ax, borders, scale)
+    drawn: list[Rectangle] | list[Polygon]
+    borders = None
+    if is_oblique:
+        drawn = polygons_of(tree, pair, window)
+        _draw_polygons(ax, tree, drawn, colors, scale)
+        _draw_borders(ax, *polygon_borders(tree, drawn, pair, window), scale)
+    else:
+        drawn = [cell for cell in (clip(cell, window) for cell in cells) if cell is not None]
+        _draw_cells(ax, tree, drawn, colors, scale)
+        borders = borders_of(tree, drawn, window)
+        _draw_borders(ax, borders.segments, borders.strong, scale)
     if points is not None:
         _draw_points(ax, points, point_size, scale)
     _dress(ax, tree, pair, window, fontsize)
-    numbers = _annotate(ax, borders, window, fontsize) if annotate else []
+    numbers = []
+    if annotate and borders is not None:
+        numbers = _annotate(ax, borders, window, fontsize)
     if title is not None:
         pad = 6.0 + _height(numbers, fontsize)
         ax.set_title(title, fontsize=1.2 * fontsize, color=INK, pad=pad, parse_math=False)
     entries = _legend_entries(tree, drawn, points, colors)
     if legend if legend is not None else 1 < len(entries) <= _MAX_LEGEND:
         _draw_legend(ax, entries, fontsize, outside=own_figure)
-    if numbers:
+    if numbers and borders is not None:
         # What stands beside the axes changed their size.
         _lay_out(ax)
         for number in numbers:
@@ -215,7 +229,9 @@ def _read_limits(limits: Limits) -> Limits:
 
 
 def _read_columns(tree: ClusterTree, columns: Sequence[int | str] | None) -> tuple[int, int]:
-    tested = np.unique(tree.feature[tree.kind != LEAF]).tolist()
+    tested = np.unique(tree.feature[tree.feature >= 0]).tolist()
+    if tree.oblique_indices is not None:
+        tested = np.union1d(tested, tree.oblique_indices).astype(int).tolist()
     if columns is None:
         if tree.n_features == 2:
             return 0, 1
@@ -388,14 +404,35 @@ def _draw_cells(
             )
 
 
-def _draw_borders(ax: Axes, borders: Borders, scale: float) -> None:
+def _draw_polygons(
+    ax: Axes, tree: ClusterTree, drawn: list[Polygon], colors: list[str], scale: float
+) -> None:
+    from matplotlib.collections import PolyCollection
+
+    for code in range(len(tree.classes)):
+        fill = lighten(colors[code], _FILL)
+        ax.add_collection(
+            PolyCollection(
+                [p.corners for p in drawn if tree.leaf_clusters[p.leaf] == code],
+                facecolors=fill,
+                edgecolors=fill,
+                linewidths=_SEAM * scale,
+                zorder=0.6,
+            ),
+            autolim=False,
+        )
+
+
+def _draw_borders(
+    ax: Axes, segments: FloatArray, parts_clusters: npt.NDArray[np.bool_], scale: float
+) -> None:
     from matplotlib.collections import LineCollection
 
     kinds = [(False, QUIET, _LEAF_BORDER, 0.7), (True, INK, _CLUSTER_BORDER, 0.8)]
     for strong, color, width, zorder in kinds:
         ax.add_collection(
             LineCollection(
-                list(borders.segments[borders.strong == strong]),
+                list(segments[parts_clusters == strong]),
                 colors=color,
                 linewidths=width * scale,
                 capstyle="projecting",
@@ -540,9 +577,12 @@ class _Entry(NamedTuple):
 
 
 def _legend_entries(
-    tree: ClusterTree, drawn: list[Rectangle], points: _Points | None, colors: list[str]
+    tree: ClusterTree,
+    drawn: list[Rectangle] | list[Polygon],
+    points: _Points | None,
+    colors: list[str],
 ) -> list[_Entry]:
-    shown = set(tree.leaf_clusters[[r.leaf for r in drawn]].tolist())
+    shown = set(tree.leaf_clusters[[part.leaf for part in drawn]].tolist())
     in_cells = points is not None and not points.labels
     if points is not None and in_cells:
         shown |= set(points.codes.tolist()) - {-1}
