@@ -627,6 +627,7 @@ class Wasserstein(Gemini):
             with np.errstate(all="ignore"):
                 found = cdist(columns, columns, name, **given)
         distances = np.asarray(found, dtype=np.float64)
+        np.fill_diagonal(distances, 0.0)
         bad = np.argwhere(~np.isfinite(distances))
         if len(bad):
             i, j = bad[0].tolist()
