@@ -689,7 +689,7 @@ def _move_excess(excess: FloatArray, distances: FloatArray) -> tuple[float, Floa
     Gives the least cost, and a potential of every row: sum excess x potential is that cost, and no
     two rows' potentials differ by more than their distance.
     """
-    sources, targets = np.flatnonzero(excess > 0), np.flatnonzero(excess < 0)
+    sources, targets = (excess > 0).nonzero()[0], (excess < 0).nonzero()[0]
     if not len(sources) or not len(targets):
         return 0.0, np.zeros(len(excess))
     to_targets = distances[:, targets]
@@ -717,9 +717,8 @@ def _solve(have: FloatArray, want: FloatArray, costs: FloatArray) -> tuple[Float
     """
     from ot.lp.emd_wrap import emd_c  # here, because POT takes long to import
 
-    have = have / have.sum()
-    want = want / want.sum()
-    want *= have.sum() / want.sum()
+    have = have / np.add.reduce(have)
+    want = want / np.add.reduce(want)
     _, _, left, right, status = emd_c(have, want, costs, _MAX_PIVOTS, 1)
     if status != _OPTIMAL:
         raise RuntimeError(
