@@ -1,6 +1,6 @@
 """Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
 
-from ._base import load
+from ._model_file import load
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .kernel_kmeans import KernelKMeans
