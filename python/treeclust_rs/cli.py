@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from sklearn.datasets import load_wine
 
-from ._base import TreeClusterer, load
+from ._base import TreeClusterer
 from ._cli_input import (
     TABLE_SUFFIXES,
     Source,
@@ -42,6 +42,7 @@ from ._cli_options import (
 )
 from ._conditions import MOVES
 from ._kernel_model import KernelModel
+from ._model_file import load
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .metrics import agreement
