@@ -125,8 +125,8 @@ def train(
             part, affinity = rows.batch(index)
             tape = model.forward(part)
             value, gradient = rows.gemini.value_and_gradient(tape.probabilities.T, affinity)
-            by_cuts, by_weights = model.backward(tape, gradient.T / unit)
-            optimiser.step((model.cuts, model.weights), (by_cuts, by_weights))
+            gradient /= unit
+            optimiser.step(model.vector, model.backward(tape, gradient.T))
             total += value * len(index)
         curve.append(total / len(rows))
         if tell is not None:

@@ -147,12 +147,12 @@ class Douglas(SavedEstimator):
             assert best is not None, "there is a start"
             objective, model, curve = best
             cuts = columns.readable_cuts(model)
-            model.cuts = columns.in_units(cuts)
+            model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
         n_rows = np.bincount(labels, minlength=k)
         # Clusters without rows come last, so that the labels are 0, 1, ...
         order = np.argsort(n_rows == 0, kind="stable")
-        model.weights = np.ascontiguousarray(model.weights[:, order])
+        model.weights[:] = model.weights[:, order]
         labels = np.argsort(order)[labels]
         n_found = int((n_rows > 0).sum())
         cells = columns.counted_table(model.weights, cuts, table, labels)
@@ -217,7 +217,7 @@ class Douglas(SavedEstimator):
             )
             model = copy.deepcopy(trainer.model)
             cuts = columns.readable_cuts(model)
-            model.cuts = columns.in_units(cuts)
+            model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
         cells = columns.counted_table(model.weights, cuts, table, labels)
         before = [] if is_first else self.loss_curve_.tolist()
