@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SGD", "Adam", "Optimiser", "make_optimiser"]
+__all__ = ["SGD", "Adam", "Optimiser"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -90,8 +90,3 @@ class Adam:
         np.divide(mean, gradient, out=gradient)
         gradient *= rate
         parameters += gradient
-
-
-def make_optimiser(solver: str, learning_rate: float) -> Optimiser:
-    """Give a new optimiser: "adam" or "sgd"."""
-    return Adam(learning_rate) if solver == "adam" else SGD(learning_rate)
