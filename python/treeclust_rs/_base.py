@@ -83,27 +83,15 @@ class TreeClusterer(SavedEstimator):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
     tree_: ClusterTree
-    n_features_in_: int
 
     # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k
     # and d.
     _saved: ClassVar[dict[str, str]] = {}
-    # Attributes that a model without the rows of its fit may lack.
+    _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
-
-    def __getattr__(self, name: str) -> Any:
-        # Only called for what is not there.
-        if name in self._from_rows and "tree_" in self.__dict__:
-            raise AttributeError(
-                f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
-                "model was read from a file or truncated without their sums. Fit it anew to get it."
-            )
-        if name in (*self._from_rows, "tree_"):
-            raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_leaves_(self) -> int:
@@ -284,11 +272,7 @@ class TreeClusterer(SavedEstimator):
 
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree
-        self.n_features_in_ = tree.n_features
-        if tree.feature_names is not None:
-            self.feature_names_in_ = np.asarray(tree.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._set_columns(tree.n_features, tree.feature_names)
 
 
 __all__ = [

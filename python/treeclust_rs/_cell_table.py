@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -273,12 +274,16 @@ class CellTable:
     def _legend(self) -> list[str]:
         names = [self.feature_name(feature) for feature in self.features.tolist()]
         width = max(map(len, names))
+        texts = [
+            [f"{_letter(place)}: {_bin_text(cuts, place)}" for place in range(len(cuts) + 1)]
+            for cuts in self.cuts
+        ]
+        of_bin = [max(map(len, bins)) for bins in zip_longest(*texts, fillvalue="")]
         return [
-            f"{name:{width}}  "
-            + "   ".join(
-                f"{_letter(place)}: {_bin_text(cuts, place)}" for place in range(len(cuts) + 1)
-            )
-            for name, cuts in zip(names, self.cuts, strict=True)
+            "  ".join(
+                [f"{name:{width}}", *(f"{text:{n}}" for text, n in zip(bins, of_bin, strict=False))]
+            ).rstrip()
+            for name, bins in zip(names, texts, strict=True)
         ]
 
 

@@ -6,8 +6,9 @@ import errno
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -26,13 +27,36 @@ _MODELS: dict[str, type[SavedEstimator]] = {}
 class SavedEstimator(ClusterMixin, BaseEstimator):
     """Base of the estimators that `load` knows."""
 
+    n_features_in_: int
+
     # Parameters that a model file could not hold; empty for models that were fitted here.
     _not_saved: frozenset[str] = frozenset()
+    # The attribute that a fitted model has, and those that a model read from a file may lack.
+    _fitted_by: ClassVar[str]
+    _from_rows: ClassVar[tuple[str, ...]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__name__.startswith("_"):
             _MODELS[cls.__name__] = cls
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there.
+        if name in self._from_rows and self._fitted_by in self.__dict__:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
+                "model was read from a file or truncated without their sums. Fit it anew to get it."
+            )
+        if name in (*self._from_rows, self._fitted_by):
+            raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _set_columns(self, n_features: int, feature_names: Sequence[str] | None) -> None:
+        self.n_features_in_ = n_features
+        if feature_names is not None:
+            self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a JSON file, which `load` reads.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SGD", "Adam", "Optimiser", "make_optimiser"]
+__all__ = ["SGD", "Adam", "Optimiser"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -16,12 +16,12 @@ FloatArray = npt.NDArray[np.float64]
 class Optimiser(Protocol):
     """Moves parameters along a gradient, upwards."""
 
-    def step(self, parameters: Sequence[FloatArray], gradients: Sequence[FloatArray]) -> None:
-        """Change the parameters in place; the gradients are overwritten."""
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
+        """Change the parameters in place; the gradient is overwritten."""
 
 
 class SGD:
-    """Plain steps: ``parameter += learning_rate * gradient``.
+    """Plain steps: ``parameters += learning_rate * gradient``.
 
     Parameters
     ----------
@@ -32,11 +32,10 @@ class SGD:
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
 
-    def step(self, parameters: Sequence[FloatArray], gradients: Sequence[FloatArray]) -> None:
-        """Change the parameters in place; the gradients are overwritten."""
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            gradient *= self.learning_rate
-            parameter += gradient
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
+        """Change the parameters in place; the gradient is overwritten."""
+        gradient *= self.learning_rate
+        parameters += gradient
 
 
 class Adam:
@@ -44,7 +43,7 @@ class Adam:
 
     Running means m of the gradient g and v of its square, corrected for their start at 0:
     ``m = b1 m + (1 - b1) g``, ``v = b2 v + (1 - b2) g^2``,
-    ``parameter += learning_rate * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)``.
+    ``parameters += learning_rate * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon)``.
 
     Parameters
     ----------
@@ -68,34 +67,26 @@ class Adam:
         self.beta2 = beta2
         self.epsilon = epsilon
         self.n_steps = 0
-        self._means: list[tuple[FloatArray, FloatArray]] = []
+        self._mean = self._square = np.zeros(0)
 
-    def step(self, parameters: Sequence[FloatArray], gradients: Sequence[FloatArray]) -> None:
-        """Change the parameters in place; the gradients are overwritten."""
-        if not self._means:
-            self._means = [(np.zeros_like(p), np.zeros_like(p)) for p in parameters]
+    def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
+        """Change the parameters in place; the gradient is overwritten."""
+        if not self.n_steps:
+            self._mean, self._square = np.zeros_like(parameters), np.zeros_like(parameters)
         self.n_steps += 1
-        rate = self.learning_rate / (1.0 - self.beta1**self.n_steps)
-        root = np.sqrt(1.0 - self.beta2**self.n_steps)
         # With both corrections taken out of the arrays a step is
-        # rate * m / (sqrt(v) / root + epsilon).
-        for parameter, gradient, (mean, square) in zip(
-            parameters, gradients, self._means, strict=True
-        ):
-            mean *= self.beta1
-            mean += (1.0 - self.beta1) * gradient
-            square *= self.beta2
-            gradient *= gradient
-            gradient *= 1.0 - self.beta2
-            square += gradient
-            np.sqrt(square, out=gradient)
-            gradient /= root
-            gradient += self.epsilon
-            np.divide(mean, gradient, out=gradient)
-            gradient *= rate
-            parameter += gradient
-
-
-def make_optimiser(solver: str, learning_rate: float) -> Optimiser:
-    """Give a new optimiser: "adam" or "sgd"."""
-    return Adam(learning_rate) if solver == "adam" else SGD(learning_rate)
+        # rate * m / (sqrt(v) + root * epsilon).
+        root = math.sqrt(1.0 - self.beta2**self.n_steps)
+        rate = self.learning_rate * root / (1.0 - self.beta1**self.n_steps)
+        mean, square = self._mean, self._square
+        mean *= self.beta1
+        mean += (1.0 - self.beta1) * gradient
+        square *= self.beta2
+        gradient *= gradient
+        gradient *= 1.0 - self.beta2
+        square += gradient
+        np.sqrt(square, out=gradient)
+        gradient += root * self.epsilon
+        np.divide(mean, gradient, out=gradient)
+        gradient *= rate
+        parameters += gradient

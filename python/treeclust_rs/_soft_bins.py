@@ -37,6 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 __all__ = ["SoftBins", "Tape"]
 
@@ -50,12 +51,12 @@ _BLOCK = 1 << 21
 class Tape:
     """What a forward pass leaves for the backward pass."""
 
-    order: npt.NDArray[np.intp]
-    """How the cuts were sorted, of shape (m, T)."""
+    order: npt.NDArray[np.intp] | None
+    """How the cuts were sorted, of shape (m, T); None if they were in order."""
     bins: FloatArray
     """(m, T + 1, n)."""
     left: list[FloatArray]
-    """Products of the first 0, 1, ... features of the first half: (1, n), (T + 1, n), ..."""
+    """Products of the first 1, 2, ... features of the first half: (T + 1, n), ..."""
     right: list[FloatArray]
     """Of the second half."""
     contracted: FloatArray
@@ -64,56 +65,51 @@ class Tape:
     """(k, n)."""
 
 
-@dataclass(eq=False)
 class SoftBins:
-    """Cuts and weights; both are changed in place by an optimiser.
+    """Cuts and weights, in one vector that an optimiser changes in place.
 
     Parameters
     ----------
     cuts : ndarray of shape (m, T)
         Cuts of every feature, in its units. Their order does not matter.
-    weights : ndarray of shape (L, k), C-ordered
+    weights : ndarray of shape (L, k)
         What each cell adds to the logit of each cluster.
     temperature : float
         Softness of the bins, in the units of the features: a row this far beyond a single cut
         belongs to the near bin by 0.73.
+
+    Attributes
+    ----------
+    vector : ndarray of shape (m T + L k,)
+        All parameters.
+    cuts, weights : ndarray
+        Views of it.
     """
 
-    cuts: FloatArray
-    weights: FloatArray
-    temperature: float
+    def __init__(self, cuts: FloatArray, weights: FloatArray, temperature: float) -> None:
+        self.vector = np.concatenate((cuts.ravel(), weights.ravel()))
+        self.temperature = temperature
+        self._shape = cuts.shape
+        self._n_clusters = weights.shape[1]
+        self.n_bins = int(cuts.shape[1]) + 1
+        # Features of the first half.
+        self._n_left = (len(cuts) + 1) // 2
+        self._number = np.arange(self.n_bins, dtype=np.float64)[:, np.newaxis]
 
     @property
-    def n_bins(self) -> int:
-        """Bins of each feature."""
-        return int(self.cuts.shape[1]) + 1
+    def cuts(self) -> FloatArray:
+        """Cuts of every feature, of shape (m, T)."""
+        return self._parts(self.vector)[0]
 
     @property
-    def n_left(self) -> int:
-        """Features of the first half."""
-        return (len(self.cuts) + 1) // 2
+    def weights(self) -> FloatArray:
+        """Weights of every cell, of shape (L, k)."""
+        return self._parts(self.vector)[1]
 
-    def bins(self, rows: FloatArray) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-        """Give how far rows belong to the bins of each feature, and how the cuts were sorted.
-
-        Parameters
-        ----------
-        rows : ndarray of shape (m, n)
-            The rows, a column each.
-
-        Returns
-        -------
-        (ndarray of shape (m, T + 1, n), ndarray of shape (m, T))
-            Of every feature and row the sum is 1.
-        """
-        order = np.argsort(self.cuts, axis=1, kind="stable")
-        starts = np.zeros((len(self.cuts), self.n_bins, 1))
-        np.cumsum(np.take_along_axis(self.cuts, order, axis=1), axis=1, out=starts[:, 1:, 0])
-        number = np.arange(self.n_bins, dtype=np.float64)[:, np.newaxis]
-        logits = number * rows[:, np.newaxis, :]
-        logits -= starts
-        logits /= self.temperature
-        return _softmax(logits, axis=1), order
+    def _parts(self, vector: FloatArray) -> tuple[FloatArray, FloatArray]:
+        n_cuts = self._shape[0] * self._shape[1]
+        cuts, weights = vector[:n_cuts], vector[n_cuts:]
+        return cuts.reshape(self._shape), weights.reshape(-1, self._n_clusters)
 
     def forward(self, rows: FloatArray) -> Tape:
         """Compute the probabilities of rows, keeping what `backward` needs.
@@ -123,17 +119,19 @@ class SoftBins:
         rows : ndarray of shape (m, n)
             The rows, a column each.
         """
-        bins, order = self.bins(rows)
-        left = _products(bins[: self.n_left])
-        right = _products(bins[self.n_left :])
-        n_first, n = left[-1].shape
-        flat = self.weights.reshape(n_first, -1)
-        contracted = (flat.T @ left[-1]).reshape(len(right[-1]), -1, n)
-        logits = (right[-1][:, np.newaxis, :] * contracted).sum(axis=0)
+        cuts, weights = self._parts(self.vector)
+        bins, order = self._bins(cuts, rows)
+        n = rows.shape[1]
+        left = _products(bins[: self._n_left])
+        right = _products(bins[self._n_left :])
+        first, second = left[-1], right[-1]
+        flat = weights.reshape(len(first), -1)
+        contracted = (flat.T @ first).reshape(len(second), -1, n)
+        logits = np.add.reduce(second[:, np.newaxis, :] * contracted, axis=0)
         return Tape(order, bins, left, right, contracted, _softmax(logits, axis=0))
 
-    def backward(self, tape: Tape, gradient: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Carry a gradient by the probabilities back to the cuts and the weights.
+    def backward(self, tape: Tape, gradient: FloatArray) -> FloatArray:
+        """Carry a gradient by the probabilities back to the parameters.
 
         Parameters
         ----------
@@ -144,32 +142,68 @@ class SoftBins:
 
         Returns
         -------
-        (ndarray of shape (m, T), ndarray of shape (L, k))
-            Its derivatives by the cuts and by the weights.
+        ndarray of shape (m T + L k,)
+            Its derivative by `vector`.
         """
+        out = np.empty_like(self.vector)
+        by_cuts, by_weights = self._parts(out)
+        _, weights = self._parts(self.vector)
         p = tape.probabilities
-        by_logit = p * (gradient - (p * gradient).sum(axis=0))
-        right, left = tape.right[-1], tape.left[-1]
-        by_contracted = (right[:, np.newaxis, :] * by_logit).reshape(-1, p.shape[1])
-        by_right = (tape.contracted * by_logit).sum(axis=1)
-        flat = self.weights.reshape(len(left), -1)
-        by_weights = (left @ by_contracted.T).reshape(self.weights.shape)
-        by_bins = np.empty_like(tape.bins)
-        _products_back(
-            flat @ by_contracted, tape.left, tape.bins[: self.n_left], by_bins[: self.n_left]
-        )
-        _products_back(by_right, tape.right, tape.bins[self.n_left :], by_bins[self.n_left :])
-        return self._cuts_back(tape, by_bins), by_weights
+        by_logit = p * gradient
+        by_logit -= p * np.add.reduce(by_logit, axis=0)
+        first, second = tape.left[-1], tape.right[-1]
+        by_contracted = (second[:, np.newaxis, :] * by_logit).reshape(-1, p.shape[1])
+        np.matmul(first, by_contracted.T, out=by_weights.reshape(len(first), -1))
+        if len(by_cuts):
+            by_first = weights.reshape(len(first), -1) @ by_contracted
+            by_second = np.add.reduce(tape.contracted * by_logit, axis=1)
+            by_bins = np.empty_like(tape.bins)
+            n_left = self._n_left
+            _products_back(by_first, tape.left, tape.bins[:n_left], by_bins[:n_left])
+            _products_back(by_second, tape.right, tape.bins[n_left:], by_bins[n_left:])
+            self._cuts_back(tape, by_bins, by_cuts)
+        return out
 
-    def _cuts_back(self, tape: Tape, by_bins: FloatArray) -> FloatArray:
+    def _bins(
+        self, cuts: FloatArray, rows: FloatArray
+    ) -> tuple[FloatArray, npt.NDArray[np.intp] | None]:
+        """Give how far rows belong to the bins of each feature, and how the cuts were sorted."""
+        bins = np.empty((len(rows), self.n_bins, rows.shape[1]))
+        if self.n_bins == 2:  # the softmax of two logits
+            apart = rows - cuts
+            apart /= self.temperature
+            upper = bins[:, 1]
+            expit(apart, out=upper)
+            np.subtract(1.0, upper, out=bins[:, 0])
+            return bins, None
+        order = None
+        if (cuts[:, 1:] < cuts[:, :-1]).any():
+            order = np.argsort(cuts, axis=1, kind="stable")
+            cuts = np.take_along_axis(cuts, order, axis=1)
+        starts = np.zeros((len(cuts), self.n_bins, 1))
+        np.cumsum(cuts, axis=1, out=starts[:, 1:, 0])
+        np.multiply(self._number, rows[:, np.newaxis, :], out=bins)
+        bins -= starts
+        bins /= self.temperature
+        return _softmax(bins, axis=1), order
+
+    def _cuts_back(self, tape: Tape, by_bins: FloatArray, out: FloatArray) -> None:
         bins = tape.bins
-        inner = (bins * by_bins).sum(axis=1, keepdims=True)
-        by_logit = (bins * (by_bins - inner)).sum(axis=2)
+        if self.n_bins == 2:
+            by_apart = by_bins[:, 0] - by_bins[:, 1]
+            by_apart *= bins[:, 0]
+            by_apart *= bins[:, 1]
+            np.add.reduce(by_apart, axis=1, out=out[:, 0])
+            out /= self.temperature
+            return
+        inner = np.add.reduce(bins * by_bins, axis=1, keepdims=True)
+        by_logit = np.add.reduce(bins * (by_bins - inner), axis=2)
         # The cut b_s is taken from the logits of all bins t >= s.
         by_sorted = -np.cumsum(by_logit[:, :0:-1], axis=1)[:, ::-1] / self.temperature
-        by_cuts = np.empty_like(self.cuts)
-        np.put_along_axis(by_cuts, tape.order, by_sorted, axis=1)
-        return by_cuts
+        if tape.order is None:
+            out[:] = by_sorted
+        else:
+            np.put_along_axis(out, tape.order, by_sorted, axis=1)
 
     def probabilities(self, rows: FloatArray) -> FloatArray:
         """Compute the probabilities of any number of rows, in blocks.
@@ -184,33 +218,35 @@ class SoftBins:
         ndarray of shape (n, k)
             Of every row the sum is 1.
         """
-        n, k = rows.shape[1], self.weights.shape[1]
-        n_first = self.n_bins**self.n_left
-        held = n_first + len(self.weights) // n_first * (k + 1) + self.n_bins * len(self.cuts)
+        n, k = rows.shape[1], self._n_clusters
+        n_first = self.n_bins**self._n_left
+        n_second = self.n_bins ** (len(rows) - self._n_left)
+        held = n_first + n_second * (k + 1) + self.n_bins * len(rows)
         step = max(_BLOCK // held, 64)
         found = np.empty((n, k))
         for start in range(0, n, step):
-            found[start : start + step] = self.forward(
-                rows[:, start : start + step]
-            ).probabilities.T
+            part = self.forward(rows[:, start : start + step])
+            found[start : start + step] = part.probabilities.T
         return found
 
 
 def _softmax(logits: FloatArray, axis: int) -> FloatArray:
     """Softmax in place."""
-    logits -= logits.max(axis=axis, keepdims=True)
+    logits -= np.maximum.reduce(logits, axis=axis, keepdims=True)
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=axis, keepdims=True)
+    logits /= np.add.reduce(logits, axis=axis, keepdims=True)
     return logits
 
 
 def _products(bins: FloatArray) -> list[FloatArray]:
-    """Give the products of the first 0, 1, ... features: of shape (1, n), (T + 1, n), ..."""
-    _, n_bins, n = bins.shape
-    products = [np.ones((1, n))]
-    for of_feature in bins:
+    """Give the products of the first 1, 2, ... features; without features one of 1."""
+    n_features, _, n = bins.shape
+    if not n_features:
+        return [np.ones((1, n))]
+    products = [bins[0]]
+    for of_feature in bins[1:]:
         before = products[-1]
-        products.append((before[:, np.newaxis, :] * of_feature).reshape(len(before) * n_bins, n))
+        products.append((before[:, np.newaxis, :] * of_feature).reshape(-1, n))
     return products
 
 
@@ -219,7 +255,10 @@ def _products_back(
 ) -> None:
     """Carry the gradient by the last product back to the bins of each feature, into `out`."""
     _, n_bins, n = bins.shape
-    for feature in range(len(bins) - 1, -1, -1):
+    for feature in range(len(bins) - 1, 0, -1):
         split = gradient.reshape(-1, n_bins, n)
-        np.sum(products[feature][:, np.newaxis, :] * split, axis=0, out=out[feature])
-        gradient = (split * bins[feature]).sum(axis=1)
+        before = products[feature - 1][:, np.newaxis, :]
+        np.add.reduce(before * split, axis=0, out=out[feature])
+        gradient = np.add.reduce(split * bins[feature], axis=1)
+    if len(bins):
+        out[0] = gradient

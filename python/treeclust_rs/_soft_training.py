@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from ._optimisers import Optimiser
+from ._optimisers import SGD, Adam, Optimiser
 from ._soft_bins import SoftBins
 from .gemini import MMD, Gemini
 
-__all__ = ["Rows", "Tell", "evaluate", "gradient_unit", "start_bins", "train"]
+__all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "search", "train_epoch"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -24,6 +24,13 @@ Tell = Callable[[int, float], None]
 _KEPT = 1 << 22
 # Rows whose quantiles a start takes.
 _QUANTILE_ROWS = 100_000
+# Of more rows than these the starts see a part.
+_START_ROWS = 10_000
+# The weights start as random numbers of this standard deviation.
+_START_WEIGHT = 0.1
+LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
+"""Those of `learning_rate=None`."""
+
 # Batches that starts are compared by.
 _COMPARED = 8
 
@@ -56,6 +63,12 @@ class Rows:
     def __len__(self) -> int:
         return int(self.model.shape[1])
 
+    def part(self, index: IntArray) -> Rows:
+        """Give some of the rows."""
+        seen = None if self.seen is None else self.seen[index]
+        affinity = None if self.affinity is None else self.affinity[np.ix_(index, index)]
+        return Rows(self.model[:, index], self.gemini, seen, affinity)
+
     def batch(self, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
         """Give the rows of a batch for the model, and their affinity."""
         rows = self.model[:, index]
@@ -74,70 +87,132 @@ def batches(n: int, batch_size: int, rng: np.random.RandomState) -> Iterator[Int
     yield from np.array_split(order, n_batches)
 
 
-def train(
+@dataclass(frozen=True)
+class Plan:
+    """How to train; see the parameters of `Douglas`."""
+
+    n_clusters: int
+    n_cuts: int
+    temperature: float
+    init: str
+    solver: str
+    learning_rate: float | None
+    batch_size: int
+    max_iter: int
+    tol: float | None
+    n_iter_no_change: int
+
+    def start(self, rows: Rows, rng: np.random.RandomState) -> SoftBins:
+        """Give a model to start from."""
+        shape = len(rows.model), self.n_cuts
+        if self.init == "random":
+            cuts = np.sort(rng.standard_normal(shape), axis=1)
+        else:
+            cuts = _quantile_cuts(rows.model, self.n_cuts)
+        n_cells = (self.n_cuts + 1) ** len(rows.model)
+        weights = _START_WEIGHT * rng.standard_normal((n_cells, self.n_clusters))
+        return SoftBins(cuts, weights, self.temperature)
+
+    def optimiser(self) -> Optimiser:
+        """Give a new optimiser."""
+        rate = self.learning_rate
+        if self.solver == "adam":
+            return Adam(LEARNING_RATES["adam"] if rate is None else rate)
+        return SGD(LEARNING_RATES["sgd"] if rate is None else rate)
+
+
+def train_epoch(
     model: SoftBins,
     rows: Rows,
     optimiser: Optimiser,
     unit: float,
-    *,
     batch_size: int,
-    max_iter: int,
-    tol: float | None,
-    n_iter_no_change: int,
+    rng: np.random.RandomState,
+) -> float:
+    """Change the model by a step per batch; give the mean objective of the batches."""
+    total = 0.0
+    for index in batches(len(rows), batch_size, rng):
+        part, affinity = rows.batch(index)
+        tape = model.forward(part)
+        value, gradient = rows.gemini.value_and_gradient(tape.probabilities.T, affinity)
+        gradient /= unit
+        optimiser.step(model.vector, model.backward(tape, gradient.T))
+        total += value * len(index)
+    return total / len(rows)
+
+
+def train(
+    model: SoftBins,
+    rows: Rows,
+    plan: Plan,
     rng: np.random.RandomState,
     tell: Tell | None = None,
 ) -> list[float]:
-    """Change the model by gradient steps until the objective rises no more.
+    """Change the model until the objective rises no more.
+
+    Gives the mean objective of the batches of each epoch.
+    """
+    optimiser, unit = plan.optimiser(), gradient_unit(rows, plan.batch_size)
+    curve: list[float] = []
+    best, since = -np.inf, 0
+    for epoch in range(1, plan.max_iter + 1):
+        value = train_epoch(model, rows, optimiser, unit, plan.batch_size, rng)
+        curve.append(value)
+        if tell is not None:
+            tell(epoch, value)
+        if plan.tol is None:
+            continue
+        rises = epoch == 1 or value > best + plan.tol * abs(best)
+        since = 0 if rises else since + 1
+        best = max(best, value)
+        if since >= plan.n_iter_no_change:
+            break
+    return curve
+
+
+def search(
+    rows: Rows,
+    plan: Plan,
+    n_init: int,
+    rng: np.random.RandomState,
+    tell: Callable[[int, int, float], None] | None = None,
+) -> tuple[SoftBins, list[float], float]:
+    """Train from several starts, and give the best model, its curve, and its objective.
+
+    Of many rows the starts see 10,000 only; what was best there goes on with all of them.
 
     Parameters
     ----------
-    model : SoftBins
-        Is changed in place.
     rows : Rows
         What to learn from.
-    optimiser : Optimiser
-        What makes the steps.
-    unit : float
-        What gradients are divided by.
-    batch_size : int
-        Most rows of a batch.
-    max_iter : int
-        Most epochs.
-    tol : float or None
-        Least rise of an epoch's objective over the best so far, as a share of it; None: all epochs.
-    n_iter_no_change : int
-        Epochs without such a rise that end the training.
+    plan : Plan
+        How.
+    n_init : int
+        Number of starts.
     rng : RandomState
-        Shuffles the rows.
+        Gives every start a seed.
     tell : callable, default=None
-        Is told each epoch.
-
-    Returns
-    -------
-    list of float
-        Mean objective of the batches of each epoch.
+        Is told the start, its epoch, and the objective.
     """
-    curve: list[float] = []
-    best, since = -np.inf, 0
-    for epoch in range(1, max_iter + 1):
-        total = 0.0
-        for index in batches(len(rows), batch_size, rng):
-            part, affinity = rows.batch(index)
-            tape = model.forward(part)
-            value, gradient = rows.gemini.value_and_gradient(tape.probabilities.T, affinity)
-            by_cuts, by_weights = model.backward(tape, gradient.T / unit)
-            optimiser.step((model.cuts, model.weights), (by_cuts, by_weights))
-            total += value * len(index)
-        curve.append(total / len(rows))
-        if tell is not None:
-            tell(epoch, curve[-1])
-        if tol is None:
-            continue
-        since = 0 if curve[-1] > best + tol * abs(best) or epoch == 1 else since + 1
-        best = max(best, curve[-1])
-        if since >= n_iter_no_change:
-            break
-    return curve
+    seeds = rng.randint(np.iinfo(np.int32).max, size=n_init + 1).tolist()
+    few = rows
+    if n_init > 1 and len(rows) > _START_ROWS:
+        few = rows.part(np.random.RandomState(seeds[0]).permutation(len(rows))[:_START_ROWS])
+    best: tuple[float, SoftBins, list[float]] | None = None
+    for number, seed in enumerate(seeds[1:], start=1):
+        of_start = np.random.RandomState(seed)
+        model = plan.start(few, of_start)
+        curve = train(model, few, plan, of_start, None if tell is None else partial(tell, number))
+        value = evaluate(model, few, plan.batch_size, seeds[0])
+        if best is None or value > best[0]:
+            best = value, model, curve
+    assert best is not None, "there is a start"
+    value, model, curve = best
+    if few is not rows:
+        of_rest = np.random.RandomState(seeds[0])
+        curve = train(model, rows, plan, of_rest, None if tell is None else partial(tell, n_init))
+        value = evaluate(model, rows, plan.batch_size, seeds[0])
+    return model, curve, value
 
 
 def evaluate(model: SoftBins, rows: Rows, batch_size: int, seed: int) -> float:
@@ -164,37 +239,6 @@ def gradient_unit(rows: Rows, batch_size: int) -> float:
     return float(np.sqrt(size)) if is_root else size
 
 
-def start_bins(
-    rows: FloatArray,
-    n_clusters: int,
-    *,
-    n_cuts: int,
-    temperature: float,
-    init: str,
-    rng: np.random.RandomState,
-) -> SoftBins:
-    """Give a model to start from.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, n)
-        The features, in standard deviations.
-    n_clusters, n_cuts, temperature
-        As for `Douglas`.
-    init : {"quantile", "random"}
-        Where the cuts are.
-    rng : RandomState
-        Draws what is random.
-    """
-    n_features = len(rows)
-    if init == "random":
-        cuts = np.sort(rng.standard_normal((n_features, n_cuts)), axis=1)
-    else:
-        cuts = _quantile_cuts(rows, n_cuts)
-    weights = rng.standard_normal(((n_cuts + 1) ** n_features, n_clusters))
-    return SoftBins(cuts, weights, temperature)
-
-
 def _quantile_cuts(rows: FloatArray, n_cuts: int) -> FloatArray:
     """Cut every feature into bins of all but equal numbers of rows, between two values."""
     some = rows[:, :: max(rows.shape[1] // _QUANTILE_ROWS, 1)]
@@ -213,8 +257,3 @@ def _quantile_cuts(rows: FloatArray, n_cuts: int) -> FloatArray:
         )
         of_feature[:] = (values[nearest] + values[nearest + 1]) / 2
     return cuts
-
-
-def make_seeds(random_state: Any, n: int) -> list[int]:
-    """Draw seeds, one per start."""
-    return [int(seed) for seed in random_state.randint(np.iinfo(np.int32).max, size=n)]

@@ -7,6 +7,7 @@ import dataclasses
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -25,10 +26,11 @@ from ._cell_table import CellTable
 from ._input import Table, align_table, check_finite, read_table
 from ._kernels import check_gram, one_blas_thread
 from ._model_file import SavedEstimator
-from ._optimisers import Optimiser, make_optimiser
+from ._optimisers import Optimiser
 from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
 from ._soft_bins import SoftBins
-from ._soft_training import Rows, Tell, evaluate, gradient_unit, start_bins, train
+from ._soft_training import Plan, Rows, gradient_unit, search, train_epoch
+from .export.json import check_keys, float_array, int_array
 from .gemini import GEMINIS, Gemini, Wasserstein, make_gemini
 
 __all__ = ["Douglas"]
@@ -43,7 +45,142 @@ _TOLD_EVERY = 1.0  # seconds
 
 
 class Douglas(SavedEstimator):
-    """x."""
+    """Cut every feature into soft bins, and cluster by combinations of bins.
+
+    A row belongs to every bin of a feature a little, by a softmax of its distance to the cuts. A
+    cell is one bin of every feature, and each cell has a weight per cluster. Cuts and weights are
+    trained together, by gradient steps that make the clusters as different as possible: the
+    objective is a generalised mutual information (GEMINI) of clusters and rows, with no other
+    clustering before it. For many rows and few columns: there are (n_cuts + 1)^m cells of m
+    columns.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of clusters; None means 8. A maximum: fewer come out where fewer are better.
+    gemini : str or Gemini, default="wasserstein_ova"
+        The objective: a name of `treeclust_rs.gemini.GEMINIS`, or an object of that module, which
+        may have another kernel or distance. "_ova" compares each cluster with all rows, "_ovo" each
+        with each.
+    n_cuts : int, default=1
+        Cuts of each column; one more is the number of its bins (the paper's T).
+    temperature : float, default=0.1
+        Softness of the bins, in standard deviations of each column: a row this far beyond a single
+        cut is in the near bin by 0.73.
+    feature_mask : array-like of bool of shape (n_features,), default=None
+        True for the columns to cut; None: all. The objective sees all columns all the same. Columns
+        that do not vary are never cut.
+    init : {"quantile", "random"}, default="quantile"
+        Where cuts start: at the quantiles that make bins of all but equal numbers of rows, or, as
+        in the paper, at random, by a normal distribution about the mean.
+    n_init : int, default=5
+        Number of starts, with other random weights; the model of the greatest objective is kept. Of
+        more than 10,000 rows the starts see 10,000 only, and the best goes on with all.
+    solver : {"adam", "sgd"}, default="adam"
+        Adam, or plain gradient steps.
+    learning_rate : float or None, default=None
+        Length of a step; None: 0.05 for Adam, 1 for plain steps. Gradients are divided by the mean
+        size of the distances or kernel values, so it does not depend on the columns' units.
+    batch_size : int or None, default=None
+        Most rows of a step; None: 256. All rows are split into batches of all but equal size.
+    max_iter : int, default=200
+        Most epochs. An epoch sees every row once.
+    tol : float or None, default=0.001
+        Training ends when the objective does not rise by this share of its best value for
+        `n_iter_no_change` epochs. None: after `max_iter` epochs.
+    n_iter_no_change : int, default=10
+        Epochs without a rise that end the training.
+    scale : {None, "standard"}, default=None
+        "standard": the objective sees the columns divided by their standard deviations. Cuts are in
+        the columns' own units all the same.
+    random_state : int, RandomState or None, default=None
+        Seed of weights, of batches, and of random cuts.
+    n_jobs : int or None, default=None
+        Threads that look through the columns. None: all cores, and 1 inside joblib workers.
+        Training takes one. The result does not depend on it.
+    verbose : int, default=0
+        Whether to print a line of progress now and then.
+
+    Attributes
+    ----------
+    table_ : CellTable
+        The hard rules: print it. Bins have sharp edges there, and a cell is of the cluster it has
+        the greatest weight for.
+    labels_ : ndarray of shape (n_samples,)
+        Most probable cluster of every row; after `partial_fit`, of its rows. Clusters without rows
+        have the last numbers.
+    loss_curve_ : ndarray of shape (n_iter_,)
+        The objective, which training raises: mean of the batches of each epoch (of the best start;
+        of the last stage with more than 10,000 rows).
+    n_iter_ : int
+        Number of epochs.
+    objective_ : float
+        Mean objective of batches of rows at the end, by which starts are compared. See `score` for
+        that of all rows at once.
+    cut_points_ : ndarray of shape (n_features, n_cuts)
+        Cuts in the columns' own units, ascending, rounded to as few digits as move them by at most
+        a hundredth of the temperature. NaN in columns that are not cut.
+    active_cut_points_ : ndarray of shape (n_active,)
+        Columns with at least one cut strictly between their least and greatest value (section 4 of
+        the paper). The others take no part in the rules.
+    weights_ : ndarray of shape (n_cells, n_clusters)
+        Weights of the cells of all columns that are cut, the last column's bin running fastest.
+    rule_agreement_ : float
+        Share of the rows of the fit for which the hard rules give the cluster that `predict` gives.
+    classes_ : ndarray of shape (n_clusters,)
+        0, ..., n_clusters - 1.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`: see there.
+
+    See Also
+    --------
+    Kauri : A tree that makes its own clusters, for many columns too.
+
+    Notes
+    -----
+    `predict` is the most probable cluster of the soft model (the argmax of `predict_proba`), which
+    is what is trained and what the paper scores. The rules (`table_`, `rules`, `to_polars`) are
+    that model as its temperature goes to 0: a row counts for the one cell it lies in. They differ
+    from `predict` for some rows near cuts; `rule_agreement_` says for how many of the fit, the
+    column `purity` of `rules` in which cells, and `explain` for which rows. Cuts beyond which no
+    row of the fit lies take no part in the rules; for rows outside of the fit's range this is a
+    difference too.
+
+    A step with b rows takes 6 b L k operations for the model, L = (n_cuts + 1)^m cells, and memory
+    of O(L k + b sqrt(L) k), not of b L; the Wasserstein objective takes k transport problems of b
+    rows, which is most of the time unless L is thousands. Memory beside the table is 8 n (m + d)
+    bytes, the affinity that of one batch.
+
+    References
+    ----------
+    Ohl et al. End-to-end training of unsupervised trees: Kauri and Douglas. Sections 2.3, 4 and 5,
+    appendices E and G.
+    Yang, Garcia Morillo, Hospedales. Deep neural decision trees. 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, treeclust_rs as tc
+    >>> rng = np.random.default_rng(0)
+    >>> centers = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 6.0]], 30, axis=0)
+    >>> X = centers + rng.normal(size=(90, 2)) / 4
+    >>> model = tc.Douglas(3, random_state=0).fit(X)
+    >>> print(model.table_)
+    CellTable: 3 of 4 cells with rows, 3 clusters, 90 rows
+    <BLANKLINE>
+    x0        x1       rows    share   purity  cluster
+    <= 1.885  <= 2.77    30   33.3 %    100 %  0
+    > 1.885   <= 2.77    30   33.3 %    100 %  1
+    <= 1.885  > 2.77     30   33.3 %    100 %  2
+    >>> model.predict([[3.9, 0.2], [0.1, 5.0]])
+    array([1, 2])
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
@@ -54,7 +191,7 @@ class Douglas(SavedEstimator):
         "init": [StrOptions({"quantile", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"adam", "sgd"})],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
@@ -64,9 +201,13 @@ class Douglas(SavedEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _fitted_by: ClassVar[str] = "table_"
+    _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
+    table_: CellTable
     labels_: IntArray
-    n_features_in_: int
+    loss_curve_: FloatArray
+    objective_: float
 
     def __init__(
         self,
@@ -77,9 +218,9 @@ class Douglas(SavedEstimator):
         temperature: float = 0.1,
         feature_mask: Any = None,
         init: str = "quantile",
-        n_init: int = 1,
+        n_init: int = 5,
         solver: str = "adam",
-        learning_rate: float = 0.05,
+        learning_rate: float | None = None,
         batch_size: int | None = None,
         max_iter: int = 200,
         tol: float | None = 1e-3,
@@ -110,139 +251,176 @@ class Douglas(SavedEstimator):
     # ---- fit ------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
-        """Fit."""
+        """Fit cuts and weights.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+            numbers: the columns to cut, and the rows the objective compares.
+        y : ignored
+            For the API.
+        affinity : array-like of shape (n_samples, n_samples), default=None
+            Distances (wasserstein_) or kernel values (mmd_, mmd2_) of every two rows, symmetric, in
+            place of those that the objective would compute from X.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X or `affinity` hold NaN or inf, there are fewer rows than clusters, `feature_mask`
+            or `affinity` have another shape, `affinity` is not symmetric or given to an objective
+            that does not look at rows, or there are so many cells that training would take more
+            than 4 GiB.
+        TypeError
+            If a column is not numbers, or `feature_mask` holds anything but True and False.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If not all clusters have rows.
+        """
         started = time.perf_counter()
         self._validate_params()
         n_jobs = effective_n_jobs(self.n_jobs)
-        table = read_table(X, estimator_name=type(self).__name__)
+        name = type(self).__name__
+        table = read_table(X, estimator_name=name)
         check_finite(table, n_jobs)
         k = self.n_clusters or DEFAULT_N_CLUSTERS
-        check_enough_rows(k, self.n_clusters, table.n_samples, type(self).__name__)
+        check_enough_rows(k, self.n_clusters, table.n_samples, name)
         columns = BinnedColumns.of(table, self.feature_mask, self.n_cuts, k, n_jobs)
         rows = self._rows(table, columns, affinity)
-        batch_size = self._batch_size(table.n_samples)
         rng = check_random_state(self.random_state)
-        seeds = rng.randint(np.iinfo(np.int32).max, size=self.n_init + 1).tolist()
-        best: tuple[float, SoftBins, list[float]] | None = None
+        tell = self._progress(table.n_samples, started)
         with one_blas_thread():
-            unit = gradient_unit(rows, batch_size)
-            for number, seed in enumerate(seeds[1:], start=1):
-                of_start = np.random.RandomState(seed)
-                model = self._start(rows, k, of_start)
-                curve = train(
-                    model,
-                    rows,
-                    make_optimiser(self.solver, self.learning_rate),
-                    unit,
-                    batch_size=batch_size,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    n_iter_no_change=self.n_iter_no_change,
-                    rng=of_start,
-                    tell=self._progress(table.n_samples, number, started),
-                )
-                found = evaluate(model, rows, batch_size, seeds[0])
-                if best is None or found > best[0]:
-                    best = found, model, curve
-            assert best is not None, "there is a start"
-            objective, model, curve = best
+            model, curve, objective = search(rows, self._plan(k), self.n_init, rng, tell)
             cuts = columns.readable_cuts(model)
-            model.cuts = columns.in_units(cuts)
+            model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
         n_rows = np.bincount(labels, minlength=k)
         # Clusters without rows come last, so that the labels are 0, 1, ...
         order = np.argsort(n_rows == 0, kind="stable")
-        model.weights = np.ascontiguousarray(model.weights[:, order])
+        model.weights[:] = model.weights[:, order]
         labels = np.argsort(order)[labels]
-        n_found = int((n_rows > 0).sum())
         cells = columns.counted_table(model.weights, cuts, table, labels)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._keep(model, columns, cuts, cells)
-        self._trainer: _Trainer | None = None
-        self.labels_ = labels
-        self.loss_curve_, self.n_iter_ = np.array(curve), len(curve)
-        self.objective_ = objective
+        self._keep(_Fitted(model, columns, cuts), cells)
+        self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
+        n_found = int((n_rows > 0).sum())
         if n_found < k:
             warnings.warn(
-                f"Only {n_found} of {k} clusters have rows. Other starts (n_init, random_state) or "
-                "more epochs (max_iter) may find more.",
+                f"Only {n_found} of the {k} clusters have rows. Other starts (n_init, "
+                "random_state), more epochs (max_iter) or more cuts (n_cuts) may find more.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
 
     def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
-        """Learn from one more batch of rows."""
+        """Go on training with more rows, which are seen once.
+
+        The first call of a model that was not fitted fixes which columns are cut, their scale, and
+        where the cuts start, from its rows; there is one start. `table_` and `labels_` are then of
+        the rows of the last call, `loss_curve_` has an entry per call.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `fit`. More than `batch_size` make several steps.
+        y : ignored
+            For the API.
+        affinity : array-like of shape (n_samples, n_samples), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for `fit`; also if no column varies in the first rows, or the model was read from a
+            file that does not hold its objective.
+        """
         self._validate_params()
-        name = type(self).__name__
         n_jobs = effective_n_jobs(self.n_jobs)
-        is_first = not hasattr(self, "_model")
-        if is_first:
-            table = read_table(X, estimator_name=name)
-        else:
-            names = getattr(self, "feature_names_in_", None)
-            names = None if names is None else names.tolist()
-            table = align_table(X, names, self.n_features_in_, estimator_name=name)
-        check_finite(table, n_jobs)
-        if is_first:
+        before: _Fitted | None = self.__dict__.get("_fitted")
+        if before is None:
+            table = read_table(X, estimator_name=type(self).__name__)
+            check_finite(table, n_jobs)
             k = self.n_clusters or DEFAULT_N_CLUSTERS
             columns = BinnedColumns.of(table, self.feature_mask, self.n_cuts, k, n_jobs)
             if not len(columns.features):
                 raise ValueError(
-                    "The first batch of partial_fit fixes which columns are cut, their scale and "
-                    f"where the cuts start: no column differs in its n_samples={table.n_samples}."
+                    "The first rows of partial_fit fix which columns are cut, their scale and "
+                    f"where the cuts start, but in these n_samples={table.n_samples} no column "
+                    "varies. Begin with more rows."
                 )
         else:
-            columns = self._columns.widened(table)
+            table = self._read(X)
+            columns = before.columns.widened(table)
+            k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
-        batch_size = self._batch_size(table.n_samples)
+        plan = self._plan(k)
         with one_blas_thread():
-            trainer = copy.deepcopy(self.__dict__.get("_trainer"))
+            trainer = None if before is None else copy.deepcopy(before.trainer)
             if trainer is None:
-                rng = copy.deepcopy(check_random_state(self.random_state))
-                model = self._start(rows, k, rng) if is_first else copy.deepcopy(self._model)
-                optimiser = make_optimiser(self.solver, self.learning_rate)
-                trainer = _Trainer(model, optimiser, gradient_unit(rows, batch_size), rng)
-            curve = train(
-                trainer.model,
-                rows,
-                trainer.optimiser,
-                trainer.unit,
-                batch_size=batch_size,
-                max_iter=1,
-                tol=None,
-                n_iter_no_change=1,
-                rng=trainer.rng,
+                seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+                rng = np.random.RandomState(seed)
+                model = plan.start(rows, rng) if before is None else copy.deepcopy(before.model)
+                unit = gradient_unit(rows, plan.batch_size)
+                trainer = _Trainer(model, plan.optimiser(), unit, rng)
+            value = train_epoch(
+                trainer.model, rows, trainer.optimiser, trainer.unit, plan.batch_size, trainer.rng
             )
             model = copy.deepcopy(trainer.model)
             cuts = columns.readable_cuts(model)
-            model.cuts = columns.in_units(cuts)
+            model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
         cells = columns.counted_table(model.weights, cuts, table, labels)
-        before = [] if is_first else self.loss_curve_.tolist()
-        self._keep(model, columns, cuts, cells)
-        self._trainer = trainer
-        self.labels_ = labels
-        self.loss_curve_ = np.array([*before, *curve])
-        self.n_iter_, self.objective_ = len(self.loss_curve_), curve[-1]
+        curve = [] if before is None else self.loss_curve_.tolist()
+        self._keep(_Fitted(model, columns, cuts, trainer), cells)
+        self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
+        self.objective_ = value
         return self
 
-    def _batch_size(self, n: int) -> int:
-        return min(self.batch_size or DEFAULT_BATCH_SIZE, max(n, 1))
+    def _plan(self, k: int) -> Plan:
+        return Plan(
+            n_clusters=k,
+            n_cuts=self.n_cuts,
+            temperature=self.temperature,
+            init=self.init,
+            solver=self.solver,
+            learning_rate=self.learning_rate,
+            batch_size=self.batch_size or DEFAULT_BATCH_SIZE,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_iter_no_change=self.n_iter_no_change,
+        )
 
     def _rows(self, table: Table, columns: BinnedColumns, affinity: Any) -> Rows:
+        """Give rows as the model and as the objective see them."""
+        if "gemini" in self._not_saved:
+            raise ValueError(
+                "The model was read from a file, which does not hold its gemini. Set it by "
+                "set_params(gemini=...), or fit the model anew."
+            )
         gemini = make_gemini(self.gemini)
         model = columns.model_rows(table)
         if affinity is not None:
             if not gemini.uses_rows:
                 raise ValueError(
-                    f"affinity was given, but the objective {gemini.name} does not look at rows."
+                    f"affinity was given, but gemini={gemini.name!r} does not look at rows."
                 )
             given = check_gram(affinity, table.n_samples, name="affinity")
-            if isinstance(
-                gemini, Wasserstein
-            ):  # what is given need not keep the triangle inequality
+            if isinstance(gemini, Wasserstein):
+                # What is given need not keep the triangle inequality.
                 gemini = dataclasses.replace(gemini, metric="precomputed", metric_params=None)
             return Rows(model, gemini, affinity=given)
         if not gemini.uses_rows:
@@ -251,41 +429,25 @@ class Douglas(SavedEstimator):
         seen = Units(np.zeros(table.n_features), scale).matrix(table)
         return Rows(model, gemini.settled(seen), seen)
 
-    def _start(self, rows: Rows, k: int, rng: np.random.RandomState) -> SoftBins:
-        return start_bins(
-            rows.model,
-            k,
-            n_cuts=self.n_cuts,
-            temperature=self.temperature,
-            init=self.init,
-            rng=rng,
-        )
-
-    def _keep(
-        self, model: SoftBins, columns: BinnedColumns, cuts: FloatArray, cells: CellTable
-    ) -> None:
-        self._model, self._columns, self._own_cuts = model, columns, cuts
+    def _keep(self, fitted: _Fitted, cells: CellTable) -> None:
+        self._fitted = fitted
         self.table_ = cells
-        self.n_features_in_ = columns.n_features
-        if columns.feature_names is not None:
-            self.feature_names_in_ = np.asarray(columns.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
 
-    def _progress(self, n_rows: int, number: int, started: float) -> Tell | None:
+    def _progress(self, n_rows: int, started: float) -> Callable[[int, int, float], None] | None:
         if not self.verbose:
             return None
-        said = started
+        said = -np.inf
 
-        def tell(epoch: int, value: float) -> None:
+        def tell(start: int, epoch: int, value: float) -> None:
             nonlocal said
             now = time.perf_counter()
-            if now - said < _TOLD_EVERY and epoch < self.max_iter:
+            if now - said < _TOLD_EVERY:
                 return
             said = now
             print(
-                f"[{type(self).__name__}] {n_rows:,} rows, start {number} of {self.n_init}, "
-                f"epoch {epoch} of at most {self.max_iter}, GEMINI {value:.6g}, "
+                f"[{type(self).__name__}] {n_rows:,} rows, start {start} of {self.n_init}, "
+                f"epoch {epoch:,} of at most {self.max_iter:,}, GEMINI {value:.6g}, "
                 f"{now - started:.1f} s",
                 file=sys.stderr,
                 flush=True,
@@ -297,95 +459,316 @@ class Douglas(SavedEstimator):
 
     @property
     def cut_points_(self) -> FloatArray:
-        """Cuts of every column in its own units, ascending; NaN in columns without."""
-        check_is_fitted(self, "_model")
-        columns = self._columns
-        cuts = np.full((columns.n_features, self._own_cuts.shape[1]), np.nan)
-        cuts[columns.features] = self._own_cuts
-        return cuts
+        """Cuts of every column in its own units, ascending; NaN in columns that are not cut."""
+        check_is_fitted(self, "table_")
+        columns, cuts = self._fitted.columns, self._fitted.cuts
+        of_all = np.full((columns.n_features, cuts.shape[1]), np.nan)
+        of_all[columns.features] = cuts
+        return of_all
 
     @property
     def active_cut_points_(self) -> IntArray:
         """Columns with a cut strictly between their least and greatest value in the fit."""
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "table_")
         return self.table_.features
 
     @property
-    def classes_(self) -> IntArray:
-        """The clusters' labels."""
-        check_is_fitted(self, "_model")
-        return np.arange(self._model.weights.shape[1])
-
-    @property
     def weights_(self) -> FloatArray:
-        """What each cell adds to the logit of each cluster."""
-        check_is_fitted(self, "_model")
-        return self._model.weights
+        """Weights of the cells for the clusters, of shape (n_cells, n_clusters); a copy."""
+        check_is_fitted(self, "table_")
+        return self._fitted.model.weights.copy()
 
     @property
     def rule_agreement_(self) -> float:
         """Share of the rows of the fit whose cell is of the cluster that `predict` gives."""
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "table_")
         return self.table_.agreement
+
+    @property
+    def classes_(self) -> IntArray:
+        """The clusters' labels."""
+        check_is_fitted(self, "table_")
+        return np.arange(self.table_.n_clusters)
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of epochs."""
+        check_is_fitted(self, "table_")
+        return len(self.loss_curve_)
 
     # ---- using a fitted model -------------------------------------------------------------
 
     def _read(self, X: Any) -> Table:
-        check_is_fitted(self, "_model")
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else names.tolist()
-        table = align_table(X, names, self.n_features_in_, estimator_name=type(self).__name__)
+        check_is_fitted(self, "table_")
+        columns = self._fitted.columns
+        table = align_table(
+            X, columns.feature_names, columns.n_features, estimator_name=type(self).__name__
+        )
         check_finite(table, effective_n_jobs(self.n_jobs))
         return table
 
     def _probabilities(self, table: Table) -> FloatArray:
         with one_blas_thread():
-            return self._model.probabilities(self._columns.model_rows(table))
+            return self._fitted.model.probabilities(self._fitted.columns.model_rows(table))
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Give each row the probability of every cluster."""
+        """Give each row the probability of every cluster.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows. Frames are matched by column name: order does not matter, other columns are
+            ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Equation 10 of the paper, with the softmax that it leaves out. Of every row the sum
+            is 1.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, or a cell is NaN, infinite or null.
+        """
         return self._probabilities(self._read(X))
 
     def predict(self, X: Any) -> IntArray:
-        """Give each row its most probable cluster."""
+        """Give each row its most probable cluster.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels; the lowest of equally probable ones.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_proba`.
+        """
         labels: IntArray = self.predict_proba(X).argmax(axis=1)
         return labels
 
     def apply(self, X: Any) -> IntArray:
-        """Give the cell each row falls into."""
+        """Give the cell of the hard rules each row falls into.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Numbers of cells: ``table_.clusters[model.apply(X)]`` is what the rules give.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_proba`.
+        """
         return self.table_.apply(self._read(X))
 
     def explain(self, X: Any) -> list[str]:
-        """Say for each row which bins its values are in."""
+        """Say for each row which bins its values are in.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict_proba`.
+
+        Returns
+        -------
+        list of str
+            One line per row, with what `predict` gives and the row's own values in its cell. Where
+            the cell is of another cluster, that cluster and the probability stand there too.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_proba`.
+        """
         table = self._read(X)
         found = self._probabilities(table)
         return self.table_.explain(table, found.argmax(axis=1), found.max(axis=1))
 
     def rules(self) -> pl.DataFrame:
-        """Write one rule per cell with rows."""
-        check_is_fitted(self, "_model")
+        """Write one rule per cell with rows.
+
+        Returns
+        -------
+        polars.DataFrame
+            By cluster, then by rows, the most first: `cluster`, `rule`, `n` (rows of the fit),
+            `share` (of all rows) and `purity` (share of the cell's rows that `predict` puts in that
+            cluster).
+        """
+        check_is_fitted(self, "table_")
         return self.table_.rules()
 
     def to_polars(self) -> pl.Expr:
-        """Give the hard rules as a native polars expression named ``cluster``."""
-        check_is_fitted(self, "_model")
+        """Give the hard rules as a native polars expression named ``cluster``.
+
+        It runs in eager, lazy and streaming queries without calling Python, and gives
+        ``table_.clusters[model.apply(X)]``: see `rule_agreement_` for how often that is what
+        `predict` gives. Columns are compared as Float64; a null or NaN in a column the rules use
+        gives null.
+
+        Returns
+        -------
+        polars.Expr
+            For instance for ``frame.with_columns(model.to_polars())``.
+
+        Raises
+        ------
+        ValueError
+            If the rules have more than 10,000 cells.
+        """
+        check_is_fitted(self, "table_")
         return self.table_.to_polars()
 
     def score(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
-        """Give the GEMINI of rows."""
+        """Give the objective of rows, all of them at once.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        affinity : array-like of shape (n_samples, n_samples), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        float
+            The GEMINI of `predict_proba`. With an objective that looks at rows it takes their
+            n x n affinity; the Wasserstein ones take seconds from some thousand rows on.
+
+        Raises
+        ------
+        ValueError
+            As for `predict_proba`; also if the affinity would take more than 4 GiB, or the model
+            was read from a file that does not hold its objective.
+        """
         table = self._read(X)
-        rows = self._rows(table, self._columns, affinity)
+        rows = self._rows(table, self._fitted.columns, affinity)
         with one_blas_thread():
-            index = np.arange(len(rows))
-            _, of_rows = rows.batch(index)
-            return rows.gemini.value(self._model.probabilities(rows.model), of_rows)
+            _, of_rows = rows.batch(np.arange(len(rows)))
+            return rows.gemini.value(self._fitted.model.probabilities(rows.model), of_rows)
+
+    # ---- model files ----------------------------------------------------------------------
+
+    def _payload(self) -> dict[str, Any]:
+        check_is_fitted(self, "table_")
+        fitted = {"loss_curve_": self.loss_curve_.tolist(), "objective_": self.objective_}
+        model, columns = self._fitted.model, self._fitted.columns
+        cells = self.table_
+        bins = {
+            "n_features": columns.n_features,
+            "feature_names": columns.feature_names,
+            "n_clusters": cells.n_clusters,
+            "temperature": float(model.temperature),
+            "features": columns.features.tolist(),
+            **{name: getattr(columns, name).tolist() for name in _PER_COLUMN},
+            "cut_points": self._fitted.cuts.tolist(),
+            "weights": model.weights.tolist(),
+            **{name: getattr(cells, name).tolist() for name in _PER_CELL},
+        }
+        return {"fitted": fitted, "bins": bins}
+
+    @classmethod
+    def _from_payload(cls, payload: dict[str, Any]) -> Self:
+        check_keys(payload, ("model", "params", "fitted", "bins"), "The model file")
+        estimator = cls._with_params(payload["params"])
+        where = "fitted of the model file"
+        fitted = check_keys(payload["fitted"], ("loss_curve_", "objective_"), where)
+        objective = float_array([fitted["objective_"]], "objective_", (1,))
+        n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
+        curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
+        kept, cells = _read_bins(payload["bins"])
+        estimator._keep(kept, cells)
+        estimator.loss_curve_, estimator.objective_ = curve, float(objective[0])
+        return estimator
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A trained model."""
+
+    model: SoftBins
+    columns: BinnedColumns
+    cuts: FloatArray
+    """In the columns' own units."""
+    trainer: _Trainer | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class _Trainer:
-    """What `partial_fit` goes on from."""
+    """What `partial_fit` goes on from: the model before its cuts were rounded, for one."""
 
     model: SoftBins
     optimiser: Optimiser
     unit: float
     rng: np.random.RandomState
+
+
+_PER_COLUMN = ("shift", "scale", "lower", "upper")
+_PER_CELL = ("occupied", "n_rows", "n_agreeing")
+
+
+def _read_bins(content: object) -> tuple[_Fitted, CellTable]:
+    """Read what a file holds of the model, and check all of it."""
+    keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
+    bins = check_keys(
+        content, (*keys, "weights", *_PER_COLUMN, *_PER_CELL), "bins of the model file"
+    )
+    for name in ("n_features", "n_clusters"):
+        if type(bins[name]) is not int or bins[name] < 1:
+            raise ValueError(f"{name} in the model file must be a positive integer.")
+    d, k = bins["n_features"], bins["n_clusters"]
+    names = bins["feature_names"]
+    if names is not None and not (
+        isinstance(names, list)
+        and len(names) == d
+        and all(isinstance(name, str) for name in names)
+        and len(set(names)) == d
+    ):
+        raise ValueError(f"feature_names in the model file must be null or {d} different strings.")
+    features = int_array(bins["features"], "features", None)
+    if len(features) and not (
+        (np.diff(features) > 0).all() and features[0] >= 0 and features[-1] < d
+    ):
+        raise ValueError("features in the model file are not ascending columns of it.")
+    arrays = {name: float_array(bins[name], name, (d,)) for name in _PER_COLUMN}
+    if (arrays["scale"] <= 0).any() or (arrays["lower"] > arrays["upper"]).any():
+        raise ValueError("The model file has a scale that is not positive, or an empty range.")
+    columns = BinnedColumns(n_features=d, feature_names=names, features=features, **arrays)
+    temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
+    if temperature <= 0:
+        raise ValueError("The model file has a temperature that is not positive.")
+    given = bins["cut_points"]
+    first = given[0] if isinstance(given, list) and given else None
+    n_cuts = len(first) if isinstance(first, list) else 1
+    if not n_cuts:
+        raise ValueError("cut_points in the model file has a row without cuts.")
+    cuts = float_array(given, "cut_points", (len(features), n_cuts))
+    if (np.diff(cuts, axis=1) < 0).any():
+        raise ValueError("cut_points in the model file are not ascending.")
+    weights = float_array(bins["weights"], "weights", ((n_cuts + 1) ** len(features), k))
+    model = SoftBins(columns.in_units(cuts), weights, temperature)
+    occupied, n_rows, n_agreeing = (int_array(bins[name], name, None) for name in _PER_CELL)
+    cells = columns.cell_table(weights, cuts, (occupied, n_rows, n_agreeing))
+    if not len(occupied) == len(n_rows) == len(n_agreeing) > 0:
+        raise ValueError("occupied, n_rows and n_agreeing of the model file differ in length.")
+    if (np.diff(occupied) <= 0).any() or occupied[0] < 0 or occupied[-1] >= cells.n_cells:
+        raise ValueError("occupied in the model file are not ascending cells of it.")
+    if (n_rows < 1).any() or (n_agreeing < 0).any() or (n_agreeing > n_rows).any():
+        raise ValueError("n_rows or n_agreeing in the model file are no counts.")
+    if n_rows.sum(dtype=float) >= 2**53:
+        raise ValueError("n_rows in the model file are too many.")
+    return _Fitted(model, columns, cuts), cells
