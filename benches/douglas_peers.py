@@ -85,6 +85,7 @@ def model_of(work: Work, epochs: int) -> tc.Douglas:
         n_init=1,
         learning_rate=0.01,
         batch_size=work.batch_size,
+        warm_up=0,
         max_iter=epochs,
         tol=None,
         random_state=0,
@@ -253,6 +254,7 @@ ROWS = (100_000, 300_000, 1_000_000)
 GROWTH: dict[str, Any] = {
     "n_clusters": 4,
     "n_init": 1,
+    "warm_up": 0,
     "max_iter": 1,
     "tol": None,
     "random_state": 0,

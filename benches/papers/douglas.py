@@ -91,6 +91,7 @@ def paper_model(setting: Setting, k: int, seed: int) -> Douglas:
         solver="adam",
         learning_rate=1e-3,
         batch_size=setting.batch_size,
+        warm_up=0,
         max_iter=setting.max_iter,
         tol=None,
         n_jobs=1,
