@@ -1,17 +1,19 @@
 """The tables of the Douglas paper again, with its hyper-parameters and with our defaults.
 
-    python benches/papers/douglas.py --data ../shared/data
+    python benches/papers/douglas.py --data ../shared/data --keep douglas.json
 
 Ohl et al., "End-to-end training of unsupervised trees: Kauri and Douglas": the columns of Douglas
 in tables 3 (ARI) and 4 (cost over that of k-means), of the authors' PyTorch code; table 6 (ARI), of
 their NumPy code; the active cut points of the votes (section 5.3). Data and subsamples are those of
 `kauri.py`: columns are standardised on the subsample, figures are means (standard deviations) over
-30 random subsamples of 80 % of the rows. Data that are missing are left out by name.
+30 random subsamples of 80 % of the rows. Data that are missing are left out by name. Avila takes an
+hour; with `--keep` what is measured is kept in a file, and not measured again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 import time
@@ -109,6 +111,10 @@ MODELS = {PAPER: paper_model, OURS: our_model}
 # ---- the runs ---------------------------------------------------------------------------------
 
 
+Figures = dict[str, "Found"]
+"""By method."""
+
+
 @dataclass
 class Found:
     """Figures of all runs of one method on one data set."""
@@ -120,9 +126,40 @@ class Found:
     active: Counter[int] = field(default_factory=Counter)
 
     def add(self, X: np.ndarray, y: np.ndarray, labels: np.ndarray, reference: float) -> None:
-        self.ari.append(adjusted_rand_score(y, labels))
+        self.ari.append(float(adjusted_rand_score(y, labels)))
         self.ratio.append(kmeans_cost(X, labels) / reference)
-        self.n_clusters.append(len(np.unique(labels)))
+        self.n_clusters.append(len(set(labels.tolist())))
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> Found:
+        """Read what `vars` gave and JSON kept, whose keys are strings."""
+        active = Counter({int(feature): times for feature, times in kept["active"].items()})
+        return cls(**{**kept, "active": active})
+
+
+def read_kept(file: Path | None) -> dict[str, Figures]:
+    """Give what was measured before, by data set."""
+    if file is None or not file.exists():
+        return {}
+    return {
+        name: {method: Found.of(found) for method, found in figures.items()}
+        for name, figures in json.loads(file.read_text()).items()
+    }
+
+
+def keep(file: Path | None, name: str, figures: Figures) -> None:
+    """Add figures of a data set to the file, which others may have written to since."""
+    if file is not None:
+        kept = read_kept(file)
+        kept[name] = {**kept.get(name, {}), **figures}
+        file.write_text(
+            json.dumps(
+                {
+                    of: {method: vars(found) for method, found in by_method.items()}
+                    for of, by_method in kept.items()
+                }
+            )
+        )
 
 
 def run(
@@ -132,7 +169,7 @@ def run(
     runs: int,
     methods: list[str],
     peer: GemclusPeer | None,
-) -> dict[str, Found]:
+) -> Figures:
     """Fit every method to every subsample."""
     setting = SETTINGS[data.name]
     found = {method: Found() for method in methods}
@@ -188,36 +225,40 @@ def _measured(figures: list[float]) -> str:
     return _pair((float(np.mean(figures)), float(np.std(figures)))) if figures else ""
 
 
-def ari_table(measured: dict[str, dict[str, Found]], methods: list[str]) -> str:
+def ari_table(measured: dict[str, Figures], methods: list[str]) -> str:
     """Set ARI beside tables 3 and 6."""
     header = ["data", "runs", "table 3 (PyTorch)", "table 6 (NumPy)", *methods]
     rows = []
     for name, found in measured.items():
         setting = SETTINGS[name]
         mean, deviation = setting.best
-        row = [name, str(len(found[OURS].ari)), _pair(setting.pytorch), _pair(setting.numpy)]
+        row = [name, str(len(found[methods[0]].ari)), _pair(setting.pytorch), _pair(setting.numpy)]
         row += [_measured(found[method].ari) for method in methods]
-        reached = float(np.mean(found[OURS].ari)) >= mean - deviation
-        rows.append([*row, verdict(reached)])
-    header.append(f"{OURS} >= the better of both less one deviation")
+        if OURS in methods:
+            row.append(verdict(float(np.mean(found[OURS].ari)) >= mean - deviation))
+        rows.append(row)
+    if OURS in methods:
+        header.append(f"{OURS} >= the better of both less one deviation")
     return "**Tables 3 and 6: ARI, greater is better**\n\n" + table(header, rows)
 
 
-def ratio_table(measured: dict[str, dict[str, Found]], methods: list[str]) -> str:
+def ratio_table(measured: dict[str, Figures], methods: list[str]) -> str:
     """Set costs beside table 4."""
-    header = ["data", "table 4", *methods, f"{OURS} <= table 4 plus one deviation"]
+    header = ["data", "table 4", *methods]
+    if OURS in methods:
+        header.append(f"{OURS} <= table 4 plus one deviation")
     rows = []
     for name, found in measured.items():
         printed = SETTINGS[name].ratio
         row = [name, _pair(printed), *(_measured(found[method].ratio) for method in methods)]
-        if printed is not None:
+        if OURS in methods and printed is not None:
             row.append(verdict(float(np.mean(found[OURS].ratio)) <= sum(printed)))
         rows.append(row)
     title = "**Table 4: k-means cost of the clusters over that of k-means, lower is better**"
     return f"{title}\n\n" + table(header, rows)
 
 
-def run_table(measured: dict[str, dict[str, Found]], methods: list[str]) -> str:
+def run_table(measured: dict[str, Figures], methods: list[str]) -> str:
     """How long the fits took, and how many clusters have rows."""
     header = ["data", "k"]
     for method in methods:
@@ -234,7 +275,7 @@ def run_table(measured: dict[str, dict[str, Found]], methods: list[str]) -> str:
     return "**The fits**: medians of seconds, means of clusters\n\n" + table(header, rows)
 
 
-def votes_table(folder: Path, data: DataSet, found: dict[str, Found]) -> str:
+def votes_table(folder: Path, data: DataSet, found: Figures) -> str:
     """How often each vote has a cut inside its values (section 5.3)."""
     names = pl.read_parquet(folder / str(data.file)).drop("label").columns
     sections = [
@@ -242,7 +283,7 @@ def votes_table(folder: Path, data: DataSet, found: dict[str, Found]) -> str:
         + ", ".join(f"{name} {share:.0%}" for name, share in MOST_ACTIVE.items())
         + "; average ARI 0.53."
     ]
-    for method in (PAPER, OURS):
+    for method in filter(found.__contains__, MODELS):
         runs = len(found[method].ari)
         often = found[method].active.most_common()
         said = ", ".join(f"{names[feature]} {times / runs:.0%}" for feature, times in often)
@@ -258,13 +299,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
     parser.add_argument("--runs", type=int, default=30, help="subsamples of every data set")
     parser.add_argument("--only", default="", help="only the data sets whose name holds this")
+    parser.add_argument("--keep", type=Path, help="file of what is measured already, JSON")
+    parser.add_argument("--methods", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--peer", action="store_true", help="fit gemclus' Douglas as well: slow")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
     missing = common.Missing()
-    methods = [PAPER, OURS]
+    methods = list(arguments.methods)
     peer: GemclusPeer | None = None
     if arguments.peer:
         try:
@@ -272,7 +315,7 @@ def main() -> None:
             methods.append(GEMCLUS)
         except PeerError as error:
             missing.add(f"gemclus: {error}.")
-    measured: dict[str, dict[str, Found]] = {}
+    measured: dict[str, Figures] = {}
     votes = ""
     for data in DATA_SETS:
         if data.name not in SETTINGS or arguments.only not in data.name:
@@ -280,11 +323,16 @@ def main() -> None:
         if data.file is not None and not (arguments.data / data.file).exists():
             missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
             continue
-        X, y = data.load(arguments.data)
-        print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
-        measured[data.name] = run(data, X, y, arguments.runs, methods, peer)
+        kept = read_kept(arguments.keep).get(data.name, {})
+        wanted = [m for m in methods if m not in kept or len(kept[m].ari) != arguments.runs]
+        if wanted:
+            X, y = data.load(arguments.data)
+            print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
+            kept |= run(data, X, y, arguments.runs, wanted, peer)
+            keep(arguments.keep, data.name, {method: kept[method] for method in wanted})
+        measured[data.name] = kept
         if data.name == VOTES:
-            votes = votes_table(arguments.data, data, measured[data.name])
+            votes = votes_table(arguments.data, data, kept)
     sections = [
         "Mean (standard deviation) over subsamples of 80 % of the rows. "
         f"{PAPER}: its hyper-parameters (appendix E), fitted by treeclust_rs from random cuts and "
