@@ -674,14 +674,13 @@ class Wasserstein(_OfDistances):
             apart[small], apart[large] = cost, cost * masses[small] / masses[large]
             potentials[:, small], potentials[:, large] = potential, -potential
             return apart, potentials
-        uniform = np.full(n, 1.0 / n)
-        for c in range(k):
-            if masses[c] == 0:
-                continue
-            if self._has_triangle:
-                excess = _differences(w[:, c], uniform)
+        if self._has_triangle:
+            # A cluster without mass is uniform: nothing moves.
+            for c, excess in enumerate(_differences(np.ascontiguousarray(w.T), 1.0 / n)):
                 apart[c], potentials[:, c] = _move_excess(excess, state.matrix)
-            else:
+        else:
+            uniform = np.full(n, 1.0 / n)
+            for c in range(k):
                 apart[c], potentials[:, c], _ = _move_all(w[:, c], uniform, state.matrix)
         return apart, potentials
 
@@ -753,9 +752,11 @@ def _move_excess(excess: FloatArray, distances: FloatArray) -> tuple[float, Floa
     # From the many to the few, which takes the solver a quarter less than the other way.
     from_over = len(over) >= len(under)
     many, few = (over, under) if from_over else (under, over)
-    to_few = distances[:, few]
-    prices = _prices(np.abs(excess[many]), np.abs(excess[few]), to_few[many])
-    potential = (to_few - prices).min(axis=1)
+    to_few = distances.take(few, axis=1)
+    sizes = np.abs(excess)
+    prices = _prices(sizes.take(many), sizes.take(few), to_few.take(many, axis=0))
+    to_few -= prices
+    potential: FloatArray = np.minimum.reduce(to_few, axis=1)
     if not from_over:
         potential = -potential
     return float(excess @ potential), potential
@@ -776,12 +777,12 @@ def _move_all(
 def _prices(have: FloatArray, want: FloatArray, costs: FloatArray) -> FloatArray:
     """Solve a transport problem of positive masses; give the potentials of what is wanted.
 
-    The masses are brought to the sum 1: the solver's tolerance is not relative.
+    The masses are brought to the sum 1, in place: the solver's tolerance is not relative.
     """
     from ot.lp.emd_wrap import emd_c  # here, because POT takes long to import
 
-    have = have / np.add.reduce(have)
-    want = want / np.add.reduce(want)
+    have /= np.add.reduce(have)
+    want /= np.add.reduce(want)
     prices: FloatArray
     _, _, _, prices, status = emd_c(have, want, costs, _MAX_PIVOTS, 1)
     if status != _OPTIMAL:
