@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
+_MOST_JOBS = 1024
+
 
 def effective_n_jobs(n_jobs: int | None) -> int:
     """Give the threads for `n_jobs`: None means all cores, but 1 inside a joblib worker."""
@@ -43,7 +45,7 @@ def effective_n_jobs(n_jobs: int | None) -> int:
         raise ValueError(
             "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
         )
-    return n_jobs if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
+    return min(n_jobs, _MOST_JOBS) if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
 
 
 def progress_line(

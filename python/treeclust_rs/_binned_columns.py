@@ -24,6 +24,8 @@ IntArray = npt.NDArray[np.int64]
 _COPIES = 4
 # Cuts are rounded to as few digits as move them by at most this share of the temperature.
 _ROUNDING = 0.01
+# What lies farther from the mean, in standard deviations, counts as here: it can be multiplied.
+_FARTHEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +81,11 @@ class BinnedColumns:
         """Give the columns that are cut in their units, of shape (m, n_samples)."""
         rows = np.empty((len(self.features), table.n_samples))
         for row, feature in zip(rows, self.features.tolist(), strict=True):
-            np.subtract(column_of(table, feature), self.shift[feature], out=row, dtype=np.float64)
-            row /= self.scale[feature]
+            column = column_of(table, feature)
+            with np.errstate(over="ignore"):
+                np.subtract(column, self.shift[feature], out=row, dtype=np.float64)
+                row /= self.scale[feature]
+            np.clip(row, -_FARTHEST, _FARTHEST, out=row)
         return rows
 
     # ---- cuts -----------------------------------------------------------------------------
@@ -101,7 +106,9 @@ class BinnedColumns:
     def in_units(self, own_cuts: FloatArray) -> FloatArray:
         """Give cuts in own units as the model has them."""
         shift, scale = self.shift[self.features], self.scale[self.features]
-        return (own_cuts - shift[:, np.newaxis]) / scale[:, np.newaxis]
+        with np.errstate(over="ignore"):
+            cuts = (own_cuts - shift[:, np.newaxis]) / scale[:, np.newaxis]
+        return np.clip(cuts, -_FARTHEST, _FARTHEST)
 
     def cell_table(
         self,

@@ -222,12 +222,11 @@ class CellTable:
         cells = self.occupied[order].tolist()
         lines = self._bin_columns(cells)
         legend: list[str] = []
-        if lines and len(lines[0]) > _MAX_WIDTH:
-            lines, legend = self._letter_columns(cells), ["", *self._legend()]
         figures = self._figures(order, total)
-        rows = [f"{line}  {figure}".strip() for line, figure in zip(lines, figures, strict=True)]
-        if not self.cuts:
-            rows = [figure.lstrip() for figure in figures]
+        if len(lines[0]) + len(figures[0]) > _MAX_WIDTH:
+            lines, legend = self._letter_columns(cells), ["", *self._legend()]
+        gap = "  " if self.cuts else ""
+        rows = [f"{line}{gap}{figure}" for line, figure in zip(lines, figures, strict=True)]
         left = len(self.occupied) - len(cells)
         rest = [f"... and {left:,} more cells: rules() has them all"] if left else []
         notes = []

@@ -738,7 +738,8 @@ def _squared_distances(rows: FloatArray, columns: FloatArray, gamma: float) -> F
 def check_size(n_numbers: int, what: str, instead: str) -> None:
     n_bytes = 8 * n_numbers
     if n_bytes > MAX_GRAM_BYTES:
+        size = n_bytes / 2**30 if n_bytes < 2**1000 else float("inf")
         raise ValueError(
-            f"{what} would take {n_bytes / 2**30:,.3g} GiB; the limit is "
+            f"{what} would take {size:,.3g} GiB; the limit is "
             f"{MAX_GRAM_BYTES / 2**30:,.3g} GiB. {instead}"
         )

@@ -38,8 +38,10 @@ __all__ = ["Douglas"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-DEFAULT_BATCH_SIZE = 256
-"""Most rows of a batch where `batch_size` is None."""
+# Most rows of a batch where `batch_size` is None: this, or so many per cluster.
+_BATCH_SIZE = 64
+_BATCH_ROWS = 10
+_LOWEST_TEMPERATURE = 1e-6
 
 _TOLD_EVERY = 1.0  # seconds
 
@@ -66,7 +68,7 @@ class Douglas(SavedEstimator):
         Cuts of each column; one more is the number of its bins (the paper's T).
     temperature : float, default=0.1
         Softness of the bins, in standard deviations of each column: a row this far beyond a single
-        cut is in the near bin by 0.73.
+        cut is in the near bin by 0.73. At least 1e-6.
     feature_mask : array-like of bool of shape (n_features,), default=None
         True for the columns to cut; None: all. The objective sees all columns all the same. Columns
         that do not vary are never cut.
@@ -74,15 +76,17 @@ class Douglas(SavedEstimator):
         Where cuts start: at the quantiles that make bins of all but equal numbers of rows, or, as
         in the paper, at random, by a normal distribution about the mean.
     n_init : int, default=5
-        Number of starts, with other random weights; the model of the greatest objective is kept. Of
-        more than 10,000 rows the starts see 10,000 only, and the best goes on with all.
+        Number of starts; the model of the greatest objective is kept. Weights start small and
+        random; every other start gives each cell a cluster at random instead. Of more than 10,000
+        rows the starts see 10,000 only, and the best goes on with all.
     solver : {"adam", "sgd"}, default="adam"
         Adam, or plain gradient steps.
     learning_rate : float or None, default=None
         Length of a step; None: 0.05 for Adam, 1 for plain steps. Gradients are divided by the mean
         size of the distances or kernel values, so it does not depend on the columns' units.
     batch_size : int or None, default=None
-        Most rows of a step; None: 256. All rows are split into batches of all but equal size.
+        Most rows of a step; None: 64, or 10 per cluster if that is more. All rows are split into
+        batches of all but equal size.
     warm_up : int, default=50
         Most epochs with the energy distance (`EnergyDistance`) in place of a Wasserstein objective,
         before training with it; it sees at most 10,000 rows, and ends by `tol` too. Without, a
@@ -98,7 +102,7 @@ class Douglas(SavedEstimator):
         "standard": the objective sees the columns divided by their standard deviations. Cuts are in
         the columns' own units all the same.
     random_state : int, RandomState or None, default=None
-        Seed of weights, of batches, and of random cuts.
+        Seed of weights, batches and random cuts.
     n_jobs : int or None, default=None
         Threads that look through the columns. None: all cores, and 1 inside joblib workers.
         Training takes one. The result does not depend on it.
@@ -179,18 +183,18 @@ class Douglas(SavedEstimator):
     CellTable: 3 of 4 cells with rows, 3 clusters, 90 rows
     <BLANKLINE>
     x0        x1       rows    share   purity  cluster
-    <= 1.952  <= 3.07    30   33.3 %    100 %  0
-    > 1.952   <= 3.07    30   33.3 %    100 %  1
-    <= 1.952  > 3.07     30   33.3 %    100 %  2
+    <= 0.573  <= 2.45    30   33.3 %    100 %  0
+    <= 0.573  > 2.45     30   33.3 %    100 %  1
+    > 0.573   <= 2.45    30   33.3 %    100 %  2
     >>> model.predict([[3.9, 0.2], [0.1, 5.0]])
-    array([1, 2])
+    array([2, 1])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "gemini": [StrOptions(set(GEMINIS)), Gemini],
         "n_cuts": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, 0.0, None, closed="neither")],
+        "temperature": [Interval(Real, _LOWEST_TEMPERATURE, None, closed="left")],
         "feature_mask": ["array-like", None],
         "init": [StrOptions({"quantile", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -405,7 +409,7 @@ class Douglas(SavedEstimator):
             init=self.init,
             solver=self.solver,
             learning_rate=self.learning_rate,
-            batch_size=self.batch_size or DEFAULT_BATCH_SIZE,
+            batch_size=self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k),
             warm_up=self.warm_up,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -580,7 +584,8 @@ class Douglas(SavedEstimator):
         ValueError
             As for `predict_proba`.
         """
-        return self.table_.apply(self._read(X))
+        table = self._read(X)
+        return self.table_.apply(table)
 
     def explain(self, X: Any) -> list[str]:
         """Say for each row which bins its values are in.
@@ -757,8 +762,8 @@ def _read_bins(content: object) -> tuple[_Fitted, CellTable]:
         raise ValueError("The model file has a scale that is not positive, or an empty range.")
     columns = BinnedColumns(n_features=d, feature_names=names, features=features, **arrays)
     temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
-    if temperature <= 0:
-        raise ValueError("The model file has a temperature that is not positive.")
+    if temperature < _LOWEST_TEMPERATURE:
+        raise ValueError(f"The model file has a temperature below {_LOWEST_TEMPERATURE}.")
     given = bins["cut_points"]
     first = given[0] if isinstance(given, list) and given else None
     n_cuts = len(first) if isinstance(first, list) else 1
