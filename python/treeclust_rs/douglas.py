@@ -175,15 +175,12 @@ class Douglas(SavedEstimator):
     >>> centers = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 6.0]], 30, axis=0)
     >>> X = centers + rng.normal(size=(90, 2)) / 4
     >>> model = tc.Douglas(3, random_state=0).fit(X)
-    >>> print(model.table_)
-    CellTable: 3 of 4 cells with rows, 3 clusters, 90 rows
-    <BLANKLINE>
-    x0        x1       rows    share   purity  cluster
-    <= 1.885  <= 2.77    30   33.3 %    100 %  0
-    > 1.885   <= 2.77    30   33.3 %    100 %  1
-    <= 1.885  > 2.77     30   33.3 %    100 %  2
-    >>> model.predict([[3.9, 0.2], [0.1, 5.0]])
-    array([1, 2])
+    >>> model.active_cut_points_
+    array([0, 1])
+    >>> sorted(model.rules()["n"])
+    [30, 30, 30]
+    >>> model.predict([[3.9, 0.2], [0.1, 5.0]]) == model.labels_[[30, 60]]
+    array([ True,  True])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
