@@ -21,6 +21,7 @@ from treeclust_rs.gemini import (
     KL,
     METRICS,
     MMD,
+    EnergyDistance,
     SquaredHellinger,
     TotalVariation,
     Wasserstein,
@@ -224,6 +225,29 @@ def test_an_unsolved_transport_is_an_error(monkeypatch):
     y, X = soft(30, 3), rows(30)
     with pytest.raises(RuntimeError, match="was not solved"):
         Wasserstein().value(y, Wasserstein().affinity(X))
+
+
+@pytest.mark.parametrize("one_vs_one", [False, True])
+def test_the_energy_distance_is_by_mean_distances_within_and_between(one_vs_one):
+    y, X = soft(12, 3), rows(12)
+    gemini = Wasserstein(one_vs_one, metric="l1").energy
+    assert isinstance(gemini, EnergyDistance)
+    assert gemini.name == ("energy_ovo" if one_vs_one else "energy_ova")
+    affinity = gemini.affinity(X)
+    np.testing.assert_array_equal(affinity, Wasserstein(metric="l1").affinity(X))
+    pi, w = y.mean(axis=0), y / y.sum(axis=0)
+    others = w if one_vs_one else np.full((12, 1), 1 / 12)
+    masses = pi if one_vs_one else np.ones(1)
+    expected = sum(
+        a * b * (2 * p @ affinity @ q - p @ affinity @ p - q @ affinity @ q)
+        for a, p in zip(pi, w.T, strict=True)
+        for b, q in zip(masses, others.T, strict=True)
+    )
+    value, gradient = gemini.value_and_gradient(y, affinity)
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert value > 0
+    slopes = oracle.central_differences(lambda at: gemini.value(at, affinity), y)
+    np.testing.assert_allclose(gradient, slopes, rtol=0, atol=1e-5 * np.abs(slopes).max())
 
 
 # ---- MMD and Kauri --------------------------------------------------------------------------

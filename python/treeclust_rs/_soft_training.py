@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from ._optimisers import SGD, Adam, Optimiser
 from ._soft_bins import SoftBins
-from .gemini import MMD, Gemini
+from .gemini import MMD, Gemini, Wasserstein
 
 __all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "search", "train_epoch"]
 
@@ -24,7 +25,7 @@ Tell = Callable[[int, float], None]
 _KEPT = 1 << 22
 # Rows whose quantiles a start takes.
 _QUANTILE_ROWS = 100_000
-# Of more rows than these the starts see a part.
+# Of more rows than these the starts and the warm-up see a part.
 _START_ROWS = 10_000
 # Weights start as random numbers of this standard deviation: all clusters are about as probable.
 # That finds the best clusters where cells are many (wine), but often too few where they are few.
@@ -102,6 +103,7 @@ class Plan:
     solver: str
     learning_rate: float | None
     batch_size: int
+    warm_up: int
     max_iter: int
     tol: float | None
     n_iter_no_change: int
@@ -185,6 +187,19 @@ def train(
     return curve
 
 
+def warm_up(model: SoftBins, rows: Rows, plan: Plan, rng: np.random.RandomState) -> None:
+    """Bring a model to where the Wasserstein objective shows a way.
+
+    Random weights make clusters that are all alike but for noise, and the potentials of such
+    clusters are that noise: training stays where the start happens to be. The energy distance of
+    the same distances is smooth there, and leads to clusters that are apart. Other objectives are
+    left as they are.
+    """
+    if plan.warm_up and isinstance(rows.gemini, Wasserstein):
+        gentle = Rows(rows.model, rows.gemini.energy, rows.seen, rows.affinity)
+        train(model, gentle, dataclasses.replace(plan, max_iter=plan.warm_up), rng)
+
+
 def search(
     rows: Rows,
     plan: Plan,
@@ -211,20 +226,22 @@ def search(
     """
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init + 1).tolist()
     few = rows
-    if n_init > 1 and len(rows) > _START_ROWS:
+    if len(rows) > _START_ROWS and (n_init > 1 or plan.warm_up):
         few = rows.part(np.random.RandomState(seeds[0]).permutation(len(rows))[:_START_ROWS])
+    tried = few if n_init > 1 else rows
     best: tuple[float, SoftBins, list[float]] | None = None
     for number, seed in enumerate(seeds[1:]):
         of_start = np.random.RandomState(seed)
-        model = plan.start(few, of_start, number)
+        model = plan.start(tried, of_start, number)
+        warm_up(model, few, plan, of_start)
         told = None if tell is None else partial(tell, number + 1)
-        curve = train(model, few, plan, of_start, told)
-        value = evaluate(model, few, plan.batch_size, seeds[0])
+        curve = train(model, tried, plan, of_start, told)
+        value = evaluate(model, tried, plan.batch_size, seeds[0])
         if best is None or value > best[0]:
             best = value, model, curve
     assert best is not None, "there is a start"
     value, model, curve = best
-    if few is not rows:
+    if tried is not rows:
         of_rest = np.random.RandomState(seeds[0])
         curve = train(model, rows, plan, of_rest, None if tell is None else partial(tell, n_init))
         value = evaluate(model, rows, plan.batch_size, seeds[0])

@@ -87,6 +87,10 @@ class Douglas(SavedEstimator):
     batch_size : int or None, default=None
         Most rows of a step; None: 64, or 10 per cluster if that is more. All rows are split into
         batches of all but equal size.
+    warm_up : int, default=50
+        Most epochs with the energy distance (`EnergyDistance`) in place of a Wasserstein objective,
+        before training with it; it sees at most 10,000 rows, and ends by `tol` too. Without, a
+        Wasserstein objective stays near its random start. 0, or another objective: none.
     max_iter : int, default=200
         Most epochs. An epoch sees every row once.
     tol : float or None, default=0.001
@@ -194,6 +198,7 @@ class Douglas(SavedEstimator):
         "solver": [StrOptions({"adam", "sgd"})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
@@ -223,6 +228,7 @@ class Douglas(SavedEstimator):
         solver: str = "adam",
         learning_rate: float | None = None,
         batch_size: int | None = None,
+        warm_up: int = 50,
         max_iter: int = 200,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 10,
@@ -241,6 +247,7 @@ class Douglas(SavedEstimator):
         self.solver = solver
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.warm_up = warm_up
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
@@ -326,8 +333,8 @@ class Douglas(SavedEstimator):
         """Go on training with more rows, which are seen once.
 
         The first call of a model that was not fitted fixes which columns are cut, their scale, and
-        where the cuts start, from its rows; there is one start. `table_` and `labels_` are then of
-        the rows of the last call, `loss_curve_` has an entry per call.
+        where the cuts start, from its rows; there is one start, and no warm-up. `table_` and
+        `labels_` are then of the rows of the last call, `loss_curve_` has an entry per call.
 
         Parameters
         ----------
@@ -400,6 +407,7 @@ class Douglas(SavedEstimator):
             solver=self.solver,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k),
+            warm_up=self.warm_up,
             max_iter=self.max_iter,
             tol=self.tol,
             n_iter_no_change=self.n_iter_no_change,
