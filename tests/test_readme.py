@@ -217,11 +217,7 @@ def test_documented_attributes_exist_after_fit(name):
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [
-        (name, method)
-        for name in ESTIMATORS
-        for method in METHODS.get(name, TREE_METHODS)
-    ],
+    [(name, method) for name in ESTIMATORS for method in METHODS.get(name, TREE_METHODS)],
 )
 def test_methods_document_their_parameters(name, method):
     function = getattr(getattr(tc, name), method)
