@@ -92,7 +92,7 @@ class Douglas(SavedEstimator):
         before training with it; it sees at most 10,000 rows, and ends by `tol` too. Without, a
         Wasserstein objective stays near its random start. 0, or another objective: none.
     max_iter : int, default=200
-        Most epochs. An epoch sees every row once.
+        Most epochs. An epoch sees every row once: of a million rows one or two are enough.
     tol : float or None, default=0.001
         Training ends when the objective does not rise by this share of its best value for
         `n_iter_no_change` epochs. None: after `max_iter` epochs.
