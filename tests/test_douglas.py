@@ -48,10 +48,16 @@ def test_blobs_are_found_by_the_objectives_that_look_at_rows(gemini):
     if make_gemini(gemini).uses_rows:
         assert adjusted_rand_score(model.labels_, codes) > 0.95
         assert {0, 1} <= set(model.active_cut_points_.tolist())
-    # The curve begins after the warm-up, where nothing may be left to rise.
-    cold = model.set_params(warm_up=0).fit(X)
-    assert cold.loss_curve_[-1] > cold.loss_curve_[0]
+    start = quick(gemini=gemini, scale="standard", max_iter=1, warm_up=0, n_init=1).fit(X)
+    assert model.objective_ > start.objective_
     assert np.isfinite(model.weights_).all()
+
+
+@pytest.mark.parametrize("options", [{"n_cuts": 1}, {"n_cuts": 2, "batch_size": 20}])
+def test_training_raises_the_objective(options):
+    X, _ = three_blobs(120)
+    model = quick(2, warm_up=0, tol=None, max_iter=80, n_init=1, **options).fit(X)
+    assert model.loss_curve_[-5:].mean() > 1.5 * model.loss_curve_[0]
 
 
 def test_attributes_agree():

@@ -92,7 +92,7 @@ class Douglas(SavedEstimator):
         before training with it; it sees at most 10,000 rows, and ends by `tol` too. Without, a
         Wasserstein objective stays near its random start. 0, or another objective: none.
     max_iter : int, default=200
-        Most epochs. An epoch sees every row once.
+        Most epochs. An epoch sees every row once: of a million rows one or two are enough.
     tol : float or None, default=0.001
         Training ends when the objective does not rise by this share of its best value for
         `n_iter_no_change` epochs. None: after `max_iter` epochs.
@@ -179,15 +179,12 @@ class Douglas(SavedEstimator):
     >>> centers = np.repeat([[0.0, 0.0], [4.0, 0.0], [0.0, 6.0]], 30, axis=0)
     >>> X = centers + rng.normal(size=(90, 2)) / 4
     >>> model = tc.Douglas(3, random_state=0).fit(X)
-    >>> print(model.table_)
-    CellTable: 3 of 4 cells with rows, 3 clusters, 90 rows
-    <BLANKLINE>
-    x0        x1       rows    share   purity  cluster
-    <= 0.573  <= 2.45    30   33.3 %    100 %  0
-    <= 0.573  > 2.45     30   33.3 %    100 %  1
-    > 0.573   <= 2.45    30   33.3 %    100 %  2
-    >>> model.predict([[3.9, 0.2], [0.1, 5.0]])
-    array([2, 1])
+    >>> model.active_cut_points_
+    array([0, 1])
+    >>> sorted(model.rules()["n"])
+    [30, 30, 30]
+    >>> model.predict([[3.9, 0.2], [0.1, 5.0]]) == model.labels_[[30, 60]]
+    array([ True,  True])
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
