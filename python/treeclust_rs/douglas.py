@@ -8,7 +8,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,14 +22,19 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import effective_n_jobs
 from ._binned_columns import BinnedColumns
 from ._cell_table import CellTable
+from ._fitted_bins import (
+    LOWEST_TEMPERATURE,
+    FittedBins,
+    Trainer,
+    bins_from_dict,
+    bins_to_dict,
+)
 from ._input import Table, align_table, check_finite, read_table
 from ._kernels import check_gram, one_blas_thread
 from ._model_file import SavedEstimator
-from ._optimisers import Optimiser
 from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
-from ._soft_bins import SoftBins
 from ._soft_training import Plan, Rows, gradient_unit, search, train_epoch
-from .export.json import check_keys, float_array, int_array
+from .export.json import check_keys, float_array
 from .gemini import GEMINIS, Gemini, Wasserstein, make_gemini
 
 __all__ = ["Douglas"]
@@ -41,7 +45,6 @@ IntArray = npt.NDArray[np.int64]
 # Most rows of a batch where `batch_size` is None: this, or so many per cluster.
 _BATCH_SIZE = 64
 _BATCH_ROWS = 10
-_LOWEST_TEMPERATURE = 1e-6
 
 _TOLD_EVERY = 1.0  # seconds
 
@@ -191,7 +194,7 @@ class Douglas(SavedEstimator):
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "gemini": [StrOptions(set(GEMINIS)), Gemini],
         "n_cuts": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, _LOWEST_TEMPERATURE, None, closed="left")],
+        "temperature": [Interval(Real, LOWEST_TEMPERATURE, None, closed="left")],
         "feature_mask": ["array-like", None],
         "init": [StrOptions({"quantile", "random"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -317,7 +320,7 @@ class Douglas(SavedEstimator):
         cells = columns.counted_table(model.weights, cuts, table, labels)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._keep(_Fitted(model, columns, cuts), cells)
+        self._keep(FittedBins(model, columns, cuts), cells)
         self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
         n_found = int((n_rows > 0).sum())
         if n_found < k:
@@ -358,7 +361,7 @@ class Douglas(SavedEstimator):
         """
         self._validate_params()
         n_jobs = effective_n_jobs(self.n_jobs)
-        before: _Fitted | None = self.__dict__.get("_fitted")
+        before: FittedBins | None = self.__dict__.get("_fitted")
         if before is None:
             table = read_table(X, estimator_name=type(self).__name__)
             check_finite(table, n_jobs)
@@ -383,7 +386,7 @@ class Douglas(SavedEstimator):
                 rng = np.random.RandomState(seed)
                 model = plan.start(rows, rng) if before is None else copy.deepcopy(before.model)
                 unit = gradient_unit(rows, plan.batch_size)
-                trainer = _Trainer(model, plan.optimiser(), unit, rng)
+                trainer = Trainer(model, plan.optimiser(), unit, rng)
             value = train_epoch(
                 trainer.model, rows, trainer.optimiser, trainer.unit, plan.batch_size, trainer.rng
             )
@@ -393,7 +396,7 @@ class Douglas(SavedEstimator):
             labels = model.probabilities(rows.model).argmax(axis=1)
         cells = columns.counted_table(model.weights, cuts, table, labels)
         curve = [] if before is None else self.loss_curve_.tolist()
-        self._keep(_Fitted(model, columns, cuts, trainer), cells)
+        self._keep(FittedBins(model, columns, cuts, trainer), cells)
         self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
         self.objective_ = value
         return self
@@ -438,7 +441,7 @@ class Douglas(SavedEstimator):
         seen = Units(np.zeros(table.n_features), scale).matrix(table)
         return Rows(model, gemini.settled(seen), seen)
 
-    def _keep(self, fitted: _Fitted, cells: CellTable) -> None:
+    def _keep(self, fitted: FittedBins, cells: CellTable) -> None:
         self._fitted = fitted
         self.table_ = cells
         self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
@@ -676,19 +679,7 @@ class Douglas(SavedEstimator):
     def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "table_")
         fitted = {"loss_curve_": self.loss_curve_.tolist(), "objective_": self.objective_}
-        model, columns = self._fitted.model, self._fitted.columns
-        cells = self.table_
-        bins = {
-            "n_features": columns.n_features,
-            "feature_names": columns.feature_names,
-            "n_clusters": cells.n_clusters,
-            "temperature": float(model.temperature),
-            "features": columns.features.tolist(),
-            **{name: getattr(columns, name).tolist() for name in _PER_COLUMN},
-            "cut_points": self._fitted.cuts.tolist(),
-            "weights": model.weights.tolist(),
-            **{name: getattr(cells, name).tolist() for name in _PER_CELL},
-        }
+        bins = bins_to_dict(self._fitted, self.table_)
         return {"fitted": fitted, "bins": bins}
 
     @classmethod
@@ -700,85 +691,7 @@ class Douglas(SavedEstimator):
         objective = float_array([fitted["objective_"]], "objective_", (1,))
         n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
         curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
-        kept, cells = _read_bins(payload["bins"])
+        kept, cells = bins_from_dict(payload["bins"])
         estimator._keep(kept, cells)
         estimator.loss_curve_, estimator.objective_ = curve, float(objective[0])
         return estimator
-
-
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A trained model."""
-
-    model: SoftBins
-    columns: BinnedColumns
-    cuts: FloatArray
-    """In the columns' own units."""
-    trainer: _Trainer | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Trainer:
-    """What `partial_fit` goes on from: the model before its cuts were rounded, for one."""
-
-    model: SoftBins
-    optimiser: Optimiser
-    unit: float
-    rng: np.random.RandomState
-
-
-_PER_COLUMN = ("shift", "scale", "lower", "upper")
-_PER_CELL = ("occupied", "n_rows", "n_agreeing")
-
-
-def _read_bins(content: object) -> tuple[_Fitted, CellTable]:
-    """Read what a file holds of the model, and check all of it."""
-    keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
-    bins = check_keys(
-        content, (*keys, "weights", *_PER_COLUMN, *_PER_CELL), "bins of the model file"
-    )
-    for name in ("n_features", "n_clusters"):
-        if type(bins[name]) is not int or bins[name] < 1:
-            raise ValueError(f"{name} in the model file must be a positive integer.")
-    d, k = bins["n_features"], bins["n_clusters"]
-    names = bins["feature_names"]
-    if names is not None and not (
-        isinstance(names, list)
-        and len(names) == d
-        and all(isinstance(name, str) for name in names)
-        and len(set(names)) == d
-    ):
-        raise ValueError(f"feature_names in the model file must be null or {d} different strings.")
-    features = int_array(bins["features"], "features", None)
-    if len(features) and not (
-        (np.diff(features) > 0).all() and features[0] >= 0 and features[-1] < d
-    ):
-        raise ValueError("features in the model file are not ascending columns of it.")
-    arrays = {name: float_array(bins[name], name, (d,)) for name in _PER_COLUMN}
-    if (arrays["scale"] <= 0).any() or (arrays["lower"] > arrays["upper"]).any():
-        raise ValueError("The model file has a scale that is not positive, or an empty range.")
-    columns = BinnedColumns(n_features=d, feature_names=names, features=features, **arrays)
-    temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
-    if temperature < _LOWEST_TEMPERATURE:
-        raise ValueError(f"The model file has a temperature below {_LOWEST_TEMPERATURE}.")
-    given = bins["cut_points"]
-    first = given[0] if isinstance(given, list) and given else None
-    n_cuts = len(first) if isinstance(first, list) else 1
-    if not n_cuts:
-        raise ValueError("cut_points in the model file has a row without cuts.")
-    cuts = float_array(given, "cut_points", (len(features), n_cuts))
-    if (np.diff(cuts, axis=1) < 0).any():
-        raise ValueError("cut_points in the model file are not ascending.")
-    weights = float_array(bins["weights"], "weights", ((n_cuts + 1) ** len(features), k))
-    model = SoftBins(columns.in_units(cuts), weights, temperature)
-    occupied, n_rows, n_agreeing = (int_array(bins[name], name, None) for name in _PER_CELL)
-    cells = columns.cell_table(weights, cuts, (occupied, n_rows, n_agreeing))
-    if not len(occupied) == len(n_rows) == len(n_agreeing) > 0:
-        raise ValueError("occupied, n_rows and n_agreeing of the model file differ in length.")
-    if (np.diff(occupied) <= 0).any() or occupied[0] < 0 or occupied[-1] >= cells.n_cells:
-        raise ValueError("occupied in the model file are not ascending cells of it.")
-    if (n_rows < 1).any() or (n_agreeing < 0).any() or (n_agreeing > n_rows).any():
-        raise ValueError("n_rows or n_agreeing in the model file are no counts.")
-    if n_rows.sum(dtype=float) >= 2**53:
-        raise ValueError("n_rows in the model file are too many.")
-    return _Fitted(model, columns, cuts), cells
