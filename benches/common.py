@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -176,6 +179,23 @@ def costs(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> tuple[float
         true += within
         surrogate += within + len(rows) * float(np.square(mean - centers[label]).sum())
     return surrogate, true
+
+
+def fresh_fit(estimator: str, X: np.ndarray, **parameters: Any) -> dict[str, float]:
+    """Fit in a process of its own; give its seconds, its peak memory, and that above the input."""
+    with tempfile.TemporaryDirectory() as scratch:
+        data = Path(scratch) / "data.npy"
+        np.save(data, X)
+        command = [
+            sys.executable,
+            HERE / "estimator_fit.py",
+            estimator,
+            data,
+            json.dumps(parameters),
+        ]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    took: dict[str, float] = json.loads(done.stdout)
+    return took
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:

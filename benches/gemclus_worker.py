@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
-from gemclus.tree import Kauri
+from gemclus.tree import Douglas, Kauri
 
 from memory import peak_above
 
@@ -21,7 +21,9 @@ class Worker:
 
     def __init__(self) -> None:
         self._arrays: dict[str, np.ndarray] = {}
-        Kauri(max_leaves=2).fit(np.arange(8.0)[:, None])  # what is loaded late is not the fit's
+        # What is loaded late is not the fit's.
+        Kauri(max_leaves=2).fit(np.arange(8.0)[:, None])
+        Douglas(n_clusters=2, max_iter=1).fit(np.arange(8.0)[:, None])
 
     def fit(
         self,
@@ -38,6 +40,18 @@ class Worker:
         if labels is not None:
             np.save(labels, np.asarray(model.labels_, dtype=np.int64))
         return {"seconds": seconds, "n_leaves": (model.tree_.n_nodes + 1) // 2}
+
+    def douglas(
+        self, data: str, parameters: dict[str, Any], labels: str | None = None
+    ) -> dict[str, Any]:
+        self._keep(data)
+        model = Douglas(**parameters)
+        start = time.perf_counter()
+        model.fit(self._arrays[data])
+        seconds = time.perf_counter() - start
+        if labels is not None:
+            np.save(labels, np.asarray(model.labels_, dtype=np.int64))
+        return {"seconds": seconds, "n_epochs": int(model.n_iter_)}
 
     def memory(self, data: str, parameters: dict[str, Any]) -> dict[str, int]:
         self._keep(data)

@@ -10,15 +10,11 @@ by name. Nothing here fails because something was slow.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import statistics
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,7 +197,7 @@ def growth(_only: str, _missing: common.Missing) -> str:
         step = f"{exponent(ROWS[i - 1 : i + 1], ones[i - 1 : i + 1]):.2f}" if i else ""
         row = [f"{n:,}", f"{one:.4g}", step, f"{two:.4g}", f"{one / two:.2f}"]
         if can_measure():
-            took = _fresh(problems[n], n_jobs=2, **GROWTH)
+            took = common.fresh_fit("Kauri", problems[n], n_jobs=2, **GROWTH)
             row += [f"{took[key] / 1e6:,.0f}" for key in ("above", "peak")]
         rows.append(row)
     header = (
@@ -234,17 +230,6 @@ def growth(_only: str, _missing: common.Missing) -> str:
 
 def _fit(X: np.ndarray, **parameters: Any) -> Callable[[], float]:
     return lambda: seconds(lambda: tc.Kauri(**parameters).fit(X))
-
-
-def _fresh(X: np.ndarray, **parameters: Any) -> dict[str, float]:
-    """Fit in a process of its own; give its peak memory and its seconds."""
-    with tempfile.TemporaryDirectory() as scratch:
-        data = Path(scratch) / "data.npy"
-        np.save(data, X)
-        command = [sys.executable, common.HERE / "kauri_fit.py", data, json.dumps(parameters)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    took: dict[str, float] = json.loads(done.stdout)
-    return took
 
 
 RANK = 200
@@ -289,7 +274,7 @@ def features(_only: str, _missing: common.Missing) -> str:
             rows = _standard_blobs(n, 10)
             row = [f"{method}, {n:,}"]
             for n_jobs in (1, 2):
-                done = _fresh(rows, n_jobs=n_jobs, **parameters)
+                done = common.fresh_fit("Kauri", rows, n_jobs=n_jobs, **parameters)
                 row += [f"{done['seconds']:.3g}"]
             row += [f"{done['above'] / 1e6:,.0f}", f"{done['above'] / (8 * n * RANK):.2f}"]
             large.append(row)

@@ -1,4 +1,4 @@
-"""The published Kauri, of the package gemclus, in an environment of its own.
+"""The published Kauri and Douglas, of the package gemclus, in an environment of its own.
 
 The package is GPL: it is installed from the package index as it is and called as its documentation
 says. Nothing of it is read, linked or shipped.
@@ -17,7 +17,7 @@ REQUIREMENT = "gemclus==1.1.1"
 
 
 class GemclusPeer(PackagePeer):
-    """A process that fits gemclus' Kauri; raises PeerError if it cannot be installed."""
+    """A process that fits gemclus' trees; raises PeerError if it cannot be installed."""
 
     def __init__(self) -> None:
         super().__init__(REQUIREMENT, "gemclus_worker.py")
@@ -30,15 +30,23 @@ class GemclusPeer(PackagePeer):
     def fit(
         self, data: str, *, gram: str | None = None, limit: float | None = None, **parameters: Any
     ) -> tuple[float, int, np.ndarray]:
-        """Fit to the files `data` and `gram`; give the seconds, the leaves and the labels."""
+        """Fit Kauri to the files `data` and `gram`; give the seconds, the leaves and the labels."""
         labels = self.path("labels.npy")
         answer = self.ask(
             "fit", limit=limit, data=data, gram=gram, labels=labels, parameters=parameters
         )
         return answer["seconds"], answer["n_leaves"], np.load(labels)
 
+    def douglas(
+        self, data: str, *, limit: float | None = None, **parameters: Any
+    ) -> tuple[float, int, np.ndarray]:
+        """Fit Douglas to the file `data`; give the seconds, the epochs and the labels."""
+        labels = self.path("labels.npy")
+        answer = self.ask("douglas", limit=limit, data=data, labels=labels, parameters=parameters)
+        return answer["seconds"], answer["n_epochs"], np.load(labels)
+
     def memory(self, data: str, **parameters: Any) -> int:
-        """Peak bytes of a fit above its input."""
+        """Peak bytes of a fit of Kauri above its input."""
         return int(self.ask("memory", data=data, parameters=parameters)["bytes"])
 
 

@@ -452,6 +452,50 @@ def test_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert all(rule in out for rule in expected.tree_.rules()["rule"])
 
 
+DOUGLAS = ["fit", "points.csv", "--columns", "x,y", "--method", "douglas", "-k", "3"]
+
+
+def test_commands_on_a_model_of_douglas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--gemini", "mmd_ova", "--n-cuts", "2", "--scale", "standard"]
+    assert main([*DOUGLAS, *options, "-o", "model.json", "--labels-out", "labels.csv"]) == 0
+    columns = points().select("x", "y")
+    expected = tc.Douglas(3, gemini="mmd_ova", n_cuts=2, scale="standard", random_state=0)
+    expected.fit(columns)
+    printed = capsys.readouterr().out
+    assert str(expected.table_) in printed
+    assert "active columns    x, y" in printed
+    assert f"mmd_ova, {expected.objective_:,.6g} in batches" in printed
+    assert pl.read_csv("labels.csv")["cluster"].to_list() == expected.labels_.tolist()
+
+    assert main(["info", "model.json"]) == 0
+    assert str(expected.table_) in capsys.readouterr().out
+    assert main(["info", "model.json", "--rules"]) == 0
+    assert expected.rules()["rule"][0] in capsys.readouterr().out
+    assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
+    assert main(["explain", "model.json", "points.csv", "--rows", "7"]) == 0
+    assert capsys.readouterr().out.strip() == f"7  {expected.explain(columns[[7]])[0]}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([*DOUGLAS, "--leaves", "4"], "--leaves goes with --method exkmc, kauri"),
+        ([*DOUGLAS, "--plot", "a.dot"], "--plot: a model of douglas has no tree"),
+        ([*DOUGLAS[:-1], "99"], "-k 99 is more than the 60 rows"),
+        (["fit", "points.csv", "--n-cuts", "2"], "--n-cuts goes with --method douglas"),
+        (["plot", "model.json", "-o", "a.dot"], "a.dot: a model of douglas has no tree"),
+        (["info", "model.json", "--leaves", "2"], "--leaves 2: a model of douglas has no tree"),
+    ],
+)
+def test_douglas_has_no_tree(
+    arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*DOUGLAS, "-o", "model.json", "-q"]) == 0
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_commands_on_a_kauri_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*KAURI, "-q"]) == 0
     expected = fitted_kauri()

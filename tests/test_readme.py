@@ -33,6 +33,11 @@ ESTIMATORS = [
     for name in tc.__all__
     if inspect.isclass(getattr(tc, name)) and issubclass(getattr(tc, name), BaseEstimator)
 ]
+TREE_METHODS = ("fit", "predict", "apply", "explain", "save", "score", "truncate")
+METHODS = {
+    "KernelKMeans": ("fit", "predict", "score"),  # a clustering, and no tree
+    "Douglas": ("fit", "partial_fit", "predict", "predict_proba", *TREE_METHODS[2:-1]),
+}
 SECTIONS = ("Parameters", "Attributes", "Raises", "References", "Examples")
 
 
@@ -212,15 +217,7 @@ def test_documented_attributes_exist_after_fit(name):
 
 @pytest.mark.parametrize(
     ("name", "method"),
-    [
-        (name, method)
-        for name in ESTIMATORS
-        for method in (
-            ("fit", "predict", "score")
-            if name == "KernelKMeans"  # a clustering, and no tree
-            else ("fit", "predict", "apply", "explain", "save", "score", "truncate")
-        )
-    ],
+    [(name, method) for name in ESTIMATORS for method in METHODS.get(name, TREE_METHODS)],
 )
 def test_methods_document_their_parameters(name, method):
     function = getattr(getattr(tc, name), method)

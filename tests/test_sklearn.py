@@ -27,9 +27,13 @@ EXPECTED = {
         tc.KernelExpand(n_clusters=3, kernel="polynomial"),
         tc.VoronoiTree(n_clusters=3),
         tc.VoronoiTree(n_clusters=3, exact=False),
+        tc.Douglas(n_clusters=3),
+        tc.Douglas(n_clusters=3, gemini="mmd2_ovo", solver="sgd", n_cuts=2),
     ],
-    # Kauri draws no start: it passes all.
-    expected_failed_checks=lambda estimator: {} if isinstance(estimator, tc.Kauri) else EXPECTED,
+    # Kauri draws no start, Douglas takes no weights: they pass all.
+    expected_failed_checks=lambda estimator: (
+        {} if isinstance(estimator, (tc.Kauri, tc.Douglas)) else EXPECTED
+    ),
 )
 def test_estimator_checks(estimator, check):
     check(estimator)

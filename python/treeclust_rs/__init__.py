@@ -1,6 +1,7 @@
 """Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
 
-from ._base import load
+from ._model_file import load
+from .douglas import Douglas
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .kernel_kmeans import KernelKMeans
@@ -13,6 +14,7 @@ __version__ = "0.1.0"
 __all__ = [
     "IMM",
     "ClusterTree",
+    "Douglas",
     "ExKMC",
     "Kauri",
     "KernelExKMC",

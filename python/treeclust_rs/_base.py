@@ -1,15 +1,10 @@
-"""What all estimators share: predicting, explaining, saving and loading."""
+"""What all estimators with a tree share: predicting, explaining, saving and loading."""
 
 from __future__ import annotations
 
-import errno
-import os
-import secrets
-import shutil
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import joblib
@@ -17,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from joblib.parallel import get_active_backend
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ._input import Table, align_table, check_finite
+from ._model_file import SavedEstimator
 from .export import (
     explain_rows,
     plot_partition,
@@ -30,7 +25,7 @@ from .export import (
     tree_from_dict,
     tree_to_dict,
 )
-from .export.json import check_keys, dumps, float_array, loads
+from .export.json import check_keys, float_array
 from .tree import ClusterTree, NonFiniteError
 
 if TYPE_CHECKING:
@@ -38,11 +33,7 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-# Parameters that are written to model files; the others (a reference, a random generator) are not
-# plain values.
-_PLAIN = (type(None), bool, int, float, str)
-
-_MODELS: dict[str, type[TreeClusterer]] = {}
+_MOST_JOBS = 1024
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
@@ -54,7 +45,7 @@ def effective_n_jobs(n_jobs: int | None) -> int:
         raise ValueError(
             "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
         )
-    return n_jobs if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
+    return min(n_jobs, _MOST_JOBS) if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
 
 
 def progress_line(
@@ -90,39 +81,19 @@ def leaves_of_all(
     return leaves.astype(np.int32)
 
 
-class TreeClusterer(ClusterMixin, BaseEstimator):
+class TreeClusterer(SavedEstimator):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
     tree_: ClusterTree
-    n_features_in_: int
 
     # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k
     # and d.
     _saved: ClassVar[dict[str, str]] = {}
-    # Attributes that a model without the rows of its fit may lack.
+    _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
-
-    # Parameters that a model file could not hold; empty for models that were fitted here.
-    _not_saved: frozenset[str] = frozenset()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
-            _MODELS[cls.__name__] = cls
-
-    def __getattr__(self, name: str) -> Any:
-        # Only called for what is not there.
-        if name in self._from_rows and "tree_" in self.__dict__:
-            raise AttributeError(
-                f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
-                "model was read from a file or truncated without their sums. Fit it anew to get it."
-            )
-        if name in (*self._from_rows, "tree_"):
-            raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def n_leaves_(self) -> int:
@@ -264,57 +235,25 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
 
     # ---- model files ----------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a JSON file, which `load` reads.
-
-        The file replaces an old one at once, or not at all.
-
-        The file holds what predicting, explaining and reading the tree need. It does not hold the
-        labels of the training rows, nor a `reference` or `random_state` that is not a plain value.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-        """
+    def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "tree_")
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-            if isinstance(value, (*_PLAIN, np.generic)) and name != "reference"
-        }
         fitted = {
             name: np.asarray(getattr(self, name), dtype=float).tolist()
             for name in self._saved
             if getattr(self, name, None) is not None
         }
-        text = dumps(
-            {
-                "model": type(self).__name__,
-                "params": params,
-                "fitted": fitted,
-                "tree": tree_to_dict(self.tree_),
-            }
-        )
-        write_text(path, text)
+        return {"fitted": fitted, "tree": tree_to_dict(self.tree_)}
 
     @classmethod
-    def _from_payload(
-        cls, params: dict[str, Any], fitted: dict[str, Any], tree: ClusterTree
-    ) -> Self:
+    def _from_payload(cls, payload: dict[str, Any]) -> Self:
+        check_keys(payload, ("model", "params", "fitted", "tree"), "The model file")
+        fitted, tree = payload["fitted"], tree_from_dict(payload["tree"])
         if tree.oblique_indptr is not None and not cls._takes_oblique:
             raise ValueError(
                 f"The model file holds {'an' if cls.__name__[0] in 'AEIO' else 'a'} {cls.__name__} "
                 "whose tree has oblique tests."
             )
-        names = set(cls._get_param_names()) - {"reference"}
-        check_keys(params, (), "params of the model file", names)
-        for name, value in params.items():
-            if not isinstance(value, _PLAIN):
-                raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
-        model = cls(**params)
-        model._not_saved = frozenset(names - set(params))
-        model._validate_params()
+        model = cls._with_params(payload["params"])
         sizes = {"k": len(tree.classes), "d": tree.n_features, "path": -1}
         check_keys(fitted, (), "fitted of the model file", cls._saved)
         for name, content in fitted.items():
@@ -335,79 +274,12 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
 
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree
-        self.n_features_in_ = tree.n_features
-        if tree.feature_names is not None:
-            self.feature_names_in_ = np.asarray(tree.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-
-def load(path: str | os.PathLike[str]) -> TreeClusterer:
-    """Read a model that `save` wrote.
-
-    Everything in the file is checked; reading it cannot run code. `labels_` of the training rows
-    are not in it.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    TreeClusterer
-        The fitted estimator, of the class it was saved from.
-
-    Raises
-    ------
-    ValueError
-        If the file is not a valid model file of a known version.
-    OSError
-        If it cannot be read.
-    """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a model file: it is not UTF-8 text ({error.reason})."
-        ) from None
-    payload = check_keys(loads(text), ("model", "params", "fitted", "tree"), "The model file")
-    name = payload["model"]
-    if not isinstance(name, str) or name not in _MODELS:
-        raise ValueError(
-            f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
-        )
-    for part in ("params", "fitted"):
-        if not isinstance(payload[part], dict):
-            raise ValueError(f"{part!r} of the model file is not an object.")
-    return _MODELS[name]._from_payload(
-        payload["params"], payload["fitted"], tree_from_dict(payload["tree"])
-    )
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all, with the permissions a new or the old file would have."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", os.fspath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.fspath(target.parent))
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+        self._set_columns(tree.n_features, tree.feature_names)
 
 
 __all__ = [
     "TreeClusterer",
     "effective_n_jobs",
     "leaves_of_all",
-    "load",
     "progress_line",
-    "write_text",
 ]

@@ -19,12 +19,14 @@ from ._kernels import make_kernel
 from ._low_rank import APPROXIMATIONS
 from ._reference import DEFAULT_N_CLUSTERS
 from ._surrogate import has_features
+from .gemini import GEMINIS
 from .kauri import Kauri
 
 __all__ = [
     "DEFAULT_CLUSTERS",
     "KERNEL_OPTIONS",
     "KERNEL_TREES",
+    "NO_TREE",
     "check_fit_options",
     "make_parser",
     "program_name",
@@ -39,9 +41,13 @@ DEFAULT_CLUSTERS = {
     "exkmc": DEFAULT_N_CLUSTERS,
     "imm": DEFAULT_N_CLUSTERS,
     "kauri": Kauri().max_clusters,
+    "douglas": DEFAULT_N_CLUSTERS,
     **dict.fromkeys(KERNEL_TREES, DEFAULT_N_CLUSTERS),
 }
 """Clusters that each method seeks where -k is not given."""
+
+NO_TREE = "a model of douglas has no tree; info shows its bins and cells"
+"""Why it cannot be drawn or cut down."""
 
 # Kernels that need no parameter of their own.
 _KERNELS = (
@@ -69,11 +75,14 @@ _METHODS_OF = {
     "--approximation": _WITH_KERNEL,
     "--n-components": _WITH_KERNEL,
     "--moves": ("kauri",),
+    "--gemini": ("douglas",),
+    "--n-cuts": ("douglas",),
 }
 _NATURE = {
     "exkmc": "an exkmc tree explains the clusters of k-means, or of --reference",
     "imm": "an imm tree has threshold cuts and one leaf per cluster",
     "kauri": "a kauri tree has threshold cuts and makes its clusters itself",
+    "douglas": "douglas makes its clusters itself, and has soft bins in place of a tree",
     "kernel-imm": "a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference",
     "kernel-exkmc": "a kernel-exkmc tree explains the clusters of kernel k-means, or of "
     "--reference",
@@ -325,7 +334,8 @@ def _add_fit(commands: Any) -> None:
         metavar="NAME",
         help="exkmc (default) explains k-means and grows up to --leaves, imm has one leaf per "
         "cluster; kernel-exkmc and kernel-imm explain kernel k-means, kernel-expand any labels, by "
-        "fewest mistakes; kauri makes clusters and tree at once",
+        "fewest mistakes; kauri makes clusters and tree at once; douglas makes clusters by soft "
+        "bins of few columns, and has no tree",
     )
     tree.add_argument(
         "--leaves",
@@ -350,6 +360,21 @@ def _add_fit(commands: Any) -> None:
         "--moves",
         choices=("paper", "all"),
         help="all: kauri may split into a new and another old cluster too (default: paper)",
+    )
+
+    bins = parser.add_argument_group("the bins (douglas)")
+    bins.add_argument(
+        "--gemini",
+        choices=GEMINIS,
+        metavar="NAME",
+        help=f"what is made as large as possible: {', '.join(GEMINIS[:-1])} or {GEMINIS[-1]} "
+        "(default: wasserstein_ova)",
+    )
+    bins.add_argument(
+        "--n-cuts",
+        type=_whole_number(1),
+        metavar="N",
+        help="cuts of each column (default: 1); m columns make (N + 1)^m cells",
     )
 
     kernel = parser.add_argument_group("the kernel that compares rows (kauri, kernel-...)")

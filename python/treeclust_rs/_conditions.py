@@ -17,7 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,15 @@ MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
 MAX_TERMS = 3
 
 _ALWAYS = "always"
+
+
+class WithNames(Protocol):
+    """What has named features: a tree, for instance."""
+
+    def feature_name(self, feature: int) -> str:
+        """Give the name to write for a feature."""
+
+
 _hole_lower = itemgetter(0)
 _hole_upper = itemgetter(1)
 
@@ -485,7 +494,7 @@ def is_written_in_full(tree: ClusterTree, max_terms: int = MAX_TERMS) -> bool:
 
 
 def rule_text(
-    tree: ClusterTree,
+    tree: WithNames,
     conditions: list[Condition | ObliqueCondition],
     max_terms: int | None = None,
     scores: dict[int, str] | None = None,
@@ -508,7 +517,7 @@ def rule_text(
 
 
 def row_text(
-    tree: ClusterTree,
+    tree: WithNames,
     conditions: list[Condition | ObliqueCondition],
     values: list[object],
     scores: dict[int, str],

@@ -29,6 +29,7 @@ __all__ = [
     "align_table",
     "check_finite",
     "check_sample_weight",
+    "column_of",
     "read_table",
     "take_rows",
 ]
@@ -266,6 +267,12 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> npt.NDArray[np.fl
     if not np.isfinite(total):
         raise ValueError("The sum of sample_weight is inf in float64: scale the weights down.")
     return weight
+
+
+def column_of(table: Table, feature: int) -> npt.NDArray[Any]:
+    """Give one column of a table."""
+    data = table.data
+    return data[feature] if isinstance(data, list) else data[:, feature]
 
 
 def take_rows(table: Table, mask: npt.NDArray[np.bool_]) -> Table:

@@ -580,7 +580,7 @@ def _scale(rows: FloatArray, sample_weight: FloatArray | None) -> float:
 # ---- Gram matrices ------------------------------------------------------------------------
 
 
-def check_gram(gram: Any, n_samples: int) -> FloatArray:
+def check_gram(gram: Any, n_samples: int, *, name: str = "gram") -> FloatArray:
     """Check a Gram matrix that the user computed.
 
     Parameters
@@ -589,6 +589,8 @@ def check_gram(gram: Any, n_samples: int) -> FloatArray:
         ``gram[i, j]`` is the kernel of the rows i and j. It need not be positive semidefinite.
     n_samples : int
         Rows of X.
+    name : str, default="gram"
+        What messages call it.
 
     Returns
     -------
@@ -607,33 +609,33 @@ def check_gram(gram: Any, n_samples: int) -> FloatArray:
     if gram is None:
         raise ValueError('kernel="precomputed" needs the Gram matrix of the rows: fit(X, gram=K).')
     if issparse(gram):
-        raise TypeError("gram is sparse; it must be a dense array: gram.toarray().")
+        raise TypeError(f"{name} is sparse; it must be a dense array: {name}.toarray().")
     array = np.asarray(gram)
     if array.shape != (n_samples, n_samples):
         raise ValueError(
-            f"gram has the shape {array.shape}, but X has {n_samples} rows: it must have the shape "
-            f"({n_samples}, {n_samples})."
+            f"{name} has the shape {array.shape}, but X has {n_samples} rows: it must have the "
+            f"shape ({n_samples}, {n_samples})."
         )
     if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: gram has dtype {array.dtype}.")
+        raise ValueError(f"Complex data not supported: {name} has dtype {array.dtype}.")
     if array.dtype != np.float64 or not (array.flags.c_contiguous or array.flags.f_contiguous):
         check_size(
             array.size,
-            f"A float64 copy of gram, which is {array.dtype} of shape {array.shape},",
+            f"A float64 copy of {name}, which is {array.dtype} of shape {array.shape},",
             "A contiguous float64 array is used without a copy.",
         )
         if array.dtype.kind not in "biufO":
-            raise TypeError(f"gram must hold numbers. Got dtype {array.dtype} instead.")
+            raise TypeError(f"{name} must hold numbers. Got dtype {array.dtype} instead.")
         try:
             array = np.ascontiguousarray(array, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"gram must hold numbers: {error}") from None
+            raise TypeError(f"{name} must hold numbers: {error}") from None
     found: FloatArray = array if array.flags.c_contiguous else array.T
-    _check_gram_values(found)
+    _check_gram_values(found, name)
     return found
 
 
-def _check_gram_values(gram: FloatArray) -> None:
+def _check_gram_values(gram: FloatArray, name: str) -> None:
     n = len(gram)
     size = max(_BLOCK // max(n, 1), 1)
     largest = 0.0
@@ -645,8 +647,8 @@ def _check_gram_values(gram: FloatArray) -> None:
             i, j = (int(places[0]) for places in np.nonzero(~np.isfinite(block)))
             value = "NaN" if np.isnan(block[i, j]) else "inf"
             raise ValueError(
-                f"gram contains {value}: the first such cell is gram[{start + i}, {j}] (counting "
-                "from 0)."
+                f"{name} contains {value}: the first such cell is {name}[{start + i}, {j}] "
+                "(counting from 0)."
             )
         largest = max(largest, top)
     limit = _ASYMMETRY * largest
@@ -662,8 +664,9 @@ def _check_gram_values(gram: FloatArray) -> None:
             i, j = (int(place) for place in np.unravel_index(apart.argmax(), apart.shape))
             i, j = sorted((start + i, other + j))
             raise ValueError(
-                f"gram is not symmetric: gram[{i}, {j}] is {float(gram[i, j])!r}, but gram[{j}, "
-                f"{i}] is {float(gram[j, i])!r}. (gram + gram.T) / 2 is, if that is what you mean."
+                f"{name} is not symmetric: {name}[{i}, {j}] is {float(gram[i, j])!r}, but "
+                f"{name}[{j}, {i}] is {float(gram[j, i])!r}. ({name} + {name}.T) / 2 is, if that "
+                "is what you mean."
             )
 
 
@@ -735,7 +738,8 @@ def _squared_distances(rows: FloatArray, columns: FloatArray, gamma: float) -> F
 def check_size(n_numbers: int, what: str, instead: str) -> None:
     n_bytes = 8 * n_numbers
     if n_bytes > MAX_GRAM_BYTES:
+        size = n_bytes / 2**30 if n_bytes < 2**1000 else float("inf")
         raise ValueError(
-            f"{what} would take {n_bytes / 2**30:,.3g} GiB; the limit is "
+            f"{what} would take {size:,.3g} GiB; the limit is "
             f"{MAX_GRAM_BYTES / 2**30:,.3g} GiB. {instead}"
         )

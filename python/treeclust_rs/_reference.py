@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _core
-from ._input import Table, take_rows
+from ._input import Table, column_of, take_rows
 from ._kmedians import cluster_medians, kmedians
 
 FloatArray = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ class Units:
         """Give the table in its units, as one C-ordered array."""
         matrix = np.empty((table.n_samples, table.n_features))
         for f in range(table.n_features):
-            column = table.data[f] if isinstance(table.data, list) else table.data[:, f]
+            column = column_of(table, f)
             with np.errstate(over="ignore"):  # overflow is found, and said, where it matters
                 np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
                 matrix[:, f] /= self.scale[f]

@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from sklearn.datasets import load_wine
 
-from ._base import TreeClusterer, load
+from ._base import TreeClusterer
 from ._cli_input import (
     TABLE_SUFFIXES,
     Source,
@@ -36,12 +36,16 @@ from ._cli_options import (
     DEFAULT_CLUSTERS,
     KERNEL_OPTIONS,
     KERNEL_TREES,
+    NO_TREE,
     check_fit_options,
     make_parser,
     program_name,
 )
 from ._conditions import MOVES
 from ._kernel_model import KernelModel
+from ._model_file import SavedEstimator, load
+from .douglas import Douglas
+from .gemini import make_gemini
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .metrics import agreement
@@ -143,6 +147,8 @@ def _demo(arguments: argparse.Namespace) -> None:
 
 def _fit(arguments: argparse.Namespace) -> None:
     check_fit_options(arguments)
+    if arguments.method == "douglas" and arguments.plot is not None:
+        raise UserError(f"--plot: {NO_TREE}.")
     model_path = _output_path(arguments.output, (".json",))
     labels_path = _output_path(arguments.labels_out, tuple(TABLE_SUFFIXES))
     picture = _picture_path(arguments.plot)
@@ -154,7 +160,7 @@ def _fit(arguments: argparse.Namespace) -> None:
     _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
 
     model = _estimator(arguments, reference).fit(frame)
-    if frame.height <= _MAX_COST_ROWS:
+    if frame.height <= _MAX_COST_ROWS and not isinstance(model, Douglas):
         # A kernel tree computes them when they are asked for, and then its file holds them.
         _ = model.inertia_, getattr(model, "reference_inertia_", None)
     if not arguments.quiet:
@@ -222,11 +228,12 @@ def _plot(arguments: argparse.Namespace) -> None:
 
 def _info(arguments: argparse.Namespace) -> None:
     model = _truncated(_load(arguments.model), arguments)
+    shown = _shown(model)
     if arguments.rules:
         with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=10_000, tbl_width_chars=10_000):
-            print(model.tree_.rules())
+            print(shown.rules())
         return
-    print(model.tree_)
+    print(shown)
     print()
     _print_numbers(model)
 
@@ -297,6 +304,11 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
     }
     given = {name: getattr(arguments, name) for name in (*KERNEL_OPTIONS, "moves")}
     common |= {name: value for name, value in given.items() if value is not None}
+    if method == "douglas":
+        for name in ("gemini", "n_cuts"):
+            if (value := getattr(arguments, name)) is not None:
+                common[name] = value
+        return Douglas(_n_clusters(arguments), **common)
     if method == "kauri":
         n_clusters = _n_clusters(arguments)
         return Kauri(n_clusters, max_leaves=arguments.leaves or n_clusters, **common)
@@ -316,7 +328,7 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
 
 
 def _print_fit(model: Any, n_clusters: int | None, max_leaves: int | None = None) -> None:
-    print(model.tree_)
+    print(_shown(model))
     print()
     if n_clusters is not None and len(model.classes_) < n_clusters:
         most = "at most " if isinstance(model, Kauri) else ""
@@ -325,6 +337,9 @@ def _print_fit(model: Any, n_clusters: int | None, max_leaves: int | None = None
 
 
 def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
+    if isinstance(model, Douglas):
+        _print_bins(model)
+        return
     tree = model.tree_
     is_kauri = isinstance(model, Kauri)
     _print_number("clusters", f"{len(tree.classes):,}")
@@ -345,6 +360,22 @@ def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
     _print_number(
         "agreement", f"{_share_kept(tree):.1%} of the rows are in their reference cluster"
     )
+
+
+def _shown(model: Any) -> Any:
+    """Give what of a model is printed."""
+    return model.table_ if isinstance(model, Douglas) else model.tree_
+
+
+def _print_bins(model: Douglas) -> None:
+    cells = model.table_
+    _print_number("clusters", f"{len(set(cells.clusters[cells.occupied].tolist())):,}")
+    names = [cells.feature_name(feature) for feature in model.active_cut_points_.tolist()]
+    _print_number("active columns", ", ".join(names) or "none")
+    lost = "gemini" in model._not_saved
+    gemini = "an object, which the file does not hold" if lost else make_gemini(model.gemini).name
+    _print_number("gemini", f"{gemini}, {model.objective_:,.6g} in batches")
+    _print_number("rules", f"{model.rule_agreement_:.1%} of the rows are where the model has them")
 
 
 def _print_objective(model: Kauri) -> None:
@@ -390,6 +421,8 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
     """Cut a model down to `--leaves`."""
     if arguments.leaves is None:
         return model
+    if isinstance(model, Douglas):
+        raise UserError(f"--leaves {arguments.leaves}: {NO_TREE}.")
     n_base = model.tree_.n_base_leaves
     if arguments.leaves < n_base:
         raise UserError(
@@ -399,8 +432,10 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
     return model.truncate(arguments.leaves)
 
 
-def _draw(model: TreeClusterer, path: Path) -> None:
+def _draw(model: SavedEstimator, path: Path) -> None:
     """Write the picture, or for .dot the Graphviz text, of a fitted model."""
+    if not isinstance(model, TreeClusterer):
+        raise UserError(f"{path}: {NO_TREE}.")
     if path.suffix.lower() == ".dot":
         with _replacing(path) as temporary:
             temporary.write_text(model.to_graphviz(), encoding="utf-8")
@@ -462,7 +497,7 @@ def _named_columns(options: list[str], source: Source) -> list[str]:
 
 
 def _features(
-    source: Source, model: TreeClusterer, column: str | None
+    source: Source, model: SavedEstimator, column: str | None
 ) -> pl.DataFrame | np.ndarray:
     """Give what the model reads: by name, or, where it knows no names, all columns in order."""
     names = getattr(model, "feature_names_in_", None)
@@ -470,7 +505,7 @@ def _features(
         source.require(names.tolist())
         return source.numbers(names.tolist())
     columns = [name for name in source.frame.columns if name != column]
-    n_wanted = model.tree_.n_features
+    n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
         raise UserError(
             f"{source.name} has {len(columns)} columns; the model, which knows no names, reads "
@@ -513,7 +548,7 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
 # ---- files and messages -------------------------------------------------------------------
 
 
-def _load_for(arguments: argparse.Namespace) -> TreeClusterer:
+def _load_for(arguments: argparse.Namespace) -> SavedEstimator:
     """Load the model of a command that reads a table too."""
     kinds = Path(arguments.model).suffix.lower(), Path(arguments.data).suffix.lower()
     if kinds[0] in TABLE_SUFFIXES and kinds[1] == ".json":
@@ -524,7 +559,7 @@ def _load_for(arguments: argparse.Namespace) -> TreeClusterer:
     return _load(arguments.model)
 
 
-def _load(name: str) -> TreeClusterer:
+def _load(name: str) -> SavedEstimator:
     if not Path(name).is_file():
         raise UserError(f"{name}: no such file.")
     try:

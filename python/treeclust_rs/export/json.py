@@ -23,6 +23,7 @@ __all__ = [
     "check_keys",
     "dumps",
     "float_array",
+    "int_array",
     "loads",
     "tree_from_dict",
     "tree_to_dict",
@@ -260,20 +261,20 @@ def tree_from_dict(content: object) -> ClusterTree:
     _check_list(tree["classes"], "classes", {int, str})
     n_nodes = len(_check_list(tree["children_left"], "children_left", {int}))
     arrays: dict[str, npt.NDArray[Any]] = {
-        name: _int_array(tree[name], name, n_nodes) for name in _INT_ARRAYS
+        name: int_array(tree[name], name, n_nodes) for name in _INT_ARRAYS
     }
     for name in _FLOAT_ARRAYS:
         arrays[name] = float_array(tree[name], name, (n_nodes,), null=True)
     if "move" in tree:
-        arrays["move"] = _int_array(tree["move"], "move", n_nodes)
+        arrays["move"] = int_array(tree["move"], "move", n_nodes)
     if "gain" in tree:
         arrays["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
     if any(name in tree for name in _OBLIQUE_KEYS):
         missing = [name for name in _OBLIQUE_KEYS if name not in tree]
         if missing:
             raise ValueError(f"{where} lacks {missing[0]!r}, but has other oblique arrays.")
-        arrays["oblique_indptr"] = _int_array(tree["oblique_indptr"], "oblique_indptr", n_nodes + 1)
-        arrays["oblique_indices"] = _int_array(tree["oblique_indices"], "oblique_indices", None)
+        arrays["oblique_indptr"] = int_array(tree["oblique_indptr"], "oblique_indptr", n_nodes + 1)
+        arrays["oblique_indices"] = int_array(tree["oblique_indices"], "oblique_indices", None)
         n_terms = len(arrays["oblique_indices"])
         arrays["oblique_weights"] = float_array(
             tree["oblique_weights"], "oblique_weights", (n_terms,)
@@ -368,7 +369,14 @@ def float_array(
     return array.reshape(shape)
 
 
-def _int_array(values: object, name: str, length: int | None) -> npt.NDArray[np.int64]:
+def int_array(values: object, name: str, length: int | None) -> npt.NDArray[np.int64]:
+    """Read a list of integers into an array; `length` None: of any length.
+
+    Raises
+    ------
+    ValueError
+        If the length differs, or an entry is no integer, or a too large one.
+    """
     numbers = _check_list(values, name, {int}, length)
     try:
         return np.array(numbers, dtype=np.int64)

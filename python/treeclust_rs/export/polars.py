@@ -8,7 +8,7 @@ import polars.selectors as cs
 from .._conditions import INTERVAL, LEAF, OBLIQUE
 from ..tree import ClusterTree
 
-__all__ = ["to_polars_expr"]
+__all__ = ["column_expr", "to_polars_expr"]
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
@@ -69,7 +69,7 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
 
     def column(feature: int) -> pl.Expr:
         if feature not in columns:
-            columns[feature] = _column(_column_name(tree, feature))
+            columns[feature] = column_expr(_column_name(tree, feature))
         return columns[feature]
 
     for node in range(tree.n_nodes - 1, -1, -1):
@@ -106,7 +106,8 @@ def _column_name(tree: ClusterTree, feature: int) -> str:
     return f"x{feature}" if tree.feature_names is None else tree.feature_names[feature]
 
 
-def _column(name: str) -> pl.Expr:
+def column_expr(name: str) -> pl.Expr:
+    """Give the column of a name, whatever characters it has, as Float64."""
     # pl.col reads "*" and "^...$" as patterns; a selector takes every name as it is.
     is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     column = cs.by_name(name).as_expr() if is_pattern else pl.col(name)

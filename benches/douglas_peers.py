@@ -1,0 +1,325 @@
+"""Douglas beside the published one: time per epoch, where it goes, and a million rows.
+
+    python benches/douglas_peers.py --data ../shared/data
+
+The peer is the package gemclus (`peer_gemclus.py`): same data, clusters, batches and cuts, the
+Wasserstein objective one-vs-all, Adam, one thread, both in turn, round after round. The time of an
+epoch is the difference of a long and a short fit by the epochs between them, so that what a fit
+does once does not count; whole fits are there too. What is missing is left out by name. Nothing
+here fails because something was slow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import statistics
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import polars as pl
+from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
+
+import common
+import treeclust_rs as tc
+from common import blobs, seconds, table, verdict
+from memory import can_measure
+from peer_gemclus import GemclusPeer
+from peer_process import PeerError
+from treeclust_rs._optimisers import Adam
+from treeclust_rs._soft_bins import SoftBins
+from treeclust_rs._soft_training import Rows
+from treeclust_rs.gemini import Wasserstein
+
+REPEATS = 5
+SLOW_REPEATS = 3
+
+# ---- beside the peer ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Work:
+    """One row of the table of peers."""
+
+    name: str
+    load: Callable[[Path], np.ndarray]
+    n_clusters: int
+    batch_size: int
+    epochs: tuple[int, int]
+    """Of the short and of the long fit."""
+    reach: float
+    file: str | None = None
+
+
+def _cancer(folder: Path) -> np.ndarray:
+    return pl.read_parquet(folder / CANCER).drop("label").to_numpy()
+
+
+CANCER = "breast_cancer_wisconsin_original.parquet"
+WORKS = (
+    Work("iris, 150 x 4", lambda _: load_iris().data, 3, 32, (10, 110), 1.5),
+    Work("breast cancer original, 683 x 9", _cancer, 2, 64, (2, 22), 3, CANCER),
+    Work("wine, 178 x 13", lambda _: load_wine().data, 3, 64, (2, 22), 3),
+    Work("blobs, 5,000 x 4", lambda _: blobs(5_000, 4, 4)[0], 4, 64, (1, 6), 1.5),
+)
+
+
+def model_of(work: Work, epochs: int) -> tc.Douglas:
+    """Do what the peer does: every epoch, one start, one cut per column."""
+    return tc.Douglas(
+        work.n_clusters,
+        gemini="wasserstein_ova",
+        n_cuts=1,
+        init="random",
+        n_init=1,
+        learning_rate=0.01,
+        batch_size=work.batch_size,
+        warm_up=0,
+        max_iter=epochs,
+        tol=None,
+        random_state=0,
+        n_jobs=1,
+    )
+
+
+def peers(arguments: argparse.Namespace, missing: common.Missing) -> str:
+    """Measure the works whose name holds `only`."""
+    peer: GemclusPeer | None = None
+    try:
+        peer = GemclusPeer()
+    except PeerError as error:
+        missing.add(f"gemclus: {error}.")
+    rows: list[list[str]] = []
+    parts: list[list[str]] = []
+    for work in WORKS:
+        if arguments.only not in work.name:
+            continue
+        if work.file is not None and not (arguments.data / work.file).exists():
+            missing.add(f"{work.name}: there is no {arguments.data / work.file}.")
+            continue
+        print(f"... {work.name}", file=sys.stderr, flush=True)
+        X = standardised(work.load(arguments.data))
+        rows += _beside(work, X, peer, missing)
+        parts.append(_parts(work, X))
+    sections = [
+        "Standardised columns, one cut each, Wasserstein one-vs-all, Adam, 1 thread; medians.",
+        table(
+            (
+                "data",
+                "k",
+                "batch",
+                "who",
+                "ms an epoch",
+                "times faster",
+                "reach",
+                "holds",
+                "s a fit",
+                "epochs",
+            ),
+            rows,
+        ),
+        "Where the time of ours goes, of the steps of the long fit:",
+        table(("data", "ms an epoch", *PARTS_OF_A_STEP, "the rest"), parts),
+    ]
+    if peer is not None:
+        sections.append(f"gemclus: {peer.how}; one thread.")
+        peer.close()
+    return "\n\n".join(sections)
+
+
+def standardised(X: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(StandardScaler().fit_transform(X))
+
+
+def _beside(
+    work: Work, X: np.ndarray, peer: GemclusPeer | None, missing: common.Missing
+) -> list[list[str]]:
+    epochs: dict[str, list[int]] = {}
+
+    def ours(max_iter: int) -> float:
+        model = model_of(work, max_iter)
+        took = seconds(lambda: fit(model, X))
+        epochs[f"ours {max_iter}"] = [len(model.loss_curve_)]
+        return took
+
+    runs = {f"ours {n}": lambda n=n: ours(n) for n in work.epochs}
+    names = ["ours"]
+    if peer is not None:
+        names.append("gemclus")
+        data = peer.file(X)
+
+        def theirs(max_iter: int) -> float:
+            took, n_epochs, _ = peer.douglas(
+                data,
+                n_clusters=work.n_clusters,
+                gemini="wasserstein_ova",
+                n_cuts=1,
+                batch_size=work.batch_size,
+                max_iter=max_iter,
+                random_state=0,
+            )
+            epochs[f"gemclus {max_iter}"] = [n_epochs]
+            return took
+
+        runs |= {f"gemclus {n}": lambda n=n: theirs(n) for n in work.epochs}
+    times = common.interleaved(runs, REPEATS, SLOW_REPEATS)
+    medians = {name: statistics.median(done) for name, done in times.items()}
+    short, long = work.epochs
+    per_epoch = {}
+    rows = []
+    for name in names:
+        done = [epochs[f"{name} {n}"][0] for n in work.epochs]
+        if done != list(work.epochs):
+            missing.add(f"{name} on {work.name}: {done} epochs, not {work.epochs}.")
+        per_epoch[name] = (medians[f"{name} {long}"] - medians[f"{name} {short}"]) / (
+            done[1] - done[0]
+        )
+    for name in names:
+        row = [
+            work.name,
+            str(work.n_clusters),
+            str(work.batch_size),
+            name,
+            f"{1e3 * per_epoch[name]:.3g}",
+            "",
+            "",
+            "",
+            f"{medians[f'{name} {long}']:.3g}",
+            str(long),
+        ]
+        if name == "ours" and peer is not None:
+            ratio = per_epoch["gemclus"] / per_epoch["ours"]
+            row[5:8] = [f"{ratio:.1f}", f">= {work.reach:g}", verdict(ratio >= work.reach)]
+        rows.append(row)
+    if peer is not None:
+        peer.forget(data)
+    return rows
+
+
+def fit(model: tc.Douglas, X: np.ndarray) -> None:
+    """Fit; that some cluster stays empty after few epochs is no matter here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+
+
+PARTS_OF_A_STEP = {
+    "optimal transport and gradient": (Wasserstein, "value_and_gradient"),
+    "bins, leaves, probabilities": (SoftBins, "forward"),
+    "back to cuts and weights": (SoftBins, "backward"),
+    "rows and distances of a batch": (Rows, "batch"),
+    "Adam": (Adam, "step"),
+}
+
+
+def _parts(work: Work, X: np.ndarray) -> list[str]:
+    """Time the parts of a step; clocks around them make the whole a little slower."""
+    took: dict[str, float] = defaultdict(float)
+
+    def clocked(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any, **named: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return function(*given, **named)
+            finally:
+                took[part] += time.perf_counter() - start
+
+        return run
+
+    epochs = work.epochs[1]
+    with ExitStack() as patched:
+        for part, (kind, name) in PARTS_OF_A_STEP.items():
+            clock = clocked(part, getattr(kind, name))
+            patched.enter_context(mock.patch.object(kind, name, clock))
+        total = seconds(lambda: fit(model_of(work, epochs), X))
+    rest = total - sum(took.values())
+    shares = [f"{took[part] / total:.0%}" for part in PARTS_OF_A_STEP]
+    return [work.name, f"{1e3 * total / epochs:.3g}", *shares, f"{rest / total:.0%}"]
+
+
+# ---- a million rows ---------------------------------------------------------------------------
+
+ROWS = (100_000, 300_000, 1_000_000)
+GROWTH: dict[str, Any] = {
+    "n_clusters": 4,
+    "n_init": 1,
+    "warm_up": 0,
+    "max_iter": 1,
+    "tol": None,
+    "random_state": 0,
+    "n_jobs": 1,
+}
+
+
+def growth(_arguments: argparse.Namespace, missing: common.Missing) -> str:
+    """One epoch of ever more rows by minibatches, in processes of their own."""
+    if not can_measure():
+        missing.add("memory: this system has no /proc/self/clear_refs.")
+        return ""
+    rows = []
+    for n in ROWS:
+        print(f"... {n:,} rows", file=sys.stderr, flush=True)
+        X = blobs(n, 4, 4)[0]
+        took = common.fresh_fit("Douglas", X, **GROWTH)
+        above = took["above"]
+        rows.append(
+            [
+                f"{n:,}",
+                f"{took['seconds']:.3g}",
+                f"{1e6 * took['seconds'] / n:.3g}",
+                f"{above / 1e6:,.0f}",
+                f"{above / X.nbytes:.2f}",
+                f"{took['peak'] / 1e6:,.0f}",
+            ]
+        )
+    header = (
+        "rows (blobs, 4 columns)",
+        "seconds",
+        "microseconds a row",
+        "peak above the input, MB",
+        "of the input",
+        "whole process MB",
+    )
+    return "k = 4, one epoch, batches of the default size, 1 thread; single fits.\n\n" + table(
+        header, rows
+    )
+
+
+PARTS = {"peers": peers, "growth": growth}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure"
+    )
+    parser.add_argument("--only", default="", help="beside the peer: only works that hold this")
+    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
+    arguments = parser.parse_args()
+    common.one_thread()
+    command = "python " + shlex.join(["benches/douglas_peers.py", *sys.argv[1:]])
+    for part, section in PARTS.items():
+        if part in arguments.parts:
+            missing = common.Missing()
+            body = section(arguments, missing).strip()
+            body += "".join(f"\n\nNot measured: {line}" for line in missing.lines)
+            if arguments.dry:
+                print(body)
+            else:
+                common.record(f"Douglas: {part}", command, body)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""Training the model of Douglas: cuts to start from, minibatches, and when to stop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from ._optimisers import SGD, Adam, Optimiser
+from ._soft_bins import SoftBins
+from .gemini import MMD, Gemini, Wasserstein
+
+__all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "search", "train_epoch"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Tell = Callable[[int, float], None]
+"""Is told the epoch and its GEMINI."""
+
+# The affinity of all rows is computed once if it has at most so many numbers, 32 MiB.
+_KEPT = 1 << 22
+# Rows whose quantiles a start takes.
+_QUANTILE_ROWS = 100_000
+# Of more rows than these the starts and the warm-up see a part.
+_START_ROWS = 10_000
+# Weights start as random numbers of this standard deviation: all clusters are about as probable.
+# That finds the best clusters where cells are many (wine), but often too few where they are few.
+_SOFT_START = 0.1
+# So every other start gives each cell a cluster at random; of some draws the best is taken.
+_HARD_START = 10.0
+_DRAWS = 10
+LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
+"""Those of `learning_rate=None`."""
+
+# Batches that starts are compared by.
+_COMPARED = 8
+
+
+@dataclass(eq=False)
+class Rows:
+    """Rows as the model and as the objective see them.
+
+    Parameters
+    ----------
+    model : ndarray of shape (m, n)
+        The features with bins, in standard deviations.
+    gemini : Gemini
+        The objective, settled.
+    seen : ndarray of shape (n, d) or None
+        All columns, as the objective sees them, where it looks at rows.
+    affinity : ndarray of shape (n, n) or None
+        The affinity of all rows, where it is given.
+    """
+
+    model: FloatArray
+    gemini: Gemini
+    seen: FloatArray | None = None
+    affinity: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        if self.affinity is None and self.seen is not None and len(self.seen) ** 2 <= _KEPT:
+            self.affinity = self.gemini.affinity(self.seen)
+
+    def __len__(self) -> int:
+        return int(self.model.shape[1])
+
+    def part(self, index: IntArray) -> Rows:
+        """Give some of the rows."""
+        seen = None if self.seen is None else self.seen[index]
+        affinity = None if self.affinity is None else self.affinity[np.ix_(index, index)]
+        return Rows(self.model[:, index], self.gemini, seen, affinity)
+
+    def batch(self, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
+        """Give the rows of a batch for the model, and their affinity."""
+        rows = self.model[:, index]
+        if self.affinity is not None:
+            return rows, self.affinity[index[:, np.newaxis], index]
+        return rows, None if self.seen is None else self.gemini.affinity(self.seen[index])
+
+
+def batches(n: int, batch_size: int, rng: np.random.RandomState) -> Iterator[IntArray]:
+    """Split shuffled rows into the fewest batches of at most `batch_size`, all but equal in size.
+
+    A rest of a single row, from which no objective learns, does not occur.
+    """
+    n_batches = -(-n // batch_size)
+    order = rng.permutation(n) if n_batches > 1 else np.arange(n)
+    yield from np.array_split(order, n_batches)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train; see the parameters of `Douglas`."""
+
+    n_clusters: int
+    n_cuts: int
+    temperature: float
+    init: str
+    solver: str
+    learning_rate: float | None
+    batch_size: int
+    warm_up: int
+    max_iter: int
+    tol: float | None
+    n_iter_no_change: int
+
+    def start(self, rows: Rows, rng: np.random.RandomState, number: int = 0) -> SoftBins:
+        """Give a model to start from; `number` counts the starts."""
+        shape = len(rows.model), self.n_cuts
+        if self.init == "random":
+            cuts = np.sort(rng.standard_normal(shape), axis=1)
+        else:
+            cuts = _quantile_cuts(rows.model, self.n_cuts)
+        n_cells = (self.n_cuts + 1) ** len(rows.model)
+        weights = rng.standard_normal((n_cells, self.n_clusters))
+        if number % 2 == 0:
+            return SoftBins(cuts, _SOFT_START * weights, self.temperature)
+        part, affinity = rows.batch(rng.permutation(len(rows))[: self.batch_size])
+        best: tuple[float, SoftBins] | None = None
+        for _ in range(_DRAWS):
+            model = SoftBins(cuts, _HARD_START * weights, self.temperature)
+            value = rows.gemini.value(model.forward(part).probabilities.T, affinity)
+            if best is None or value > best[0]:
+                best = value, model
+            weights = rng.standard_normal((n_cells, self.n_clusters))
+        assert best is not None, "there are draws"
+        return best[1]
+
+    def optimiser(self) -> Optimiser:
+        """Give a new optimiser."""
+        rate = self.learning_rate
+        if self.solver == "adam":
+            return Adam(LEARNING_RATES["adam"] if rate is None else rate)
+        return SGD(LEARNING_RATES["sgd"] if rate is None else rate)
+
+
+def train_epoch(
+    model: SoftBins,
+    rows: Rows,
+    optimiser: Optimiser,
+    unit: float,
+    batch_size: int,
+    rng: np.random.RandomState,
+) -> float:
+    """Change the model by a step per batch; give the mean objective of the batches."""
+    total = 0.0
+    for index in batches(len(rows), batch_size, rng):
+        part, affinity = rows.batch(index)
+        tape = model.forward(part)
+        value, gradient = rows.gemini.value_and_gradient(tape.probabilities.T, affinity)
+        gradient /= unit
+        optimiser.step(model.vector, model.backward(tape, gradient.T))
+        total += value * len(index)
+    return total / len(rows)
+
+
+def train(
+    model: SoftBins,
+    rows: Rows,
+    plan: Plan,
+    rng: np.random.RandomState,
+    tell: Tell | None = None,
+) -> list[float]:
+    """Change the model until the objective rises no more.
+
+    Gives the mean objective of the batches of each epoch.
+    """
+    optimiser, unit = plan.optimiser(), gradient_unit(rows, plan.batch_size)
+    curve: list[float] = []
+    best, since = -np.inf, 0
+    for epoch in range(1, plan.max_iter + 1):
+        value = train_epoch(model, rows, optimiser, unit, plan.batch_size, rng)
+        curve.append(value)
+        if tell is not None:
+            tell(epoch, value)
+        if plan.tol is None:
+            continue
+        rises = epoch == 1 or value > best + plan.tol * abs(best)
+        since = 0 if rises else since + 1
+        best = max(best, value)
+        if since >= plan.n_iter_no_change:
+            break
+    return curve
+
+
+def warm_up(model: SoftBins, rows: Rows, plan: Plan, rng: np.random.RandomState) -> None:
+    """Bring a model to where the Wasserstein objective shows a way.
+
+    Random weights make clusters that are all alike but for noise, and the potentials of such
+    clusters are that noise: training stays where the start happens to be. The energy distance of
+    the same distances is smooth there, and leads to clusters that are apart. Other objectives are
+    left as they are.
+    """
+    if plan.warm_up and isinstance(rows.gemini, Wasserstein):
+        gentle = Rows(rows.model, rows.gemini.energy, rows.seen, rows.affinity)
+        train(model, gentle, dataclasses.replace(plan, max_iter=plan.warm_up), rng)
+
+
+def search(
+    rows: Rows,
+    plan: Plan,
+    n_init: int,
+    rng: np.random.RandomState,
+    tell: Callable[[int, int, float], None] | None = None,
+) -> tuple[SoftBins, list[float], float]:
+    """Train from several starts, and give the best model, its curve, and its objective.
+
+    Of many rows the starts see 10,000 only; what was best there goes on with all of them.
+
+    Parameters
+    ----------
+    rows : Rows
+        What to learn from.
+    plan : Plan
+        How.
+    n_init : int
+        Number of starts.
+    rng : RandomState
+        Gives every start a seed.
+    tell : callable, default=None
+        Is told the start, its epoch, and the objective.
+    """
+    seeds = rng.randint(np.iinfo(np.int32).max, size=n_init + 1).tolist()
+    few = rows
+    if len(rows) > _START_ROWS and (n_init > 1 or plan.warm_up):
+        few = rows.part(np.random.RandomState(seeds[0]).permutation(len(rows))[:_START_ROWS])
+    tried = few if n_init > 1 else rows
+    best: tuple[float, SoftBins, list[float]] | None = None
+    for number, seed in enumerate(seeds[1:]):
+        of_start = np.random.RandomState(seed)
+        model = plan.start(tried, of_start, number)
+        warm_up(model, few, plan, of_start)
+        told = None if tell is None else partial(tell, number + 1)
+        curve = train(model, tried, plan, of_start, told)
+        value = evaluate(model, tried, plan.batch_size, seeds[0])
+        if best is None or value > best[0]:
+            best = value, model, curve
+    assert best is not None, "there is a start"
+    value, model, curve = best
+    if tried is not rows:
+        of_rest = np.random.RandomState(seeds[0])
+        curve = train(model, rows, plan, of_rest, None if tell is None else partial(tell, n_init))
+        value = evaluate(model, rows, plan.batch_size, seeds[0])
+    return model, curve, value
+
+
+def evaluate(model: SoftBins, rows: Rows, batch_size: int, seed: int) -> float:
+    """Give the mean objective of some batches, the same for every model with this seed."""
+    rng = np.random.RandomState(seed)
+    total, n_seen = 0.0, 0
+    for number, index in enumerate(batches(len(rows), batch_size, rng)):
+        if number == _COMPARED:
+            break
+        part, affinity = rows.batch(index)
+        value = rows.gemini.value(model.forward(part).probabilities.T, affinity)
+        total, n_seen = total + value * len(index), n_seen + len(index)
+    return total / n_seen
+
+
+def gradient_unit(rows: Rows, batch_size: int) -> float:
+    """Give what makes gradients the same in all units of the columns: the size of the affinity."""
+    index = np.arange(min(len(rows), batch_size))
+    _, affinity = rows.batch(index)
+    size = 0.0 if affinity is None else float(np.abs(affinity).mean())
+    if size == 0.0:
+        return 1.0
+    is_root = isinstance(rows.gemini, MMD) and not rows.gemini.squared
+    return float(np.sqrt(size)) if is_root else size
+
+
+def _quantile_cuts(rows: FloatArray, n_cuts: int) -> FloatArray:
+    """Cut every feature into bins of all but equal numbers of rows, between two values."""
+    some = rows[:, :: max(rows.shape[1] // _QUANTILE_ROWS, 1)]
+    cuts = np.empty((len(rows), n_cuts))
+    wanted = np.arange(1, n_cuts + 1) / (n_cuts + 1)
+    for column, of_feature in zip(some, cuts, strict=True):
+        values, counts = np.unique(column, return_counts=True)
+        if len(values) == 1:
+            of_feature[:] = values
+            continue
+        below = np.cumsum(counts)[:-1] / len(column)
+        after = np.searchsorted(below, wanted).clip(max=len(below) - 1)
+        before = (after - 1).clip(min=0)
+        is_before = np.abs(below[before] - wanted) < np.abs(below[after] - wanted)
+        place = np.where(is_before, before, after)
+        of_feature[:] = (values[place] + values[place + 1]) / 2
+    return cuts

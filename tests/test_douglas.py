@@ -1,0 +1,809 @@
+"""Douglas: fits, hard rules, partial fits, model files, and what it refuses."""
+
+import json
+import pickle
+import random
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+
+import treeclust_rs as tc
+from test_export import mutate
+from treeclust_rs._cell_table import CellTable
+from treeclust_rs._soft_training import Rows, batches
+from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
+
+IRIS = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
+
+
+def three_blobs(n=90, seed=0):
+    """Three clusters that one cut of each of two columns tells apart; a third column of noise."""
+    rng = np.random.default_rng(seed)
+    codes = np.repeat([0, 1, 2], n // 3)
+    centers = np.array([[0.0, 0.0, 0.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+    return centers[codes] + rng.normal(size=(n, 3)), codes
+
+
+def quick(k=3, **options):
+    return tc.Douglas(k, **({"n_init": 2, "max_iter": 60, "random_state": 0} | options))
+
+
+def state(model):
+    return model.weights_.tobytes(), model.cut_points_.tobytes(), model.labels_.tobytes()
+
+
+# ---- fit ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gemini", [name for name in GEMINIS if name != "kl_ovo"])
+def test_blobs_are_found_by_the_objectives_that_look_at_rows(gemini):
+    X, codes = three_blobs()
+    model = quick(gemini=gemini, n_init=3, scale="standard").fit(X)
+    assert model.labels_.tolist() == model.predict(X).tolist()
+    if make_gemini(gemini).uses_rows:
+        assert adjusted_rand_score(model.labels_, codes) > 0.95
+        assert {0, 1} <= set(model.active_cut_points_.tolist())
+    start = quick(gemini=gemini, scale="standard", max_iter=1, warm_up=0, n_init=1).fit(X)
+    assert model.objective_ > start.objective_
+    assert np.isfinite(model.weights_).all()
+
+
+@pytest.mark.parametrize("options", [{"n_cuts": 1}, {"n_cuts": 2, "batch_size": 20}])
+def test_training_raises_the_objective(options):
+    X, _ = three_blobs(120)
+    model = quick(2, warm_up=0, tol=None, max_iter=80, n_init=1, **options).fit(X)
+    assert model.loss_curve_[-5:].mean() > 1.5 * model.loss_curve_[0]
+
+
+def test_attributes_agree():
+    X, _ = three_blobs()
+    model = quick().fit(X)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert (model.predict(X) == p.argmax(axis=1)).all()
+    gemini = make_gemini("wasserstein_ova")
+    assert model.score(X) == pytest.approx(gemini.value(p, gemini.affinity(X)))
+    assert model.weights_.shape == (8, 3)
+    assert model.cut_points_.shape == (3, 1)
+    assert model.n_iter_ == len(model.loss_curve_) <= 60
+    assert model.classes_.tolist() == [0, 1, 2]
+    hard = model.table_.clusters[model.apply(X)]
+    assert model.rule_agreement_ == np.mean(hard == model.labels_)
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e-3, 100.0, 1000.0, 1e9])
+@pytest.mark.parametrize("gemini", ["wasserstein_ova", "mmd_ovo", "mmd2_ova"])
+def test_units_of_the_columns_change_nothing(factor, gemini):
+    X, codes = three_blobs()
+    model = quick(gemini=gemini).fit(X)
+    scaled = quick(gemini=gemini).fit(X * factor)
+    assert adjusted_rand_score(scaled.labels_, codes) > 0.9
+    assert (scaled.labels_ == model.labels_).mean() > 0.98
+    np.testing.assert_allclose(scaled.weights_, model.weights_, rtol=1e-3, atol=1e-3)
+    assert np.abs(scaled.cut_points_ / factor - model.cut_points_).max() < 0.05
+
+
+def test_columns_far_from_the_origin():
+    X, codes = three_blobs()
+    model = quick().fit(X + 1e8)
+    assert adjusted_rand_score(model.labels_, codes) > 0.95
+
+
+@pytest.mark.parametrize("temperature", [1e-6, 1e-3])
+@pytest.mark.parametrize("n_cuts", [1, 3])
+def test_low_temperatures_cut_inside_the_data(temperature, n_cuts):
+    """Cuts hardly move then: they stay at quantiles, which are inside."""
+    X, codes = three_blobs()
+    model = quick(temperature=temperature, n_cuts=n_cuts, n_init=5).fit(X * 1000)
+    assert set(model.labels_.tolist()) == {0, 1, 2}
+    assert adjusted_rand_score(model.labels_, codes) > (0.2 if n_cuts == 1 else 0.8)
+    assert model.active_cut_points_.tolist() == [0, 1, 2]
+    assert np.isfinite(model.weights_).all()
+    assert model.rule_agreement_ > 0.98
+
+
+def test_same_model_for_the_same_seed_and_any_number_of_threads():
+    X, _ = three_blobs(150)
+    model = quick(n_jobs=1).fit(X)
+    assert state(quick(n_jobs=2).fit(X)) == state(model)
+    assert state(quick(n_jobs=1).fit(pl.DataFrame(X, schema=["a", "b", "c"]))) == state(model)
+    assert state(quick(random_state=np.random.RandomState(0)).fit(X)) == state(model)
+    assert state(quick(random_state=1).fit(X)) != state(model)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_best_start_is_kept():
+    X, _ = make_blobs(120, 3, centers=5, random_state=3)
+    objectives = [quick(5, n_init=n).fit(X).objective_ for n in (1, 2, 4)]
+    # The first starts are the same: their seeds are drawn in order.
+    assert objectives == sorted(objectives)
+    assert objectives[0] < objectives[-1]
+
+
+def test_starts_of_many_rows_see_some_of_them(monkeypatch):
+    monkeypatch.setattr("treeclust_rs._soft_training._START_ROWS", 100)
+    X, codes = three_blobs(600)
+    model = quick().fit(X)
+    assert adjusted_rand_score(model.labels_, codes) > 0.95
+    assert model.loss_curve_[0] > 0.9 * model.loss_curve_[-1]  # it goes on from a good start
+
+
+def test_training_ends_on_a_plateau():
+    X, _ = three_blobs()
+    early = quick(n_init=1, max_iter=500).fit(X)
+    assert early.n_iter_ < 200
+    assert early.loss_curve_[-11] * 1.001 >= early.loss_curve_[-10:].max()
+    assert quick(n_init=1, max_iter=37, tol=None).fit(X).n_iter_ == 37
+
+
+@pytest.mark.parametrize("n_cuts", [1, 2, 3])
+def test_cuts_start_at_quantiles(n_cuts):
+    X = np.random.default_rng(0).exponential(size=(400, 2))
+    model = quick(2, n_cuts=n_cuts, n_init=1, max_iter=1, learning_rate=1e-9).fit(X)
+    shares = np.arange(1, n_cuts + 1) / (n_cuts + 1)
+    below = (X[:, :, np.newaxis] <= model.cut_points_).mean(axis=0)
+    np.testing.assert_allclose(below, np.tile(shares, (2, 1)), atol=0.005)
+
+
+def test_cuts_start_between_values():
+    votes = np.random.default_rng(0).choice([-1.0, 0.0, 1.0], p=[0.6, 0.1, 0.3], size=(200, 4))
+    model = quick(2, n_init=1, max_iter=1, learning_rate=1e-9).fit(votes)
+    np.testing.assert_allclose(model.cut_points_[:, 0], -0.5, atol=1e-3)
+    assert model.active_cut_points_.tolist() == [0, 1, 2, 3]
+
+
+def test_random_cuts_are_normal_in_standard_deviations():
+    X = 50.0 + 7.0 * np.random.default_rng(0).normal(size=(100, 12))
+    options = {"init": "random", "n_init": 1, "max_iter": 1, "learning_rate": 1e-9}
+    cuts = np.concatenate(
+        [
+            ((quick(2, random_state=seed, **options).fit(X).cut_points_[:, 0] - 50) / 7)
+            for seed in range(5)
+        ]
+    )
+    assert abs(cuts.mean()) < 0.5
+    assert 0.7 < cuts.std() < 1.3
+
+
+def test_sgd_learns_too():
+    X, codes = three_blobs()
+    model = quick(solver="sgd", n_init=5, max_iter=200).fit(X)
+    assert adjusted_rand_score(model.labels_, codes) > 0.9
+
+
+def test_standard_scale_is_that_of_standardised_columns():
+    X, _ = three_blobs()
+    X = X * [1.0, 100.0, 0.01]
+    model = quick(scale="standard").fit(X)
+    direct = quick().fit(X / X.std(axis=0))
+    assert model.labels_.tolist() == direct.labels_.tolist()
+    assert model.objective_ == pytest.approx(direct.objective_, rel=1e-6)
+    assert model.score(X) == pytest.approx(direct.score(X / X.std(axis=0)), rel=1e-6)
+
+
+def test_given_affinity_is_used():
+    X, _ = three_blobs()
+    gemini = Wasserstein()
+    distances = gemini.affinity(X)
+    model = quick().fit(X)
+    given = quick().fit(X, affinity=distances)
+    assert (given.labels_ == model.labels_).mean() > 0.98
+    assert given.score(X, affinity=distances) == pytest.approx(given.score(X))
+    # Squares of distances do not keep the triangle inequality.
+    squares = distances**2
+    expected = Wasserstein(metric="precomputed").value(model.predict_proba(X), squares)
+    assert model.score(X, affinity=squares) == pytest.approx(expected)
+    # Columns of noise, and an affinity that knows the clusters.
+    rng = np.random.default_rng(1)
+    halves = rng.normal(size=(100, 2))
+    known = (halves[:, 0] > 0) * 10.0
+    found = quick(2).fit(halves, affinity=np.abs(known[:, np.newaxis] - known))
+    assert adjusted_rand_score(found.labels_, known) > 0.85
+
+
+def test_objectives_with_parameters():
+    X, codes = three_blobs()
+    for gemini in (MMD(kernel="rbf", gamma=0.05), Wasserstein(metric="cityblock", one_vs_one=True)):
+        model = quick(gemini=gemini).fit(X)
+        assert adjusted_rand_score(model.labels_, codes) > 0.95
+        assert model.get_params()["gemini"] is gemini
+
+
+def test_affinities_are_those_of_batches(monkeypatch):
+    monkeypatch.setattr("treeclust_rs._soft_training._KEPT", 0)
+    asked = []
+    whole = Wasserstein.affinity
+
+    def affinity(self, X):
+        asked.append(len(X))
+        return whole(self, X)
+
+    monkeypatch.setattr(Wasserstein, "affinity", affinity)
+    X, _ = three_blobs(300)
+    kept = quick(n_init=1, max_iter=3).fit(X)
+    assert max(asked) <= 64
+    monkeypatch.undo()
+    assert state(kept) == state(quick(n_init=1, max_iter=3).fit(X))
+
+
+def test_batches_are_of_like_size_and_hold_every_row_once():
+    for n, size in ((1, 5), (5, 5), (6, 5), (101, 10), (7, 2)):
+        parts = list(batches(n, size, np.random.RandomState(0)))
+        assert sorted(np.concatenate(parts).tolist()) == list(range(n))
+        assert len(parts) == -(-n // size)
+        assert max(map(len, parts)) <= size
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_grid_search_and_frames():
+    search = GridSearchCV(quick(n_init=1), {"n_clusters": [2, 3]}, cv=2).fit(IRIS.to_pandas())
+    assert search.best_estimator_.feature_names_in_.tolist() == IRIS.columns
+    model = quick().fit(IRIS)
+    mixed = IRIS.select("pw", "sl", pl.lit("x").alias("other"), "pl", "sw")
+    for frame in (mixed, mixed.lazy(), mixed.to_pandas()):
+        assert model.predict(frame).tolist() == model.labels_.tolist()
+
+
+# ---- hard rules ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return quick(n_cuts=2, scale="standard").fit(IRIS)
+
+
+def cells_by_hand(model, rows):
+    """Cluster of each row: the argmax of the weights of its cell, inactive cuts left out."""
+    table = rows.to_numpy()
+    cells = np.zeros(len(table), dtype=int)
+    for feature, cuts in enumerate(model.cut_points_):
+        fitted = IRIS.to_numpy()[:, feature]
+        column = np.zeros(len(table), dtype=int)
+        for cut in cuts:
+            if cut <= fitted.min():
+                column += 1
+            elif cut < fitted.max():
+                column += table[:, feature] > cut
+        cells = cells * (len(cuts) + 1) + column
+    return model.weights_[cells].argmax(axis=1)
+
+
+def test_rules_are_the_weights_of_cells(iris):
+    hard = iris.table_.clusters[iris.apply(IRIS)]
+    assert hard.tolist() == cells_by_hand(iris, IRIS).tolist()
+    far = IRIS + pl.Series([100.0] * 150)
+    assert iris.table_.clusters[iris.apply(far)].tolist() == cells_by_hand(iris, far).tolist()
+    assert iris.rule_agreement_ == np.mean(hard == iris.labels_) > 0.9
+
+
+def test_the_rules_are_the_model_without_temperature():
+    model = quick(temperature=1e-6, n_cuts=2).fit(IRIS)
+    hard = model.table_.clusters[model.apply(IRIS)]
+    assert hard.tolist() == model.labels_.tolist()
+    assert model.rule_agreement_ == 1.0
+
+
+def test_rules_frame(iris):
+    rules = iris.rules()
+    cells = iris.apply(IRIS)
+    assert rules.columns == ["cluster", "rule", "n", "share", "purity"]
+    assert rules["n"].sum() == 150
+    assert rules["share"].sum() == pytest.approx(1.0)
+    assert rules.height == len(set(cells.tolist()))
+    assert rules.sort("cluster", -pl.col("n"), maintain_order=True)["n"].equals(rules["n"])
+    assert (rules["purity"] * rules["n"]).sum() / 150 == pytest.approx(iris.rule_agreement_)
+    # Every rule, run as it is written, finds its rows.
+    frame = IRIS.with_columns(pl.Series("cell", cells))
+    for cluster, rule, n, _, _ in rules.iter_rows():
+        parts = [part.split(" ") for part in rule.split(" and ")]
+        condition = pl.lit(True)
+        for part in parts:
+            if len(part) == 5:
+                low, _, name, _, high = part
+                condition &= (pl.col(name) > float(low)) & (pl.col(name) <= float(high))
+            else:
+                name, sign, cut = part
+                test = pl.col(name) > float(cut) if sign == ">" else pl.col(name) <= float(cut)
+                condition &= test
+        chosen = frame.filter(condition)
+        assert chosen.height == n
+        assert chosen["cell"].n_unique() == 1
+        assert iris.table_.clusters[chosen["cell"][0]] == cluster
+
+
+@pytest.mark.parametrize("engine", ["eager", "in-memory", "streaming"])
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
+def test_polars_expression_equals_the_rules(iris, engine, dtype):
+    frame = IRIS.cast(dtype).with_columns(pl.lit("x").alias("other"))
+    expression = iris.to_polars()
+    if engine == "eager":
+        got = frame.select(expression)
+    else:
+        got = frame.lazy().select(expression).collect(engine=engine)
+    assert got.schema == {"cluster": pl.Int64}
+    assert got["cluster"].to_list() == iris.table_.clusters[iris.apply(frame)].tolist()
+
+
+def test_polars_expression_of_missing_values_and_patterns():
+    X, _ = three_blobs()
+    names = ["*", "^a.*$", "b"]
+    model = quick().fit(pl.DataFrame(X, schema=names))
+    used = [names[feature] for feature in model.active_cut_points_]
+    rows = pl.DataFrame({name: [0.0, None, float("nan"), 1.0] for name in names})
+    assert model.to_polars().meta.output_name() == "cluster"
+    got = rows.select(model.to_polars())["cluster"].to_list()
+    assert got[1] is got[2] is None
+    assert got[0] is not None
+    assert {"*", "^a.*$"} <= set(used)
+
+
+def test_polars_expression_without_cuts():
+    model = quick(1, max_iter=1, feature_mask=[False, True]).fit(np.arange(10.0).reshape(5, 2) * 0)
+    frame = pl.DataFrame({"x0": [1.0, 2.0], "x1": [0.0, 0.0]})
+    assert frame.select(model.to_polars())["cluster"].to_list() == [0, 0]
+    assert str(model.table_) == (
+        "CellTable: 1 of 1 cell with rows, 1 cluster, 5 rows\n\n"
+        "rows    share   purity  cluster\n   5    100 %    100 %  0"
+    )
+    assert model.rules()["rule"].to_list() == ["always"]
+    assert model.explain([[0.0, 0.0]]) == ["cluster 0: always"]
+
+
+def test_polars_expression_that_is_too_large():
+    X = np.random.default_rng(0).normal(size=(60, 14))
+    model = quick(2, max_iter=1, n_init=1).fit(X)
+    with pytest.raises(ValueError, match=r"16,384 cells is too large .*10,000.*feature_mask"):
+        model.to_polars()
+
+
+def small_table(**changes):
+    content = {
+        "features": np.array([0, 2]),
+        "cuts": (np.array([1.5]), np.array([-2.0, 3.25])),
+        "clusters": np.array([0, 1, 1, 0, 2, 2]),
+        "occupied": np.array([0, 1, 4]),
+        "n_rows": np.array([5, 20, 15]),
+        "n_agreeing": np.array([5, 19, 15]),
+        "n_clusters": 3,
+        "feature_names": ("age", "b", "debt"),
+    }
+    return CellTable(**(content | changes))
+
+
+def test_the_printed_table():
+    assert str(small_table()) == (
+        "CellTable: 3 of 6 cells with rows, 3 clusters, 40 rows\n"
+        "\n"
+        "age     debt        rows    share   purity  cluster\n"
+        "<= 1.5  <= -2          5   12.5 %    100 %  0\n"
+        "<= 1.5  -2 to 3.25    20   50.0 %   95.0 %  1\n"
+        "> 1.5   -2 to 3.25    15   37.5 %    100 %  2\n"
+        "\n"
+        "purity: share of the cell's rows that the model, whose bins are soft, predicts to be of\n"
+        "the cell's cluster."
+    )
+
+
+def test_wide_tables_are_printed_with_letters():
+    name = "a name that is much too long for a column of its own, and then some more"
+    table = small_table(feature_names=("age", "b", name), n_agreeing=np.array([5, 20, 15]))
+    assert str(table) == (
+        "CellTable: 3 of 6 cells with rows, 3 clusters, 40 rows\n"
+        "\n"
+        f"age{' ' * (len(name) - 3)}  a: <= 1.5  b: > 1.5\n"
+        f"{name}  a: <= -2   b: -2 to 3.25  c: > 3.25\n"
+        "\n"
+        "cell  rows    share   purity  cluster\n"
+        "a a      5   12.5 %    100 %  0\n"
+        "a b     20   50.0 %    100 %  1\n"
+        "b b     15   37.5 %    100 %  2"
+    )
+
+
+def test_long_tables_are_cut_short():
+    n = 1000
+    one = np.ones(n, dtype=int)
+    table = CellTable(
+        features=np.array([0]),
+        cuts=(np.arange(n - 1.0),),
+        clusters=np.zeros(n, dtype=int),
+        occupied=np.arange(n),
+        n_rows=one,
+        n_agreeing=one,
+        n_clusters=1,
+        feature_names=None,
+    )
+    assert str(table).endswith("... and 800 more cells: rules() has them all")
+    assert table.rules().height == n
+
+
+def test_explain_says_where_rules_and_model_differ(iris):
+    lines = iris.explain(IRIS)
+    hard = iris.table_.clusters[iris.apply(IRIS)]
+    for line, row, cluster, own in zip(
+        lines, IRIS.iter_rows(named=True), iris.labels_, hard, strict=True
+    ):
+        assert line.startswith(f"cluster {cluster}")
+        assert ("its cell is of cluster" in line) == (cluster != own)
+        if cluster != own:
+            assert f"its cell is of cluster {own})" in line
+        name = IRIS.columns[iris.active_cut_points_[0]]
+        assert f"{name} = {row[name]:g}" in line
+    assert (iris.labels_ != hard).any()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_active_cut_points_lie_strictly_inside(iris):
+    data = IRIS.to_numpy()
+    inside = (iris.cut_points_ > data.min(axis=0)[:, None]) & (
+        iris.cut_points_ < data.max(axis=0)[:, None]
+    )
+    assert iris.active_cut_points_.tolist() == np.flatnonzero(inside.any(axis=1)).tolist()
+    X, _ = three_blobs()
+    options = {"init": "random", "n_init": 1, "max_iter": 1, "learning_rate": 1e-9}
+    found = [quick(random_state=seed, **options).fit(X[:9]) for seed in range(8)]
+    assert {len(model.active_cut_points_) for model in found} > {3}  # some start outside
+
+
+def test_cuts_have_few_digits():
+    X, _ = three_blobs(300)
+    model = quick().fit(X)
+    for column, cut in zip(X.T, model.cut_points_[:, 0].tolist(), strict=True):
+        # A hundredth of the temperature of 0.1 standard deviations is some 0.004 here.
+        assert round(cut, 3) == cut
+        assert abs(cut) < np.abs(column).max()
+
+
+# ---- columns ------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_feature_mask_says_what_is_cut():
+    X, _ = three_blobs()
+    model = quick(feature_mask=[True, False, True]).fit(X)
+    assert np.isnan(model.cut_points_[1]).all()
+    assert np.isfinite(model.cut_points_[[0, 2]]).all()
+    assert model.weights_.shape == (4, 3)
+    assert 1 not in model.active_cut_points_
+    # The objective sees the column that is not cut.
+    assert len(set(model.labels_.tolist())) >= 2
+
+
+def test_constant_columns_are_not_cut():
+    X, _ = three_blobs()
+    wide = np.column_stack([np.full(90, 7.0), X[:, 0], np.zeros(90), X[:, 1:]])
+    model = quick().fit(wide)
+    plain = quick().fit(X)
+    assert model.weights_.tobytes() == plain.weights_.tobytes()
+    assert np.isnan(model.cut_points_[[0, 2]]).all()
+    assert model.labels_.tolist() == plain.labels_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("d", "n_cuts", "shown"),
+    [(60, 1, r"1,152,921,504,606,846,976 cells|about 1e18 cells"), (26, 3, "about 1e15 cells"),
+     (2000, 1, "about 1e602 cells"), (26, 1, "67,108,864 cells")],
+)  # fmt: skip
+def test_too_many_cells_are_refused_before_they_are_made(d, n_cuts, shown):
+    X = np.random.default_rng(0).normal(size=(20, d))
+    with pytest.raises(ValueError, match=rf"({shown}).*GiB.*feature_mask.*n_cuts={n_cuts}"):
+        quick(n_cuts=n_cuts).fit(X)
+    mask = np.arange(d) < 3
+    assert quick(n_cuts=n_cuts, feature_mask=mask, max_iter=1).fit(X).n_features_in_ == d
+
+
+# ---- small and odd data -------------------------------------------------------------------
+
+
+def test_one_row_and_one_cluster():
+    model = quick(1).fit([[3.0, 4.0]])
+    assert model.labels_.tolist() == [0]
+    assert model.predict_proba([[1.0, 2.0]]).tolist() == [[1.0]]
+    model = quick(1).fit(three_blobs()[0])
+    assert set(model.labels_.tolist()) == {0}
+    assert model.score(three_blobs()[0]) == 0.0
+
+
+def test_equal_rows_make_one_cluster():
+    with pytest.warns(ConvergenceWarning, match="Only 1 of the 3 clusters"):
+        model = quick().fit(np.ones((10, 2)))
+    assert model.labels_.tolist() == [0] * 10
+    assert model.active_cut_points_.tolist() == []
+    assert model.predict([[5.0, -5.0]]).tolist() == [0]
+
+
+def test_clusters_without_rows_come_last():
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0]], 20, axis=0)
+    with pytest.warns(ConvergenceWarning, match="Only 2 of the 5 clusters"):
+        model = quick(5).fit(X)
+    assert sorted(set(model.labels_.tolist())) == [0, 1]
+    assert model.predict_proba(X).shape == (40, 5)
+
+
+@pytest.mark.parametrize("batch_size", [2, 3, 7, 89, 90, 91, 10_000])
+def test_any_batch_size(batch_size):
+    X, _ = three_blobs()
+    model = quick(batch_size=batch_size, max_iter=3, n_init=1)
+    try:
+        model.fit(X)
+    except ConvergenceWarning:
+        model.set_params(n_clusters=2).fit(X)
+    assert np.isfinite(model.loss_curve_).all()
+    assert np.isfinite(model.weights_).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, np.bool_])
+def test_other_numbers_count_as_float64(dtype):
+    X = (np.random.default_rng(0).random((60, 2)) * 10).astype(dtype)
+    assert state(quick(2).fit(X)) == state(quick(2).fit(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({"k": 0}, None, "n_clusters"),
+        ({"k": 91}, None, "n_samples=90 must be at least n_clusters=91"),
+        ({"gemini": "nonsense"}, None, "gemini"),
+        ({"n_cuts": 0}, None, "n_cuts"),
+        ({"temperature": 0.0}, None, "temperature"),
+        ({"init": "kmeans"}, None, "init"),
+        ({"n_init": 0}, None, "n_init"),
+        ({"solver": "lbfgs"}, None, "solver"),
+        ({"learning_rate": 0.0}, None, "learning_rate"),
+        ({"batch_size": 1}, None, "batch_size"),
+        ({"max_iter": 0}, None, "max_iter"),
+        ({"tol": -1.0}, None, "tol"),
+        ({"n_iter_no_change": 0}, None, "n_iter_no_change"),
+        ({"scale": "robust"}, None, "scale"),
+        ({"feature_mask": [True]}, None, r"shape \(1,\); X has 3 columns"),
+        ({"feature_mask": [False] * 3}, None, "no column is left"),
+        ({}, np.zeros((0, 2)), r"0 sample\(s\)"),
+        ({}, [1.0, 2.0], "Expected 2D array"),
+        ({}, [[1.0, np.nan], [0.0, 1.0]], "NaN.*column x1"),
+        ({}, [[1.0, 2.0], [np.inf, 1.0]], "inf.*column x0"),
+    ],
+)
+def test_refused(options, X, message):
+    with pytest.raises(ValueError, match=message):
+        quick(**options).fit(three_blobs()[0] if X is None else X)
+
+
+def test_masks_of_other_types_are_refused():
+    with pytest.raises(TypeError, match="True and False"):
+        quick(feature_mask=[0, 1, 1]).fit(three_blobs()[0])
+
+
+def test_affinities_are_checked():
+    X, _ = three_blobs(30)
+    good = Wasserstein().affinity(X)
+    with pytest.raises(ValueError, match=r"affinity has the shape \(3, 3\)"):
+        quick().fit(X, affinity=good[:3, :3])
+    skew = good.copy()
+    skew[0, 1] += 1
+    with pytest.raises(ValueError, match="symmetric"):
+        quick().fit(X, affinity=skew)
+    with pytest.raises(ValueError, match="kl_ova' does not look at rows"):
+        quick(gemini="kl_ova").fit(X, affinity=good)
+
+
+def test_nothing_works_before_fit():
+    model = quick()
+    for name in ("predict", "predict_proba", "apply", "explain", "score"):
+        with pytest.raises(NotFittedError):
+            getattr(model, name)([[1.0]])
+    for name in ("rules", "to_polars"):
+        with pytest.raises(NotFittedError):
+            getattr(model, name)()
+    with pytest.raises(NotFittedError):
+        model.save("model.json")
+    with pytest.raises(AttributeError, match="no labels_ yet: call fit first"):
+        _ = model.labels_
+
+
+def test_verbose_tells_start_epoch_and_objective(capfd):
+    X, _ = three_blobs()
+    quick(verbose=1).fit(X)
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("[Douglas] 90 rows, start 1 of 2, epoch 1 of at most 60, GEMINI ")
+    quick().fit(X)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("fitted", [False, True])
+def test_ctrl_c_leaves_the_estimator_as_it_was(method, fitted, monkeypatch):
+    X, _ = three_blobs(300)
+    model = quick(max_iter=3)
+    if fitted:
+        model.partial_fit(X)
+    before, probabilities = dict(vars(model)), fitted and model.predict_proba(X).tobytes()
+    calls = 0
+    whole = Rows.batch
+
+    def batch(self, index):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return whole(self, index)
+
+    monkeypatch.setattr(Rows, "batch", batch)
+    with pytest.raises(KeyboardInterrupt):
+        getattr(model, method)(X)
+    assert vars(model).keys() == before.keys()
+    assert all(value is before[name] for name, value in vars(model).items())
+    monkeypatch.undo()
+    assert not fitted or model.predict_proba(X).tobytes() == probabilities
+
+
+# ---- partial_fit --------------------------------------------------------------------------
+
+
+def test_partial_fit_learns_from_batches():
+    X, codes = three_blobs(600)
+    order = np.random.default_rng(0).permutation(600)
+    model = quick(learning_rate=0.1)
+    for _ in range(12):
+        for part in np.array_split(order, 6):
+            model.partial_fit(X[part])
+    assert adjusted_rand_score(model.predict(X), codes) > 0.9
+    assert model.loss_curve_.shape == (72,)
+    assert model.loss_curve_[-1] > 2 * model.loss_curve_[0]
+    assert len(model.labels_) == 100
+    assert model.rules()["n"].sum() == 100
+
+
+def test_the_first_rows_fix_scale_and_the_ranges_grow():
+    X, _ = three_blobs(300)
+    model = quick().partial_fit(X[:200])
+    one = model.cut_points_.copy()
+    again = quick().partial_fit(X[:200])
+    assert state(model) == state(again)
+    model.partial_fit(X[200:] * 3)
+    assert model.predict(X).shape == (300,)
+    assert np.abs(model.cut_points_ - one).max() < 1.0
+    assert model.partial_fit(X[:1]).labels_.shape == (1,)  # a single row changes little
+    assert np.isfinite(model.weights_).all()
+
+
+def test_partial_fit_goes_on_after_a_fit_and_a_copy(tmp_path):
+    X, codes = three_blobs(300)
+    model = quick().fit(X)
+    other = pickle.loads(pickle.dumps(model))
+    assert state(model.partial_fit(X)) == state(other.partial_fit(X))
+    other = pickle.loads(pickle.dumps(model))
+    assert state(model.partial_fit(X)) == state(other.partial_fit(X))
+    assert adjusted_rand_score(model.predict(X), codes) > 0.9
+    model.save(tmp_path / "model.json")
+    loaded = tc.load(tmp_path / "model.json").partial_fit(X)
+    assert (loaded.predict(X) == model.predict(X)).mean() > 0.95
+
+
+def test_partial_fit_reads_columns_by_name():
+    model = quick().partial_fit(IRIS)
+    model.partial_fit(IRIS.select(reversed(IRIS.columns)))
+    same = quick().partial_fit(IRIS).partial_fit(IRIS)
+    assert state(model) == state(same)
+    with pytest.raises(ValueError, match="lacks 1 of the 4 columns"):
+        model.partial_fit(IRIS.drop("pw"))
+
+
+def test_partial_fit_needs_rows_that_vary_first():
+    with pytest.raises(ValueError, match="n_samples=1 no column varies"):
+        quick().partial_fit([[1.0, 2.0]])
+
+
+# ---- copies and files ---------------------------------------------------------------------
+
+
+def test_saved_models_load_alike(iris, tmp_path):
+    path = tmp_path / "model.json"
+    iris.save(path)
+    again = tc.load(path)
+    assert type(again) is tc.Douglas
+    assert again.predict_proba(IRIS).tobytes() == iris.predict_proba(IRIS).tobytes()
+    assert str(again.table_) == str(iris.table_)
+    assert again.rules().equals(iris.rules())
+    assert again.score(IRIS) == iris.score(IRIS)
+    for name in ("cut_points_", "active_cut_points_", "weights_", "loss_curve_", "objective_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(iris, name))
+    assert again.get_params() == iris.get_params()
+    with pytest.raises(AttributeError, match="has no labels_: it takes the rows of the fit"):
+        _ = again.labels_
+    again.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == path.read_text()
+
+
+def test_objectives_that_files_do_not_hold(tmp_path):
+    X, _ = three_blobs()
+    model = quick(gemini=MMD(kernel="rbf")).fit(X)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert (again.predict(X) == model.predict(X)).all()
+    for call in (again.score, again.partial_fit):
+        with pytest.raises(ValueError, match="does not hold its gemini"):
+            call(X)
+
+
+def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
+    X, _ = three_blobs(30)
+    path = tmp_path / "model.json"
+    sources = []
+    options = {"max_iter": 2, "n_init": 1}
+    for model in (
+        quick(2, **options).fit(IRIS.select("sl", "pw")),
+        quick(2, n_cuts=2, feature_mask=[True, False, True], **options).fit(np.round(X, 1)),
+        quick(1, **options).fit(np.ones((3, 2))),
+    ):
+        model.save(path)
+        sources.append(path.read_text("utf-8"))
+    rng = random.Random(1)
+    n_loaded = longest_message = 0
+    for number in range(2500):
+        text = mutate(sources[number % 3], rng)
+        path.write_text(text, "utf-8", errors="surrogatepass")
+        try:
+            model = tc.load(path)
+        except ValueError as error:
+            longest_message = max(longest_message, len(str(error)))
+            continue
+        n_loaded += 1
+        model.n_jobs = 1  # 0 is refused where it is used
+        rows = np.zeros((2, model.n_features_in_))
+        names = getattr(model, "feature_names_in_", None)
+        given = rows
+        if names is not None:
+            given = pl.DataFrame({name: [0.0, 0.0] for name in names.tolist()})
+        p = model.predict_proba(given)
+        assert p.shape == (2, len(model.classes_))
+        assert np.isfinite(p).all()
+        assert str(model.table_)
+        assert model.rules().height == len(model.table_.occupied)
+        assert len(model.explain(given)) == 2
+    assert 100 < n_loaded < 1500
+    assert 0 < longest_message < 600
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_features": 0}, "n_features"),
+        ({"n_clusters": True}, "n_clusters"),
+        ({"n_clusters": 4}, "weights"),
+        ({"feature_names": ["a", "a", "b", "c"]}, "feature_names"),
+        ({"feature_names": ["a"]}, "feature_names"),
+        ({"features": [0, 1, 2, 4]}, "features"),
+        ({"features": [1, 0, 2, 3]}, "features"),
+        ({"features": [0, 1]}, "cut_points"),
+        ({"scale": [0.0] * 4}, "scale"),
+        ({"lower": [1e9] * 4}, "range"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": None}, "temperature"),
+        ({"cut_points": [[2.0, 1.0]] * 4}, "ascending"),
+        ({"cut_points": [[]] * 4}, "without cuts"),
+        ({"cut_points": [[1.0]] * 4}, "weights"),
+        ({"occupied": []}, "occupied"),
+        ({"occupied": [0, 10**6]}, "differ in length"),
+        ({"n_rows": [0]}, "differ in length"),
+        ({"more": 1}, "more"),
+    ],
+)
+def test_bad_model_files_are_refused(iris, change, message, tmp_path):
+    path = tmp_path / "model.json"
+    iris.save(path)
+    content = json.loads(path.read_text())
+    content["bins"] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        tc.load(path)
+    content["bins"] = 3
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="bins"):
+        tc.load(path)
