@@ -40,7 +40,7 @@ fn matrix<'py, T: numpy::Element>(
     values.into_pyarray(py).reshape([rows, width])
 }
 
-fn units(
+pub fn units(
     shift: &PyReadonlyArray1<'_, f64>,
     scale: &PyReadonlyArray1<'_, f64>,
     n_features: usize,

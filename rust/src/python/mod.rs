@@ -5,6 +5,7 @@ mod errors;
 mod fit;
 mod kauri;
 mod run;
+mod tao;
 
 use pyo3::prelude::*;
 
@@ -15,4 +16,6 @@ mod _core {
     use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
     #[pymodule_export]
     use super::kauri::fit_kauri;
+    #[pymodule_export]
+    use super::tao::fit_oblique;
 }
