@@ -26,6 +26,10 @@ pub struct Plan {
     pub grow: bool,
     /// Of the node problems.
     pub solver: Options,
+    /// Exact sweeps.
+    pub n_refine: usize,
+    /// From this round on.
+    pub refine_from: usize,
 }
 
 /// Rows, distances, and the free clustering.
@@ -118,8 +122,12 @@ pub fn direct(
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let settings =
-        Settings { lambda: plan.lambda, max_depth: plan.max_depth, solver: plan.solver };
+    let settings = Settings {
+        lambda: plan.lambda,
+        max_depth: plan.max_depth,
+        solver: plan.solver,
+        n_refine: 0,
+    };
     let mut tree = start;
     let free = problem.geometry.costs(problem.centers, problem.weights)?;
     let weight: f64 = problem.weights.map_or(problem.n_samples as f64, |w| w.iter().sum());
@@ -140,7 +148,9 @@ pub fn direct(
     let mut centers = problem.centers.to_vec();
     let mut steps = vec![];
     let mut before = f64::INFINITY;
-    for _ in 0..plan.max_iter {
+    for round in 0..plan.max_iter {
+        let n_refine = if round >= plan.refine_from { plan.n_refine } else { 0 };
+        let settings = Settings { n_refine, ..settings };
         let costs = problem.costs(&centers, unit)?;
         let loss = Loss::Costs { costs: &costs.regrets, k: problem.k };
         let tao = problem.tao(loss, settings, monitor);
@@ -164,7 +174,7 @@ pub fn direct(
         monitor.report(tree.n_leaves(), before - value);
         let labels = problem.labels_of(&tao, &tree);
         centers = problem.geometry.centers(&labels, problem.weights, &centers)?;
-        if value > before - plan.tol * value {
+        if round > plan.refine_from && value > before - plan.tol * value {
             break;
         }
         before = value;

@@ -324,6 +324,23 @@ pub fn scores(design: &Design<'_>, rows: &[u32], weights: &[(u32, f64)], bias: f
     scores
 }
 
+fn column_cells(design: &Design<'_>, rows: &[u32], column: u32, out: &mut Vec<f64>) {
+    out.clear();
+    match *design {
+        Design::Dense { values, n_samples } => {
+            let cells = &values[column as usize * n_samples..][..n_samples];
+            out.extend(rows.iter().map(|&row| cells[row as usize]));
+        }
+        Design::Csr { indptr, indices, values, .. } => {
+            out.extend(rows.iter().map(|&row| {
+                let ends = indptr[row as usize] as usize..indptr[row as usize + 1] as usize;
+                let found = indices[ends.clone()].binary_search(&(column as i32));
+                found.map_or(0.0, |at| values[ends.start + at])
+            }));
+        }
+    }
+}
+
 /// How trees are improved.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -333,6 +350,8 @@ pub struct Settings {
     pub max_depth: usize,
     /// Of the logistic problems.
     pub solver: Options,
+    /// Sweeps of the exact coordinate search at every test.
+    pub n_refine: usize,
 }
 
 /// The objective and its parts.
@@ -584,6 +603,16 @@ impl Tao<'_, '_> {
             }
             Columns::Axis { .. } => self.axis(&reduced)?,
         };
+        let candidate = match (candidate, self.columns) {
+            (candidate, Columns::Oblique(design)) if self.settings.n_refine > 0 => {
+                let start = match candidate {
+                    Some(new) => new,
+                    None => Candidate { test: test.clone(), loss: now, splits: true },
+                };
+                self.refine(design, &reduced, start)
+            }
+            (candidate, _) => candidate,
+        };
         if let Some(mut new) = candidate.filter(|new| new.splits) {
             let exchange = new.loss > total - new.loss && matches!(new.test, Test::Threshold { .. });
             if exchange {
@@ -628,6 +657,68 @@ impl Tao<'_, '_> {
         let (bias, loss, splits) = reduced.best_bias(&sums, found.bias);
         let test = Test::Oblique { weights: found.weights, bias };
         Ok(Some(Candidate { test, loss, splits }))
+    }
+
+    /// Coordinate descent on the weighted 0/1 loss itself: the best value of one weight after the other, and zero where
+    /// that costs less than the weight's share of the penalty. The norm does not grow.
+    fn refine(&self, design: &Design<'_>, reduced: &Reduced, start: Candidate) -> Option<Candidate> {
+        let Test::Oblique { weights, bias } = &start.test else { return Some(start) };
+        let lambda = self.settings.lambda;
+        let (mut weights, mut bias) = (weights.clone(), *bias);
+        let total = reduced.wrong_left + reduced.wrong_right;
+        let mut room = norm(&weights);
+        let mut loss = start.loss;
+        let mut cells = vec![];
+        let mut changed = false;
+        for _ in 0..self.settings.n_refine {
+            let mut moved = false;
+            for at in 0..weights.len() {
+                let (column, weight) = weights[at];
+                if weight == 0.0 {
+                    continue;
+                }
+                column_cells(design, &reduced.rows, column, &mut cells);
+                let sums = scores(design, &reduced.rows, &weights, bias);
+                let share = weight.abs() / norm(&weights) * room;
+                let found = reduced.best_weight(&sums, &cells, weight, lambda * share);
+                let Some((new, new_loss)) = found else { continue };
+                let saved = if new == 0.0 { lambda * share } else { 0.0 };
+                if new_loss - saved < loss - 1e-9 * total {
+                    weights[at].1 = new;
+                    loss = new_loss;
+                    if new == 0.0 {
+                        room -= share;
+                    }
+                    moved = true;
+                }
+            }
+            let sums = scores(design, &reduced.rows, &weights, 0.0);
+            let (new, new_loss, splits) = reduced.best_bias(&sums, bias);
+            if splits && new_loss < loss - 1e-9 * total {
+                bias = new;
+                loss = new_loss;
+                moved = true;
+            }
+            changed |= moved;
+            if !moved {
+                break;
+            }
+        }
+        weights.retain(|w| w.1 != 0.0);
+        if !changed || weights.is_empty() {
+            return Some(start);
+        }
+        let scale = room / norm(&weights);
+        weights.iter_mut().for_each(|w| w.1 *= scale);
+        bias *= scale;
+        let sums = scores(design, &reduced.rows, &weights, 0.0);
+        let loss = reduced.exact(&sums, bias);
+        let value = loss + lambda * norm(&weights);
+        if value < start.loss + lambda * start.test.penalty() {
+            Some(Candidate { test: Test::Oblique { weights, bias }, loss, splits: true })
+        } else {
+            Some(start)
+        }
     }
 
     /// The best threshold test, by enumeration.
@@ -869,6 +960,67 @@ impl Reduced {
             bias = -(below / 2.0 + above / 2.0);
         }
         (bias, self.exact(sums, bias), true)
+    }
+
+    /// The value of one weight that sends least to the dearer side, and that loss; zero if its loss is more by less
+    /// than `price`. `scores`: with the weight as it is; `cells`: its column.
+    fn best_weight(
+        &self,
+        scores: &[f64],
+        cells: &[f64],
+        weight: f64,
+        price: f64,
+    ) -> Option<(f64, f64)> {
+        let mut loss = 0.0;
+        let mut zero = f64::INFINITY;
+        // (change of the weight at which the row changes side, what the loss changes by).
+        let mut ends: Vec<(f64, f64)> = Vec::with_capacity(cells.len());
+        for (i, (&score, &x)) in scores.iter().zip(cells).enumerate() {
+            let (sign, cost) = (self.sign[i], self.weight[i]);
+            if x == 0.0 {
+                if (score >= 0.0) != sign {
+                    loss += cost;
+                }
+                continue;
+            }
+            // Far to the left of all changes the row is on the side of -x.
+            let right = x < 0.0;
+            if right != sign {
+                loss += cost;
+                ends.push((-score / x, -cost));
+            } else {
+                ends.push((-score / x, cost));
+            }
+        }
+        if ends.is_empty() {
+            return None;
+        }
+        ends.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let mut best: Option<(f64, f64)> = None;
+        let mut below = f64::NEG_INFINITY;
+        for i in 0..=ends.len() {
+            let above = ends.get(i).map_or(f64::INFINITY, |end| end.0);
+            if above > below {
+                // The smallest change in [below, above], away from the ends.
+                let guard = if below.is_finite() && above.is_finite() {
+                    0.1 * (above - below)
+                } else {
+                    0.01 * weight.abs()
+                };
+                let change = (0.0f64).max(below + guard).min(above - guard);
+                if change > below && change < above && best.is_none_or(|b| loss < b.1) {
+                    best = Some((weight + change, loss));
+                }
+                if below < -weight && -weight < above {
+                    zero = loss;
+                }
+            }
+            below = above;
+            if let Some(end) = ends.get(i) {
+                loss += end.1;
+            }
+        }
+        best.map(|b| if zero - price < b.1 { (0.0, zero) } else { b })
     }
 
     fn exact(&self, sums: &[f64], bias: f64) -> f64 {

@@ -16,7 +16,7 @@ use crate::parallel::Monitor;
 
 /// Trial.
 #[pyfunction]
-#[pyo3(signature = (table, design, shift, scale, centers, labels, sample_weight, alpha, max_depth, n_first, max_iter, n_passes, tol, grow, seed, solver_tol, n_jobs))]
+#[pyo3(signature = (table, design, shift, scale, centers, labels, sample_weight, alpha, max_depth, n_first, max_iter, n_passes, tol, grow, seed, solver_tol, n_refine, refine_from, n_jobs))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_oblique<'py>(
     py: Python<'py>,
@@ -36,6 +36,8 @@ pub fn fit_oblique<'py>(
     grow: bool,
     seed: u64,
     solver_tol: f64,
+    n_refine: usize,
+    refine_from: usize,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let table = table.table()?;
@@ -64,6 +66,8 @@ pub fn fit_oblique<'py>(
         n_passes,
         tol,
         grow,
+        n_refine,
+        refine_from,
         solver: Options { tol: solver_tol, max_iter: 100 },
     };
     let fitted = run(py, n_jobs, &monitor, None, || {
