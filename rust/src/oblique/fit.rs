@@ -1,66 +1,93 @@
-//! The alternation of clustering and tree.
+//! Clustering and tree brought together: min over centers Psi and tree Theta of E(T(X; Theta), Psi) + lambda phi(Theta)
+//! (the paper's eq. 4).
+//!
+//! [`direct`] descends on that objective itself: the cost of a row in a leaf is its distance to the center of the
+//! leaf's label, and tree and centers take turns. [`path`] is the paper's way (section 7, figure 2): auxiliary labels Z
+//! that follow the tree more and more closely as mu grows. Minimised there is E + mu (P + lambda phi): eq. (8) as
+//! printed, with lambda / mu, collapses the tree to one leaf at the small mu of the start.
+//!
+//! E is in units of the free clustering's mean cost, so that lambda has no unit.
 
 use super::geometry::Geometry;
 use super::logistic::Options;
-use super::tao::{Columns, Labels, Loss, Node, Objective, Settings, Tao, Test, Tree};
+use super::tao::{Labels, Loss, Node, Objective, Settings, Splits, Tao, Tree, squared_distance};
 use crate::costs::LabelCosts;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::Monitor;
 
-/// How the tree and the clustering are brought together.
+/// Most alternations of assignment and centers in one clustering step.
+const CLUSTERING_STEPS: usize = 100;
+/// The share of the mismatched rows that may change their label at the first mu.
+const FIRST_GAPS: f64 = 0.01;
+
+/// What is to be explained.
+#[derive(Debug)]
+pub struct Problem<'a, 't> {
+    /// The rows, and how far they are from centers.
+    pub geometry: &'a Geometry<'a, 't>,
+    /// What tests are made of.
+    pub splits: Splits<'a, 't>,
+    /// Row weights, all positive.
+    pub weights: Option<&'a [f64]>,
+    /// The free clustering's labels.
+    pub labels: &'a [u32],
+    /// Its centers, k x d, row-major, in units.
+    pub centers: &'a [f64],
+}
+
+/// How.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Penalty of phi.
+    /// The paper's lambda.
     pub lambda: f64,
-    /// Deepest leaf.
+    /// Deepest leaf that is made.
     pub max_depth: usize,
-    /// TAO iterations on the labels of the free clustering.
+    /// TAO iterations on the free labels before anything else.
     pub n_first: usize,
-    /// Most rounds of tree and centers.
-    pub max_iter: usize,
-    /// TAO iterations of a round.
+    /// TAO iterations between two updates of the centers.
     pub n_passes: usize,
+    /// Most rounds.
+    pub max_iter: usize,
     /// A round that lowers the objective by a smaller share is the last.
     pub tol: f64,
+    /// Sweeps over the weights of a test, once the logistic problems alone make no more progress.
+    pub n_sweeps: usize,
     /// Whether leaves are split where that pays.
     pub grow: bool,
-    /// Of the node problems.
+    /// Of the logistic problems.
     pub solver: Options,
-    /// Exact sweeps.
-    pub n_refine: usize,
-    /// From this round on.
-    pub refine_from: usize,
 }
 
-/// Rows, distances, and the free clustering.
+/// The schedule of the path.
 #[derive(Debug, Clone, Copy)]
-pub struct Problem<'a, 't> {
-    /// Distances.
-    pub geometry: Geometry<'a, 't>,
-    /// What tests are made of.
-    pub columns: Columns<'a, 't>,
-    /// Number of rows.
-    pub n_samples: usize,
-    /// Row weights.
-    pub weights: Option<&'a [f64]>,
-    /// Number of clusters.
-    pub k: usize,
-    /// The free clustering's centers.
-    pub centers: &'a [f64],
-    /// Its labels.
-    pub labels: &'a [u32],
+pub struct Schedule {
+    /// mu grows by this factor.
+    pub factor: f64,
+    /// Most values of mu.
+    pub n_steps: usize,
+    /// Whether leaves hold histograms and P is the squared error; else labels and 0/1.
+    pub histograms: bool,
 }
 
-/// The objective after a step.
+impl Schedule {
+    /// P.
+    fn loss<'a>(&self, labels: Labels<'a>) -> Loss<'a> {
+        if self.histograms { Loss::Squared(labels) } else { Loss::Labels(labels) }
+    }
+}
+
+/// What was reached after a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Cost of the tree's clusters over that of the free clustering, and phi.
-    pub objective: Objective,
-    /// mu of the path; NaN for the direct solver.
+    /// mu; NaN in the direct fit and with the direct solver.
     pub mu: f64,
-    /// Non-zero weights.
+    /// E of the tree's clusters, about the centers of the round (direct) or their own (path); and phi.
+    pub objective: Objective,
+    /// Weight of the rows whose auxiliary label is not the tree's.
+    pub mismatch: f64,
+    /// Non-zero weights of the tree.
     pub n_weights: usize,
-    /// Leaves.
+    /// Its leaves.
     pub n_leaves: usize,
 }
 
@@ -69,91 +96,141 @@ pub struct Step {
 pub struct Fitted {
     /// The tree.
     pub tree: Tree,
-    /// Its centers.
+    /// The centers of its clusters, in units; an empty cluster keeps its last.
     pub centers: Vec<f64>,
-    /// The objective step by step.
+    /// Round by round.
     pub steps: Vec<Step>,
+    /// Whether the last round was the last for want of progress.
+    pub converged: bool,
 }
 
-/// Number of non-zero weights.
-pub fn n_weights(tree: &Tree) -> usize {
-    let of = |node: &Node| match node {
-        Node::Split { test: Test::Oblique { weights, .. }, .. } => weights.len(),
-        Node::Split { .. } => 1,
-        Node::Leaf(_) => 0,
-    };
-    tree.nodes.iter().map(of).sum()
-}
-
-/// What rows cost with given centers, in units of the free clustering's mean cost.
+/// What labels cost, in units of the free clustering's mean cost.
 struct Costs {
     regrets: Vec<f64>,
     minimum: f64,
 }
 
-impl<'t> Problem<'_, 't> {
-    fn tao<'b>(&'b self, loss: Loss<'b>, settings: Settings, monitor: &'b Monitor) -> Tao<'b, 't> {
-        Tao { columns: self.columns, loss, settings, n_samples: self.n_samples, monitor }
+/// The state of a fit.
+struct Run<'a, 'b, 't> {
+    problem: &'b Problem<'a, 't>,
+    plan: &'b Plan,
+    monitor: &'b Monitor,
+    k: usize,
+    /// The free clustering's mean cost.
+    unit: f64,
+    tree: Tree,
+    centers: Vec<f64>,
+    steps: Vec<Step>,
+}
+
+impl<'b, 't> Run<'_, 'b, 't> {
+    fn tao<'c>(&self, loss: Loss<'c>, n_sweeps: usize) -> Tao<'c, 't>
+    where
+        'b: 'c,
+    {
+        let Plan { lambda, max_depth, solver, .. } = *self.plan;
+        let settings = Settings { lambda, max_depth, n_sweeps, solver };
+        Tao { splits: self.problem.splits, loss, settings, monitor: self.monitor }
     }
 
-    fn costs(&self, centers: &[f64], unit: f64) -> Result<Costs> {
-        let LabelCosts { mut regrets, minimum, .. } = self.geometry.costs(centers, self.weights)?;
-        regrets.iter_mut().for_each(|x| *x /= unit);
-        Ok(Costs { regrets, minimum: minimum / unit })
+    fn free_labels(&self) -> Labels<'b> {
+        Labels { labels: self.problem.labels, weights: self.problem.weights, k: self.k }
     }
 
-    fn labels_of(&self, tao: &Tao<'_, '_>, tree: &Tree) -> Vec<u32> {
-        let leaf = tao.leaf_of_row(tree);
-        let label = |id: u32| match &tree.nodes[id as usize] {
+    /// The direct fit: TAO on the labels of the free clustering.
+    fn first(&mut self, loss: Loss<'_>) -> Result<()> {
+        let tao = self.tao(loss, 0);
+        tao.rescale(&mut self.tree);
+        for _ in 0..self.plan.n_first {
+            let mut tree = std::mem::replace(&mut self.tree, Tree::leaf(0));
+            let changed = tao.pass(&mut tree)?;
+            self.tree = tree;
+            if !changed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn costs(&self) -> Result<Costs> {
+        let LabelCosts { mut regrets, minimum, .. } =
+            self.problem.geometry.costs(&self.centers, self.problem.weights)?;
+        self.monitor.check()?;
+        regrets.iter_mut().for_each(|x| *x /= self.unit);
+        Ok(Costs { regrets, minimum: minimum / self.unit })
+    }
+
+    fn labels(&self, leaf_of_row: &[u32]) -> Vec<u32> {
+        let label = |&id: &u32| match &self.tree.nodes[id as usize] {
             Node::Leaf(leaf) => leaf.label,
             Node::Split { .. } => 0,
         };
-        leaf.into_iter().map(label).collect()
+        leaf_of_row.iter().map(label).collect()
+    }
+
+    fn step(&mut self, mu: f64, objective: Objective, mismatch: f64) {
+        let (n_weights, n_leaves) = (self.tree.n_weights(), self.tree.n_leaves());
+        let before = self.steps.last().map_or(f64::NAN, |step| step.objective.loss);
+        self.monitor.report(n_leaves, before - objective.loss);
+        self.steps.push(Step { mu, objective, mismatch, n_weights, n_leaves });
+    }
+
+    fn finish(self, converged: bool) -> Fitted {
+        Fitted { tree: self.tree, centers: self.centers, steps: self.steps, converged }
     }
 }
 
-/// Descends on E + lambda phi itself: costs to centers as the loss of TAO, then centers.
+impl<'a, 't> Problem<'a, 't> {
+    fn start<'b>(
+        &'b self,
+        tree: Tree,
+        plan: &'b Plan,
+        monitor: &'b Monitor,
+    ) -> Result<Run<'a, 'b, 't>> {
+        let (n, d) = (self.geometry.rows().n_samples(), self.geometry.rows().n_features());
+        let k = self.centers.len() / d.max(1);
+        Error::check_len("labels", self.labels.len(), n, "rows")?;
+        Error::check_len("centers", self.centers.len(), k * d, "entries")?;
+        if let Some(label) = self.labels.iter().find(|&&label| label as usize >= k) {
+            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
+        }
+        let free = self.geometry.costs(self.centers, self.weights)?;
+        let own: f64 = self
+            .labels
+            .iter()
+            .zip(free.regrets.chunks(k))
+            .map(|(&label, regrets)| regrets[label as usize])
+            .sum();
+        let weight: f64 = self.weights.map_or(n as f64, |w| w.iter().sum());
+        let mean = (free.minimum + own) / weight;
+        let unit = if mean > 0.0 { mean } else { 1.0 };
+        let centers = self.centers.to_vec();
+        Ok(Run { problem: self, plan, monitor, k, unit, tree, centers, steps: vec![] })
+    }
+}
+
+/// Descends on E + lambda phi from a given tree.
 ///
 /// # Errors
-/// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Shape`] or [`Error::Value`] if the free clustering
+/// does not fit the rows, or distances overflow.
 pub fn direct(
     problem: &Problem<'_, '_>,
     start: Tree,
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let settings = Settings {
-        lambda: plan.lambda,
-        max_depth: plan.max_depth,
-        solver: plan.solver,
-        n_refine: 0,
-    };
-    let mut tree = start;
-    let free = problem.geometry.costs(problem.centers, problem.weights)?;
-    let weight: f64 = problem.weights.map_or(problem.n_samples as f64, |w| w.iter().sum());
-    let own: f64 = problem
-        .labels
-        .iter()
-        .enumerate()
-        .map(|(row, &label)| free.regrets[row * problem.k + label as usize])
-        .sum();
-    let e_free = free.minimum + own;
-    let unit = if e_free > 0.0 { e_free / weight } else { 1.0 };
-    let labels = Labels { labels: problem.labels, weights: problem.weights, k: problem.k };
-    for _ in 0..plan.n_first {
-        if !problem.tao(Loss::Labels(labels), settings, monitor).pass(&mut tree)? {
-            break;
-        }
-    }
-    let mut centers = problem.centers.to_vec();
-    let mut steps = vec![];
+    let mut run = problem.start(start, plan, monitor)?;
+    run.first(Loss::Labels(run.free_labels()))?;
     let mut before = f64::INFINITY;
+    let (mut n_sweeps, mut converged) = (0, false);
     for round in 0..plan.max_iter {
-        let n_refine = if round >= plan.refine_from { plan.n_refine } else { 0 };
-        let settings = Settings { n_refine, ..settings };
-        let costs = problem.costs(&centers, unit)?;
-        let loss = Loss::Costs { costs: &costs.regrets, k: problem.k };
-        let tao = problem.tao(loss, settings, monitor);
+        let costs = run.costs()?;
+        let tao = run.tao(Loss::Costs { costs: &costs.regrets, k: run.k }, n_sweeps);
+        let mut tree = std::mem::replace(&mut run.tree, Tree::leaf(0));
+        if round == 0 {
+            tao.rescale(&mut tree);
+        }
         if plan.grow {
             tao.grow(&mut tree)?;
         }
@@ -164,20 +241,155 @@ pub fn direct(
         }
         let mut objective = tao.objective(&tree);
         objective.loss += costs.minimum;
-        steps.push(Step {
-            objective,
-            mu: f64::NAN,
-            n_weights: n_weights(&tree),
-            n_leaves: tree.n_leaves(),
-        });
+        let leaf_of_row = tao.leaf_of_row(&tree);
+        run.tree = tree;
+        run.step(f64::NAN, objective, 0.0);
+        let labels = run.labels(&leaf_of_row);
+        run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
         let value = objective.value(plan.lambda);
-        monitor.report(tree.n_leaves(), before - value);
-        let labels = problem.labels_of(&tao, &tree);
-        centers = problem.geometry.centers(&labels, problem.weights, &centers)?;
-        if round > plan.refine_from && value > before - plan.tol * value {
-            break;
+        if before - value <= plan.tol * value {
+            if n_sweeps == plan.n_sweeps {
+                converged = true;
+                break;
+            }
+            n_sweeps = plan.n_sweeps;
         }
         before = value;
     }
-    Ok(Fitted { tree, centers, steps })
+    Ok(run.finish(converged))
+}
+
+/// Follows the path of the paper from a given tree.
+///
+/// # Errors
+/// As [`direct`].
+pub fn path(
+    problem: &Problem<'_, '_>,
+    start: Tree,
+    plan: &Plan,
+    schedule: &Schedule,
+    monitor: &Monitor,
+) -> Result<Fitted> {
+    let mut run = problem.start(start, plan, monitor)?;
+    run.first(schedule.loss(run.free_labels()))?;
+    let mut z = problem.labels.to_vec();
+    let (mut mu, mut largest) = (f64::NAN, f64::INFINITY);
+    let mut converged = false;
+    for t in 0..=schedule.n_steps {
+        // The tree as it stands: the direct fit, then after each mu.
+        let tao = run.tao(schedule.loss(run.free_labels()), 0);
+        let leaf_of_row = tao.leaf_of_row(&run.tree);
+        let penalty = tao.objective(&run.tree).penalty;
+        let labels = run.labels(&leaf_of_row);
+        let weight = |row: usize| problem.weights.map_or(1.0, |w| w[row]);
+        let differs = |z: &[u32]| -> f64 {
+            (0..z.len()).filter(|&row| z[row] != labels[row]).map(weight).sum()
+        };
+        let mismatch = differs(&z);
+        let free = std::mem::take(&mut run.centers);
+        run.centers = problem.geometry.centers(&labels, problem.weights, &free)?;
+        let own = run.costs()?;
+        let regrets = labels.iter().zip(own.regrets.chunks(run.k));
+        let e = own.minimum + regrets.map(|(&label, r)| r[label as usize]).sum::<f64>();
+        run.step(mu, Objective { loss: e, penalty }, mismatch);
+        if t == schedule.n_steps || converged || mu > largest {
+            break; // the centers are those of the tree's clusters
+        }
+        run.centers = free;
+        if t == 0 {
+            let costs = run.costs()?;
+            let mut gaps: Vec<f64> = (0..z.len())
+                .filter(|&row| z[row] != labels[row])
+                .map(|row| {
+                    let regrets = &costs.regrets[row * run.k..][..run.k];
+                    (regrets[labels[row] as usize] - regrets[z[row] as usize]) / weight(row)
+                })
+                .filter(|gap| *gap > 0.0)
+                .collect();
+            gaps.sort_unstable_by(f64::total_cmp);
+            if gaps.is_empty() {
+                // The tree reproduces the free clustering: nothing to bring together.
+                run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
+                converged = true;
+                break;
+            }
+            mu = gaps[(FIRST_GAPS * gaps.len() as f64) as usize];
+            largest = gaps[gaps.len() - 1];
+        } else {
+            mu *= schedule.factor;
+        }
+        // Clustering step (eq. 7): the tree stays.
+        let changed_labels =
+            clustering_step(&mut run, &mut z, &leaf_of_row, mu, schedule.histograms)?;
+        // Tree step (eq. 8): labels and centers stay.
+        let z_labels = Labels { labels: &z, weights: problem.weights, k: run.k };
+        let tao = run.tao(schedule.loss(z_labels), plan.n_sweeps);
+        let mut tree = std::mem::replace(&mut run.tree, Tree::leaf(0));
+        let mut changed_tree = false;
+        if plan.grow {
+            changed_tree |= tao.grow(&mut tree)?;
+        }
+        for _ in 0..plan.n_passes {
+            if !tao.pass(&mut tree)? {
+                break;
+            }
+            changed_tree = true;
+        }
+        run.tree = tree;
+        let leaf_of_row = tao.leaf_of_row(&run.tree);
+        converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
+    }
+    Ok(run.finish(converged))
+}
+
+/// Labels and centers for a fixed tree: every row goes to the center that is nearest once mu times its distance from
+/// the tree's answer is added, and the centers follow, until nothing changes. Returns whether a label changed.
+fn clustering_step(
+    run: &mut Run<'_, '_, '_>,
+    z: &mut [u32],
+    leaf_of_row: &[u32],
+    mu: f64,
+    histograms: bool,
+) -> Result<bool> {
+    let k = run.k;
+    // What each label costs beside its distance, by leaf.
+    let penalties: Vec<Vec<f64>> = run
+        .tree
+        .nodes
+        .iter()
+        .map(|node| match node {
+            Node::Leaf(leaf) if histograms => {
+                (0..k).map(|label| mu * squared_distance(label, &leaf.shares)).collect()
+            }
+            Node::Leaf(leaf) => {
+                (0..k).map(|label| if label as u32 == leaf.label { 0.0 } else { mu }).collect()
+            }
+            Node::Split { .. } => vec![],
+        })
+        .collect();
+    let mut changed = false;
+    for _ in 0..CLUSTERING_STEPS {
+        let costs = run.costs()?;
+        let mut moved = false;
+        for (row, z) in z.iter_mut().enumerate() {
+            let weight = run.problem.weights.map_or(1.0, |w| w[row]);
+            let penalty = &penalties[leaf_of_row[row] as usize];
+            let cost = |label: usize| costs.regrets[row * k + label] + weight * penalty[label];
+            let mut best = *z as usize;
+            for label in 0..k {
+                if cost(label) < cost(best) {
+                    best = label;
+                }
+            }
+            if best != *z as usize {
+                (*z, moved) = (best as u32, true);
+            }
+        }
+        if !moved {
+            break;
+        }
+        changed = true;
+        run.centers = run.problem.geometry.centers(z, run.problem.weights, &run.centers)?;
+    }
+    Ok(changed)
 }

@@ -2,168 +2,278 @@
 
 use rayon::prelude::*;
 
-use super::logistic::Design;
-use crate::costs::{self, LabelCosts, Metric, Units};
-use crate::error::Result;
-use crate::table::Table;
+use super::rows::{Csr, Rows};
+use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
+use crate::error::{Error, Result};
 
 /// Rows whose costs one thread forms in one go.
 const BLOCK: usize = 1024;
+/// Columns whose sums one thread forms in one go.
+const STRIPE: usize = 1024;
 
 /// A distance, with the centers that minimise it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Geometry<'a, 't> {
-    /// Squared Euclidean distance in the table's units; centers are means.
+    /// Squared Euclidean distance in the units of the columns; centers are means.
     Euclidean {
         /// The rows.
-        table: &'a Table<'t>,
+        rows: Rows<'a, 't>,
         /// Origin and unit of the columns.
         units: &'a Units,
     },
-    /// 1 - cosine; centers are means of the rows divided by their lengths, of length 1. A row of zeros costs 1.
+    /// 1 - cosine, on the rows as given; centers are means of the rows divided by their lengths, made as long as 1. A
+    /// row of zeros costs 1 and adds nothing to a center.
     Cosine {
-        /// The rows as given.
-        design: &'a Design<'a>,
-        /// Their lengths; 1 for a row of zeros.
-        lengths: &'a [f64],
-        /// Number of columns.
-        n_features: usize,
+        /// The rows.
+        rows: Rows<'a, 't>,
+        /// 1 / the length of each row; 0 for a row of zeros.
+        inverse: Vec<f64>,
     },
 }
 
-/// The length of every row; 1 for a row of zeros.
-pub fn lengths(design: &Design<'_>, n_samples: usize) -> Vec<f64> {
-    let mut squares = vec![0.0; n_samples];
-    match *design {
-        Design::Dense { values, n_samples } => {
-            for column in values.chunks(n_samples.max(1)) {
-                for (square, x) in squares.iter_mut().zip(column) {
-                    *square += x * x;
+impl<'a, 't> Geometry<'a, 't> {
+    /// Spherical k-means on the given rows.
+    pub fn cosine(rows: Rows<'a, 't>) -> Self {
+        let lengths = match rows {
+            // The largest cell first, so that squares neither overflow nor vanish.
+            Rows::Table(table) => {
+                let (mut largest, mut squares) =
+                    (vec![0.0f64; table.n_samples()], vec![0.0; table.n_samples()]);
+                let mut cells = vec![0.0; table.n_samples()];
+                for j in 0..table.n_features() {
+                    table.column(j).read(0, &mut cells);
+                    largest.iter_mut().zip(&cells).for_each(|(m, x)| *m = m.max(x.abs()));
                 }
+                for j in 0..table.n_features() {
+                    table.column(j).read(0, &mut cells);
+                    for ((square, x), m) in squares.iter_mut().zip(&cells).zip(&largest) {
+                        if *m > 0.0 {
+                            *square += (x / m) * (x / m);
+                        }
+                    }
+                }
+                squares.iter().zip(&largest).map(|(s, m): (&f64, _)| s.sqrt() * m).collect()
             }
-        }
-        Design::Csr { indptr, values, .. } => {
-            for (square, ends) in squares.iter_mut().zip(indptr.windows(2)) {
-                *square = values[ends[0] as usize..ends[1] as usize].iter().map(|x| x * x).sum();
+            Rows::Csr(csr) => {
+                let length = |row: usize| {
+                    let cells = csr.row(row).1;
+                    let largest = cells.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                    let square = |x: &f64| (x / largest) * (x / largest);
+                    if largest > 0.0 {
+                        cells.iter().map(square).sum::<f64>().sqrt() * largest
+                    } else {
+                        0.0
+                    }
+                };
+                (0..rows.n_samples()).into_par_iter().map(length).collect::<Vec<f64>>()
             }
+        };
+        let inverse = |length: f64| if length > 0.0 { 1.0 / length } else { 0.0 };
+        Geometry::Cosine { rows, inverse: lengths.into_iter().map(inverse).collect() }
+    }
+
+    /// Whether centers have length 1.
+    pub fn is_spherical(&self) -> bool {
+        matches!(self, Geometry::Cosine { .. })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Rows<'a, 't> {
+        match self {
+            Geometry::Euclidean { rows, .. } | Geometry::Cosine { rows, .. } => *rows,
         }
     }
-    squares.into_iter().map(|square| if square > 0.0 { square.sqrt() } else { 1.0 }).collect()
-}
 
-impl Geometry<'_, '_> {
+    /// A row as centers see it: in units, or of length 1.
+    pub fn row(&self, row: u32) -> Vec<f64> {
+        let mut cells = self.rows().row(row);
+        match self {
+            Geometry::Euclidean { units, .. } => {
+                for (x, (shift, scale)) in
+                    cells.iter_mut().zip(units.shift.iter().zip(&units.scale))
+                {
+                    *x = (*x - shift) / scale;
+                }
+            }
+            Geometry::Cosine { inverse, .. } => {
+                cells.iter_mut().for_each(|x| *x *= inverse[row as usize]);
+            }
+        }
+        cells
+    }
+
+    /// The bisector of two centers as a test on the columns as given: rows nearer to the second have a score of at
+    /// least 0. Columns whose weight is 0 are left out.
+    pub fn bisector(&self, first: &[f64], second: &[f64]) -> (Vec<(u32, f64)>, f64) {
+        let mut bias = 0.0;
+        let mut weights = vec![];
+        for (j, (a, b)) in first.iter().zip(second).enumerate() {
+            let mut weight = b - a;
+            if let Geometry::Euclidean { units, .. } = self {
+                bias -= weight * (a / 2.0 + b / 2.0);
+                weight /= units.scale[j];
+                bias -= weight * units.shift[j];
+            }
+            if weight != 0.0 {
+                weights.push((j as u32, weight));
+            }
+        }
+        (weights, bias)
+    }
+
     /// Weighted regrets, nearest labels and the least cost for given centers (k x d, row-major, in units).
     ///
     /// # Errors
-    /// [`crate::error::Error::Value`] if a distance overflows.
+    /// [`Error::Value`] if a distance overflows.
     pub fn costs(&self, centers: &[f64], weights: Option<&[f64]>) -> Result<LabelCosts> {
         match self {
-            Geometry::Euclidean { table, units } => {
+            Geometry::Euclidean { rows: Rows::Table(table), units } => {
                 costs::label_costs(table, units, centers, Metric::SquaredEuclidean, weights)
             }
-            Geometry::Cosine { design, lengths, n_features } => {
-                Ok(cosine_costs(design, lengths, *n_features, centers, weights))
+            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
+            Geometry::Cosine { rows, inverse } => {
+                Ok(cosine_costs(*rows, inverse, centers, weights))
             }
         }
+    }
+
+    /// Weight and sums of the rows of each group: in units, or of the rows made as long as 1.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a group is out of range.
+    pub fn sums(
+        &self,
+        groups: &[u32],
+        n_groups: usize,
+        weights: Option<&[f64]>,
+    ) -> Result<GroupSums> {
+        match self {
+            Geometry::Euclidean { rows: Rows::Table(table), units } => {
+                costs::group_sums(table, units, groups, n_groups, weights)
+            }
+            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
+            Geometry::Cosine { rows, inverse } => {
+                let factor: Vec<f64> = inverse
+                    .iter()
+                    .enumerate()
+                    .map(|(row, inverse)| weights.map_or(1.0, |w| w[row]) * inverse)
+                    .collect();
+                match rows {
+                    Rows::Table(table) => {
+                        let d = table.n_features();
+                        let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
+                        let mut sums =
+                            costs::group_sums(table, &units, groups, n_groups, Some(&factor))?;
+                        sums.weight = group_weight(groups, n_groups, weights);
+                        Ok(sums)
+                    }
+                    Rows::Csr(csr) => Ok(GroupSums {
+                        weight: group_weight(groups, n_groups, weights),
+                        sums: sparse_sums(csr, groups, n_groups, &factor),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// The center of a group, and how much of its rows' cost it explains; none for a group without rows (cosine: whose
+    /// rows cancel).
+    pub fn center(&self, weight: f64, sum: &[f64]) -> Option<(Vec<f64>, f64)> {
+        let square: f64 = sum.iter().map(|x| x * x).sum();
+        let (by, explained) = match self {
+            Geometry::Euclidean { .. } => (weight, square / weight),
+            Geometry::Cosine { .. } => (square.sqrt(), square.sqrt()),
+        };
+        (by > 0.0).then(|| (sum.iter().map(|x| x / by).collect(), explained))
     }
 
     /// The centers of given clusters; an empty cluster keeps its old one.
     ///
     /// # Errors
-    /// [`crate::error::Error::Value`] if a label is not less than the number of centers.
+    /// As [`Geometry::sums`].
     pub fn centers(
         &self,
         labels: &[u32],
         weights: Option<&[f64]>,
         old: &[f64],
     ) -> Result<Vec<f64>> {
+        let d = self.rows().n_features();
+        let sums = self.sums(labels, old.len() / d, weights)?;
         let mut centers = old.to_vec();
-        match self {
-            Geometry::Euclidean { table, units } => {
-                let d = table.n_features();
-                let sums = costs::group_sums(table, units, labels, old.len() / d, weights)?;
-                for (label, weight) in sums.weight.iter().enumerate().filter(|w| *w.1 > 0.0) {
-                    for j in label * d..(label + 1) * d {
-                        centers[j] = sums.sums[j] / weight;
-                    }
-                }
-            }
-            Geometry::Cosine { design, lengths, n_features } => {
-                let factor: Vec<f64> = lengths
-                    .iter()
-                    .enumerate()
-                    .map(|(row, length)| weights.map_or(1.0, |w| w[row]) / length)
-                    .collect();
-                let sums = group_sums(design, *n_features, labels, old.len() / n_features, &factor);
-                let rows = centers.chunks_mut(*n_features).zip(sums.chunks(*n_features));
-                for (center, sum) in rows {
-                    let length = sum.iter().map(|x| x * x).sum::<f64>().sqrt();
-                    if length > 0.0 {
-                        center.iter_mut().zip(sum).for_each(|(c, x)| *c = x / length);
-                    }
-                }
+        for (label, center) in centers.chunks_mut(d).enumerate() {
+            if let Some((new, _)) = self.center(sums.weight[label], &sums.sums[label * d..][..d]) {
+                center.copy_from_slice(&new);
             }
         }
         Ok(centers)
     }
 }
 
-/// Sums of the rows of each group, each row multiplied by its factor; n_groups x d, row-major.
-pub fn group_sums(
-    design: &Design<'_>,
-    n_features: usize,
-    groups: &[u32],
-    n_groups: usize,
-    factor: &[f64],
-) -> Vec<f64> {
-    let mut sums = vec![0.0; n_groups * n_features];
-    match *design {
-        Design::Dense { values, n_samples } => {
-            let columns: Vec<Vec<f64>> = values
-                .par_chunks(n_samples.max(1))
-                .map(|column| {
-                    let mut sums = vec![0.0; n_groups];
-                    for ((x, &group), factor) in column.iter().zip(groups).zip(factor) {
-                        sums[group as usize] += factor * x;
-                    }
-                    sums
-                })
-                .collect();
-            for (feature, column) in columns.iter().enumerate() {
-                for (group, sum) in column.iter().enumerate() {
-                    sums[group * n_features + feature] = *sum;
-                }
-            }
-        }
-        Design::Csr { indptr, indices, values, .. } => {
+fn sparse_euclidean() -> Error {
+    Error::Internal("k-means costs of sparse rows were asked for.".into())
+}
+
+fn group_weight(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec<f64> {
+    let mut sums = vec![0.0; n_groups];
+    for (row, &group) in groups.iter().enumerate() {
+        sums[group as usize] += weights.map_or(1.0, |w| w[row]);
+    }
+    sums
+}
+
+/// Sums of the rows of each group, each row multiplied by its factor; every column is added up by one thread in the
+/// order of the rows.
+fn sparse_sums(csr: &Csr<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
+    let d = Rows::Csr(*csr).n_features();
+    let stripes: Vec<Vec<f64>> = (0..d.div_ceil(STRIPE))
+        .into_par_iter()
+        .map(|stripe| {
+            let columns = stripe * STRIPE..d.min((stripe + 1) * STRIPE);
+            let mut sums = vec![0.0; n_groups * columns.len()];
             for (row, (&group, factor)) in groups.iter().zip(factor).enumerate() {
-                let cells = indptr[row] as usize..indptr[row + 1] as usize;
-                let sums = &mut sums[group as usize * n_features..][..n_features];
-                for (&column, x) in indices[cells.clone()].iter().zip(&values[cells]) {
-                    sums[column as usize] += factor * x;
+                let (indices, cells) = csr.row(row);
+                let from = indices.partition_point(|&j| (j as usize) < columns.start);
+                let out = &mut sums[group as usize * columns.len()..][..columns.len()];
+                for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
+                    match out.get_mut(j as usize - columns.start) {
+                        Some(sum) => *sum += factor * x,
+                        None => break,
+                    }
                 }
             }
+            sums
+        })
+        .collect();
+    let mut sums = Vec::with_capacity(n_groups * d);
+    for group in 0..n_groups {
+        for (stripe, part) in stripes.iter().enumerate() {
+            let width = STRIPE.min(d - stripe * STRIPE);
+            sums.extend_from_slice(&part[group * width..][..width]);
         }
     }
     sums
 }
 
 fn cosine_costs(
-    design: &Design<'_>,
-    lengths: &[f64],
-    n_features: usize,
+    rows: Rows<'_, '_>,
+    inverse: &[f64],
     centers: &[f64],
     weights: Option<&[f64]>,
 ) -> LabelCosts {
-    let k = centers.len() / n_features.max(1);
-    let n = lengths.len();
-    // One center beside the other: a cell meets them all at once.
+    let (n, d) = (rows.n_samples(), rows.n_features());
+    let k = centers.len() / d.max(1);
+    // The centers' cells of one column side by side: a cell meets them all at once.
     let mut by_column = vec![0.0; centers.len()];
-    for (label, center) in centers.chunks(n_features).enumerate() {
-        for (column, x) in center.iter().enumerate() {
-            by_column[column * k + label] = *x;
+    for (label, center) in centers.chunks(d).enumerate() {
+        for (j, x) in center.iter().enumerate() {
+            by_column[j * k + label] = *x;
         }
     }
+    let meet = |out: &mut [f64], j: usize, x: f64| {
+        for (out, c) in out.iter_mut().zip(&by_column[j * k..][..k]) {
+            *out += x * c;
+        }
+    };
     let mut regrets = vec![0.0; n * k];
     let mut nearest = vec![0u32; n];
     let minima: Vec<f64> = regrets
@@ -172,36 +282,33 @@ fn cosine_costs(
         .enumerate()
         .map(|(block, (regrets, nearest))| {
             let start = block * BLOCK;
-            let mut meet = |row: usize, column: usize, x: f64| {
-                let out = &mut regrets[row * k..][..k];
-                for (out, c) in out.iter_mut().zip(&by_column[column * k..][..k]) {
-                    *out += x * c;
-                }
-            };
-            match *design {
-                Design::Dense { values, n_samples } => {
-                    for (column, cells) in values.chunks(n_samples.max(1)).enumerate() {
-                        for (row, &x) in cells[start..][..nearest.len()].iter().enumerate() {
-                            meet(row, column, x);
+            match rows {
+                Rows::Table(table) => {
+                    let mut cells = vec![0.0; nearest.len()];
+                    for j in 0..d {
+                        table.column(j).read(start, &mut cells);
+                        for (out, &x) in regrets.chunks_mut(k).zip(&cells) {
+                            meet(out, j, x);
                         }
                     }
                 }
-                Design::Csr { indptr, indices, values, .. } => {
-                    for row in 0..nearest.len() {
-                        let ends = &indptr[start + row..start + row + 2];
-                        for at in ends[0] as usize..ends[1] as usize {
-                            meet(row, indices[at] as usize, values[at]);
+                Rows::Csr(csr) => {
+                    for (i, out) in regrets.chunks_mut(k).enumerate() {
+                        let (columns, cells) = csr.row(start + i);
+                        for (&j, &x) in columns.iter().zip(cells) {
+                            meet(out, j as usize, x);
                         }
                     }
                 }
             }
             let mut minimum = 0.0;
             for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
-                row.iter_mut().for_each(|dot| *dot = 1.0 - *dot / lengths[start + i]);
+                let factor = inverse[start + i];
+                row.iter_mut().for_each(|dot| *dot = (1.0 - *dot * factor).max(0.0));
                 let weight = weights.map_or(1.0, |w| w[start + i]);
                 let (cheapest, cost) = costs::to_regrets(row, weight);
                 *label = cheapest;
-                minimum += weight * cost.max(0.0);
+                minimum += weight * cost;
             }
             minimum
         })

@@ -1,35 +1,13 @@
 //! Stand-in for the l1 logistic solver.
 
+use super::design::Design;
 use crate::error::Result;
 use crate::parallel::Monitor;
-
-/// Columns of a design matrix.
-#[derive(Debug, Clone, Copy)]
-pub enum Design<'a> {
-    /// Column-major.
-    Dense {
-        /// n_features columns of n_samples cells.
-        values: &'a [f64],
-        /// Rows.
-        n_samples: usize,
-    },
-    /// Compressed rows, columns ascending.
-    Csr {
-        /// n_samples + 1 offsets.
-        indptr: &'a [i64],
-        /// Columns.
-        indices: &'a [i32],
-        /// Cells.
-        values: &'a [f64],
-        /// Columns.
-        n_features: usize,
-    },
-}
 
 /// Problem.
 pub struct Problem<'a> {
     /// Design.
-    pub design: &'a Design<'a>,
+    pub design: &'a Design,
     /// Rows.
     pub rows: &'a [u32],
     /// +1.
@@ -38,6 +16,8 @@ pub struct Problem<'a> {
     pub weight: &'a [f64],
     /// Penalty.
     pub lambda: f64,
+    /// Shares.
+    pub penalty: Option<&'a [f64]>,
 }
 
 /// Start.
@@ -130,21 +110,24 @@ pub fn solve(
     monitor: &Monitor,
 ) -> Result<Solution> {
     let n = problem.rows.len();
-    let cols: Vec<Col> = match *problem.design {
-        Design::Dense { values, n_samples } => values
-            .chunks(n_samples)
+    let cols: Vec<Col> = match problem.design {
+        Design::Dense(values, n_samples) => values
+            .chunks(*n_samples)
             .map(|c| Col::Dense(problem.rows.iter().map(|&r| c[r as usize]).collect()))
             .collect(),
-        Design::Csr { indptr, indices, values, n_features } => {
-            let mut cols = vec![vec![]; n_features];
+        Design::Sparse(indptr, indices, values, n_features) => {
+            let mut cols = vec![vec![]; *n_features];
             for (i, &row) in problem.rows.iter().enumerate() {
-                for at in indptr[row as usize] as usize..indptr[row as usize + 1] as usize {
+                for at in indptr[row as usize]..indptr[row as usize + 1] {
                     cols[indices[at] as usize].push((i as u32, values[at]));
                 }
             }
             cols.into_iter().map(Col::Sparse).collect()
         }
     };
+    let lambda: Vec<f64> =
+        (0..cols.len()).map(|j| problem.lambda * problem.penalty.map_or(1.0, |p| p[j])).collect();
+    let lambda = &lambda;
     let d = cols.len();
     let y: Vec<f64> = problem.sign.iter().map(|&s| if s { 1.0 } else { -1.0 }).collect();
     let mut w = vec![0.0; d];
@@ -164,8 +147,9 @@ pub fn solve(
         }
     }
     let objective = |z: &[f64], w: &[f64]| -> f64 {
-        let loss: f64 = z.iter().zip(&y).zip(problem.weight).map(|((z, y), c)| c * softplus(-y * z)).sum();
-        loss + problem.lambda * w.iter().map(|x| x.abs()).sum::<f64>()
+        let loss: f64 =
+            z.iter().zip(&y).zip(problem.weight).map(|((z, y), c)| c * softplus(-y * z)).sum();
+        loss + w.iter().zip(lambda).map(|(x, l)| l * x.abs()).sum::<f64>()
     };
     let mut value = objective(&z, &w);
     let mut gap = f64::INFINITY;
@@ -186,9 +170,9 @@ pub fn solve(
         for j in 0..d {
             let grad = cols[j].dot(&g);
             let v = if w[j] != 0.0 {
-                (grad + problem.lambda * w[j].signum()).abs()
+                (grad + lambda[j] * w[j].signum()).abs()
             } else {
-                (grad.abs() - problem.lambda).max(0.0)
+                (grad.abs() - lambda[j]).max(0.0)
             };
             if w[j] != 0.0 || v > 0.0 {
                 active.push(j);
@@ -216,7 +200,7 @@ pub fn solve(
             largest = largest.max(by * by * h_sum);
             for (&j, &hj) in active.iter().zip(&hess) {
                 let u = w[j] - cols[j].dot(&r) / hj;
-                let t = problem.lambda / hj;
+                let t = lambda[j] / hj;
                 let new = u.signum() * (u.abs() - t).max(0.0);
                 let by = new - w[j];
                 if by != 0.0 {
@@ -234,7 +218,11 @@ pub fn solve(
         let mut better = false;
         for _ in 0..20 {
             let zt: Vec<f64> = z.iter().zip(&dz).map(|(z, d)| z + step * d).collect();
-            let wt: Vec<f64> = w0.iter().zip(&w1).map(|(a, c)| if step == 1.0 { *c } else { a + step * (c - a) }).collect();
+            let wt: Vec<f64> = w0
+                .iter()
+                .zip(&w1)
+                .map(|(a, c)| if step == 1.0 { *c } else { a + step * (c - a) })
+                .collect();
             let vt = objective(&zt, &wt);
             if vt < value {
                 better = vt < value - 1e-3 * options.tol * (1.0 + value);
@@ -251,6 +239,7 @@ pub fn solve(
             break;
         }
     }
-    let weights = w.iter().enumerate().filter(|x| *x.1 != 0.0).map(|(j, &x)| (j as u32, x)).collect();
+    let weights =
+        w.iter().enumerate().filter(|x| *x.1 != 0.0).map(|(j, &x)| (j as u32, x)).collect();
     Ok(Solution { weights, bias: b, objective: value, n_iter, gap })
 }

@@ -1,25 +1,33 @@
-//! Tree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpinan and Tavallali
-//! 2018; Gabidolla and Carreira-Perpinan 2022, section 8).
+//! Tree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpiñán and Tavallali,
+//! NeurIPS 2018; section 8 of the oblique-tree paper).
 //!
-//! The objective is the loss of the rows in their leaves plus `lambda` times phi, the sum over the tests of the l1
-//! norm of their weights (axis-aligned: the number of tests). One pass visits the nodes from the deepest to the root;
-//! the nodes of one depth do not affect each other and are worked on in parallel. At a test every row that reaches
-//! it costs something on the left and something on the right, as the subtrees stand: a weighted two-class problem.
+//! The objective is the loss of the rows in their leaves plus lambda times phi, phi being the sum over the tests of the
+//! l1 norm of their weights (threshold tests: their number). One pass visits the nodes from the deepest to the root;
+//! those of one depth do not affect each other and are worked on in parallel. At a test every row that reaches it
+//! costs something on the left and something on the right, as the two subtrees stand: a weighted two-class problem.
 //!
 //! | paper | here |
 //! |---|---|
-//! | reduced set R_i | the rows that reach the node |
-//! | loss of the two children | `Sides::left`, `Sides::right` |
+//! | T(x; Theta) | [`Tree`] |
+//! | reduced set R_i | `rows` of `Tao::update` |
 //! | eq. (9) | [`Tao::pass`], `Reduced` |
 //! | eq. (10) | `Loss::leaf` |
 //!
-//! Departures: the bias of a new test is the best of all for its weights (a sweep over the scores), not the logistic
-//! one; a test that is not worth its penalty is removed at once, with the side that loses; leaves are split where
-//! that pays ([`Tao::grow`]), which revives what was removed.
+//! Departures, all of which lower the objective: a new test gets the best bias for its weights (a sweep over the
+//! scores) in place of the logistic one; its weights may then be moved one by one (`Reduced::refine`); a test that is
+//! not worth its penalty and that of a subtree goes at once, with that subtree; and leaves are split where that pays
+//! ([`Tao::grow`]), which brings back what was lost too early.
+//!
+//! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
+//! problems, which see every row once a level.
 
 use rayon::prelude::*;
 
-use super::logistic::{self, Design, Options, Start};
+use super::design::Design;
+use super::logistic::{self, Options, Start};
+pub use super::reduced::Plane;
+use super::reduced::{Candidate, LEAST, Reduced, TIE};
+use super::rows::Rows;
 use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::error::Result;
 use crate::index::Index;
@@ -30,21 +38,16 @@ use crate::threshold;
 
 /// Rows that one thread routes in one go.
 const BLOCK: usize = 4096;
-/// A step must lower the objective by more than this share of the loss in question.
-const GAIN: f64 = 1e-9;
+/// A better test is scaled down to lower the objective, but not below this.
+const SHRINK: f64 = 0.1;
 /// Pairs of labels that a leaf is tried to be split into.
 const PAIRS: usize = 3;
 
-/// What a test asks.
+/// What a node asks. "Left" is where the score is negative, or the value at most the threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// `bias + sum of weight * x < 0` goes left; columns ascend.
-    Oblique {
-        /// Non-zero weights.
-        weights: Vec<(u32, f64)>,
-        /// Added to the weighted sum.
-        bias: f64,
-    },
+    /// `bias + sum of weight * x < 0` goes left.
+    Oblique(Plane),
     /// `x[feature] <= threshold` goes left.
     Threshold {
         /// The column.
@@ -52,16 +55,6 @@ pub enum Test {
         /// The largest value that goes left.
         threshold: f64,
     },
-}
-
-impl Test {
-    /// What it adds to phi.
-    pub fn penalty(&self) -> f64 {
-        match self {
-            Test::Oblique { weights, .. } => weights.iter().map(|w| w.1.abs()).sum(),
-            Test::Threshold { .. } => 1.0,
-        }
-    }
 }
 
 /// What a leaf predicts.
@@ -73,23 +66,23 @@ pub struct Leaf {
     pub shares: Vec<f64>,
 }
 
-/// A node: the children of a test are anywhere behind it in [`Tree::nodes`], or before it.
+/// A node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node {
     /// A leaf.
     Leaf(Leaf),
-    /// A test and its two children.
+    /// A test and its two children, anywhere in [`Tree::nodes`].
     Split {
         /// The test.
         test: Test,
-        /// Where rows go whose score is negative.
+        /// The left child.
         left: usize,
-        /// Where the others go.
+        /// The right child.
         right: usize,
     },
 }
 
-/// A tree; node 0 is the root. Nodes that are no longer reached may remain until [`Tree::compact`].
+/// A tree; node 0 is the root. Nodes that are no longer reached remain until [`Tree::compact`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
     /// The nodes.
@@ -119,9 +112,10 @@ impl Tree {
         }
     }
 
-    /// Drops the nodes that are not reached and numbers the others level by level: siblings follow each other.
+    /// Without the nodes that are not reached; the others are numbered level by level, so that siblings follow each
+    /// other.
     pub fn compact(&self) -> Tree {
-        let order: Vec<usize> = self.levels().into_iter().flatten().collect();
+        let order = self.levels().concat();
         let mut number = vec![0; self.nodes.len()];
         for (new, &old) in order.iter().enumerate() {
             number[old] = new;
@@ -135,35 +129,44 @@ impl Tree {
         Tree { nodes: order.iter().map(renumber).collect() }
     }
 
-    /// phi of the subtree under a node.
-    pub fn penalty(&self, id: usize) -> f64 {
-        let (mut sum, mut stack) = (0.0, vec![id]);
+    /// The tests of the subtree under a node.
+    pub fn tests(&self, id: usize) -> Vec<&Test> {
+        let (mut tests, mut stack) = (vec![], vec![id]);
         while let Some(id) = stack.pop() {
             if let Node::Split { test, left, right } = &self.nodes[id] {
-                sum += test.penalty();
+                tests.push(test);
                 stack.extend([*right, *left]);
             }
         }
-        sum
+        tests
     }
 
     /// Number of leaves.
     pub fn n_leaves(&self) -> usize {
-        self.levels().iter().flatten().filter(|&&id| matches!(self.nodes[id], Node::Leaf(_))).count()
+        self.tests(0).len() + 1
+    }
+
+    /// Number of non-zero weights; a threshold test has one.
+    pub fn n_weights(&self) -> usize {
+        let of = |test: &Test| match test {
+            Test::Oblique(plane) => plane.weights.len(),
+            Test::Threshold { .. } => 1,
+        };
+        self.tests(0).into_iter().map(of).sum()
     }
 }
 
 /// What a row in a leaf costs.
 #[derive(Debug, Clone, Copy)]
 pub enum Loss<'a> {
-    /// A cost for every row and label, n x k, not negative.
+    /// A cost for every row and label.
     Costs {
-        /// Row-major.
+        /// n x k, row-major, not negative.
         costs: &'a [f64],
         /// Number of labels.
         k: usize,
     },
-    /// The row's weight if its label is not the leaf's (0/1 loss).
+    /// The row's weight where its label is not the leaf's: the 0/1 loss.
     Labels(Labels<'a>),
     /// The row's weight times the squared distance of its one-hot label to the leaf's shares.
     Squared(Labels<'a>),
@@ -196,7 +199,7 @@ impl Loss<'_> {
     }
 
     /// The loss of a row in a leaf.
-    fn of(&self, row: u32, leaf: &Leaf) -> f64 {
+    pub fn of(&self, row: u32, leaf: &Leaf) -> f64 {
         match self {
             Loss::Costs { costs, k } => costs[row as usize * k + leaf.label as usize],
             Loss::Labels(labels) => {
@@ -205,14 +208,12 @@ impl Loss<'_> {
             }
             Loss::Squared(labels) => {
                 let own = labels.labels[row as usize] as usize;
-                let squares: f64 = leaf.shares.iter().map(|p| p * p).sum();
-                let share = leaf.shares.get(own).copied().unwrap_or(0.0);
-                labels.weight(row) * (1.0 - 2.0 * share + squares).max(0.0)
+                labels.weight(row) * squared_distance(own, &leaf.shares)
             }
         }
     }
 
-    /// Adds what every label would cost the row.
+    /// Adds what every label costs the row.
     fn add(&self, row: u32, sums: &mut [f64]) {
         match self {
             Loss::Costs { costs, k } => {
@@ -221,25 +222,25 @@ impl Loss<'_> {
                 }
             }
             Loss::Labels(labels) | Loss::Squared(labels) => {
-                let (own, weight) = (labels.labels[row as usize], labels.weight(row));
+                let (own, weight) = (labels.labels[row as usize] as usize, labels.weight(row));
                 for (label, sum) in sums.iter_mut().enumerate() {
-                    *sum += if label as u32 == own { 0.0 } else { weight };
+                    *sum += if label == own { 0.0 } else { weight };
                 }
             }
         }
     }
 
-    /// The leaf that costs the rows least (eq. 10), the lowest label among equals; `before` if there are none.
-    fn leaf(&self, rows: &[u32], before: &Leaf) -> Leaf {
+    /// The leaf that costs the rows least (eq. 10): the lowest label among equals, or the old one. A leaf without rows
+    /// stays as it was.
+    fn leaf(&self, rows: &[u32], old: &Leaf) -> Leaf {
         if rows.is_empty() {
-            return before.clone();
+            return old.clone();
         }
         let k = self.k();
         let sums = parallel::sum_rows(rows, k, |row, sums| self.add(row, sums));
-        // A label no better than the old one is no reason to change.
-        let mut label = if (before.label as usize) < k { before.label as usize } else { 0 };
-        for (other, &sum) in sums.iter().enumerate() {
-            if sum < sums[label] {
+        let mut label = if (old.label as usize) < k { old.label as usize } else { 0 };
+        for (other, sum) in sums.iter().enumerate() {
+            if *sum < sums[label] {
                 label = other;
             }
         }
@@ -257,7 +258,7 @@ impl Loss<'_> {
     fn pure(&self, label: usize) -> Leaf {
         let shares = match self {
             Loss::Squared(labels) => {
-                (0..labels.k).map(|l| if l == label { 1.0 } else { 0.0 }).collect()
+                (0..labels.k).map(|other| if other == label { 1.0 } else { 0.0 }).collect()
             }
             _ => vec![],
         };
@@ -265,78 +266,74 @@ impl Loss<'_> {
     }
 }
 
-/// The columns tests are made of.
+/// |e_label - shares|^2; no shares: those of no label.
+pub fn squared_distance(label: usize, shares: &[f64]) -> f64 {
+    let squares: f64 = shares.iter().map(|p| p * p).sum();
+    (1.0 - 2.0 * shares.get(label).unwrap_or(&0.0) + squares).max(0.0)
+}
+
+/// What tests are made of.
 #[derive(Debug, Clone, Copy)]
-pub enum Columns<'a, 't> {
-    /// Oblique tests on a design matrix.
-    Oblique(&'a Design<'a>),
-    /// Threshold tests on the columns of a table.
+pub enum Splits<'a, 't> {
+    /// Oblique tests.
+    Oblique {
+        /// The rows, on which tests are evaluated.
+        rows: Rows<'a, 't>,
+        /// The same rows, as the solver reads them.
+        design: &'a Design,
+        /// Each column's share in phi; none: 1.
+        shares: Option<&'a [f64]>,
+    },
+    /// Threshold tests.
     Axis {
-        /// The table.
+        /// The rows.
         table: &'a Table<'t>,
-        /// Its index.
+        /// Their index.
         index: &'a Index,
     },
 }
 
-impl Columns<'_, '_> {
+impl Splits<'_, '_> {
+    /// Number of rows.
+    pub fn n_samples(&self) -> usize {
+        match self {
+            Splits::Oblique { rows, .. } => rows.n_samples(),
+            Splits::Axis { table, .. } => table.n_samples(),
+        }
+    }
+
+    /// What a test adds to phi.
+    pub fn penalty(&self, test: &Test) -> f64 {
+        match (test, self) {
+            (Test::Oblique(plane), Splits::Oblique { shares, .. }) => plane.norm(*shares),
+            (Test::Oblique(plane), Splits::Axis { .. }) => plane.norm(None),
+            (Test::Threshold { .. }, _) => 1.0,
+        }
+    }
+
     /// Whether each row goes right.
     pub fn sides(&self, test: &Test, rows: &[u32]) -> Vec<bool> {
+        let of_table = |table: &Table<'_>, feature: usize, threshold: f64| {
+            let mut cells = vec![];
+            table.column(feature).gather(rows, &mut cells);
+            cells.into_iter().map(|x| x > threshold).collect()
+        };
         match (test, self) {
-            (Test::Oblique { weights, bias }, Columns::Oblique(design)) => {
-                scores(design, rows, weights, *bias).into_iter().map(|s| s >= 0.0).collect()
+            (Test::Oblique(plane), Splits::Oblique { rows: all, .. }) => {
+                all.scores(rows, &plane.weights, plane.bias).into_iter().map(|s| s >= 0.0).collect()
             }
-            (Test::Threshold { feature, threshold }, Columns::Axis { table, .. }) => {
-                let column = table.column(*feature);
-                rows.iter().map(|&row| column.get(row as usize) > *threshold).collect()
+            (Test::Oblique(plane), Splits::Axis { table, .. }) => {
+                let scores = Rows::Table(table).scores(rows, &plane.weights, plane.bias);
+                scores.into_iter().map(|s| s >= 0.0).collect()
             }
-            // Trees are made of the tests of their columns.
-            _ => vec![true; rows.len()],
-        }
-    }
-}
-
-/// `bias + sum of weight * x` of each row, added up in the order of the columns.
-pub fn scores(design: &Design<'_>, rows: &[u32], weights: &[(u32, f64)], bias: f64) -> Vec<f64> {
-    let mut scores = vec![bias; rows.len()];
-    match *design {
-        Design::Dense { values, n_samples } => {
-            for &(column, weight) in weights {
-                let cells = &values[column as usize * n_samples..][..n_samples];
-                for (score, &row) in scores.iter_mut().zip(rows) {
-                    *score += weight * cells[row as usize];
-                }
+            (&Test::Threshold { feature, threshold }, Splits::Axis { table, .. }) => {
+                of_table(table, feature, threshold)
             }
-        }
-        Design::Csr { indptr, indices, values, n_features } => {
-            let mut dense = vec![0.0; n_features];
-            for &(column, weight) in weights {
-                dense[column as usize] = weight;
+            (&Test::Threshold { feature, threshold }, Splits::Oblique { rows: all, .. }) => {
+                let mut cells = vec![];
+                all.cells(rows, feature as u32, &mut cells);
+                cells.into_iter().map(|x| x > threshold).collect()
             }
-            for (score, &row) in scores.iter_mut().zip(rows) {
-                let cells = indptr[row as usize] as usize..indptr[row as usize + 1] as usize;
-                for (&column, x) in indices[cells.clone()].iter().zip(&values[cells]) {
-                    *score += dense[column as usize] * x;
-                }
-            }
-        }
-    }
-    scores
-}
-
-fn column_cells(design: &Design<'_>, rows: &[u32], column: u32, out: &mut Vec<f64>) {
-    out.clear();
-    match *design {
-        Design::Dense { values, n_samples } => {
-            let cells = &values[column as usize * n_samples..][..n_samples];
-            out.extend(rows.iter().map(|&row| cells[row as usize]));
-        }
-        Design::Csr { indptr, indices, values, .. } => {
-            out.extend(rows.iter().map(|&row| {
-                let ends = indptr[row as usize] as usize..indptr[row as usize + 1] as usize;
-                let found = indices[ends.clone()].binary_search(&(column as i32));
-                found.map_or(0.0, |at| values[ends.start + at])
-            }));
         }
     }
 }
@@ -348,13 +345,13 @@ pub struct Settings {
     pub lambda: f64,
     /// Deepest leaf that [`Tao::grow`] may make.
     pub max_depth: usize,
+    /// Sweeps over the weights of a test, 0 for none.
+    pub n_sweeps: usize,
     /// Of the logistic problems.
     pub solver: Options,
-    /// Sweeps of the exact coordinate search at every test.
-    pub n_refine: usize,
 }
 
-/// The objective and its parts.
+/// The objective in parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
     /// Loss of the rows in their leaves.
@@ -374,47 +371,36 @@ impl Objective {
 #[derive(Debug, Clone, Copy)]
 pub struct Tao<'a, 't> {
     /// What tests are made of.
-    pub columns: Columns<'a, 't>,
+    pub splits: Splits<'a, 't>,
     /// What rows cost.
     pub loss: Loss<'a>,
     /// How.
     pub settings: Settings,
-    /// Number of rows.
-    pub n_samples: usize,
     /// Told to stop.
     pub monitor: &'a Monitor,
-}
-
-/// What the rows that reach a node cost on either side, and what the two subtrees add to phi.
-struct Sides<'r> {
-    rows: &'r [u32],
-    left: Vec<f64>,
-    right: Vec<f64>,
-    penalty: [f64; 2],
 }
 
 /// What becomes of a test.
 enum Update {
     Keep,
-    /// A new test; with the two children exchanged or not.
+    /// A new test, the two children exchanged or not.
     Replace(Test, bool),
-    /// The test goes; the child of this side (0 left, 1 right) takes its place.
+    /// The child of this side (0 left, 1 right) takes its place.
     Remove(usize),
 }
 
-/// A test made for a reduced problem.
-struct Candidate {
+/// A new split of a leaf: the test, and the leaf and the rows of each side.
+struct LeafSplit {
     test: Test,
-    loss: f64,
-    /// Whether rows go to both sides.
-    splits: bool,
+    leaves: [Leaf; 2],
+    parts: [Vec<u32>; 2],
 }
 
 impl Tao<'_, '_> {
     /// The rows of every node, by node id.
     pub fn rows(&self, tree: &Tree) -> Vec<Vec<u32>> {
         let mut rows = vec![vec![]; tree.nodes.len()];
-        rows[0] = (0..self.n_samples as u32).collect();
+        rows[0] = (0..self.splits.n_samples() as u32).collect();
         for level in tree.levels() {
             let parts: Vec<_> = level
                 .par_iter()
@@ -435,7 +421,7 @@ impl Tao<'_, '_> {
 
     fn split(&self, test: &Test, rows: &[u32]) -> [Vec<u32>; 2] {
         let blocks: Vec<Vec<bool>> =
-            rows.par_chunks(BLOCK).map(|rows| self.columns.sides(test, rows)).collect();
+            rows.par_chunks(BLOCK).map(|rows| self.splits.sides(test, rows)).collect();
         let mut parts = [vec![], vec![]];
         for (&row, right) in rows.iter().zip(blocks.into_iter().flatten()) {
             parts[usize::from(right)].push(row);
@@ -447,8 +433,7 @@ impl Tao<'_, '_> {
     fn costs(&self, tree: &Tree, id: usize, rows: &[u32]) -> Vec<f64> {
         let of_block = |rows: &[u32]| {
             let mut costs = vec![0.0; rows.len()];
-            let all: Vec<u32> = (0..rows.len() as u32).collect();
-            let mut stack = vec![(id, all)];
+            let mut stack = vec![(id, (0..rows.len() as u32).collect::<Vec<u32>>())];
             while let Some((id, places)) = stack.pop() {
                 match &tree.nodes[id] {
                     Node::Leaf(leaf) => {
@@ -458,16 +443,13 @@ impl Tao<'_, '_> {
                     }
                     Node::Split { test, left, right } => {
                         let here: Vec<u32> = places.iter().map(|&p| rows[p as usize]).collect();
-                        let sides = self.columns.sides(test, &here);
                         let mut parts = [vec![], vec![]];
-                        for (place, right) in places.into_iter().zip(sides) {
+                        for (place, right) in places.into_iter().zip(self.splits.sides(test, &here))
+                        {
                             parts[usize::from(right)].push(place);
                         }
-                        for (id, part) in [*left, *right].into_iter().zip(parts) {
-                            if !part.is_empty() {
-                                stack.push((id, part));
-                            }
-                        }
+                        let below = [*left, *right].into_iter().zip(parts);
+                        stack.extend(below.filter(|(_, part)| !part.is_empty()));
                     }
                 }
             }
@@ -476,23 +458,28 @@ impl Tao<'_, '_> {
         rows.par_chunks(BLOCK).flat_map_iter(of_block).collect()
     }
 
+    fn penalty(&self, tree: &Tree, id: usize) -> f64 {
+        tree.tests(id).into_iter().map(|test| self.splits.penalty(test)).sum()
+    }
+
     /// The objective of a tree.
     pub fn objective(&self, tree: &Tree) -> Objective {
         let rows = self.rows(tree);
-        let ids: Vec<usize> = tree.levels().into_iter().flatten().collect();
-        let losses: Vec<f64> = ids
+        let losses: Vec<f64> = tree
+            .nodes
             .par_iter()
-            .map(|&id| match &tree.nodes[id] {
-                Node::Leaf(leaf) => rows[id].iter().map(|&row| self.loss.of(row, leaf)).sum(),
+            .zip(&rows)
+            .map(|(node, rows)| match node {
+                Node::Leaf(leaf) => rows.iter().map(|&row| self.loss.of(row, leaf)).sum(),
                 Node::Split { .. } => 0.0,
             })
             .collect();
-        Objective { loss: losses.iter().sum(), penalty: tree.penalty(0) }
+        Objective { loss: losses.iter().sum(), penalty: self.penalty(tree, 0) }
     }
 
     /// The leaf of each row, as a node id.
     pub fn leaf_of_row(&self, tree: &Tree) -> Vec<u32> {
-        let mut leaf_of_row = vec![0; self.n_samples];
+        let mut leaf_of_row = vec![0; self.splits.n_samples()];
         for (id, rows) in self.rows(tree).into_iter().enumerate() {
             if matches!(tree.nodes[id], Node::Leaf(_)) {
                 for row in rows {
@@ -503,20 +490,18 @@ impl Tao<'_, '_> {
         leaf_of_row
     }
 
-    /// One iteration: leaves, then tests from the deepest to the root. Returns whether anything changed. The
-    /// objective does not rise.
+    /// One iteration: the leaves, then the tests from the deepest to the root. The objective does not rise. Returns
+    /// whether anything changed.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
     pub fn pass(&self, tree: &mut Tree) -> Result<bool> {
         let rows = self.rows(tree);
-        let levels = tree.levels();
         let mut changed = self.fit_leaves(tree, &rows);
-        for level in levels.iter().rev() {
+        for level in tree.levels().iter().rev() {
             self.monitor.check()?;
             let updates: Vec<(usize, Update)> = level
                 .par_iter()
-                .filter(|&&id| matches!(tree.nodes[id], Node::Split { .. }))
                 .map(|&id| Ok((id, self.update(tree, id, &rows[id])?)))
                 .collect::<Result<_>>()?;
             for (id, update) in updates {
@@ -541,244 +526,196 @@ impl Tao<'_, '_> {
         Ok(changed)
     }
 
-    /// Gives every leaf what costs its rows least.
-    pub fn fit_leaves(&self, tree: &mut Tree, rows: &[Vec<u32>]) -> bool {
-        let ids: Vec<usize> = tree.levels().into_iter().flatten().collect();
-        let found: Vec<_> = ids
-            .par_iter()
-            .filter_map(|&id| match &tree.nodes[id] {
-                Node::Leaf(leaf) => Some((id, self.loss.leaf(&rows[id], leaf))),
-                Node::Split { .. } => None,
-            })
-            .collect();
+    /// Makes every leaf what costs its rows least.
+    fn fit_leaves(&self, tree: &mut Tree, rows: &[Vec<u32>]) -> bool {
+        let refit = |(node, rows): (&Node, &Vec<u32>)| match node {
+            Node::Leaf(leaf) => Some(self.loss.leaf(rows, leaf)),
+            Node::Split { .. } => None,
+        };
+        let leaves: Vec<Option<Leaf>> = tree.nodes.par_iter().zip(rows).map(refit).collect();
         let mut changed = false;
-        for (id, leaf) in found {
-            let leaf = Node::Leaf(leaf);
-            changed |= tree.nodes[id] != leaf;
-            tree.nodes[id] = leaf;
+        for (node, leaf) in tree.nodes.iter_mut().zip(leaves) {
+            if let Some(leaf) = leaf.map(Node::Leaf) {
+                changed |= *node != leaf;
+                *node = leaf;
+            }
         }
         changed
     }
 
+    fn reduced(&self, tree: &Tree, children: [usize; 2], rows: &[u32]) -> Reduced {
+        let [left, right] = children.map(|child| self.costs(tree, child, rows));
+        Reduced::new(rows, [&left, &right])
+    }
+
+    /// Fits the leaves and brings every oblique test to the scale that suits its problem. Rows go the same way.
+    pub fn rescale(&self, tree: &mut Tree) {
+        let Splits::Oblique { rows: all, shares, .. } = self.splits else { return };
+        let rows = self.rows(tree);
+        self.fit_leaves(tree, &rows);
+        let of_node = |id: usize| match &tree.nodes[id] {
+            Node::Split { test: Test::Oblique(plane), left, right } => {
+                let reduced = self.reduced(tree, [*left, *right], &rows[id]);
+                let scale = reduced.best_scale(all, plane, self.settings.lambda, shares);
+                Some(plane.clone().scaled(scale))
+            }
+            _ => None,
+        };
+        let planes: Vec<_> = (0..tree.nodes.len()).into_par_iter().map(of_node).collect();
+        for (node, plane) in tree.nodes.iter_mut().zip(planes) {
+            if let (Node::Split { test, .. }, Some(plane)) = (node, plane) {
+                *test = Test::Oblique(plane);
+            }
+        }
+    }
+
     fn update(&self, tree: &Tree, id: usize, rows: &[u32]) -> Result<Update> {
         let Node::Split { test, left, right } = &tree.nodes[id] else { return Ok(Update::Keep) };
-        let sides = Sides {
-            rows,
-            left: self.costs(tree, *left, rows),
-            right: self.costs(tree, *right, rows),
-            penalty: [tree.penalty(*left), tree.penalty(*right)],
-        };
-        let reduced = Reduced::new(&sides);
         let lambda = self.settings.lambda;
-        let total = reduced.wrong_left + reduced.wrong_right;
-        let margin = GAIN * total;
-        // What there is now.
-        let now = reduced.loss(&self.columns.sides(test, &reduced.rows));
-        let below = sides.penalty[0] + sides.penalty[1];
-        let before = now + lambda * (test.penalty() + below);
-        // Without the test: one side takes all, and the penalty of the other goes with it.
-        let removed = [
-            reduced.wrong_left + lambda * sides.penalty[0],
-            reduced.wrong_right + lambda * sides.penalty[1],
-        ];
-        let side = usize::from(removed[1] < removed[0]);
-        let mut update = Update::Keep;
-        let mut best = before - margin;
-        // A test that costs nothing to lose goes.
-        if removed[side] <= before {
-            best = removed[side];
-            update = Update::Remove(side);
+        let reduced = self.reduced(tree, [*left, *right], rows);
+        let below = [*left, *right].map(|child| self.penalty(tree, child));
+        let now = reduced.loss(self.splits.sides(test, &reduced.rows));
+        // The objective under this node, as far as it depends on the test.
+        let before = now + lambda * (self.splits.penalty(test) + below[0] + below[1]);
+        let without = [0, 1].map(|side| reduced.all[side] + lambda * below[side]);
+        let side = usize::from(without[1] < without[0]);
+        let margin = TIE * reduced.total();
+        let (mut update, mut best) = (Update::Keep, before - margin);
+        if without[side] <= before {
+            (update, best) = (Update::Remove(side), without[side]);
         }
         if reduced.rows.is_empty() {
             return Ok(update);
         }
-        let candidate = match self.columns {
-            Columns::Oblique(design) => {
-                let Test::Oblique { weights, bias } = test else { return Ok(update) };
-                let old = reduced.rescale(design, weights, *bias, lambda);
-                let old_value = now + lambda * norm(&old.0);
-                let new = self.logistic(design, &reduced, Some((&old.0, old.1)))?;
-                // The old test is compared in the scale that suits it: a mere rescaling is no step.
-                new.filter(|new| new.loss + lambda * new.test.penalty() < old_value - margin)
+        match self.splits {
+            Splits::Oblique { shares, .. } => {
+                let Test::Oblique(old) = test else { return Ok(update) };
+                let Some(new) = self.better_plane(&reduced, old, now)? else { return Ok(update) };
+                let norm = new.plane.norm(shares);
+                let below = lambda * (below[0] + below[1]);
+                // A larger norm must not stand in the way of a better test: rows go the same way if it is smaller. But
+                // a test that is not worth its own norm goes.
+                let worth =
+                    matches!(update, Update::Keep) || new.loss + lambda * norm + below < best;
+                let room = before - margin - below - new.loss;
+                let scale = if lambda * norm <= room { 1.0 } else { room / (lambda * norm) };
+                if worth && scale >= SHRINK {
+                    let plane = if scale < 1.0 { new.plane.scaled(scale) } else { new.plane };
+                    update = Update::Replace(Test::Oblique(plane), false);
+                }
             }
-            Columns::Axis { .. } => self.axis(&reduced)?,
-        };
-        let candidate = match (candidate, self.columns) {
-            (candidate, Columns::Oblique(design)) if self.settings.n_refine > 0 => {
-                let start = match candidate {
-                    Some(new) => new,
-                    None => Candidate { test: test.clone(), loss: now, splits: true },
-                };
-                self.refine(design, &reduced, start)
-            }
-            (candidate, _) => candidate,
-        };
-        if let Some(mut new) = candidate.filter(|new| new.splits) {
-            let exchange = new.loss > total - new.loss && matches!(new.test, Test::Threshold { .. });
-            if exchange {
-                new.loss = total - new.loss;
-            }
-            let value = new.loss + lambda * (new.test.penalty() + below);
-            if value < best {
-                update = Update::Replace(new.test, exchange);
-            } else if let Test::Oblique { weights, bias } = new.test {
-                // A larger norm in the way of a better test: rows go the same way when it is scaled down.
-                let room = (best - margin - new.loss) / lambda - below;
-                let scale = room / norm(&weights);
-                if lambda > 0.0 && scale > SHRINK {
-                    let weights = weights.into_iter().map(|(j, w)| (j, w * scale)).collect();
-                    update = Update::Replace(Test::Oblique { weights, bias: bias * scale }, false);
+            Splits::Axis { .. } => {
+                let Some((new, loss)) = self.best_threshold(&reduced)? else { return Ok(update) };
+                let exchange = reduced.total() - loss < loss;
+                let loss = if exchange { reduced.total() - loss } else { loss };
+                if loss + lambda * (1.0 + below[0] + below[1]) < best {
+                    update = Update::Replace(new, exchange);
                 }
             }
         }
         Ok(update)
     }
 
-    /// The test of the penalised logistic problem, with the best bias for its weights; none if it has no weights.
-    fn logistic(
-        &self,
-        design: &Design<'_>,
-        reduced: &Reduced,
-        start: Option<(&[(u32, f64)], f64)>,
-    ) -> Result<Option<Candidate>> {
+    /// A plane better than the old one, both compared in the scale that suits them; none if there is none.
+    fn better_plane(&self, reduced: &Reduced, old: &Plane, now: f64) -> Result<Option<Candidate>> {
+        let Splits::Oblique { rows, shares, .. } = self.splits else { return Ok(None) };
+        let lambda = self.settings.lambda;
+        let scale = reduced.best_scale(rows, old, lambda, shares);
+        let old = old.clone().scaled(scale);
+        let before = now + lambda * old.norm(shares);
+        let new = self.logistic(reduced, Some(&old))?;
+        let better = |new: &Candidate| {
+            new.loss + lambda * new.plane.norm(shares) < before - TIE * reduced.total()
+        };
+        let new = new.filter(better);
+        if self.settings.n_sweeps == 0 {
+            return Ok(new);
+        }
+        let start = new.unwrap_or(Candidate { plane: old, loss: now });
+        let n_sweeps = self.settings.n_sweeps;
+        Ok(Some(reduced.refine(rows, start, lambda, shares, n_sweeps)).filter(better))
+    }
+
+    /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
+    /// if all rows go one way.
+    fn logistic(&self, reduced: &Reduced, start: Option<&Plane>) -> Result<Option<Candidate>> {
+        let Splits::Oblique { rows, design, shares } = self.splits else { return Ok(None) };
         let problem = logistic::Problem {
             design,
             rows: &reduced.rows,
             sign: &reduced.sign,
             weight: &reduced.weight,
-            lambda: self.settings.lambda.max(LEAST * reduced.weight.iter().sum::<f64>()),
+            lambda: self.settings.lambda.max(LEAST * reduced.total()),
+            penalty: shares,
         };
-        let start = start.map(|(weights, bias)| Start { weights, bias });
+        let start = start.map(|plane| Start { weights: &plane.weights, bias: plane.bias });
         let found = logistic::solve(&problem, start.as_ref(), self.settings.solver, self.monitor)?;
-        if found.weights.is_empty() {
-            return Ok(None);
-        }
-        let sums = scores(design, &reduced.rows, &found.weights, 0.0);
-        let (bias, loss, splits) = reduced.best_bias(&sums, found.bias);
-        let test = Test::Oblique { weights: found.weights, bias };
-        Ok(Some(Candidate { test, loss, splits }))
+        let weights = found.weights;
+        let Some(bias) = reduced.best_bias(rows, &weights, found.bias) else { return Ok(None) };
+        let plane = Plane { weights, bias };
+        let (loss, splits) = reduced.judge(rows, &plane);
+        Ok(splits.then_some(Candidate { plane, loss }))
     }
 
-    /// Coordinate descent on the weighted 0/1 loss itself: the best value of one weight after the other, and zero where
-    /// that costs less than the weight's share of the penalty. The norm does not grow.
-    fn refine(&self, design: &Design<'_>, reduced: &Reduced, start: Candidate) -> Option<Candidate> {
-        let Test::Oblique { weights, bias } = &start.test else { return Some(start) };
-        let lambda = self.settings.lambda;
-        let (mut weights, mut bias) = (weights.clone(), *bias);
-        let total = reduced.wrong_left + reduced.wrong_right;
-        let mut room = norm(&weights);
-        let mut loss = start.loss;
-        let mut cells = vec![];
-        let mut changed = false;
-        for _ in 0..self.settings.n_refine {
-            let mut moved = false;
-            for at in 0..weights.len() {
-                let (column, weight) = weights[at];
-                if weight == 0.0 {
-                    continue;
-                }
-                column_cells(design, &reduced.rows, column, &mut cells);
-                let sums = scores(design, &reduced.rows, &weights, bias);
-                let share = weight.abs() / norm(&weights) * room;
-                let found = reduced.best_weight(&sums, &cells, weight, lambda * share);
-                let Some((new, new_loss)) = found else { continue };
-                let saved = if new == 0.0 { lambda * share } else { 0.0 };
-                if new_loss - saved < loss - 1e-9 * total {
-                    weights[at].1 = new;
-                    loss = new_loss;
-                    if new == 0.0 {
-                        room -= share;
-                    }
-                    moved = true;
-                }
-            }
-            let sums = scores(design, &reduced.rows, &weights, 0.0);
-            let (new, new_loss, splits) = reduced.best_bias(&sums, bias);
-            if splits && new_loss < loss - 1e-9 * total {
-                bias = new;
-                loss = new_loss;
-                moved = true;
-            }
-            changed |= moved;
-            if !moved {
-                break;
-            }
-        }
-        weights.retain(|w| w.1 != 0.0);
-        if !changed || weights.is_empty() {
-            return Some(start);
-        }
-        let scale = room / norm(&weights);
-        weights.iter_mut().for_each(|w| w.1 *= scale);
-        bias *= scale;
-        let sums = scores(design, &reduced.rows, &weights, 0.0);
-        let loss = reduced.exact(&sums, bias);
-        let value = loss + lambda * norm(&weights);
-        if value < start.loss + lambda * start.test.penalty() {
-            Some(Candidate { test: Test::Oblique { weights, bias }, loss, splits: true })
-        } else {
-            Some(start)
-        }
-    }
-
-    /// The best threshold test, by enumeration.
-    fn axis(&self, reduced: &Reduced) -> Result<Option<Candidate>> {
-        let Columns::Axis { table, index } = self.columns else { return Ok(None) };
-        let mut regrets = vec![0.0; 2 * self.n_samples];
-        for ((&row, &right), &weight) in reduced.rows.iter().zip(&reduced.sign).zip(&reduced.weight)
+    /// The best threshold test by enumeration, and its loss with the low values on the left. Whether they should be on
+    /// the right is for the caller to see.
+    fn best_threshold(&self, reduced: &Reduced) -> Result<Option<(Test, f64)>> {
+        let Splits::Axis { table, index } = self.splits else { return Ok(None) };
+        let n = table.n_samples();
+        let mut regrets = vec![0.0; 2 * n];
+        for ((&row, &sign), &weight) in reduced.rows.iter().zip(&reduced.sign).zip(&reduced.weight)
         {
-            regrets[2 * row as usize + usize::from(!right)] = weight;
+            regrets[2 * row as usize + usize::from(!sign)] = weight;
         }
-        let criterion = LabelCost::new(&regrets, self.n_samples, 2, CutKind::Threshold, 1)?;
+        let criterion = LabelCost::new(&regrets, n, 2, CutKind::Threshold, 1)?;
         let options = SearchOptions::default();
         let engine = Engine::new(table, index, &criterion, options, self.monitor);
-        let node = criterion.node(&[reduced.wrong_left, reduced.wrong_right], reduced.rows.len());
+        let node = criterion.node(&reduced.all, reduced.rows.len());
         let searched = engine.search(&reduced.rows, node, false)?;
         let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
         let gap = best.cut.upper;
-        let test = Test::Threshold {
-            feature: best.feature,
-            threshold: threshold::between(gap.below, gap.above),
-        };
-        let loss = reduced.loss(&self.columns.sides(&test, &reduced.rows));
-        Ok(Some(Candidate { test, loss, splits: true }))
+        let threshold = threshold::between(gap.below, gap.above);
+        let test = Test::Threshold { feature: best.feature, threshold };
+        let loss = reduced.loss(self.splits.sides(&test, &reduced.rows));
+        Ok(Some((test, loss)))
     }
 
-    /// Splits leaves where that lowers the objective, deeper and deeper. Returns whether any was split.
+    /// Splits leaves where that lowers the objective, and the new leaves again. Returns whether any was split.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
     pub fn grow(&self, tree: &mut Tree) -> Result<bool> {
-        let rows = self.rows(tree);
+        let mut rows = self.rows(tree);
+        let mut changed = self.fit_leaves(tree, &rows);
         let mut open: Vec<(usize, usize, Vec<u32>)> = vec![];
         for (depth, level) in tree.levels().into_iter().enumerate() {
             for id in level {
                 if matches!(tree.nodes[id], Node::Leaf(_)) && depth < self.settings.max_depth {
-                    open.push((id, depth, rows[id].clone()));
+                    open.push((id, depth, std::mem::take(&mut rows[id])));
                 }
             }
         }
-        let mut changed = false;
         while !open.is_empty() {
-            self.monitor.check()?;
-            let found: Vec<_> = open
+            let found: Vec<Option<LeafSplit>> = open
                 .par_iter()
-                .map(|(id, _, rows)| match &tree.nodes[*id] {
-                    Node::Leaf(leaf) => self.split_leaf(leaf, rows),
-                    Node::Split { .. } => Ok(None),
+                .map(|(id, _, rows)| {
+                    self.monitor.check()?;
+                    match &tree.nodes[*id] {
+                        Node::Leaf(leaf) => self.split_leaf(leaf, rows),
+                        Node::Split { .. } => Ok(None),
+                    }
                 })
                 .collect::<Result<_>>()?;
             let mut next = vec![];
             for ((id, depth, _), found) in open.into_iter().zip(found) {
-                let Some((test, leaves, parts)) = found else { continue };
+                let Some(LeafSplit { test, leaves, parts }) = found else { continue };
                 changed = true;
                 let left = tree.nodes.len();
                 tree.nodes.extend(leaves.map(Node::Leaf));
                 tree.nodes[id] = Node::Split { test, left, right: left + 1 };
                 if depth + 1 < self.settings.max_depth {
-                    for (side, part) in parts.into_iter().enumerate() {
-                        next.push((left + side, depth + 1, part));
-                    }
+                    let children = [left, left + 1].into_iter().zip(parts);
+                    next.extend(children.map(|(child, part)| (child, depth + 1, part)));
                 }
             }
             open = next;
@@ -787,288 +724,59 @@ impl Tao<'_, '_> {
         Ok(changed)
     }
 
-    /// The best split of a leaf, if it pays.
-    #[allow(clippy::type_complexity, reason = "a test, its leaves and their rows")]
-    fn split_leaf(
-        &self,
-        leaf: &Leaf,
-        rows: &[u32],
-    ) -> Result<Option<(Test, [Leaf; 2], [Vec<u32>; 2])>> {
-        let cost: f64 = rows.iter().map(|&row| self.loss.of(row, leaf)).sum();
-        if cost <= 0.0 || rows.len() < 2 {
+    /// The best split of a leaf into two labels, if it pays.
+    fn split_leaf(&self, leaf: &Leaf, rows: &[u32]) -> Result<Option<LeafSplit>> {
+        let lambda = self.settings.lambda;
+        let loss = |rows: &[u32], leaf: &Leaf| -> f64 {
+            rows.iter().map(|&row| self.loss.of(row, leaf)).sum()
+        };
+        let before = loss(rows, leaf);
+        let mut least = before * (1.0 - TIE);
+        let mut best = None;
+        if before <= 0.0 || rows.len() < 2 {
             return Ok(None);
         }
-        let mut best = None;
-        let mut least = cost * (1.0 - GAIN);
-        for (a, b) in self.pairs(rows) {
-            let leaves = [self.loss.pure(a), self.loss.pure(b)];
-            let costs =
-                |leaf: &Leaf| rows.iter().map(|&row| self.loss.of(row, leaf)).collect::<Vec<f64>>();
-            let sides = Sides {
-                rows,
-                left: costs(&leaves[0]),
-                right: costs(&leaves[1]),
-                penalty: [0.0, 0.0],
+        for pair in self.pairs(rows) {
+            let pure = pair.map(|label| self.loss.pure(label));
+            let costs = |leaf: &Leaf| -> Vec<f64> {
+                rows.iter().map(|&row| self.loss.of(row, leaf)).collect()
             };
-            let reduced = Reduced::new(&sides);
-            let candidate = match self.columns {
-                _ if reduced.rows.is_empty() => None,
-                Columns::Oblique(design) => self.logistic(design, &reduced, None)?,
-                Columns::Axis { .. } => self.axis(&reduced)?,
-            };
-            let Some(new) = candidate.filter(|new| new.splits) else { continue };
-            let parts = self.split(&new.test, rows);
-            if parts.iter().any(Vec::is_empty) {
+            let reduced = Reduced::new(rows, [&costs(&pure[0]), &costs(&pure[1])]);
+            if reduced.rows.is_empty() {
                 continue;
             }
-            let leaves = [0, 1].map(|side| self.loss.leaf(&parts[side], &leaves[side]));
-            let after: f64 = (0..2)
-                .map(|side| {
-                    parts[side].iter().map(|&row| self.loss.of(row, &leaves[side])).sum::<f64>()
-                })
-                .sum();
-            let value = after + self.settings.lambda * new.test.penalty();
-            if value < least {
+            let test = match self.splits {
+                Splits::Oblique { .. } => {
+                    self.logistic(&reduced, None)?.map(|found| Test::Oblique(found.plane))
+                }
+                Splits::Axis { .. } => self.best_threshold(&reduced)?.map(|found| found.0),
+            };
+            let Some(test) = test else { continue };
+            let parts = self.split(&test, rows);
+            let leaves = [0, 1].map(|side| self.loss.leaf(&parts[side], &pure[side]));
+            let after = loss(&parts[0], &leaves[0]) + loss(&parts[1], &leaves[1]);
+            let value = after + lambda * self.splits.penalty(&test);
+            if value < least && parts.iter().all(|part| !part.is_empty()) {
                 least = value;
-                best = Some((new.test, leaves, parts));
+                best = Some(LeafSplit { test, leaves, parts });
             }
         }
         Ok(best)
     }
 
-    /// The pairs of labels that would cost the rows least if each row had the better one.
-    fn pairs(&self, rows: &[u32]) -> Vec<(usize, usize)> {
+    /// The pairs of labels that would cost the rows least if each row had the better of the two.
+    fn pairs(&self, rows: &[u32]) -> Vec<[usize; 2]> {
         let k = self.loss.k();
-        let n_pairs = k * (k.max(1) - 1) / 2;
-        let sums = parallel::sum_rows(rows, n_pairs, |row, sums| {
+        let pairs: Vec<[usize; 2]> = (0..k).flat_map(|a| (a + 1..k).map(move |b| [a, b])).collect();
+        let sums = parallel::sum_rows(rows, pairs.len(), |row, sums| {
             let mut costs = vec![0.0; k];
             self.loss.add(row, &mut costs);
-            let mut at = 0;
-            for a in 0..k {
-                for b in a + 1..k {
-                    sums[at] += costs[a].min(costs[b]);
-                    at += 1;
-                }
+            for (sum, [a, b]) in sums.iter_mut().zip(&pairs) {
+                *sum += costs[*a].min(costs[*b]);
             }
         });
-        let mut pairs: Vec<((usize, usize), f64)> =
-            (0..k).flat_map(|a| (a + 1..k).map(move |b| (a, b))).zip(sums).collect();
-        pairs.sort_by(|x, y| x.1.total_cmp(&y.1));
-        pairs.into_iter().take(PAIRS).map(|pair| pair.0).collect()
-    }
-}
-
-/// A step is not taken if the new test would have to be scaled down below this.
-const SHRINK: f64 = 0.1;
-/// The logistic problem has at least this penalty, as a share of the weight: without any it may have no minimum.
-const LEAST: f64 = 1e-7;
-
-fn norm(weights: &[(u32, f64)]) -> f64 {
-    weights.iter().map(|w| w.1.abs()).sum()
-}
-
-/// The two-class problem of a node: rows that cost the same on both sides are left out.
-struct Reduced {
-    rows: Vec<u32>,
-    /// Whether the right side is the cheaper one.
-    sign: Vec<bool>,
-    /// How much cheaper.
-    weight: Vec<f64>,
-    /// Loss if all rows go left.
-    wrong_left: f64,
-    /// Loss if all rows go right.
-    wrong_right: f64,
-}
-
-impl Reduced {
-    fn new(sides: &Sides<'_>) -> Self {
-        let mut reduced = Reduced {
-            rows: vec![],
-            sign: vec![],
-            weight: vec![],
-            wrong_left: 0.0,
-            wrong_right: 0.0,
-        };
-        for ((&row, &left), &right) in sides.rows.iter().zip(&sides.left).zip(&sides.right) {
-            if left == right {
-                continue;
-            }
-            reduced.rows.push(row);
-            reduced.sign.push(right < left);
-            reduced.weight.push((left - right).abs());
-            if right < left {
-                reduced.wrong_left += left - right;
-            } else {
-                reduced.wrong_right += right - left;
-            }
-        }
-        reduced
-    }
-
-    /// Weight of the rows sent to the dearer side.
-    fn loss(&self, goes_right: &[bool]) -> f64 {
-        let wrong = self.sign.iter().zip(goes_right).zip(&self.weight);
-        wrong.filter(|((sign, right), _)| sign != right).map(|(_, weight)| weight).sum()
-    }
-
-    /// The bias that sends the least weight to the dearer side, the loss, and whether rows go both ways. `sums`: the
-    /// scores without a bias. Among equally good gaps the one nearest to `hint` is taken, and `hint` itself if it lies
-    /// in it, else the middle.
-    fn best_bias(&self, sums: &[f64], hint: f64) -> (f64, f64, bool) {
-        let mut order: Vec<u32> = (0..sums.len() as u32).collect();
-        order.sort_unstable_by(|&a, &b| {
-            sums[a as usize].total_cmp(&sums[b as usize]).then(a.cmp(&b))
-        });
-        let at = |i: usize| sums[order[i] as usize];
-        // loss_at: of sending the first i rows left.
-        let total = self.wrong_left + self.wrong_right;
-        let mut loss = self.wrong_right;
-        let mut least = f64::INFINITY;
-        let mut losses = vec![f64::INFINITY; order.len() + 1];
-        for i in 0..=order.len() {
-            if i > 0 {
-                let row = order[i - 1] as usize;
-                loss += if self.sign[row] { self.weight[row] } else { -self.weight[row] };
-            }
-            if i == 0 || i == order.len() || at(i - 1) < at(i) {
-                losses[i] = loss;
-                least = least.min(loss);
-            }
-        }
-        let tie = least + 1e-12 * total;
-        let mut found = (f64::INFINITY, 0);
-        let cut = -hint;
-        for (i, &loss) in losses.iter().enumerate() {
-            if loss <= tie {
-                let below = if i == 0 { f64::NEG_INFINITY } else { at(i - 1) };
-                let above = if i == order.len() { f64::INFINITY } else { at(i) };
-                let distance = (below - cut).max(cut - above).max(0.0);
-                if distance < found.0 {
-                    found = (distance, i);
-                }
-            }
-        }
-        let i = found.1;
-        if i == 0 || i == order.len() {
-            return (hint, least.max(0.0), false);
-        }
-        let (below, above) = (at(i - 1), at(i));
-        // Away from the ends, so that rounding does not decide.
-        let guard = 0.01 * (above - below);
-        let mut bias = -cut;
-        if !(below + guard < cut && cut < above - guard) {
-            bias = -(below / 2.0 + above / 2.0);
-        }
-        (bias, self.exact(sums, bias), true)
-    }
-
-    /// The value of one weight that sends least to the dearer side, and that loss; zero if its loss is more by less
-    /// than `price`. `scores`: with the weight as it is; `cells`: its column.
-    fn best_weight(
-        &self,
-        scores: &[f64],
-        cells: &[f64],
-        weight: f64,
-        price: f64,
-    ) -> Option<(f64, f64)> {
-        let mut loss = 0.0;
-        let mut zero = f64::INFINITY;
-        // (change of the weight at which the row changes side, what the loss changes by).
-        let mut ends: Vec<(f64, f64)> = Vec::with_capacity(cells.len());
-        for (i, (&score, &x)) in scores.iter().zip(cells).enumerate() {
-            let (sign, cost) = (self.sign[i], self.weight[i]);
-            if x == 0.0 {
-                if (score >= 0.0) != sign {
-                    loss += cost;
-                }
-                continue;
-            }
-            // Far to the left of all changes the row is on the side of -x.
-            let right = x < 0.0;
-            if right != sign {
-                loss += cost;
-                ends.push((-score / x, -cost));
-            } else {
-                ends.push((-score / x, cost));
-            }
-        }
-        if ends.is_empty() {
-            return None;
-        }
-        ends.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let mut best: Option<(f64, f64)> = None;
-        let mut below = f64::NEG_INFINITY;
-        for i in 0..=ends.len() {
-            let above = ends.get(i).map_or(f64::INFINITY, |end| end.0);
-            if above > below {
-                // The smallest change in [below, above], away from the ends.
-                let guard = if below.is_finite() && above.is_finite() {
-                    0.1 * (above - below)
-                } else {
-                    0.01 * weight.abs()
-                };
-                let change = (0.0f64).max(below + guard).min(above - guard);
-                if change > below && change < above && best.is_none_or(|b| loss < b.1) {
-                    best = Some((weight + change, loss));
-                }
-                if below < -weight && -weight < above {
-                    zero = loss;
-                }
-            }
-            below = above;
-            if let Some(end) = ends.get(i) {
-                loss += end.1;
-            }
-        }
-        best.map(|b| if zero - price < b.1 { (0.0, zero) } else { b })
-    }
-
-    fn exact(&self, sums: &[f64], bias: f64) -> f64 {
-        let right: Vec<bool> = sums.iter().map(|s| bias + s >= 0.0).collect();
-        self.loss(&right)
-    }
-
-    /// Scales a test so that the penalised logistic loss is least.
-    fn rescale(
-        &self,
-        design: &Design<'_>,
-        weights: &[(u32, f64)],
-        bias: f64,
-        lambda: f64,
-    ) -> (Vec<(u32, f64)>, f64) {
-        let scores = scores(design, &self.rows, weights, bias);
-        let total: f64 = self.weight.iter().sum();
-        let lambda = lambda.max(LEAST * total) * norm(weights);
-        // The derivative in the scale rises; find its zero by Newton steps kept in a bracket.
-        let slope = |scale: f64| {
-            let (mut first, mut second) = (lambda, 0.0);
-            for ((&score, &sign), &weight) in scores.iter().zip(&self.sign).zip(&self.weight) {
-                let score = if sign { score } else { -score };
-                let p = 1.0 / (1.0 + (scale * score).exp());
-                first -= weight * score * p;
-                second += weight * score * score * p * (1.0 - p);
-            }
-            (first, second)
-        };
-        let (mut low, mut high) = (0.0, f64::INFINITY);
-        let mut scale = 1.0;
-        for _ in 0..60 {
-            let (first, second) = slope(scale);
-            if first.abs() <= 1e-6 * total.max(lambda) {
-                break;
-            }
-            if first > 0.0 { high = scale } else { low = scale }
-            let newton = scale - first / second;
-            let inside = newton > low && newton < high && newton.is_finite();
-            scale = match inside {
-                true if newton < 8.0 * scale => newton,
-                _ if high.is_infinite() => 4.0 * scale,
-                _ => low / 2.0 + high / 2.0,
-            };
-            if scale < 1e-6 || scale > 1e6 {
-                break;
-            }
-        }
-        (weights.iter().map(|&(j, w)| (j, w * scale)).collect(), bias * scale)
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
+        order.sort_by(|&a, &b| sums[a].total_cmp(&sums[b]));
+        order.into_iter().take(PAIRS).map(|at| pairs[at]).collect()
     }
 }

@@ -7,21 +7,22 @@ use pyo3::types::PyDict;
 use super::convert::TableArgument;
 use super::fit::{optional, slice, slice2, units};
 use super::run::run;
-use crate::oblique::fit::{Plan, Problem, direct};
+use crate::oblique::design::Design;
+use crate::oblique::fit::{Plan, Problem, Schedule, direct, path};
 use crate::oblique::geometry::Geometry;
 use crate::oblique::initial;
-use crate::oblique::logistic::{Design, Options};
-use crate::oblique::tao::{Columns, Node, Test};
+use crate::oblique::logistic::Options;
+use crate::oblique::rows::Rows;
+use crate::oblique::tao::Splits;
 use crate::parallel::Monitor;
 
 /// Trial.
 #[pyfunction]
-#[pyo3(signature = (table, design, shift, scale, centers, labels, sample_weight, alpha, max_depth, n_first, max_iter, n_passes, tol, grow, seed, solver_tol, n_refine, refine_from, n_jobs))]
+#[pyo3(signature = (table, shift, scale, centers, labels, sample_weight, alpha, max_depth, n_first, max_iter, n_passes, tol, grow, seed, solver_tol, n_sweeps, by_path, n_jobs))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_oblique<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
-    design: PyReadonlyArray2<'_, f64>,
     shift: PyReadonlyArray1<'_, f64>,
     scale: PyReadonlyArray1<'_, f64>,
     centers: PyReadonlyArray2<'_, f64>,
@@ -36,28 +37,19 @@ pub fn fit_oblique<'py>(
     grow: bool,
     seed: u64,
     solver_tol: f64,
-    n_refine: usize,
-    refine_from: usize,
+    n_sweeps: usize,
+    by_path: bool,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let table = table.table()?;
     let units = units(&shift, &scale, table.n_features())?;
-    let n = table.n_samples();
-    let k = centers.as_array().nrows();
-    let values = slice2(&design)?; // d x n
-    let design = Design::Dense { values, n_samples: n };
     let weights = optional(&sample_weight)?;
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let problem = Problem {
-        geometry: Geometry::Euclidean { table: &table, units: &units },
-        columns: Columns::Oblique(&design),
-        n_samples: n,
-        weights,
-        k,
-        centers: slice2(&centers)?,
-        labels: slice(&labels)?,
-    };
+    let rows = Rows::Table(&table);
+    let geometry = Geometry::Euclidean { rows, units: &units };
+    let centers = slice2(&centers)?;
+    let labels = slice(&labels)?;
     let plan = Plan {
         lambda: alpha,
         max_depth,
@@ -66,38 +58,40 @@ pub fn fit_oblique<'py>(
         n_passes,
         tol,
         grow,
-        n_refine,
-        refine_from,
+        n_sweeps,
         solver: Options { tol: solver_tol, max_iter: 100 },
     };
     let fitted = run(py, n_jobs, &monitor, None, || {
-        let ones = vec![1.0; n];
-        let rows = initial::Rows {
-            design: &design,
-            n_features: table.n_features(),
-            factor: weights.unwrap_or(&ones),
-            spherical: false,
+        let design = Design::from_table(&table)?;
+        let problem = Problem {
+            geometry: &geometry,
+            splits: Splits::Oblique { rows, design: &design, shares: Some(&units.scale) },
+            weights,
+            centers,
+            labels,
         };
-        let start = initial::tree(&rows, initial::Start::Bisecting, max_depth, seed, &monitor)?;
-        direct(&problem, start, &plan, &monitor)
+        let start = initial::tree(
+            &geometry,
+            weights,
+            initial::Start::Bisecting,
+            max_depth,
+            seed,
+            &monitor,
+        )?;
+        if by_path {
+            let schedule = Schedule { factor: 1.1, n_steps: 100, histograms: false };
+            path(&problem, start, &plan, &schedule, &monitor)
+        } else {
+            direct(&problem, start, &plan, &monitor)
+        }
     })?;
     let dict = PyDict::new(py);
-    let steps: Vec<(f64, f64, usize, usize)> = fitted
+    let steps: Vec<(f64, f64, usize, usize, f64)> = fitted
         .steps
         .iter()
-        .map(|s| (s.objective.loss, s.objective.penalty, s.n_weights, s.n_leaves))
+        .map(|s| (s.objective.loss, s.objective.penalty, s.n_weights, s.n_leaves, s.mismatch))
         .collect();
     dict.set_item("steps", steps)?;
-    let features: Vec<usize> = fitted
-        .tree
-        .nodes
-        .iter()
-        .map(|node| match node {
-            Node::Split { test: Test::Oblique { weights, .. }, .. } => weights.len(),
-            _ => 0,
-        })
-        .collect();
-    dict.set_item("features", features)?;
     dict.set_item("centers", fitted.centers.into_pyarray(py))?;
     Ok(dict)
 }
