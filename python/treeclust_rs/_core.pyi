@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 __all__ = [
     "apply",
+    "apply_sparse",
     "column_units",
     "find_non_finite",
     "fit_kauri",
@@ -18,6 +19,7 @@ _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
+_Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
 
 def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
 def column_units(
@@ -75,7 +77,14 @@ def fit_kauri(
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
 def apply(
-    tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],
+    tree: _Tests,
     table: _Table,
     n_jobs: int,
+    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+) -> _Ints | None: ...
+def apply_sparse(
+    tree: _Tests,
+    rows: tuple[_Ints, _Ints, _Floats, int],
+    n_jobs: int,
+    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
 ) -> _Ints | None: ...

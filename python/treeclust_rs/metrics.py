@@ -15,13 +15,14 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 from sklearn.utils import check_array, column_or_1d
 
-from ._conditions import INTERVAL, THRESHOLD, walk_leaves
+from ._conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, walk_leaves
 from .tree import ClusterTree
 
 __all__ = [
     "adjusted_rand_index",
     "agreement",
     "cost_ratio",
+    "features_per_node",
     "kmeans_cost",
     "n_parameters",
     "surrogate_cost",
@@ -272,7 +273,8 @@ def weighted_average_explanation_size(tree: ClusterTree) -> float:
 
     Of the bounds on one feature in one direction only the tightest counts. An interval counts its
     finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
-    but one if a bound already settles the other side, and none if a bound implies it.
+    but one if a bound already settles the other side, and none if a bound implies it. An oblique
+    test counts the features it uses, every time one is met.
 
     Parameters
     ----------
@@ -305,8 +307,8 @@ def _leaf_average(
 def n_parameters(tree: ClusterTree) -> int:
     """Count the numbers that make up the tree.
 
-    A threshold node has two (feature and threshold), an interval node three, a leaf one (its
-    label): 3m - 2 for m leaves and threshold tests only.
+    A threshold node has two (feature and threshold), an interval node three, an oblique node its
+    weights and its bias, a leaf one (its label): 3m - 2 for m leaves and threshold tests only.
 
     Parameters
     ----------
@@ -316,10 +318,39 @@ def n_parameters(tree: ClusterTree) -> int:
     Returns
     -------
     int
+
+    References
+    ----------
+    Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
+    2022, tables 1 and 2.
     """
     n_thresholds = int((tree.kind == THRESHOLD).sum())
     n_intervals = int((tree.kind == INTERVAL).sum())
-    return 2 * n_thresholds + 3 * n_intervals + tree.n_leaves
+    is_oblique = tree.kind == OBLIQUE
+    n_oblique = int((tree.n_node_features[is_oblique] + 1).sum())
+    return 2 * n_thresholds + 3 * n_intervals + n_oblique + tree.n_leaves
+
+
+def features_per_node(tree: ClusterTree) -> float:
+    """Average number of features that a test of an inner node uses.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        The tree.
+
+    Returns
+    -------
+    float
+        1 in a tree without oblique tests, 0 in a tree of one leaf.
+
+    References
+    ----------
+    Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
+    2022, table 2.
+    """
+    sizes = tree.n_node_features[tree.kind != LEAF]
+    return float(sizes.mean()) if len(sizes) else 0.0
 
 
 # ---- checks -------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
+    use super::fit::{
+        apply, apply_sparse, column_units, find_non_finite, fit_tree, group_sums, label_costs,
+    };
     #[pymodule_export]
     use super::kauri::fit_kauri;
     #[pymodule_export]
