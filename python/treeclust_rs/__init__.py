@@ -2,9 +2,10 @@
 
 from ._base import load
 from .kauri import Kauri
+from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
 
 __version__ = "0.1.0"
 
-__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "load"]
+__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "ObliqueTree", "load"]

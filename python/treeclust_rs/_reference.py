@@ -18,12 +18,14 @@ from threadpoolctl import threadpool_limits
 from . import _core
 from ._input import Table, take_rows
 from ._kmedians import cluster_medians, kmedians
+from ._sparse import SparseTable
 
 FloatArray = npt.NDArray[np.float64]
 Criterion = Literal["kmeans", "kmedians"]
 
 DEFAULT_N_CLUSTERS = 8
 N_INIT = 10
+MAX_ITER = 300
 # Share of rows that may be nearer to another cluster's mean before a tree of distances is the
 # wrong tree.
 _MISFIT = 0.05
@@ -112,7 +114,9 @@ class Given:
         return None if self.centers is None else len(self.centers)
 
 
-def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArray | None) -> Given:
+def read_reference(
+    reference: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+) -> Given:
     """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D)."""
     if reference is None:
         return Given()
@@ -153,7 +157,7 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
 
 
 def _read_estimator(
-    estimator: Any, X: Any, table: Table, sample_weight: FloatArray | None
+    estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
 ) -> Given:
     name = type(estimator).__name__
     try:
@@ -187,7 +191,7 @@ def _read_estimator(
     return Given(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
 
 
-def _read_centers(array: npt.NDArray[Any], table: Table, what: str) -> FloatArray:
+def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
     try:
         centers = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -204,7 +208,10 @@ def _read_centers(array: npt.NDArray[Any], table: Table, what: str) -> FloatArra
 
 
 def _read_labels(
-    array: npt.NDArray[Any], table: Table, sample_weight: FloatArray | None, what: str
+    array: npt.NDArray[Any],
+    table: Table | SparseTable,
+    sample_weight: FloatArray | None,
+    what: str,
 ) -> Given:
     n = table.n_samples
     if len(array) != n:
@@ -251,28 +258,21 @@ def make_reference(
     n_jobs: int,
     estimator_name: str,
     needs_distinct: bool,
+    n_init: int = N_INIT,
+    max_iter: int = MAX_ITER,
 ) -> Reference:
     """Settle labels, centers and costs on the fitted rows (no noise in `given.labels`)."""
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
         centers = Centers.from_own(given.centers, units)
     elif labels is None:
-        k = n_clusters or DEFAULT_N_CLUSTERS
-        if k > table.n_samples:
-            default = " (the default)" if n_clusters is None else ""
-            raise ValueError(
-                f"n_samples={table.n_samples} must be at least n_clusters={k}{default}: "
-                f"{estimator_name} cannot make more clusters than there are rows."
-            )
-        labels = _cluster(table, units, sample_weight, criterion, k, random_state, n_jobs)
+        k = settled_n_clusters(n_clusters, table.n_samples, estimator_name)
+        labels = _cluster(
+            table, units, sample_weight, criterion, k, random_state, n_jobs, n_init, max_iter
+        )
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
-            warnings.warn(
-                f"Only {len(found)} distinct clusters were found, fewer than n_clusters={k}: "
-                "X has too few distinct rows.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_too_few(len(found), k, stacklevel=4)
         classes = list(range(len(found)))
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
@@ -309,6 +309,28 @@ def make_reference(
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 
+def settled_n_clusters(n_clusters: int | None, n_samples: int, estimator_name: str) -> int:
+    """Give the number of clusters to look for; ValueError if there are not as many rows."""
+    k = n_clusters or DEFAULT_N_CLUSTERS
+    if k > n_samples:
+        default = " (the default)" if n_clusters is None else ""
+        raise ValueError(
+            f"n_samples={n_samples} must be at least n_clusters={k}{default}: "
+            f"{estimator_name} cannot make more clusters than there are rows."
+        )
+    return k
+
+
+def warn_too_few(n_found: int, n_clusters: int, *, stacklevel: int) -> None:
+    """Warn that there are fewer clusters than asked for."""
+    warnings.warn(
+        f"Only {n_found} distinct clusters were found, fewer than n_clusters={n_clusters}: "
+        "X has too few distinct rows.",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
     """Sum over the rows of the regret of the row's own label."""
     return float(regrets[np.arange(len(regrets)), labels].sum())
@@ -322,6 +344,8 @@ def _cluster(
     k: int,
     random_state: Any,
     n_jobs: int,
+    n_init: int,
+    max_iter: int,
 ) -> npt.NDArray[Any]:
     matrix = units.matrix(table)
     if not np.isfinite(np.vdot(matrix, matrix)):
@@ -331,10 +355,12 @@ def _cluster(
         )
     if criterion == "kmedians":
         _, labels, _, _ = kmedians(
-            matrix, k, sample_weight=sample_weight, n_init=N_INIT, random_state=random_state
+            matrix, k, sample_weight=sample_weight, n_init=n_init, random_state=random_state
         )
         return labels
-    solver = KMeans(k, n_init=N_INIT, random_state=random_state, copy_x=False)
+    solver = KMeans(
+        k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False
+    )
     with warnings.catch_warnings(), threadpool_limits(n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says it in our words
         solver.fit(matrix, sample_weight=sample_weight)

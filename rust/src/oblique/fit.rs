@@ -42,6 +42,11 @@ pub struct Plan {
     pub lambda: f64,
     /// Deepest leaf that is made.
     pub max_depth: usize,
+    /// Most leaves that are made.
+    pub max_leaves: usize,
+    /// Whether the first tree's labels are to be kept: its clusters are then where the descent starts, and the direct
+    /// solver never makes their cost more. Else the first tree is fitted to the free clustering's labels.
+    pub keep_labels: bool,
     /// TAO iterations on the free labels before anything else.
     pub n_first: usize,
     /// TAO iterations between two updates of the centers.
@@ -52,8 +57,6 @@ pub struct Plan {
     pub tol: f64,
     /// Sweeps over the weights of a test, once the logistic problems alone make no more progress.
     pub n_sweeps: usize,
-    /// Whether leaves are split where that pays.
-    pub grow: bool,
     /// Of the logistic problems.
     pub solver: Options,
 }
@@ -79,7 +82,7 @@ impl Schedule {
 /// What was reached after a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// mu; NaN in the direct fit and with the direct solver.
+    /// mu; 0 for the direct fit and with the direct solver.
     pub mu: f64,
     /// E of the tree's clusters, about the centers of the round (direct) or their own (path); and phi.
     pub objective: Objective,
@@ -89,6 +92,19 @@ pub struct Step {
     pub n_weights: usize,
     /// Its leaves.
     pub n_leaves: usize,
+}
+
+/// What is known of the nodes of a tree, and of its clusters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// The leaf of each row, as a node id.
+    pub leaf_of_row: Vec<u32>,
+    /// n_nodes x k: regret of every label over the node's rows.
+    pub regrets: Vec<f64>,
+    /// Cost of the tree's clusters about their centers.
+    pub inertia: f64,
+    /// Cost of the free clustering.
+    pub free_inertia: f64,
 }
 
 /// A fitted tree.
@@ -102,6 +118,8 @@ pub struct Fitted {
     pub steps: Vec<Step>,
     /// Whether the last round was the last for want of progress.
     pub converged: bool,
+    /// What there is to say of it.
+    pub summary: Summary,
 }
 
 /// What labels cost, in units of the free clustering's mean cost.
@@ -116,6 +134,7 @@ struct Run<'a, 'b, 't> {
     plan: &'b Plan,
     monitor: &'b Monitor,
     k: usize,
+    free_inertia: f64,
     /// The free clustering's mean cost.
     unit: f64,
     tree: Tree,
@@ -128,8 +147,8 @@ impl<'b, 't> Run<'_, 'b, 't> {
     where
         'b: 'c,
     {
-        let Plan { lambda, max_depth, solver, .. } = *self.plan;
-        let settings = Settings { lambda, max_depth, n_sweeps, solver };
+        let Plan { lambda, max_depth, max_leaves, solver, .. } = *self.plan;
+        let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, solver };
         Tao { splits: self.problem.splits, loss, settings, monitor: self.monitor }
     }
 
@@ -175,8 +194,34 @@ impl<'b, 't> Run<'_, 'b, 't> {
         self.steps.push(Step { mu, objective, mismatch, n_weights, n_leaves });
     }
 
-    fn finish(self, converged: bool) -> Fitted {
-        Fitted { tree: self.tree, centers: self.centers, steps: self.steps, converged }
+    fn finish(self, converged: bool) -> Result<Fitted> {
+        let tao = self.tao(Loss::Labels(self.free_labels()), 0);
+        let leaf_of_row = tao.leaf_of_row(&self.tree);
+        let costs = self.problem.geometry.costs(&self.centers, self.problem.weights)?;
+        let (k, n_nodes) = (self.k, self.tree.nodes.len());
+        let mut regrets = vec![0.0; n_nodes * k];
+        for (row, &leaf) in costs.regrets.chunks(k).zip(&leaf_of_row) {
+            for (sum, x) in regrets[leaf as usize * k..][..k].iter_mut().zip(row) {
+                *sum += x;
+            }
+        }
+        let mut inertia = costs.minimum;
+        for id in (0..n_nodes).rev() {
+            match &self.tree.nodes[id] {
+                Node::Leaf(leaf) => inertia += regrets[id * k + leaf.label as usize],
+                Node::Split { left, right, .. } => {
+                    // Children come after their parent.
+                    let (above, below) = regrets.split_at_mut((id + 1) * k);
+                    for child in [left, right] {
+                        let child = &below[(child - id - 1) * k..][..k];
+                        above[id * k..].iter_mut().zip(child).for_each(|(sum, x)| *sum += x);
+                    }
+                }
+            }
+        }
+        let summary = Summary { leaf_of_row, regrets, inertia, free_inertia: self.free_inertia };
+        let Run { tree, centers, steps, .. } = self;
+        Ok(Fitted { tree, centers, steps, converged, summary })
     }
 }
 
@@ -202,10 +247,20 @@ impl<'a, 't> Problem<'a, 't> {
             .map(|(&label, regrets)| regrets[label as usize])
             .sum();
         let weight: f64 = self.weights.map_or(n as f64, |w| w.iter().sum());
-        let mean = (free.minimum + own) / weight;
-        let unit = if mean > 0.0 { mean } else { 1.0 };
-        let centers = self.centers.to_vec();
-        Ok(Run { problem: self, plan, monitor, k, unit, tree, centers, steps: vec![] })
+        let free_inertia = free.minimum + own;
+        let unit = if free_inertia > 0.0 { free_inertia / weight } else { 1.0 };
+        let (tree, centers) = (tree.compact(), self.centers.to_vec());
+        Ok(Run {
+            problem: self,
+            plan,
+            monitor,
+            k,
+            free_inertia,
+            unit,
+            tree,
+            centers,
+            steps: vec![],
+        })
     }
 }
 
@@ -221,7 +276,13 @@ pub fn direct(
     monitor: &Monitor,
 ) -> Result<Fitted> {
     let mut run = problem.start(start, plan, monitor)?;
-    run.first(Loss::Labels(run.free_labels()))?;
+    if plan.keep_labels {
+        let leaf_of_row = run.tao(Loss::Labels(run.free_labels()), 0).leaf_of_row(&run.tree);
+        let labels = run.labels(&leaf_of_row);
+        run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
+    } else {
+        run.first(Loss::Labels(run.free_labels()))?;
+    }
     let mut before = f64::INFINITY;
     let (mut n_sweeps, mut converged) = (0, false);
     for round in 0..plan.max_iter {
@@ -231,9 +292,7 @@ pub fn direct(
         if round == 0 {
             tao.rescale(&mut tree);
         }
-        if plan.grow {
-            tao.grow(&mut tree)?;
-        }
+        tao.grow(&mut tree)?;
         for _ in 0..plan.n_passes {
             if !tao.pass(&mut tree)? {
                 break;
@@ -243,7 +302,7 @@ pub fn direct(
         objective.loss += costs.minimum;
         let leaf_of_row = tao.leaf_of_row(&tree);
         run.tree = tree;
-        run.step(f64::NAN, objective, 0.0);
+        run.step(0.0, objective, 0.0);
         let labels = run.labels(&leaf_of_row);
         run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
         let value = objective.value(plan.lambda);
@@ -256,7 +315,7 @@ pub fn direct(
         }
         before = value;
     }
-    Ok(run.finish(converged))
+    run.finish(converged)
 }
 
 /// Follows the path of the paper from a given tree.
@@ -273,7 +332,7 @@ pub fn path(
     let mut run = problem.start(start, plan, monitor)?;
     run.first(schedule.loss(run.free_labels()))?;
     let mut z = problem.labels.to_vec();
-    let (mut mu, mut largest) = (f64::NAN, f64::INFINITY);
+    let (mut mu, mut largest) = (0.0, f64::INFINITY);
     let mut converged = false;
     for t in 0..=schedule.n_steps {
         // The tree as it stands: the direct fit, then after each mu.
@@ -325,10 +384,7 @@ pub fn path(
         let z_labels = Labels { labels: &z, weights: problem.weights, k: run.k };
         let tao = run.tao(schedule.loss(z_labels), plan.n_sweeps);
         let mut tree = std::mem::replace(&mut run.tree, Tree::leaf(0));
-        let mut changed_tree = false;
-        if plan.grow {
-            changed_tree |= tao.grow(&mut tree)?;
-        }
+        let mut changed_tree = tao.grow(&mut tree)?;
         for _ in 0..plan.n_passes {
             if !tao.pass(&mut tree)? {
                 break;
@@ -339,7 +395,7 @@ pub fn path(
         let leaf_of_row = tao.leaf_of_row(&run.tree);
         converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
     }
-    Ok(run.finish(converged))
+    run.finish(converged)
 }
 
 /// Labels and centers for a fixed tree: every row goes to the center that is nearest once mu times its distance from

@@ -8,4 +8,5 @@ pub mod initial;
 pub mod logistic;
 mod reduced;
 pub mod rows;
+pub mod spherical;
 pub mod tao;

@@ -141,6 +141,11 @@ impl Tree {
         tests
     }
 
+    /// Depth of the deepest leaf.
+    pub fn max_depth(&self) -> usize {
+        self.levels().len() - 1
+    }
+
     /// Number of leaves.
     pub fn n_leaves(&self) -> usize {
         self.tests(0).len() + 1
@@ -345,6 +350,8 @@ pub struct Settings {
     pub lambda: f64,
     /// Deepest leaf that [`Tao::grow`] may make.
     pub max_depth: usize,
+    /// Most leaves that it may make.
+    pub max_leaves: usize,
     /// Sweeps over the weights of a test, 0 for none.
     pub n_sweeps: usize,
     /// Of the logistic problems.
@@ -394,6 +401,7 @@ struct LeafSplit {
     test: Test,
     leaves: [Leaf; 2],
     parts: [Vec<u32>; 2],
+    gain: f64,
 }
 
 impl Tao<'_, '_> {
@@ -695,7 +703,8 @@ impl Tao<'_, '_> {
                 }
             }
         }
-        while !open.is_empty() {
+        let mut n_free = self.settings.max_leaves.saturating_sub(tree.n_leaves());
+        while !open.is_empty() && n_free > 0 {
             let found: Vec<Option<LeafSplit>> = open
                 .par_iter()
                 .map(|(id, _, rows)| {
@@ -706,19 +715,26 @@ impl Tao<'_, '_> {
                     }
                 })
                 .collect::<Result<_>>()?;
-            let mut next = vec![];
-            for ((id, depth, _), found) in open.into_iter().zip(found) {
-                let Some(LeafSplit { test, leaves, parts }) = found else { continue };
+            let mut found: Vec<(usize, usize, LeafSplit)> = open
+                .into_iter()
+                .zip(found)
+                .filter_map(|((id, depth, _), found)| Some((id, depth, found?)))
+                .collect();
+            // Where there are too few leaves for all, the best come first.
+            found.sort_by(|a, b| b.2.gain.total_cmp(&a.2.gain).then(a.0.cmp(&b.0)));
+            found.truncate(n_free);
+            n_free -= found.len();
+            open = vec![];
+            for (id, depth, LeafSplit { test, leaves, parts, .. }) in found {
                 changed = true;
                 let left = tree.nodes.len();
                 tree.nodes.extend(leaves.map(Node::Leaf));
                 tree.nodes[id] = Node::Split { test, left, right: left + 1 };
                 if depth + 1 < self.settings.max_depth {
                     let children = [left, left + 1].into_iter().zip(parts);
-                    next.extend(children.map(|(child, part)| (child, depth + 1, part)));
+                    open.extend(children.map(|(child, part)| (child, depth + 1, part)));
                 }
             }
-            open = next;
         }
         *tree = tree.compact();
         Ok(changed)
@@ -758,7 +774,7 @@ impl Tao<'_, '_> {
             let value = after + lambda * self.splits.penalty(&test);
             if value < least && parts.iter().all(|part| !part.is_empty()) {
                 least = value;
-                best = Some(LeafSplit { test, leaves, parts });
+                best = Some(LeafSplit { test, leaves, parts, gain: before - value });
             }
         }
         Ok(best)

@@ -19,5 +19,5 @@ mod _core {
     #[pymodule_export]
     use super::kauri::fit_kauri;
     #[pymodule_export]
-    use super::tao::fit_oblique;
+    use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
 }
