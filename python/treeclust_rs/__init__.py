@@ -5,7 +5,8 @@ from .kauri import Kauri
 from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
+from .voronoi import VoronoiTree
 
 __version__ = "0.1.0"
 
-__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "ObliqueTree", "load"]
+__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "ObliqueTree", "VoronoiTree", "load"]

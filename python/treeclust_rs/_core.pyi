@@ -7,12 +7,16 @@ import numpy.typing as npt
 __all__ = [
     "apply",
     "apply_sparse",
+    "assign_rows",
     "column_units",
     "find_non_finite",
     "fit_kauri",
+    "fit_oblique",
     "fit_tree",
     "group_sums",
     "label_costs",
+    "mean_centers",
+    "spherical_kmeans",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -20,6 +24,9 @@ _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
 _Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
+
+_Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
+_Sparse = tuple[_Ints, _Ints, _Floats, int]
 
 def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
 def column_units(
@@ -80,11 +87,67 @@ def apply(
     tree: _Tests,
     table: _Table,
     n_jobs: int,
-    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+    oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
 def apply_sparse(
     tree: _Tests,
-    rows: tuple[_Ints, _Ints, _Floats, int],
+    rows: _Sparse,
     n_jobs: int,
-    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+    oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
+def fit_oblique(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes,
+    sample_weight: _Floats | None,
+    init: str,
+    tree: tuple[_Tests, _Ints, _Oblique | None] | None,
+    axis: bool,
+    alpha: float,
+    max_depth: int,
+    max_iter: int,
+    schedule: tuple[float, int, bool] | None,
+    seed: int,
+    n_jobs: int,
+    progress: Callable[[int, float], None] | None,
+) -> dict[str, Any]: ...
+def spherical_kmeans(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    n_clusters: int,
+    *,
+    sample_weight: _Floats | None,
+    n_init: int,
+    max_iter: int,
+    seed: int,
+    n_jobs: int,
+) -> tuple[_Codes, _Floats]: ...
+def assign_rows(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes | None,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> tuple[_Codes, float]: ...
+def mean_centers(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> _Floats: ...

@@ -358,9 +358,7 @@ def _cluster(
             matrix, k, sample_weight=sample_weight, n_init=n_init, random_state=random_state
         )
         return labels
-    solver = KMeans(
-        k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False
-    )
+    solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
     with warnings.catch_warnings(), threadpool_limits(n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says it in our words
         solver.fit(matrix, sample_weight=sample_weight)

@@ -53,9 +53,7 @@ class SparseTable:
         cells = np.repeat(mask, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes[mask])]).astype(np.int64)
         n_kept = int(mask.sum())
-        return SparseTable(
-            indptr, self.indices[cells], self.values[cells], n_kept, self.n_features
-        )
+        return SparseTable(indptr, self.indices[cells], self.values[cells], n_kept, self.n_features)
 
     def cell(self, row: int, column: int) -> float:
         """Give one cell."""

@@ -1,4 +1,4 @@
-"""Sparse oblique trees fitted together with the clustering, and exact trees of Voronoi cells."""
+"""Sparse oblique trees fitted together with the clustering."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from ._reference import (
 from ._sparse import SparseTable, read_sparse
 from .export import explain_rows
 from .metrics import n_parameters
-from .tree import ClusterTree, NonFiniteError, leaf_mistakes
+from .tree import ClusterTree, leaf_mistakes
 
 __all__ = ["ObliqueTree"]
 
 FloatArray = npt.NDArray[np.float64]
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
-_KMEANS_STEPS = 500
+KMEANS_STEPS = 500
 # What is kept of every round.
 _COLUMNS_OF_PATH = ("mu", "cost", "penalty", "mismatch", "n_weights", "n_leaves")
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """The rows of a fit and the free clustering: what fits with other alphas share."""
 
     table: Table | SparseTable
@@ -64,7 +64,88 @@ class _Prepared:
     started: float
 
 
-class ObliqueTree(TreeClusterer):
+class ClusteringTree(TreeClusterer):
+    """A tree that may have oblique tests, beside a free clustering by k-means."""
+
+    _takes_oblique: ClassVar[bool] = True
+
+    cluster_centers_: FloatArray
+    inertia_: float
+    reference_inertia_: float
+    scale_: FloatArray
+    n_jobs: int | None
+
+    @property
+    def _is_cosine(self) -> bool:
+        return getattr(self, "metric", "euclidean") == "cosine"
+
+    @property
+    def n_parameters_(self) -> int:
+        """Weights, biases (thresholds with their columns) and leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return n_parameters(self.tree_)
+
+    @property
+    def cost_ratio_(self) -> float:
+        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
+        check_is_fitted(self, "tree_")
+        if self.reference_inertia_ > 0:
+            return float(self.inertia_ / self.reference_inertia_)
+        return 1.0 if self.inertia_ <= 0 else float("inf")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the cost, on standardised columns if ``scale="standard"``.
+        """
+        table, leaves = self._route(X)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
+        cosine = self._is_cosine
+        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
+        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
+        sparse = isinstance(table, SparseTable)
+        _, cost = _core.assign_rows(
+            None if sparse else table.data,
+            table.core if sparse else None,
+            shift=np.ascontiguousarray(shift),
+            scale=self.scale_,
+            cosine=cosine,
+            centers=centers,
+            labels=labels,
+            sample_weight=weight,
+            n_jobs=n_jobs,
+        )
+        return -cost
+
+    def _check_saved(self, tree: ClusterTree) -> None:  # noqa: ARG002
+        for name in self._saved:
+            if name not in self.__dict__:
+                raise ValueError(f"fitted of the model file lacks {name}.")
+        if (self.scale_ <= 0).any():
+            raise ValueError("The model file has a scale_ that is not positive.")
+        if self.reference_inertia_ < 0 or self.inertia_ < 0:
+            raise ValueError("The model file has a negative inertia.")
+
+    def _set_tree(self, tree: ClusterTree) -> None:
+        super()._set_tree(tree)
+        self.classes_ = np.asarray(tree.classes)
+
+
+class ObliqueTree(ClusteringTree):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
     A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow
@@ -181,8 +262,8 @@ class ObliqueTree(TreeClusterer):
     only if it lowers the weighted errors plus penalty; tests not worth their penalty go, and leaves
     are split where that pays.
 
-    One round costs O(n d) a level of the tree beside the logistic problems. Beside X a copy of it is
-    held, in 4 bytes a cell where that is exact.
+    One round costs O(n d) a level of the tree beside the logistic problems. Beside X a copy of it
+    is held, in 4 bytes a cell where that is exact.
 
     The objective of the path is E + mu (P + alpha phi) for each mu: with alpha / mu, as eq. (8) of
     the paper reads, the tree collapses at the small mu of the start.
@@ -233,7 +314,6 @@ class ObliqueTree(TreeClusterer):
         "_path": f"path {len(_COLUMNS_OF_PATH)}",
         "_weight": "",
     }
-    _takes_oblique: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -391,7 +471,7 @@ class ObliqueTree(TreeClusterer):
             )
         return tree
 
-    def _prepare(self, X: Any, sample_weight: Any) -> _Prepared:
+    def _prepare(self, X: Any, sample_weight: Any) -> Prepared:
         """Read the rows and settle the free clustering."""
         started = time.perf_counter()
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -443,12 +523,12 @@ class ObliqueTree(TreeClusterer):
                 estimator_name=name,
                 needs_distinct=False,
                 n_init=self.n_init,
-                max_iter=_KMEANS_STEPS,
+                max_iter=KMEANS_STEPS,
             )
             classes, labels = reference.classes, reference.labels
             centers = reference.centers.in_units
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        return _Prepared(
+        return Prepared(
             table, kept, rows, weight, units, classes, labels, centers, seed, n_jobs, started
         )
 
@@ -471,7 +551,7 @@ class ObliqueTree(TreeClusterer):
                 f"n_clusters={k}."
             )
 
-    def _fit_prepared(self, prepared: _Prepared, first: ClusterTree | None) -> Self:
+    def _fit_prepared(self, prepared: Prepared, first: ClusterTree | None) -> Self:
         rows, weight, units = prepared.rows, prepared.weight, prepared.units
         name = type(self).__name__
         tell = progress_line(self.verbose, name, rows.n_samples, prepared.started)
@@ -507,7 +587,7 @@ class ObliqueTree(TreeClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        tree = _make_tree(fitted, prepared)
+        tree = make_tree(fitted, prepared)
         leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
@@ -524,20 +604,6 @@ class ObliqueTree(TreeClusterer):
         return self
 
     # ---- results --------------------------------------------------------------------------
-
-    @property
-    def n_parameters_(self) -> int:
-        """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return n_parameters(self.tree_)
-
-    @property
-    def cost_ratio_(self) -> float:
-        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        check_is_fitted(self, "tree_")
-        if self.reference_inertia_ > 0:
-            return float(self.inertia_ / self.reference_inertia_)
-        return 1.0 if self.inertia_ <= 0 else float("inf")
 
     def _path_frame(self) -> pl.DataFrame:
         mu, cost, penalty, mismatch, n_weights, n_leaves = self._path.T
@@ -596,67 +662,17 @@ class ObliqueTree(TreeClusterer):
         values = table.cell if isinstance(table, SparseTable) else table.data
         return explain_rows(self.tree_, leaves, values)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
-        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Minus the cost, on standardised columns if ``scale="standard"``.
-        """
-        table, leaves = self._route(X)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
-        cosine = self.metric == "cosine"
-        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
-        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
-        sparse = isinstance(table, SparseTable)
-        _, cost = _core.assign_rows(
-            None if sparse else table.data,
-            table.core if sparse else None,
-            shift=np.ascontiguousarray(shift),
-            scale=self.scale_,
-            cosine=cosine,
-            centers=centers,
-            labels=labels,
-            sample_weight=weight,
-            n_jobs=n_jobs,
-        )
-        return -cost
-
     def _check_saved(self, tree: ClusterTree) -> None:
-        for name in ("scale_", "reference_inertia_", "inertia_", "cluster_centers_", "_path"):
-            if name not in self.__dict__:
-                raise ValueError(f"fitted of the model file lacks {name}.")
-        if (self.scale_ <= 0).any():
-            raise ValueError("The model file has a scale_ that is not positive.")
-        if self.__dict__.get("_weight", 0.0) <= 0:
+        super()._check_saved(tree)
+        if self._weight <= 0:
             raise ValueError("The model file has a _weight that is not positive.")
-        if self.reference_inertia_ < 0 or self.inertia_ < 0:
-            raise ValueError("The model file has a negative inertia.")
         if len(self._path) == 0 or (self._path < 0).any():
             raise ValueError("The model file has a _path that is empty or holds negative numbers.")
-
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.asarray(tree.classes)
 
 
 def _fitted(
     given: Given, table: Table | SparseTable, weight: FloatArray | None
-) -> tuple[
-    npt.NDArray[np.bool_] | None, Given, Table | SparseTable, FloatArray | None
-]:
+) -> tuple[npt.NDArray[np.bool_] | None, Given, Table | SparseTable, FloatArray | None]:
     """Leave out noise and rows of weight 0, as `fitted_rows` does."""
     if isinstance(table, Table):
         return fitted_rows(given, table, weight)
@@ -693,7 +709,7 @@ def _spherical_reference(
             k,
             sample_weight=weight,
             n_init=n_init,
-            max_iter=_KMEANS_STEPS,
+            max_iter=KMEANS_STEPS,
             seed=int(rng.randint(np.iinfo(np.int32).max)),
             n_jobs=n_jobs,
         )
@@ -703,7 +719,7 @@ def _spherical_reference(
         centers = np.ascontiguousarray(centers[used])
         return list(range(len(used))), labels.astype(np.uint32), centers
     d = rows.n_features
-    measure = {
+    measure: dict[str, Any] = {
         "shift": np.zeros(d),
         "scale": np.ones(d),
         "cosine": True,
@@ -755,7 +771,8 @@ def _arrays_of(
     return tests, clusters, oblique
 
 
-def _make_tree(fitted: dict[str, Any], prepared: _Prepared) -> ClusterTree:
+def make_tree(fitted: dict[str, Any], prepared: Prepared) -> ClusterTree:
+    """Make the tree of arrays from the core, with what is known of its nodes' rows."""
     left, right = fitted["children_left"], fitted["children_right"]
     n_nodes, k = len(left), len(prepared.classes)
     leaf_of_row, weight = fitted["leaf_of_row"], prepared.weight
@@ -803,7 +820,7 @@ def _make_tree(fitted: dict[str, Any], prepared: _Prepared) -> ClusterTree:
 
 
 def _leaves_of_all(
-    leaf_of_row: npt.NDArray[np.uint32], tree: ClusterTree, prepared: _Prepared
+    leaf_of_row: npt.NDArray[np.uint32], tree: ClusterTree, prepared: Prepared
 ) -> npt.NDArray[np.int32]:
     table, kept = prepared.table, prepared.kept
     if isinstance(table, Table):
