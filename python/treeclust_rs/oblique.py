@@ -117,10 +117,8 @@ class ClusteringTree(TreeClusterer):
         cosine = self._is_cosine
         shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
         centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
-        sparse = isinstance(table, SparseTable)
         _, cost = _core.assign_rows(
-            None if sparse else table.data,
-            table.core if sparse else None,
+            *_stored(table),
             shift=np.ascontiguousarray(shift),
             scale=self.scale_,
             cosine=cosine,
@@ -558,10 +556,8 @@ class ObliqueTree(ClusteringTree):
         schedule = None
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
-        sparse = isinstance(rows, SparseTable)
         fitted = _core.fit_oblique(
-            None if sparse else rows.data,
-            rows.core if sparse else None,
+            *_stored(rows),
             shift=units.shift,
             scale=units.scale,
             cosine=self.metric == "cosine",
@@ -670,6 +666,11 @@ class ObliqueTree(ClusteringTree):
             raise ValueError("The model file has a _path that is empty or holds negative numbers.")
 
 
+def _stored(rows: Table | SparseTable) -> tuple[Any, Any]:
+    """Give the rows as the core takes them: a table or a sparse matrix, and None for the other."""
+    return (rows.data, None) if isinstance(rows, Table) else (None, rows.core)
+
+
 def _fitted(
     given: Given, table: Table | SparseTable, weight: FloatArray | None
 ) -> tuple[npt.NDArray[np.bool_] | None, Given, Table | SparseTable, FloatArray | None]:
@@ -699,13 +700,10 @@ def _spherical_reference(
     estimator_name: str,
 ) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
     """Settle classes, labels and centers (of length 1) for cosine."""
-    sparse = isinstance(rows, SparseTable)
-    table, stored = (None, rows.core) if sparse else (rows.data, None)
     if given.centers is None and given.labels is None:
         k = settled_n_clusters(n_clusters, rows.n_samples, estimator_name)
-        labels, centers = _core.spherical_kmeans(
-            table,
-            stored,
+        found, centers = _core.spherical_kmeans(
+            *_stored(rows),
             k,
             sample_weight=weight,
             n_init=n_init,
@@ -713,11 +711,14 @@ def _spherical_reference(
             seed=int(rng.randint(np.iinfo(np.int32).max)),
             n_jobs=n_jobs,
         )
-        used, labels = np.unique(labels, return_inverse=True)
+        used, codes = np.unique(found, return_inverse=True)
         if len(used) < k:
             warn_too_few(len(used), k, stacklevel=5)
-        centers = np.ascontiguousarray(centers[used])
-        return list(range(len(used))), labels.astype(np.uint32), centers
+        return (
+            list(range(len(used))),
+            codes.astype(np.uint32),
+            np.ascontiguousarray(centers[used]),
+        )
     d = rows.n_features
     measure: dict[str, Any] = {
         "shift": np.zeros(d),
@@ -726,16 +727,18 @@ def _spherical_reference(
         "sample_weight": weight,
         "n_jobs": n_jobs,
     }
-    labels = None if given.labels is None else given.labels.astype(np.uint32)
+    labels: npt.NDArray[np.uint32] | None = None
+    if given.labels is not None:
+        labels = given.labels.astype(np.uint32)
     if given.centers is not None:
         lengths = np.linalg.norm(given.centers, axis=1, keepdims=True)
         centers = np.ascontiguousarray(given.centers / np.where(lengths > 0, lengths, 1.0))
     else:
         assert labels is not None and given.classes is not None
         centers = np.zeros((len(given.classes), d))
-        centers = _core.mean_centers(table, stored, labels=labels, centers=centers, **measure)
+        centers = _core.mean_centers(*_stored(rows), labels=labels, centers=centers, **measure)
     if labels is None:
-        labels, _ = _core.assign_rows(table, stored, labels=None, centers=centers, **measure)
+        labels, _ = _core.assign_rows(*_stored(rows), labels=None, centers=centers, **measure)
     return given.classes or list(range(len(centers))), labels, centers
 
 
