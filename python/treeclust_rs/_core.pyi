@@ -1,16 +1,18 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Design",
     "apply",
     "column_units",
     "find_non_finite",
     "fit_kauri",
     "fit_tree",
     "group_sums",
+    "l1_logistic",
     "label_costs",
 ]
 
@@ -73,6 +75,32 @@ def fit_kauri(
     all_moves: bool,
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
+) -> dict[str, Any]: ...
+@final
+class Design:
+    @staticmethod
+    def from_table(table: _Table, n_jobs: int) -> Design: ...
+    @staticmethod
+    def from_csr(
+        indptr: npt.NDArray[np.signedinteger[Any]],
+        indices: npt.NDArray[np.signedinteger[Any]],
+        data: npt.NDArray[np.floating[Any]],
+        n_columns: int,
+        n_jobs: int,
+    ) -> Design: ...
+
+def l1_logistic(
+    design: Design,
+    rows: _Codes,
+    sign: npt.NDArray[np.bool_],
+    weight: _Floats,
+    *,
+    strength: float,
+    penalty: _Floats | None,
+    start: tuple[_Codes, _Floats, float] | None,
+    tol: float,
+    max_iter: int,
+    n_jobs: int,
 ) -> dict[str, Any]: ...
 def apply(
     tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],

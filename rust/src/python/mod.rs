@@ -4,6 +4,7 @@ mod convert;
 mod errors;
 mod fit;
 mod kauri;
+mod oblique;
 mod run;
 
 use pyo3::prelude::*;
@@ -15,4 +16,6 @@ mod _core {
     use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
     #[pymodule_export]
     use super::kauri::fit_kauri;
+    #[pymodule_export]
+    use super::oblique::{PyDesign, l1_logistic};
 }
