@@ -1,10 +1,11 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Design",
     "apply",
     "apply_sparse",
     "assign_rows",
@@ -14,6 +15,7 @@ __all__ = [
     "fit_oblique",
     "fit_tree",
     "group_sums",
+    "l1_logistic",
     "label_costs",
     "mean_centers",
     "spherical_kmeans",
@@ -82,6 +84,32 @@ def fit_kauri(
     all_moves: bool,
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
+) -> dict[str, Any]: ...
+@final
+class Design:
+    @staticmethod
+    def from_table(table: _Table, n_jobs: int) -> Design: ...
+    @staticmethod
+    def from_csr(
+        indptr: npt.NDArray[np.signedinteger[Any]],
+        indices: npt.NDArray[np.signedinteger[Any]],
+        data: npt.NDArray[np.floating[Any]],
+        n_columns: int,
+        n_jobs: int,
+    ) -> Design: ...
+
+def l1_logistic(
+    design: Design,
+    rows: _Codes,
+    sign: npt.NDArray[np.bool_],
+    weight: _Floats,
+    *,
+    strength: float,
+    penalty: _Floats | None,
+    start: tuple[_Codes, _Floats, float] | None,
+    tol: float,
+    max_iter: int,
+    n_jobs: int,
 ) -> dict[str, Any]: ...
 def apply(
     tree: _Tests,

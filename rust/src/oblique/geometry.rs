@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::rows::{Csr, Rows};
+use super::rows::{Rows, SparseRows};
 use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
 use crate::error::{Error, Result};
 
@@ -54,7 +54,7 @@ impl<'a, 't> Geometry<'a, 't> {
                 }
                 squares.iter().zip(&largest).map(|(s, m): (&f64, _)| s.sqrt() * m).collect()
             }
-            Rows::Csr(csr) => {
+            Rows::Sparse(csr) => {
                 let length = |row: usize| {
                     let cells = csr.row(row).1;
                     let largest = cells.iter().fold(0.0f64, |m, x| m.max(x.abs()));
@@ -167,7 +167,7 @@ impl<'a, 't> Geometry<'a, 't> {
                         sums.weight = group_weight(groups, n_groups, weights);
                         Ok(sums)
                     }
-                    Rows::Csr(csr) => Ok(GroupSums {
+                    Rows::Sparse(csr) => Ok(GroupSums {
                         weight: group_weight(groups, n_groups, weights),
                         sums: sparse_sums(csr, groups, n_groups, &factor),
                     }),
@@ -223,8 +223,8 @@ fn group_weight(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec
 
 /// Sums of the rows of each group, each row multiplied by its factor; every column is added up by one thread in the
 /// order of the rows.
-fn sparse_sums(csr: &Csr<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
-    let d = Rows::Csr(*csr).n_features();
+fn sparse_sums(csr: &SparseRows<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
+    let d = csr.matrix().n_columns;
     let stripes: Vec<Vec<f64>> = (0..d.div_ceil(STRIPE))
         .into_par_iter()
         .map(|stripe| {
@@ -292,7 +292,7 @@ fn cosine_costs(
                         }
                     }
                 }
-                Rows::Csr(csr) => {
+                Rows::Sparse(csr) => {
                     for (i, out) in regrets.chunks_mut(k).enumerate() {
                         let (columns, cells) = csr.row(start + i);
                         for (&j, &x) in columns.iter().zip(cells) {

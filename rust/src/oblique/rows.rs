@@ -1,67 +1,35 @@
 //! The rows a tree is fitted to, as the caller holds them: a table, or a sparse matrix that is never made dense.
 
-use crate::error::{Error, Result};
+use super::design::{Csr, check};
+use crate::error::Result;
 use crate::table::Table;
 
 /// Rows scored side by side: neighbouring cells of a C-ordered matrix are then read while they are in cache.
 const TILE: usize = 256;
 
-/// A matrix in compressed sparse rows; the columns of a row ascend.
+/// A checked matrix in compressed sparse rows.
 #[derive(Debug, Clone, Copy)]
-pub struct Csr<'a> {
-    indptr: &'a [usize],
-    indices: &'a [u32],
-    values: &'a [f64],
-    n_features: usize,
-}
+pub struct SparseRows<'a>(Csr<'a, f64>);
 
-impl<'a> Csr<'a> {
+impl<'a> SparseRows<'a> {
     /// Checks the arrays.
     ///
     /// # Errors
-    /// [`Error::Value`] if they are no such matrix.
-    pub fn new(
-        indptr: &'a [usize],
-        indices: &'a [u32],
-        values: &'a [f64],
-        n_features: usize,
-    ) -> Result<Self> {
-        let bad = |why: &str| Err(Error::Value(format!("The sparse matrix is not valid: {why}.")));
-        if indptr.first() != Some(&0) || !indptr.is_sorted() {
-            return bad("indptr must start at 0 and not fall");
-        }
-        if indptr.last() != Some(&values.len()) || indices.len() != values.len() {
-            return bad("indptr, indices and data disagree in length");
-        }
-        let ascending = |ends: &[usize]| indices[ends[0]..ends[1]].is_sorted_by(|a, b| a < b);
-        if !indptr.windows(2).all(ascending) {
-            return bad("the columns of a row must ascend, each only once");
-        }
-        if indices.iter().any(|&column| column as usize >= n_features) {
-            return bad("a column is out of range");
-        }
-        Ok(Csr { indptr, indices, values, n_features })
+    /// [`crate::error::Error::Value`] if they are no such matrix.
+    pub fn new(matrix: Csr<'a, f64>) -> Result<Self> {
+        check(&matrix)?;
+        Ok(SparseRows(matrix))
     }
 
-    /// Where each row starts, and the end.
-    pub fn indptr(&self) -> &'a [usize] {
-        self.indptr
-    }
-
-    /// Columns of the cells.
-    pub fn indices(&self) -> &'a [u32] {
-        self.indices
-    }
-
-    /// The cells.
-    pub fn values(&self) -> &'a [f64] {
-        self.values
+    /// The matrix.
+    pub fn matrix(&self) -> &Csr<'a, f64> {
+        &self.0
     }
 
     /// Columns and cells of a row.
     pub fn row(&self, row: usize) -> (&'a [u32], &'a [f64]) {
-        let cells = self.indptr[row]..self.indptr[row + 1];
-        (&self.indices[cells.clone()], &self.values[cells])
+        let cells = self.0.indptr[row]..self.0.indptr[row + 1];
+        (&self.0.indices[cells.clone()], &self.0.values[cells])
     }
 }
 
@@ -71,7 +39,7 @@ pub enum Rows<'a, 't> {
     /// Columns side by side.
     Table(&'a Table<'t>),
     /// Sparse rows.
-    Csr(Csr<'a>),
+    Sparse(SparseRows<'a>),
 }
 
 impl Rows<'_, '_> {
@@ -79,7 +47,7 @@ impl Rows<'_, '_> {
     pub fn n_samples(&self) -> usize {
         match self {
             Rows::Table(table) => table.n_samples(),
-            Rows::Csr(csr) => csr.indptr.len() - 1,
+            Rows::Sparse(csr) => csr.0.indptr.len() - 1,
         }
     }
 
@@ -87,7 +55,7 @@ impl Rows<'_, '_> {
     pub fn n_features(&self) -> usize {
         match self {
             Rows::Table(table) => table.n_features(),
-            Rows::Csr(csr) => csr.n_features,
+            Rows::Sparse(csr) => csr.0.n_columns,
         }
     }
 
@@ -103,8 +71,8 @@ impl Rows<'_, '_> {
                     }
                 }
             }
-            Rows::Csr(csr) => {
-                let mut dense = vec![0.0; csr.n_features];
+            Rows::Sparse(csr) => {
+                let mut dense = vec![0.0; csr.0.n_columns];
                 for &(column, weight) in weights {
                     dense[column as usize] = weight;
                 }
@@ -123,7 +91,7 @@ impl Rows<'_, '_> {
     pub fn cells(&self, rows: &[u32], column: u32, out: &mut Vec<f64>) {
         match self {
             Rows::Table(table) => table.column(column as usize).gather(rows, out),
-            Rows::Csr(csr) => {
+            Rows::Sparse(csr) => {
                 out.clear();
                 out.extend(rows.iter().map(|&row| {
                     let (columns, cells) = csr.row(row as usize);
@@ -142,7 +110,7 @@ impl Rows<'_, '_> {
                     *out = table.column(j).get(row as usize);
                 }
             }
-            Rows::Csr(csr) => {
+            Rows::Sparse(csr) => {
                 let (columns, cells) = csr.row(row as usize);
                 for (&column, &x) in columns.iter().zip(cells) {
                     out[column as usize] = x;

@@ -4,6 +4,7 @@ mod convert;
 mod errors;
 mod fit;
 mod kauri;
+mod oblique;
 mod run;
 mod tao;
 
@@ -18,6 +19,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::kauri::fit_kauri;
+    #[pymodule_export]
+    use super::oblique::{PyDesign, l1_logistic};
     #[pymodule_export]
     use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
 }

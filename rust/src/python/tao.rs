@@ -11,12 +11,12 @@ use super::run::run;
 use crate::costs::Units;
 use crate::error::{Error, Result};
 use crate::index::{Index, MAX_BINS};
-use crate::oblique::design::Design;
+use crate::oblique::design::{Csr, Design};
 use crate::oblique::fit::{Fitted, Plan, Problem, Schedule, Step, direct, path};
 use crate::oblique::geometry::Geometry;
 use crate::oblique::initial::{self, Start};
 use crate::oblique::logistic::Options;
-use crate::oblique::rows::{Csr, Rows};
+use crate::oblique::rows::{Rows, SparseRows};
 use crate::oblique::spherical;
 use crate::oblique::tao::{Leaf, Node, Plane, Splits, Test, Tree};
 use crate::parallel::Monitor;
@@ -73,8 +73,10 @@ impl<'a, 't> Given<'a, 't> {
     fn rows(&self) -> Result<Rows<'_, 't>> {
         Ok(match self {
             Given::Table(table) => Rows::Table(table),
-            Given::Sparse(csr, values, n_features) => {
-                Rows::Csr(Csr::new(&csr.indptr, &csr.indices, values, *n_features)?)
+            Given::Sparse(csr, values, n_columns) => {
+                let (indptr, indices) = (&csr.indptr[..], &csr.indices[..]);
+                let matrix = Csr { indptr, indices, values, n_columns: *n_columns };
+                Rows::Sparse(SparseRows::new(matrix)?)
             }
         })
     }
@@ -202,10 +204,7 @@ pub fn fit_oblique<'py>(
             _ => {
                 let design = match rows {
                     Rows::Table(table) => Design::from_table(table)?,
-                    Rows::Csr(csr) => {
-                        let n_features = rows.n_features();
-                        Design::from_csr(n_features, csr.indptr(), csr.indices(), csr.values())?
-                    }
+                    Rows::Sparse(sparse) => Design::from_csr(sparse.matrix())?,
                 };
                 monitor.check()?;
                 let shares = units.scale.iter().any(|s| *s != 1.0).then_some(&units.scale[..]);

@@ -1,0 +1,375 @@
+//! Cells of a matrix by rows, and the few passes over them that the node solver makes.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, LinalgScalar};
+use rayon::prelude::*;
+
+/// Rows that one thread works on in one go. Sums are formed per chunk and added up in the order of the chunks.
+pub const CHUNK: usize = 4096;
+/// Above this share of cells other than 0 all cells of a matrix are stored.
+pub const DENSE: f64 = 0.4;
+/// Rows of a dense matrix multiplied in one go.
+const BLOCK: usize = 512;
+/// The place of a column that is left out.
+const NOWHERE: u32 = u32::MAX;
+
+/// A number type of stored cells.
+pub trait Cell: Copy + Send + Sync + PartialEq + Default + 'static {
+    /// The cell.
+    fn get(self) -> f64;
+    /// The nearest cell.
+    fn of(x: f64) -> Self;
+}
+
+impl Cell for f32 {
+    #[inline(always)]
+    fn get(self) -> f64 {
+        f64::from(self)
+    }
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x as f32
+    }
+}
+
+impl Cell for f64 {
+    #[inline(always)]
+    fn get(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x
+    }
+}
+
+/// Rows of cells.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cells<V> {
+    /// All cells, row-major.
+    Dense {
+        /// The cells.
+        values: Vec<V>,
+        /// Cells of a row.
+        width: usize,
+    },
+    /// The cells that are not 0.
+    Sparse {
+        /// Where each row starts, and the end.
+        indptr: Vec<usize>,
+        /// Columns, never descending in a row.
+        indices: Vec<u32>,
+        /// Cells.
+        values: Vec<V>,
+    },
+}
+
+impl<V: Cell> Cells<V> {
+    fn count(&self, rows: &[u32]) -> usize {
+        match self {
+            Cells::Dense { width, .. } => width * rows.len(),
+            Cells::Sparse { indptr, .. } => {
+                rows.iter().map(|&i| indptr[i as usize + 1] - indptr[i as usize]).sum()
+            }
+        }
+    }
+
+    /// out_i = sum_j term(x_ij) w_j.
+    #[inline(never)]
+    fn dots(&self, rows: &[u32], w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
+        match self {
+            Cells::Dense { values, width } => {
+                for (&i, out) in rows.iter().zip(out) {
+                    let (row4, row1) = values[i as usize * width..][..*width].as_chunks::<4>();
+                    let (w4, w1) = w.as_chunks::<4>();
+                    let mut sums = [0.0; 4];
+                    for (x, w) in row4.iter().zip(w4) {
+                        for ((sum, x), w) in sums.iter_mut().zip(x).zip(w) {
+                            *sum += term(x.get()) * w;
+                        }
+                    }
+                    let rest: f64 = row1.iter().zip(w1).map(|(x, w)| term(x.get()) * w).sum();
+                    *out = (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
+                }
+            }
+            Cells::Sparse { indptr, indices, values } => {
+                for (&i, out) in rows.iter().zip(out) {
+                    let range = indptr[i as usize]..indptr[i as usize + 1];
+                    let mut sum = 0.0;
+                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
+                        sum += term(x.get()) * w[j as usize];
+                    }
+                    *out = sum;
+                }
+            }
+        }
+    }
+
+    /// out_j += sum_i r_i x_ij.
+    #[inline(never)]
+    fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64]) {
+        match self {
+            Cells::Dense { values, width } => {
+                for (&i, &r) in rows.iter().zip(r) {
+                    for (out, x) in out.iter_mut().zip(&values[i as usize * width..][..*width]) {
+                        *out += r * x.get();
+                    }
+                }
+            }
+            Cells::Sparse { indptr, indices, values } => {
+                for (&i, &r) in rows.iter().zip(r) {
+                    let range = indptr[i as usize]..indptr[i as usize + 1];
+                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
+                        out[j as usize] += r * x.get();
+                    }
+                }
+            }
+        }
+    }
+
+    /// out_j += (sum_i h_i x_ij, sum_i h_i x_ij^2).
+    #[inline(never)]
+    fn add_moments(&self, rows: &[u32], h: &[f64], out: &mut [[f64; 2]]) {
+        let add = |out: &mut [f64; 2], h: f64, x: f64| {
+            out[0] += h * x;
+            out[1] += h * x * x;
+        };
+        match self {
+            Cells::Dense { values, width } => {
+                for (&i, &h) in rows.iter().zip(h) {
+                    for (out, x) in out.iter_mut().zip(&values[i as usize * width..][..*width]) {
+                        add(out, h, x.get());
+                    }
+                }
+            }
+            Cells::Sparse { indptr, indices, values } => {
+                for (&i, &h) in rows.iter().zip(h) {
+                    let range = indptr[i as usize]..indptr[i as usize + 1];
+                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
+                        add(&mut out[j as usize], h, x.get());
+                    }
+                }
+            }
+        }
+    }
+
+    /// The given rows with only the columns that have a place: `places[j]` of column j, or [`NOWHERE`]. Places ascend
+    /// with columns.
+    #[inline(never)]
+    fn restrict(&self, rows: &[u32], places: &[u32], width: usize) -> Cells<V> {
+        match self {
+            Cells::Dense { values, width: all } => {
+                let columns: Vec<usize> = (0..*all).filter(|&j| places[j] != NOWHERE).collect();
+                let mut kept = Vec::with_capacity(rows.len() * width);
+                for &i in rows {
+                    let row = &values[i as usize * all..][..*all];
+                    kept.extend(columns.iter().map(|&j| row[j]));
+                }
+                Cells::Dense { values: kept, width }
+            }
+            Cells::Sparse { indptr, indices, values } => {
+                let (mut starts, mut columns, mut kept) = (vec![0], Vec::new(), Vec::new());
+                for &i in rows {
+                    let range = indptr[i as usize]..indptr[i as usize + 1];
+                    for (&j, &x) in indices[range.clone()].iter().zip(&values[range]) {
+                        let place = places[j as usize];
+                        if place != NOWHERE {
+                            columns.push(place);
+                            kept.push(x);
+                        }
+                    }
+                    starts.push(columns.len());
+                }
+                if kept.len() as f64 <= 0.25 * (rows.len() * width) as f64 {
+                    return Cells::Sparse { indptr: starts, indices: columns, values: kept };
+                }
+                let mut dense = vec![V::default(); rows.len() * width];
+                for (row, ends) in dense.chunks_exact_mut(width).zip(starts.windows(2)) {
+                    let range = ends[0]..ends[1];
+                    for (&j, &x) in columns[range.clone()].iter().zip(&kept[range]) {
+                        let cell = &mut row[j as usize];
+                        *cell = V::of(cell.get() + x.get());
+                    }
+                }
+                Cells::Dense { values: dense, width }
+            }
+        }
+    }
+
+    /// Adds sum_i h_i x_ip x_iq to out[p, q] for p in the stripe `p` (the rows of `out`) and q <= p. Products of
+    /// dense cells are formed in the type `T`.
+    #[inline(never)]
+    fn add_gram<T: Cell + LinalgScalar>(
+        &self,
+        rows: &[u32],
+        h: &[f64],
+        p: &Range<usize>,
+        width: usize,
+        out: &mut [f64],
+    ) {
+        match self {
+            Cells::Dense { values, .. } => {
+                let (mut left, mut right): (Vec<T>, Vec<T>) = (Vec::new(), Vec::new());
+                let mut gram = Array2::<T>::zeros((p.len(), p.end));
+                for (rows, h) in rows.chunks(BLOCK).zip(h.chunks(BLOCK)) {
+                    left.clear();
+                    right.clear();
+                    for (&i, &h) in rows.iter().zip(h) {
+                        let row = &values[i as usize * width..][..p.end];
+                        left.extend(row[p.clone()].iter().map(|x| T::of(h * x.get())));
+                        right.extend(row.iter().map(|x| T::of(x.get())));
+                    }
+                    let left = ArrayView2::from_shape((rows.len(), p.len()), &left);
+                    let right = ArrayView2::from_shape((rows.len(), p.end), &right);
+                    // The lengths fit by construction.
+                    let (Ok(left), Ok(right)) = (left, right) else { continue };
+                    general_mat_mul(T::one(), &left.t(), &right, T::zero(), &mut gram);
+                    for (out, gram) in out.chunks_exact_mut(width).zip(gram.rows()) {
+                        for (out, x) in out.iter_mut().zip(gram) {
+                            *out += x.get();
+                        }
+                    }
+                }
+            }
+            Cells::Sparse { indptr, indices, values } => {
+                for (&i, &h) in rows.iter().zip(h) {
+                    let range = indptr[i as usize]..indptr[i as usize + 1];
+                    let (columns, cells) = (&indices[range.clone()], &values[range]);
+                    let first = columns.partition_point(|&j| (j as usize) < p.start);
+                    for at in first..columns.len() {
+                        let row = columns[at] as usize;
+                        if row >= p.end {
+                            break;
+                        }
+                        let hx = h * cells[at].get();
+                        let out = &mut out[(row - p.start) * width..][..=row];
+                        for (&q, x) in columns[..=at].iter().zip(cells) {
+                            out[q as usize] += hx * x.get();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Some rows of a matrix, in chunks; sums over them have the same bits for any number of threads.
+#[derive(Debug)]
+pub struct Chosen<'a, V: Clone> {
+    parts: Vec<Part<'a, V>>,
+    width: usize,
+}
+
+#[derive(Debug)]
+struct Part<'a, V: Clone> {
+    cells: Cow<'a, Cells<V>>,
+    rows: Cow<'a, [u32]>,
+}
+
+impl<'a, V: Cell> Chosen<'a, V> {
+    /// The given rows as they lie in the matrix of `width` columns.
+    pub fn new(cells: &'a Cells<V>, rows: &'a [u32], width: usize) -> Self {
+        let borrow = |rows| Part { cells: Cow::Borrowed(cells), rows: Cow::Borrowed(rows) };
+        Chosen { parts: rows.chunks(CHUNK).map(borrow).collect(), width }
+    }
+
+    /// A copy with only the given columns, which ascend.
+    pub fn restrict(&self, columns: &[usize]) -> Chosen<'static, V> {
+        let mut places = vec![NOWHERE; self.width];
+        for (place, &j) in columns.iter().enumerate() {
+            places[j] = place as u32;
+        }
+        let copy = |part: &Part<'_, V>| Part {
+            cells: Cow::Owned(part.cells.restrict(&part.rows, &places, columns.len())),
+            rows: Cow::Owned((0..part.rows.len() as u32).collect()),
+        };
+        Chosen { parts: self.parts.par_iter().map(copy).collect(), width: columns.len() }
+    }
+
+    /// Stored cells.
+    pub fn count(&self) -> usize {
+        self.parts.iter().map(|part| part.cells.count(&part.rows)).sum()
+    }
+
+    /// sum_j x_ij w_j, by row.
+    pub fn dots(&self, w: &[f64], out: &mut [f64]) {
+        self.parts
+            .par_iter()
+            .zip(out.par_chunks_mut(CHUNK))
+            .for_each(|(part, out)| part.cells.dots(&part.rows, w, out, |x| x));
+    }
+
+    /// sum_j x_ij^2 w_j, by row.
+    pub fn dots_of_squares(&self, w: &[f64], out: &mut [f64]) {
+        self.parts
+            .par_iter()
+            .zip(out.par_chunks_mut(CHUNK))
+            .for_each(|(part, out)| part.cells.dots(&part.rows, w, out, |x| x * x));
+    }
+
+    /// sum_i r_i x_ij, by column.
+    pub fn sums(&self, r: &[f64]) -> Vec<f64> {
+        let of_part = |(part, r): (&Part<'_, V>, &[f64])| {
+            let mut sums = vec![0.0; self.width];
+            part.cells.add_columns(&part.rows, r, &mut sums);
+            sums
+        };
+        let parts: Vec<_> = self.parts.par_iter().zip(r.par_chunks(CHUNK)).map(of_part).collect();
+        let mut total = vec![0.0; self.width];
+        for part in &parts {
+            for (total, x) in total.iter_mut().zip(part) {
+                *total += x;
+            }
+        }
+        total
+    }
+
+    /// (sum_i h_i x_ij, sum_i h_i x_ij^2), by column.
+    pub fn moments(&self, h: &[f64]) -> Vec<[f64; 2]> {
+        let of_part = |(part, h): (&Part<'_, V>, &[f64])| {
+            let mut sums = vec![[0.0; 2]; self.width];
+            part.cells.add_moments(&part.rows, h, &mut sums);
+            sums
+        };
+        let parts: Vec<_> = self.parts.par_iter().zip(h.par_chunks(CHUNK)).map(of_part).collect();
+        let mut total = vec![[0.0; 2]; self.width];
+        for part in &parts {
+            for (total, x) in total.iter_mut().zip(part) {
+                total[0] += x[0];
+                total[1] += x[1];
+            }
+        }
+        total
+    }
+
+    /// sum_i h_i x_ip x_iq for q <= p, in the lower triangle of a full matrix; products of dense cells are formed in
+    /// the type `T`.
+    pub fn gram<T: Cell + LinalgScalar>(&self, h: &[f64]) -> Vec<f64> {
+        let mut gram = vec![0.0; self.width * self.width];
+        let stripes = stripes(self.width, &mut gram);
+        stripes.into_par_iter().with_max_len(1).for_each(|(p, out)| {
+            for (part, h) in self.parts.iter().zip(h.chunks(CHUNK)) {
+                part.cells.add_gram::<T>(&part.rows, h, &p, self.width, out);
+            }
+        });
+        gram
+    }
+}
+
+/// Ranges of rows of a lower triangle, of about equal area, with their places in the full matrix.
+fn stripes(width: usize, mut matrix: &mut [f64]) -> Vec<(Range<usize>, &mut [f64])> {
+    let n = width.div_ceil(64).clamp(1, 8);
+    let mut stripes = Vec::with_capacity(n);
+    let mut start = 0;
+    for s in 1..=n {
+        let end = (width as f64 * (s as f64 / n as f64).sqrt()).round() as usize;
+        let (here, rest) = matrix.split_at_mut((end - start) * width);
+        matrix = rest;
+        stripes.push((start..end, here));
+        start = end;
+    }
+    stripes
+}
