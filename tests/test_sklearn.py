@@ -20,6 +20,11 @@ EXPECTED = {
         tc.ExKMC(n_clusters=3, max_leaves=5),
         tc.Kauri(),
         tc.Kauri(kernel="rbf"),
+        tc.ObliqueTree(n_clusters=3),
+        tc.ObliqueTree(n_clusters=3, splits="axis"),
+        tc.ObliqueTree(n_clusters=3, solver="path", leaves="histogram", mu_steps=300),
+        tc.ObliqueTree(n_clusters=3, metric="cosine"),
+        tc.VoronoiTree(n_clusters=3),
     ],
     # Kauri draws no start: it passes all.
     expected_failed_checks=lambda estimator: {} if isinstance(estimator, tc.Kauri) else EXPECTED,

@@ -229,6 +229,8 @@ class ObliqueTree(ClusteringTree):
         Round by round: round, cost (over that of the reference), penalty (sum of |w|_1), objective
         (cost * weight of the rows + alpha * penalty), n_parameters, n_leaves. With the direct
         solver the objective never rises.
+    n_iter_ : int
+        Number of rounds (of the path: values of mu, and the direct fit before them).
     mu_path_ : polars.DataFrame or None
         Of the path, by mu: mu (in units of the reference's mean cost; 0: the direct fit), cost (of
         the tree's clusters over that of the reference), mismatch (weight of the rows whose
@@ -621,6 +623,12 @@ class ObliqueTree(ClusteringTree):
         """The objective round by round."""
         check_is_fitted(self, "tree_")
         return self._path_frame().drop("mu", "mismatch")
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of tree and centers, or values of mu and the direct fit before them."""
+        check_is_fitted(self, "tree_")
+        return len(self._path)
 
     @property
     def mu_path_(self) -> pl.DataFrame | None:

@@ -354,7 +354,7 @@ pub fn path(
         if t == schedule.n_steps || converged || mu > largest {
             break; // the centers are those of the tree's clusters
         }
-        run.centers = free;
+        let of_tree = std::mem::replace(&mut run.centers, free);
         if t == 0 {
             let costs = run.costs()?;
             let mut gaps: Vec<f64> = (0..z.len())
@@ -366,14 +366,14 @@ pub fn path(
                 .filter(|gap| *gap > 0.0)
                 .collect();
             gaps.sort_unstable_by(f64::total_cmp);
-            if gaps.is_empty() {
+            if mismatch == 0.0 {
                 // The tree reproduces the free clustering: nothing to bring together.
-                run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
-                converged = true;
+                (run.centers, converged) = (of_tree, true);
                 break;
             }
-            mu = gaps[(FIRST_GAPS * gaps.len() as f64) as usize];
-            largest = gaps[gaps.len() - 1];
+            // Given labels may all be farther from their centers than the tree's.
+            mu = gaps.get((FIRST_GAPS * gaps.len() as f64) as usize).copied().unwrap_or(1.0);
+            largest = gaps.last().copied().unwrap_or(1.0);
         } else {
             mu *= schedule.factor;
         }
@@ -448,4 +448,138 @@ fn clustering_step(
         run.centers = run.problem.geometry.centers(z, run.problem.weights, &run.centers)?;
     }
     Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::Units;
+    use crate::oblique::design::Design;
+    use crate::oblique::initial::{self, Start};
+    use crate::oblique::rows::Rows;
+    use crate::table::Table;
+    use ndarray::Array2;
+
+    const K: usize = 4;
+
+    fn rows(n: usize) -> (Array2<f64>, Vec<u32>, Vec<f64>) {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let places = [[0.0, 0.0], [4.0, 1.0], [1.0, 5.0], [5.0, 5.0]];
+        let x = Array2::from_shape_fn((n, 2), |(i, j)| {
+            places[i % K][j] + 3.0 * (rng.f64() + rng.f64() - 1.0)
+        });
+        let square = |i: usize, place: &[f64; 2]| {
+            (x[[i, 0]] - place[0]).powi(2) + (x[[i, 1]] - place[1]).powi(2)
+        };
+        let nearest = |i: usize| {
+            let squares = places.map(|place| square(i, &place));
+            (0..K).min_by(|&a, &b| squares[a].total_cmp(&squares[b])).unwrap() as u32
+        };
+        let labels = (0..n).map(nearest).collect();
+        (x, labels, places.concat())
+    }
+
+    fn plan(lambda: f64) -> Plan {
+        Plan {
+            lambda,
+            max_depth: 3,
+            max_leaves: usize::MAX,
+            keep_labels: false,
+            n_first: 5,
+            n_passes: 3,
+            max_iter: 30,
+            tol: 1e-6,
+            n_sweeps: 1,
+            solver: Options { tol: 1e-3, max_iter: 100 },
+        }
+    }
+
+    /// Calls `check` with a problem and a first tree.
+    fn with_problem(check: impl Fn(&Problem<'_, '_>, Tree, &Monitor)) {
+        let (x, labels, centers) = rows(300);
+        let table = Table::from_matrix(x.view()).unwrap();
+        let rows = Rows::Table(&table);
+        let units = Units { shift: vec![0.0; 2], scale: vec![1.0; 2] };
+        let geometry = Geometry::Euclidean { rows, units: &units };
+        let design = Design::from_table(&table).unwrap();
+        let monitor = Monitor::default();
+        let problem = Problem {
+            geometry: &geometry,
+            splits: Splits::Oblique { rows, design: &design, shares: None },
+            weights: None,
+            labels: &labels,
+            centers: &centers,
+        };
+        let start = initial::tree(&geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
+        check(&problem, start, &monitor);
+    }
+
+    #[test]
+    fn the_direct_objective_never_rises() {
+        with_problem(|problem, start, monitor| {
+            for lambda in [0.0, 0.3, 3.0] {
+                let plan = plan(lambda);
+                let fitted = direct(problem, start.clone(), &plan, monitor).unwrap();
+                let values: Vec<f64> =
+                    fitted.steps.iter().map(|step| step.objective.value(lambda)).collect();
+                assert!(values.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{values:?}");
+                // Centers are moved once more after the last round.
+                let last = fitted.steps.last().unwrap().objective.loss;
+                let summary = &fitted.summary;
+                let ratio = summary.inertia / summary.free_inertia * 300.0;
+                assert!(ratio <= last * (1.0 + 1e-12), "{ratio} {last}");
+            }
+        });
+    }
+
+    #[test]
+    fn for_one_mu_neither_step_of_the_path_raises_what_it_minimises() {
+        with_problem(|problem, start, monitor| {
+            for histograms in [false, true] {
+                let schedule = Schedule { factor: 1.1, n_steps: 100, histograms };
+                let plan = plan(0.5);
+                let mut run = problem.start(start.clone(), &plan, monitor).unwrap();
+                run.first(schedule.loss(run.free_labels())).unwrap();
+                let mut z = problem.labels.to_vec();
+                for mu in [0.1, 0.5, 2.0, 10.0] {
+                    // E(Z, Psi) + mu (P(Z, T) + lambda phi)
+                    let value = |run: &Run<'_, '_, '_>, z: &[u32]| {
+                        let costs = run.costs().unwrap();
+                        let rows = z.iter().zip(costs.regrets.chunks(K));
+                        let own: f64 = rows.map(|(&label, row)| row[label as usize]).sum();
+                        let labels = Labels { labels: z, weights: None, k: K };
+                        let tao = run.tao(schedule.loss(labels), 0);
+                        costs.minimum + own + mu * tao.objective(&run.tree).value(0.5)
+                    };
+                    let mut before = value(&run, &z);
+                    for _ in 0..3 {
+                        let leaf_of_row =
+                            run.tao(schedule.loss(run.free_labels()), 0).leaf_of_row(&run.tree);
+                        clustering_step(&mut run, &mut z, &leaf_of_row, mu, histograms).unwrap();
+                        let between = value(&run, &z);
+                        assert!(between <= before * (1.0 + 1e-12), "{mu}: {before} {between}");
+                        let labels = Labels { labels: &z, weights: None, k: K };
+                        let mut tree = run.tree.clone();
+                        run.tao(schedule.loss(labels), 1).pass(&mut tree).unwrap();
+                        run.tree = tree;
+                        let after = value(&run, &z);
+                        assert!(after <= between * (1.0 + 1e-12), "{mu}: {between} {after}");
+                        before = after;
+                    }
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_path_ends_where_labels_and_tree_agree() {
+        with_problem(|problem, start, monitor| {
+            let schedule = Schedule { factor: 1.3, n_steps: 200, histograms: false };
+            let fitted = path(problem, start, &plan(20.0), &schedule, monitor).unwrap();
+            assert!(fitted.converged);
+            let mu: Vec<f64> = fitted.steps.iter().map(|step| step.mu).collect();
+            assert!(mu.is_sorted() && mu[0] == 0.0 && mu.len() > 3, "{mu:?}");
+            assert_eq!(fitted.steps.last().unwrap().mismatch, 0.0);
+        });
+    }
 }

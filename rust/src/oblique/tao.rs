@@ -565,7 +565,7 @@ impl Tao<'_, '_> {
             Node::Split { test: Test::Oblique(plane), left, right } => {
                 let reduced = self.reduced(tree, [*left, *right], &rows[id]);
                 let scale = reduced.best_scale(all, plane, self.settings.lambda, shares);
-                Some(plane.clone().scaled(scale))
+                (scale > 0.0).then(|| plane.clone().scaled(scale))
             }
             _ => None,
         };
@@ -629,19 +629,23 @@ impl Tao<'_, '_> {
         let Splits::Oblique { rows, shares, .. } = self.splits else { return Ok(None) };
         let lambda = self.settings.lambda;
         let scale = reduced.best_scale(rows, old, lambda, shares);
-        let old = old.clone().scaled(scale);
-        let before = now + lambda * old.norm(shares);
-        let new = self.logistic(reduced, Some(&old))?;
+        let old = (scale > 0.0).then(|| old.clone().scaled(scale));
+        // At a scale of 0 there is no test.
+        let before = match &old {
+            Some(old) => now + lambda * old.norm(shares),
+            None => reduced.all[0].min(reduced.all[1]),
+        };
         let better = |new: &Candidate| {
             new.loss + lambda * new.plane.norm(shares) < before - TIE * reduced.total()
         };
-        let new = new.filter(better);
-        if self.settings.n_sweeps == 0 {
-            return Ok(new);
-        }
-        let start = new.unwrap_or(Candidate { plane: old, loss: now });
+        let new = self.logistic(reduced, old.as_ref())?.filter(better);
         let n_sweeps = self.settings.n_sweeps;
-        Ok(Some(reduced.refine(rows, start, lambda, shares, n_sweeps)).filter(better))
+        let start = new.or(old.map(|plane| Candidate { plane, loss: now }));
+        let refined = start.map(|start| match n_sweeps {
+            0 => start,
+            _ => reduced.refine(rows, start, lambda, shares, n_sweeps),
+        });
+        Ok(refined.filter(better))
     }
 
     /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
