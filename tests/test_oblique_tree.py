@@ -754,7 +754,7 @@ def test_mutated_files():
         save(random_mixed(1, 5, n_features=2)[0]),
     ]
     n_loaded = n_changed = 0
-    for number in range(6000):
+    for number in range(3000):
         source = sources[number % 3]
         text = mutate(source, rng) if number % 2 else move_entries(source, rng)
         try:
@@ -779,7 +779,7 @@ def test_mutated_files():
             assert tree.truncate(max(tree.n_leaves - 1, 1)).n_leaves == max(tree.n_leaves - 1, 1)
             to_graphviz(tree)
             to_polars_expr(tree)
-    assert 300 < n_changed < n_loaded < 4000
+    assert 150 < n_changed < n_loaded < 2000
 
 
 @pytest.mark.parametrize("seed", range(10))

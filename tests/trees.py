@@ -275,24 +275,28 @@ def random_mixed(
     exactly 0.
     """
     rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-3, 4, n_features)
     if grid:
         X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
     else:
-        X = rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.integers(-3, 4, n_features)
+        X = rng.normal(size=(n_rows, n_features)) * scale
     builder = Builder(X, rng.integers(0, n_clusters, n_rows), n_clusters)
     while len(builder.leaves()) < n_leaves:
         node = int(rng.choice(builder.leaves()))
+        rows = builder.nodes[node]["rows"]
+        rows = X[rows] if len(rows) else X
         kind = rng.random()
         if kind < 0.6:
-            used = rng.choice(n_features, int(rng.integers(1, n_features + 1)), replace=False)
-            weights = rng.choice([-1.0, 1.0], len(used)) if grid else rng.normal(size=len(used))
-            # A score of a row of the data is next to 0.
-            row = X[rng.integers(n_rows)]
-            bias = -score(dict(zip(sorted(used), weights, strict=True)), 0.0, row)
-            builder.oblique(node, dict(zip(sorted(used.tolist()), weights, strict=True)), bias)
+            n_terms = int(rng.integers(1, n_features + 1))
+            used = rng.choice(n_features, n_terms, replace=False).tolist()
+            signs = rng.choice([-1.0, 1.0], n_terms)
+            weights = signs if grid else rng.normal(size=n_terms) / scale[used]
+            terms = dict(zip(used, weights.tolist(), strict=True))
+            # The score of a row of the node is 0, or next to it.
+            builder.oblique(node, terms, -score(terms, 0.0, rows[rng.integers(len(rows))]))
             continue
         feature = int(rng.integers(n_features))
-        first, second = np.sort(rng.choice(X[:, feature], 2))
+        first, second = np.sort(rng.choice(rows[:, feature], 2))
         if kind < 0.8:
             builder.split(node, feature, interval=(float(first), float(second)))
         else:

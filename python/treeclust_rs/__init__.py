@@ -2,6 +2,8 @@
 
 from ._base import load
 from .kauri import Kauri
+from .kernel import KernelExKMC, KernelExpand, KernelIMM
+from .kernel_kmeans import KernelKMeans
 from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
@@ -9,4 +11,16 @@ from .voronoi import VoronoiTree
 
 __version__ = "0.1.0"
 
-__all__ = ["IMM", "ClusterTree", "ExKMC", "Kauri", "ObliqueTree", "VoronoiTree", "load"]
+__all__ = [
+    "IMM",
+    "ClusterTree",
+    "ExKMC",
+    "Kauri",
+    "KernelExKMC",
+    "KernelExpand",
+    "KernelIMM",
+    "KernelKMeans",
+    "ObliqueTree",
+    "VoronoiTree",
+    "load",
+]

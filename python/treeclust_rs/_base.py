@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._input import Table, align_table, check_finite
 from .export import (
     explain_rows,
+    plot_partition,
     plot_tree,
     to_graphviz,
     to_polars_expr,
@@ -236,6 +237,30 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
         if kwargs.get("image_shape") is not None and centers is not None:
             kwargs = {"centers": centers} | kwargs
         return plot_tree(self.tree_, ax, **kwargs)
+
+    def plot_partition(self, X: Any = None, ax: Axes | None = None, **kwargs: Any) -> Axes:
+        """Draw the tree's cells over the plane of two columns, and points in them.
+
+        With matplotlib (extra ``plot``); see `treeclust_rs.export.plot_partition` for the other
+        arguments.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Points, as for `predict`; None draws the cells alone.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        **kwargs
+            `labels` to colour the points by, `columns` of a model of more than two, `annotate`,
+            `limits` and so on.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+        """
+        check_is_fitted(self, "tree_")
+        return plot_partition(self.tree_, X, ax, **kwargs)
 
     # ---- model files ----------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ __all__ = [
     "label_costs",
     "mean_centers",
     "spherical_kmeans",
+    "surrogate_features",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -67,7 +68,11 @@ def fit_tree(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
+    surrogate: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
+def surrogate_features(
+    table: _Table, surrogate: dict[str, Any], n_jobs: int
+) -> tuple[_Floats, list[int]]: ...
 def fit_kauri(
     table: _Table,
     *,
@@ -85,6 +90,7 @@ def fit_kauri(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
+
 @final
 class Design:
     @staticmethod

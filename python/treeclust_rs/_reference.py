@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from ._sparse import SparseTable
 
 FloatArray = npt.NDArray[np.float64]
 Criterion = Literal["kmeans", "kmedians"]
+
+Rows = TypeVar("Rows", Table, SparseTable)
 
 DEFAULT_N_CLUSTERS = 8
 N_INIT = 10
@@ -266,7 +268,8 @@ def make_reference(
     if given.centers is not None:
         centers = Centers.from_own(given.centers, units)
     elif labels is None:
-        k = settled_n_clusters(n_clusters, table.n_samples, estimator_name)
+        k = n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, n_clusters, table.n_samples, estimator_name)
         labels = _cluster(
             table, units, sample_weight, criterion, k, random_state, n_jobs, n_init, max_iter
         )
@@ -277,11 +280,11 @@ def make_reference(
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
         assert labels is not None and classes is not None
-        centers = _centers_of(table, units, labels, len(classes), sample_weight, criterion, n_jobs)
+        centers = centers_of(table, units, labels, len(classes), sample_weight, criterion, n_jobs)
     if classes is None:
         classes = list(range(len(centers.high)))
     if needs_distinct or given.centers is not None:
-        _check_distinct(centers.high + centers.low, classes)
+        check_distinct(centers.high + centers.low, classes)
     regrets, nearest, minimum = _core.label_costs(
         table.data,
         units.shift,
@@ -295,30 +298,34 @@ def make_reference(
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
     if from_labels:
-        misfit = float(np.average(codes != nearest, weights=sample_weight))
-        if misfit > _MISFIT:
-            warnings.warn(
-                f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
-                "own, so the tree follows distances to centers more than these labels. "
-                "KernelExpand (cost = mismatch with the labels) is the method that reproduces any "
-                "labels; it is not part of this version yet.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_misfit(codes != nearest, sample_weight, stacklevel=3)
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 
-def settled_n_clusters(n_clusters: int | None, n_samples: int, estimator_name: str) -> int:
-    """Give the number of clusters to look for; ValueError if there are not as many rows."""
-    k = n_clusters or DEFAULT_N_CLUSTERS
+def warn_misfit(
+    nearer_elsewhere: npt.NDArray[np.bool_], sample_weight: FloatArray | None, stacklevel: int
+) -> None:
+    """Warn if many rows are nearer to another cluster's center than to their own's."""
+    misfit = float(np.average(nearer_elsewhere, weights=sample_weight))
+    if misfit > _MISFIT:
+        warnings.warn(
+            f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
+            "own, so the tree follows distances to centers more than these labels. KernelExpand "
+            "(cost = mismatch with the labels) is the method that reproduces any labels.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_name: str) -> None:
+    """Raise ValueError if there are more clusters than rows; `n_clusters`: as the user said."""
     if k > n_samples:
         default = " (the default)" if n_clusters is None else ""
         raise ValueError(
             f"n_samples={n_samples} must be at least n_clusters={k}{default}: "
             f"{estimator_name} cannot make more clusters than there are rows."
         )
-    return k
 
 
 def warn_too_few(n_found: int, n_clusters: int, *, stacklevel: int) -> None:
@@ -365,7 +372,7 @@ def _cluster(
     return np.asarray(solver.labels_)
 
 
-def _centers_of(
+def centers_of(
     table: Table,
     units: Units,
     labels: npt.NDArray[Any],
@@ -390,7 +397,7 @@ def own_medians(
     return cluster_medians(own.matrix(table), labels, k, sample_weight)
 
 
-def _check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
+def check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
     seen: dict[bytes, int] = {}
     for b, center in enumerate(centers + 0.0):  # -0.0 becomes 0.0
         a = seen.setdefault(center.tobytes(), b)
@@ -402,8 +409,8 @@ def _check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None
 
 
 def fitted_rows(
-    given: Given, table: Table, sample_weight: FloatArray | None
-) -> tuple[npt.NDArray[np.bool_] | None, Given, Table, FloatArray | None]:
+    given: Given, table: Rows, sample_weight: FloatArray | None
+) -> tuple[npt.NDArray[np.bool_] | None, Given, Rows, FloatArray | None]:
     """Leave out noise and rows of weight 0; the mask is None where all rows are kept."""
     kept = np.ones(table.n_samples, dtype=bool)
     if given.labels is not None:
@@ -414,4 +421,5 @@ def fitted_rows(
         return None, given, table, sample_weight
     labels = None if given.labels is None else given.labels[kept]
     weight = None if sample_weight is None else np.ascontiguousarray(sample_weight[kept])
-    return kept, Given(given.classes, labels, given.centers), take_rows(table, kept), weight
+    rows = table.take(kept) if isinstance(table, SparseTable) else take_rows(table, kept)
+    return kept, Given(given.classes, labels, given.centers), rows, weight

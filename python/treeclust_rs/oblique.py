@@ -6,7 +6,7 @@ import copy
 import time
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -21,20 +21,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from ._base import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
+from ._conditions import LEAF, OBLIQUE
+from ._cost_tree import check_n_clusters, feature_importances, make_tree, node_counts
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._reference import (
+    DEFAULT_N_CLUSTERS,
     Given,
     Units,
+    check_enough_rows,
     fitted_rows,
     make_reference,
     read_reference,
-    settled_n_clusters,
     warn_too_few,
 )
 from ._sparse import SparseTable, read_sparse
 from .export import explain_rows
-from .metrics import n_parameters
-from .tree import ClusterTree, leaf_mistakes
+from .metrics import n_parameters, ratio_of_costs
+from .tree import ClusterTree
 
 __all__ = ["ObliqueTree"]
 
@@ -64,86 +67,7 @@ class Prepared:
     started: float
 
 
-class ClusteringTree(TreeClusterer):
-    """A tree that may have oblique tests, beside a free clustering by k-means."""
-
-    _takes_oblique: ClassVar[bool] = True
-
-    cluster_centers_: FloatArray
-    inertia_: float
-    reference_inertia_: float
-    scale_: FloatArray
-    n_jobs: int | None
-
-    @property
-    def _is_cosine(self) -> bool:
-        return getattr(self, "metric", "euclidean") == "cosine"
-
-    @property
-    def n_parameters_(self) -> int:
-        """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        check_is_fitted(self, "tree_")
-        return n_parameters(self.tree_)
-
-    @property
-    def cost_ratio_(self) -> float:
-        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        check_is_fitted(self, "tree_")
-        if self.reference_inertia_ > 0:
-            return float(self.inertia_ / self.reference_inertia_)
-        return 1.0 if self.inertia_ <= 0 else float("inf")
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
-        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Minus the cost, on standardised columns if ``scale="standard"``.
-        """
-        table, leaves = self._route(X)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
-        cosine = self._is_cosine
-        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
-        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
-        _, cost = _core.assign_rows(
-            *_stored(table),
-            shift=np.ascontiguousarray(shift),
-            scale=self.scale_,
-            cosine=cosine,
-            centers=centers,
-            labels=labels,
-            sample_weight=weight,
-            n_jobs=n_jobs,
-        )
-        return -cost
-
-    def _check_saved(self, tree: ClusterTree) -> None:  # noqa: ARG002
-        for name in self._saved:
-            if name not in self.__dict__:
-                raise ValueError(f"fitted of the model file lacks {name}.")
-        if (self.scale_ <= 0).any():
-            raise ValueError("The model file has a scale_ that is not positive.")
-        if self.reference_inertia_ < 0 or self.inertia_ < 0:
-            raise ValueError("The model file has a negative inertia.")
-
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.asarray(tree.classes)
-
-
-class ObliqueTree(ClusteringTree):
+class ObliqueTree(TreeClusterer):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
     A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow
@@ -286,6 +210,12 @@ class ObliqueTree(ClusteringTree):
     >>> model.n_leaves_, model.n_parameters_, round(model.cost_ratio_, 6)
     (2, 4, 1.0)
     """
+
+    _takes_oblique = True
+    cluster_centers_: FloatArray
+    inertia_: float
+    reference_inertia_: float
+    scale_: FloatArray
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
@@ -490,14 +420,15 @@ class ObliqueTree(ClusteringTree):
         if isinstance(table, Table):
             check_finite(table, n_jobs)
         given = read_reference(self.reference, X, table, weight)
-        if None not in (self.n_clusters, given.n_clusters) and self.n_clusters != given.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters}, but the reference has {given.n_clusters} clusters."
-            )
+        check_n_clusters(self.n_clusters, given)
         tree = self._init_tree()
         if tree is not None:
             self._check_init(tree, table, given)
-        kept, given, rows, weight = _fitted(given, table, weight)
+        rows: Table | SparseTable
+        if isinstance(table, Table):
+            kept, given, rows, weight = fitted_rows(given, table, weight)
+        else:
+            kept, given, rows, weight = fitted_rows(given, table, weight)
         rng = check_random_state(self.random_state)
         n_clusters = self.n_clusters
         if n_clusters is None and given.n_clusters is None and tree is not None:
@@ -585,7 +516,7 @@ class ObliqueTree(ClusteringTree):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        tree = make_tree(fitted, prepared)
+        tree = make_tree(_with_statistics(fitted, prepared), prepared.classes, rows)
         leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
@@ -602,6 +533,24 @@ class ObliqueTree(ClusteringTree):
         return self
 
     # ---- results --------------------------------------------------------------------------
+
+    @property
+    def n_parameters_(self) -> int:
+        """Weights, biases (thresholds with their columns) and leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return n_parameters(self.tree_)
+
+    @property
+    def cost_ratio_(self) -> float:
+        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
+        check_is_fitted(self, "tree_")
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each column in the decrease of the cost, of shape (n_features,)."""
+        check_is_fitted(self, "tree_")
+        return feature_importances(self.tree_, self.scale_)
 
     def _path_frame(self) -> pl.DataFrame:
         mu, cost, penalty, mismatch, n_weights, n_leaves = self._path.T
@@ -636,6 +585,42 @@ class ObliqueTree(ClusteringTree):
         check_is_fitted(self, "tree_")
         return self._path_frame().drop("round", "objective") if self.solver == "path" else None
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the cost, on standardised columns if ``scale="standard"``.
+        """
+        table, leaves = self._route(X)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
+        cosine = self.metric == "cosine"
+        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
+        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
+        _, cost = _core.assign_rows(
+            *_stored(table),
+            shift=np.ascontiguousarray(shift),
+            scale=self.scale_,
+            cosine=cosine,
+            centers=centers,
+            labels=labels,
+            sample_weight=weight,
+            n_jobs=n_jobs,
+        )
+        return -cost
+
     def _route(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
             return super()._route(X)
@@ -666,35 +651,27 @@ class ObliqueTree(ClusteringTree):
         values = table.cell if isinstance(table, SparseTable) else table.data
         return explain_rows(self.tree_, leaves, values)
 
-    def _check_saved(self, tree: ClusterTree) -> None:
-        super()._check_saved(tree)
+    def _check_saved(self, tree: ClusterTree) -> None:  # noqa: ARG002
+        for name in self._saved:
+            if name not in self.__dict__:
+                raise ValueError(f"fitted of the model file lacks {name}.")
+        if (self.scale_ <= 0).any():
+            raise ValueError("The model file has a scale_ that is not positive.")
+        if self.reference_inertia_ < 0 or self.inertia_ < 0:
+            raise ValueError("The model file has a negative inertia.")
         if self._weight <= 0:
             raise ValueError("The model file has a _weight that is not positive.")
         if len(self._path) == 0 or (self._path < 0).any():
             raise ValueError("The model file has a _path that is empty or holds negative numbers.")
 
+    def _set_tree(self, tree: ClusterTree) -> None:
+        super()._set_tree(tree)
+        self.classes_ = np.asarray(tree.classes)
+
 
 def _stored(rows: Table | SparseTable) -> tuple[Any, Any]:
     """Give the rows as the core takes them: a table or a sparse matrix, and None for the other."""
     return (rows.data, None) if isinstance(rows, Table) else (None, rows.core)
-
-
-def _fitted(
-    given: Given, table: Table | SparseTable, weight: FloatArray | None
-) -> tuple[npt.NDArray[np.bool_] | None, Given, Table | SparseTable, FloatArray | None]:
-    """Leave out noise and rows of weight 0, as `fitted_rows` does."""
-    if isinstance(table, Table):
-        return fitted_rows(given, table, weight)
-    kept = np.ones(table.n_samples, dtype=bool)
-    if given.labels is not None:
-        kept &= given.labels >= 0
-    if weight is not None:
-        kept &= weight > 0
-    if kept.all():
-        return None, given, table, weight
-    labels = None if given.labels is None else given.labels[kept]
-    weight = None if weight is None else np.ascontiguousarray(weight[kept])
-    return kept, replace(given, labels=labels), table.take(kept), weight
 
 
 def _spherical_reference(
@@ -709,7 +686,8 @@ def _spherical_reference(
 ) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
     """Settle classes, labels and centers (of length 1) for cosine."""
     if given.centers is None and given.labels is None:
-        k = settled_n_clusters(n_clusters, rows.n_samples, estimator_name)
+        k = n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
         found, centers = _core.spherical_kmeans(
             *_stored(rows),
             k,
@@ -782,52 +760,26 @@ def _arrays_of(
     return tests, clusters, oblique
 
 
-def make_tree(fitted: dict[str, Any], prepared: Prepared) -> ClusterTree:
-    """Make the tree of arrays from the core, with what is known of its nodes' rows."""
-    left, right = fitted["children_left"], fitted["children_right"]
-    n_nodes, k = len(left), len(prepared.classes)
-    leaf_of_row, weight = fitted["leaf_of_row"], prepared.weight
-    n_samples = np.bincount(leaf_of_row, minlength=n_nodes)
-    cells = leaf_of_row.astype(np.int64) * k + prepared.labels
-    sums = np.bincount(cells, weights=weight, minlength=n_nodes * k).astype(np.float64)
-    label_weight = sums.reshape(n_nodes, k)
-    for node in range(n_nodes - 1, -1, -1):  # children come after their parent
-        if left[node] >= 0:
-            for child in (left[node], right[node]):
-                n_samples[node] += n_samples[child]
-                label_weight[node] += label_weight[child]
-    node_weight = label_weight.sum(axis=1)
-    divisor = np.where(node_weight > 0, node_weight, 1.0)
-    value = np.minimum(label_weight / divisor[:, None], 1.0)
-    is_leaf = fitted["kind"] == 0
-    regrets = fitted["regrets"]
+def _with_statistics(fitted: dict[str, Any], prepared: Prepared) -> dict[str, Any]:
+    """Complete the arrays from the core to what `make_tree` takes."""
+    left, is_leaf, regrets = fitted["children_left"], fitted["kind"] == LEAF, fitted["regrets"]
+    n_nodes, k = regrets.shape
+    counts = node_counts(left, fitted["leaf_of_row"], prepared.labels, k, prepared.weight)
     # Inner nodes have the cluster that would cost their rows least.
     cluster = np.where(is_leaf, fitted["cluster"], regrets.argmin(axis=1))
-    leaves = np.flatnonzero(is_leaf)
-    mistakes = np.full(n_nodes, np.nan)
-    mistakes[leaves] = leaf_mistakes(
-        node_weight[leaves], n_samples[leaves], value[leaves, cluster[leaves]]
-    )
-    nan = np.full(n_nodes, np.nan)
-    names = (
-        "children_left", "children_right", "feature", "threshold", "kind",
-        "oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias",
-    )  # fmt: skip
-    return ClusterTree(
-        **{name: fitted[name] for name in names},
-        lower=nan,
-        upper=nan,
-        impurity=regrets[np.arange(n_nodes), cluster] / divisor,
-        n_node_samples=n_samples,
-        weighted_n_node_samples=node_weight,
-        value=value[:, None, :],
-        cluster=cluster,
-        base_cluster=np.full(n_nodes, -1),
-        mistakes=mistakes,
-        n_features=prepared.rows.n_features,
-        classes=prepared.classes,
-        feature_names=prepared.rows.feature_names,
-    )
+    unknown = np.full(n_nodes, np.nan)
+    has_oblique = (fitted["kind"] == OBLIQUE).any()
+    return {
+        **{name: x for name, x in fitted.items() if has_oblique or not name.startswith("oblique_")},
+        **counts,
+        "lower": unknown,
+        "upper": unknown,
+        "cost": regrets[np.arange(n_nodes), cluster],
+        "cluster": cluster,
+        "base_cluster": np.full(n_nodes, -1),
+        "mistakes": unknown.copy(),
+        "n_base_leaves": 0,
+    }
 
 
 def _leaves_of_all(

@@ -1,71 +1,84 @@
-"""Trees of bisectors: the nearest center exactly, or nearly with one leaf per center."""
+"""Trees of bisectors: the Voronoi cells of given centers as oblique trees."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import svd
 from scipy.optimize import linprog
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _core
-from ._base import effective_n_jobs, leaves_of_all
-from ._input import Table, check_finite, check_sample_weight, read_table, take_rows
-from ._reference import Units, fitted_rows, make_reference, read_reference
-from .oblique import KMEANS_STEPS, ClusteringTree, Prepared, make_tree
+from ._conditions import LEAF, OBLIQUE
+from ._cost_tree import add_up, node_counts
+from ._input import Table
+from ._reference import Criterion, Reference, Units
+from .threshold import CentersTree, Growth
 
 __all__ = ["VoronoiTree"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# More centers than this may need more than 2 ** 15 leaves.
-_MOST_EXACT = 16
-# A cell with no room for a ball of this share of the centers' spread is none.
-_ROOM = 1e-9
-# Rows that show, without a linear programme, that both sides of a test can be reached.
-_WITNESSES = 20_000
-# Numbers compared at one node in the search for the best bisector; beyond that some rows stand for
-# all.
-_MOST_COMPARED = 200_000_000
+MOST_EXACT = 16
+"""Most clusters of an exact tree, which may have 2^(k - 1) leaves."""
+
+# A part of the space is empty if no ball of this radius fits in it, as a share of the distance of
+# the centers farthest apart.
+_EMPTY = 1e-9
+
+_TESTS = (
+    "kind", "feature", "threshold", "lower", "upper", "children_left", "children_right",
+)  # fmt: skip
+_OBLIQUE = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
 
 
-class VoronoiTree(ClusteringTree):
-    """Give each row its nearest center by a tree of bisectors.
+@dataclass
+class _Node:
+    """A node under construction: who may be nearest, and what the path has asked."""
 
-    k-means assigns rows to the nearest center, and "nearer to a than to b" is a weighted sum of the
-    columns against a bias. The exact tree scans the centers one after the other and keeps the
-    nearest so far, with the tests left out that the path to them has settled. The other tree has
-    one leaf per center, and tells rows apart less exactly.
+    alive: list[int]
+    rows: IntArray
+    path: list[tuple[int, int, bool]]
+    """(i, j, is_left): whether i was nearer than j."""
+    test: tuple[int, int] | None = None
+    left: int = -1
+
+
+class VoronoiTree(CentersTree):
+    """Explain a k-means clustering by bisectors of its centers.
+
+    A test ``d_i < d_j`` asks which of two centers is nearer. It is linear in the columns, so a tree
+    of such tests is an oblique tree. The exact tree gives every point of the space its nearest
+    center; the small tree has one leaf per center.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
         Number of clusters; None means the reference's, or 8 without a reference.
     exact : bool, default=True
-        Whether the tree gives every point its nearest center: for up to 16 centers, with up to
-        2 ** (n_clusters - 1) leaves. Else each node splits the centers left by the bisector of two
-        of them, the pair that costs the rows least.
-    n_init : int, default=10
-        Starts of the reference's k-means.
+        True: the tree compares the centers one by one and leaves out tests whose outcome is known;
+        at most 16 clusters. False: one leaf per cluster; at each node the bisector is taken that
+        separates the fewest rows from their center.
     reference : None, estimator or array, default=None
-        The centers: scikit-learn's KMeans; those of an estimator, which is fitted to X if it is
-        not; an array of centers; or the means of an array of labels, -1 marking noise.
+        What the tree explains. None: scikit-learn's KMeans (best of 10 starts). A fitted estimator:
+        its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
+        X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
+        strings, whose means are the centers; -1 marks noise, which is left out of the fit.
     scale : {None, "standard"}, default=None
         "standard": distances on columns divided by their standard deviation; weights stay in the
         columns' own units.
     random_state : int, RandomState or None, default=None
-        Seed of the reference.
+        Seed of the reference clustering.
     n_jobs : int or None, default=None
         Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
     verbose : int, default=0
-        For the API.
+        Whether to print a line at the end.
 
     Attributes
     ----------
@@ -73,19 +86,25 @@ class VoronoiTree(ClusteringTree):
         The tree; print it.
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_, n_parameters_ : int
-        Leaves; weights, biases and leaves.
+    n_leaves_ : int
+        Number of leaves.
     classes_ : ndarray of shape (n_clusters,)
         The clusters' labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
         reference's.
     inertia_ : float
-        Cost of the tree's clusters about their own means.
+        Cost of the tree's clusters about their own centers, on standardised columns if
+        ``scale="standard"``.
     reference_inertia_ : float
         Cost of the reference's clusters about the reference's centers.
     cost_ratio_ : float
         `inertia_` / `reference_inertia_`.
+    cost_path_ : polars.DataFrame
+        Surrogate cost (about the reference's centers): one line, there is one tree.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the surrogate cost: of a test, by the squares of its
+        weights in units of the columns' scale.
     scale_ : ndarray of shape (n_features,)
         Units of the columns in costs: their standard deviations, or ones.
     n_features_in_ : int
@@ -96,55 +115,51 @@ class VoronoiTree(ClusteringTree):
     Raises
     ------
     ValueError
-        By `fit`: see there.
+        By `fit`: see there; and for an exact tree of more than 16 clusters.
 
     See Also
     --------
-    ObliqueTree : Small trees of sparse tests, fitted together with the clustering.
+    ExKMC : Thresholds on single columns: coarser, easier to read.
 
     Notes
     -----
-    Whether a test is settled is found by a linear programme in at most n_clusters - 1 variables,
-    unless rows are found on both sides of it. With centers in general position and at least
-    n_clusters - 1 columns no test is, and the tree has 2 ** (n_clusters - 1) leaves.
+    The exact tree has depth k - 1 and at most 2^(k - 1) leaves. Whether a test can go both ways
+    within a part of the space is decided by linear programs in the subspace of the centers; none is
+    needed where the centers are affinely independent, since then all tests can. Where two centers
+    are equally near, rounding decides. Far from the origin of a column its weighted sums lose
+    digits.
 
     References
     ----------
     Gabidolla, Carreira-Perpiñán (2022). Optimal Interpretable Clustering Using Oblique Decision
-    Trees. KDD. Section 4.
+    Trees. Section 4, equation (1).
 
     Examples
     --------
     >>> import numpy as np, treeclust_rs as tc
-    >>> centers = np.array([[0.0], [4.0], [10.0]])
-    >>> model = tc.VoronoiTree(reference=centers).fit([[0.5], [3.0], [6.5], [9.0]])
+    >>> centers = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]])
+    >>> X = np.array([[1.0, 0.5], [3.0, 1.0], [0.5, 3.0], [3.0, 3.5]])
+    >>> model = tc.VoronoiTree(reference=centers).fit(X)
     >>> model.labels_, model.n_leaves_
-    (array([0, 1, 1, 2]), 3)
+    (array([0, 1, 2, 2]), 4)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "exact": ["boolean"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "reference": "no_validation",  # type: ignore[dict-item]
         "scale": [StrOptions({"standard"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _saved: ClassVar[dict[str, str]] = {
-        "cluster_centers_": "k d",
-        "scale_": "d",
-        "inertia_": "",
-        "reference_inertia_": "",
-    }
+    _takes_oblique = True
 
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
         exact: bool = True,
-        n_init: int = 10,
         reference: Any = None,
         scale: str | None = None,
         random_state: Any = None,
@@ -153,301 +168,204 @@ class VoronoiTree(ClusteringTree):
     ) -> None:
         self.n_clusters = n_clusters
         self.exact = exact
-        self.n_init = n_init
         self.reference = reference
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
-        """Settle the centers and build the tree.
+    @property
+    def criterion(self) -> Criterion:  # type: ignore[override]
+        """Squared Euclidean distances, whose bisectors are planes."""
+        return "kmeans"
 
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If X holds NaN, inf or null, n_clusters does not suit the rows or the reference, two
-            centers are equal, or an exact tree would have more than 16 centers.
-        TypeError
-            If a column is not numbers.
-        """
-        started = time.perf_counter()
-        self._validate_params()
-        n_jobs = effective_n_jobs(self.n_jobs)
-        name = type(self).__name__
-        table = read_table(X, estimator_name=name)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, n_jobs)
-        given = read_reference(self.reference, X, table, weight)
-        if None not in (self.n_clusters, given.n_clusters) and self.n_clusters != given.n_clusters:
+    def _growth(self, n_clusters: int) -> Growth:
+        if self.exact and n_clusters > MOST_EXACT:
             raise ValueError(
-                f"n_clusters={self.n_clusters}, but the reference has {given.n_clusters} clusters."
+                f"An exact tree of n_clusters={n_clusters} may have 2^{n_clusters - 1} leaves; the "
+                f"limit is {MOST_EXACT} clusters. exact=False has one leaf per cluster."
             )
-        kept, given, rows, weight = fitted_rows(given, table, weight)
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
-        rng = check_random_state(self.random_state)
-        reference = make_reference(
-            given,
-            rows,
-            units,
-            weight,
-            criterion="kmeans",
-            n_clusters=self.n_clusters,
-            random_state=rng,
-            n_jobs=n_jobs,
-            estimator_name=name,
-            needs_distinct=True,
-            n_init=self.n_init,
-            max_iter=KMEANS_STEPS,
-        )
-        centers, k = reference.centers.in_units, reference.n_clusters
-        if self.exact and k > _MOST_EXACT:
-            raise ValueError(
-                f"An exact tree of {k} centers may have 2 ** {k - 1} leaves; at most {_MOST_EXACT} "
-                "centers are supported. Use exact=False, or ObliqueTree."
-            )
+        return Growth(base=True)
+
+    def _grow(
+        self,
+        rows: Table,
+        units: Units,
+        reference: Reference,
+        growth: Growth,  # noqa: ARG002
+        weight: FloatArray | None,
+        n_jobs: int,
+        tell: Callable[[int, float], None] | None,  # noqa: ARG002
+    ) -> dict[str, Any]:
+        centers = reference.centers.in_units
         if self.exact:
-            built = _exact_tree(centers, units.matrix(_some(rows, _WITNESSES)))
+            nodes = _exact_tree(centers)
         else:
-            built = _bisector_tree(centers, reference.regrets)
-        arrays = built.arrays(centers, units)
-        tests: Any = tuple(arrays[name] for name in _TESTS)
-        oblique: Any = None
-        if len(built.pairs) > 1:
-            oblique = tuple(arrays[name] for name in _OBLIQUE)
+            nodes = _small_tree(centers, reference.regrets, reference.labels, weight)
+        fitted = _tests(nodes, centers, units)
+        tests = tuple(fitted[name] for name in _TESTS)
+        oblique = tuple(fitted[name] for name in _OBLIQUE) if len(nodes) > 1 else None
         leaf_of_row = _core.apply(tests, rows.data, n_jobs, oblique)
-        assert leaf_of_row is not None, "the cells were checked"
-        labels = arrays["cluster"][leaf_of_row].astype(np.uint32)
-        measure: dict[str, Any] = {
-            "shift": units.shift,
-            "scale": units.scale,
-            "cosine": False,
-            "labels": labels,
-            "sample_weight": weight,
-            "n_jobs": n_jobs,
-        }
-        means = _core.mean_centers(rows.data, None, centers=centers, **measure)
-        _, inertia = _core.assign_rows(rows.data, None, centers=means, **measure)
-        prepared = Prepared(
-            table, kept, rows, weight, units, reference.classes, reference.labels, centers,
-            0, n_jobs, started,
-        )  # fmt: skip
-        sums = _sums_of_nodes(arrays, leaf_of_row, reference.regrets)
-        tree = make_tree(arrays | {"leaf_of_row": leaf_of_row, "regrets": sums}, prepared)
-        leaves = leaves_of_all(leaf_of_row.astype(np.uint32), kept, tree, table, n_jobs)
-        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
-        # was.
-        self._set_tree(tree)
-        self.scale_ = units.scale
-        self.inertia_, self.reference_inertia_ = float(inertia), float(reference.inertia)
-        self.cluster_centers_ = means * units.scale + units.shift
-        self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
-        return self
+        assert leaf_of_row is not None, "the rows are finite"
+        return _with_statistics(fitted, nodes, leaf_of_row, reference, weight)
 
 
-# The arrays of a tree as the core takes them.
-_TESTS = (
-    "kind", "feature", "threshold", "lower", "upper", "children_left", "children_right",
-)  # fmt: skip
-_OBLIQUE = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
+# ---- the trees ----------------------------------------------------------------------------
 
 
-def _some(rows: Table, most: int) -> Table:
-    """Give about as many rows as asked for, at even distances."""
-    if rows.n_samples <= most:
-        return rows
-    mask = np.zeros(rows.n_samples, dtype=bool)
-    mask[:: -(-rows.n_samples // most)] = True
-    return take_rows(rows, mask)
+def _children(nodes: list[_Node], node: _Node, i: int, j: int, left: Any, right: Any) -> None:
+    """Split a node by whether i is nearer than j; `left`, `right`: (alive, rows)."""
+    node.test, node.left = (i, j), len(nodes)
+    for (alive, rows), is_left in ((left, True), (right, False)):
+        nodes.append(_Node(alive, rows, [*node.path, (i, j, is_left)]))
 
 
-@dataclass
-class _Built:
-    """A tree of bisectors, its nodes level by level.
-
-    A test (a, b) sends to the left what is nearer to center a than to center b.
-    """
-
-    pairs: list[tuple[int, int] | None] = field(default_factory=list)
-    left: list[int] = field(default_factory=list)
-    """-1 at leaves; the right child follows."""
-    center: list[int] = field(default_factory=list)
-    """Of leaves; -1 at tests."""
-
-    def add(self) -> int:
-        self.pairs.append(None)
-        self.left.append(-1)
-        self.center.append(-1)
-        return len(self.pairs) - 1
-
-    def split(self, node: int, pair: tuple[int, int]) -> tuple[int, int]:
-        self.pairs[node] = pair
-        self.left[node] = self.add()
-        return self.left[node], self.add()
-
-    def arrays(self, centers: FloatArray, units: Units) -> dict[str, npt.NDArray[Any]]:
-        """Give the tree's arrays, its tests in the columns' own units."""
-        n = len(self.pairs)
-        left = np.array(self.left, dtype=np.int64)
-        is_leaf = left < 0
-        indptr = np.zeros(n + 1, dtype=np.int64)
-        bias = np.full(n, np.nan)
-        indices, weights = [], []
-        for node, pair in enumerate(self.pairs):
-            indptr[node + 1] = indptr[node]
-            if pair is None:
-                continue
-            a, b = centers[pair[0]], centers[pair[1]]
-            own = (b - a) / units.scale
-            used = np.flatnonzero(own)
-            indices.append(used)
-            weights.append(own[used])
-            indptr[node + 1] += len(used)
-            bias[node] = -((b - a) @ (a + b)) / 2 - own @ units.shift
-        nan = np.full(n, np.nan)
-        return {
-            "kind": np.where(is_leaf, 0, 3).astype(np.int8),
-            "feature": np.full(n, -2, dtype=np.int64),
-            "threshold": np.where(is_leaf, -2.0, np.nan),
-            "lower": nan,
-            "upper": nan,
-            "children_left": left,
-            "children_right": np.where(is_leaf, -1, left + 1),
-            "oblique_indptr": indptr,
-            "oblique_indices": np.concatenate([*indices, np.empty(0, dtype=np.int64)]),
-            "oblique_weights": np.concatenate([*weights, np.empty(0)]),
-            "oblique_bias": bias,
-            "cluster": np.array(self.center, dtype=np.int64),
-        }
-
-
-def _exact_tree(centers: FloatArray, rows: FloatArray) -> _Built:
-    """Scan the centers in order, leaving out the tests that are settled (section 4, figure 1)."""
+def _exact_tree(centers: FloatArray) -> list[_Node]:
+    """Scan the centers for the nearest, in all ways this can go."""
     k = len(centers)
-    # Only the directions in which centers differ matter.
-    middle = centers.mean(axis=0)
-    _, spreads, directions = np.linalg.svd(centers - middle, full_matrices=False)
-    unit = spreads[0] if k > 1 else 1.0
-    directions = directions[spreads > 1e-12 * unit]
-    places = (centers - middle) @ directions.T / unit
-    points = (rows - middle) @ directions.T / unit
-    # Distances to centers in general position can come in any order.
-    all_reached = len(directions) == k - 1
-    built = _Built()
-    # Node, nearest center so far, the center to look at next, bounds of the cell, points in it.
-    queue: deque[tuple[int, int, int, list[FloatArray], FloatArray]] = deque()
-    queue.append((built.add(), 0, 1, [], points))
-    while queue:
-        node, best, other, bounds, inside = queue.popleft()
-        while other < k:
-            halves = [_nearer(places, best, other), _nearer(places, other, best)]
-            # Points nearer to the best so far by a margin, and those nearer to the other.
-            gaps = inside @ halves[0][:-1] - halves[0][-1]
-            sides = [inside[gaps < -_ROOM], inside[gaps > _ROOM]]
-            for i, half in enumerate(halves):
-                if not all_reached and len(sides[i]) == 0:
-                    sides[i] = _point_in([*bounds, half])
-            if all_reached or (len(sides[0]) and len(sides[1])):
-                children = built.split(node, (best, other))
-                for child, nearest, half, side in zip(
-                    children, (best, other), halves, sides, strict=True
-                ):
-                    queue.append((child, nearest, other + 1, [*bounds, half], side))
+    nothing = np.empty(0, dtype=np.int64)
+    nodes = [_Node(list(range(k)), nothing, [])]
+    # Only the part of a point in the span of the centers' differences matters.
+    moved = centers - centers.mean(axis=0)
+    _, sizes, basis = svd(moved, full_matrices=False)
+    rank = int((sizes > 1e-12 * max(sizes[0], np.finfo(float).tiny)).sum()) if k > 1 else 0
+    points = moved @ basis[:rank].T
+    for node in nodes:  # grows while it is walked
+        # The first is the nearest so far, the others are to come.
+        while len(node.alive) > 1:
+            i, j = node.alive[:2]
+            goes = [True, True]
+            if rank < k - 1:  # else every outcome is possible
+                goes = [_is_possible(points, [*node.path, (i, j, left)]) for left in (True, False)]
+            rest = node.alive[2:]
+            if all(goes):
+                _children(nodes, node, i, j, ([i, *rest], nothing), ([j, *rest], nothing))
                 break
-            if len(sides[1]):
-                best = other
-            other += 1
-        else:
-            built.center[node] = best
-    return built
+            node.alive = [i if goes[0] else j, *rest]
+    return nodes
 
 
-def _nearer(places: FloatArray, a: int, b: int) -> FloatArray:
-    """Give the half-space of what is nearer to a than to b, as (w, c): w·x <= c, w of length 1."""
-    normal = places[b] - places[a]
-    length = np.linalg.norm(normal)
-    bound = (places[b] @ places[b] - places[a] @ places[a]) / 2
-    return np.asarray(np.append(normal, bound) / length)
-
-
-def _point_in(bounds: list[FloatArray]) -> FloatArray:
-    """Give a point with some room in all half-spaces, by a linear programme; none if there is none.
-
-    It is the middle of the largest ball, up to a radius of 1.
-    """
-    halves = np.array(bounds)
-    n = halves.shape[1] - 1
+def _is_possible(points: FloatArray, path: list[tuple[int, int, bool]]) -> bool:
+    """Whether a ball fits where all tests of a path go as they did."""
+    normals, offsets = [], []
+    for i, j, is_left in path:
+        normal = 2.0 * (points[j] - points[i])
+        offset = points[i] @ points[i] - points[j] @ points[j]
+        sign = 1.0 if is_left else -1.0
+        length = np.sqrt(normal @ normal)
+        normals.append(sign * normal / length)
+        offsets.append(sign * offset / length)
+    reach = float(np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2)).max())
+    d = points.shape[1]
+    # Largest radius r with normal.x + offset <= -r.
     found = linprog(
-        np.append(np.zeros(n), -1.0),
-        A_ub=np.column_stack([halves[:, :n], np.ones(len(halves))]),
-        b_ub=halves[:, n],
-        bounds=[(None, None)] * n + [(None, 1.0)],
+        np.append(np.zeros(d), -1.0),
+        A_ub=np.column_stack([np.array(normals), np.ones(len(normals))]),
+        b_ub=-np.array(offsets),
+        bounds=[(None, None)] * d + [(None, reach)],
         method="highs",
     )
-    has_room = found.status == 0 and -found.fun > _ROOM
-    return np.asarray(found.x[None, :n]) if has_room else np.empty((0, n))
+    return bool(found.status == 0 and found.x[-1] > _EMPTY * reach)
 
 
-def _bisector_tree(centers: FloatArray, regrets: FloatArray) -> _Built:
-    """Split the centers left by the bisector of two of them until one is left (figure 1, 4-5)."""
-    squares = np.stack([((centers - center) ** 2).sum(axis=1) for center in centers])
-    built = _Built()
-    queue: deque[tuple[int, IntArray, IntArray]] = deque()
-    queue.append((built.add(), np.arange(len(centers)), np.arange(len(regrets))))
-    while queue:
-        node, alive, rows = queue.popleft()
-        if len(alive) == 1:
-            built.center[node] = int(alive[0])
+def _small_tree(
+    centers: FloatArray, regrets: FloatArray, labels: npt.NDArray[Any], weight: FloatArray | None
+) -> list[_Node]:
+    """Split the centers by the bisector with the fewest mistakes until each is alone."""
+    n, k = regrets.shape
+    weights = np.ones(n) if weight is None else weight
+    apart = ((centers[:, None] - centers[None]) ** 2).sum(axis=2)
+    nodes = [_Node(list(range(k)), np.arange(n), [])]
+    for node in nodes:  # grows while it is walked
+        if len(node.alive) == 1:
             continue
-        n_pairs = len(alive) * (len(alive) - 1) // 2
-        step = max(-(-n_pairs * len(alive) * len(rows) // _MOST_COMPARED), 1)
-        seen = regrets[rows[::step]]
-        least, chosen = np.inf, (0, 0)
-        for i, a in enumerate(alive):
-            for b in alive[i + 1 :]:
-                nearer = squares[a, alive] < squares[b, alive]
-                cost = np.where(
-                    seen[:, a] < seen[:, b],
-                    seen[:, alive[nearer]].min(axis=1),
-                    seen[:, alive[~nearer]].min(axis=1),
-                ).sum()
-                if cost < least:
-                    least, chosen = cost, (int(a), int(b))
-        a, b = chosen
-        nearer = squares[a, alive] < squares[b, alive]
-        goes_left = regrets[rows, a] < regrets[rows, b]
-        left, right = built.split(node, chosen)
-        queue.append((left, alive[nearer], rows[goes_left]))
-        queue.append((right, alive[~nearer], rows[~goes_left]))
-    return built
+        alive = np.array(node.alive)
+        # Rows whose center is elsewhere only travel.
+        own = node.rows[np.isin(labels[node.rows], alive)]
+        candidates = []
+        for place, i in enumerate(alive):
+            for j in alive[place + 1 :]:
+                center_left = apart[:, i] < apart[:, j]
+                row_left = regrets[own, i] < regrets[own, j]
+                mistakes = weights[own][row_left != center_left[labels[own]]].sum()
+                unequal = abs(2 * int(center_left[alive].sum()) - len(alive))
+                candidates.append((float(mistakes), unequal, int(i), int(j)))
+        _, _, i, j = min(candidates)
+        center_left = apart[alive, i] < apart[alive, j]
+        row_left = regrets[node.rows, i] < regrets[node.rows, j]
+        left = (alive[center_left].tolist(), node.rows[row_left])
+        right = (alive[~center_left].tolist(), node.rows[~row_left])
+        _children(nodes, node, i, j, left, right)
+    return nodes
 
 
-def _sums_of_nodes(
-    arrays: dict[str, npt.NDArray[Any]], leaf_of_row: IntArray, regrets: FloatArray
-) -> FloatArray:
-    """Sum the rows of `regrets` under every node."""
-    left = arrays["children_left"]
-    n, k = len(left), regrets.shape[1]
-    columns = [
-        np.bincount(leaf_of_row, weights=regrets[:, label], minlength=n) for label in range(k)
-    ]
-    sums = np.stack(columns, axis=1).astype(np.float64)
-    for node in range(n - 1, -1, -1):  # children come after their parent
-        if left[node] >= 0:
-            sums[node] += sums[left[node]] + sums[left[node] + 1]
-    return sums
+# ---- arrays -------------------------------------------------------------------------------
+
+
+def _tests(nodes: list[_Node], centers: FloatArray, units: Units) -> dict[str, Any]:
+    """Give the arrays of the tests, which are of the columns in their own units."""
+    n = len(nodes)
+    split = np.array([node.test is not None for node in nodes])
+    left = np.array([node.left for node in nodes], dtype=np.int64)
+    not_a_number = np.full(n, np.nan)
+    indptr = np.zeros(n + 1, dtype=np.int64)
+    bias = np.full(n, np.nan)
+    indices, weights = [], []
+    for number, node in enumerate(nodes):
+        if node.test is not None:
+            i, j = node.test
+            # (2 x - c_i - c_j) . (c_j - c_i) is below 0 where i is nearer: equation (1).
+            normal = centers[j] - centers[i]
+            middle = (centers[i] + centers[j]) / 2.0 * units.scale + units.shift
+            normal = normal / units.scale
+            used = np.flatnonzero(normal)
+            indices.append(used)
+            weights.append(normal[used])
+            bias[number] = -float(normal @ middle)
+        indptr[number + 1] = indptr[number] + (len(indices[-1]) if node.test is not None else 0)
+    oblique = {
+        "oblique_indptr": indptr,
+        "oblique_indices": np.concatenate([*indices, np.empty(0, dtype=np.int64)]),
+        "oblique_weights": np.concatenate([*weights, np.empty(0)]),
+        "oblique_bias": bias,
+    }
+    return {
+        "kind": np.where(split, OBLIQUE, LEAF).astype(np.int8),
+        "feature": np.full(n, -2, dtype=np.int64),
+        "threshold": np.where(split, np.nan, -2.0),
+        "lower": not_a_number,
+        "upper": not_a_number,
+        "children_left": left,
+        "children_right": np.where(split, left + 1, -1),
+        **(oblique if split.any() else {}),
+    }
+
+
+def _with_statistics(
+    fitted: dict[str, Any],
+    nodes: list[_Node],
+    leaf_of_row: IntArray,
+    reference: Reference,
+    weight: FloatArray | None,
+) -> dict[str, Any]:
+    """Add what the rows of the fit say of the nodes."""
+    n, left = len(nodes), fitted["children_left"]
+    counts = node_counts(left, leaf_of_row, reference.labels, reference.n_clusters, weight)
+    costs = np.zeros((n, reference.n_clusters))
+    np.add.at(costs, leaf_of_row, reference.regrets)
+    add_up(left, costs)
+    own = np.array([node.alive[0] if node.test is None else -1 for node in nodes])
+    leaves = np.flatnonzero(own >= 0)
+    base_cost = np.zeros(n)
+    base_cost[leaves] = costs[leaves, own[leaves]]
+    return {
+        **fitted,
+        **counts,
+        "cost": costs.min(axis=1),
+        "cluster": costs.argmin(axis=1),
+        "base_cluster": own,
+        "base_cost": base_cost,
+        "mistakes": np.full(n, np.nan),
+        "leaf_of_row": leaf_of_row.astype(np.uint32),
+        "n_base_leaves": len(leaves),
+    }

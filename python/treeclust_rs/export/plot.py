@@ -48,8 +48,8 @@ _IMAGE_SIZE = 7.0
 # Oblique tests are broken into lines of so many characters.
 _LINE_WIDTH = 28
 
-_INK = "#2b2f36"
-_QUIET = "#6b7280"
+INK = "#2b2f36"
+QUIET = "#6b7280"
 _BRANCH = "#b6bcc6"
 # Weights below and above 0, and the branches they lead to; dark is the largest of a node.
 _NEGATIVE, _POSITIVE = "#2166ac", "#b2182b"
@@ -201,7 +201,7 @@ def plot_tree(
     _draw_branches(ax, tree, boxes, layout, fontsize, scale)
     _draw_boxes(ax, tree, boxes, layout, fontsize, scale, colors)
     if title is not None:
-        ax.set_title(title, fontsize=1.2 * fontsize, color=_INK, parse_math=False)
+        ax.set_title(title, fontsize=1.2 * fontsize, color=INK, parse_math=False)
     return ax
 
 
@@ -222,7 +222,7 @@ def _box(
     rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} · {share}"
     if tree.kind[node] == LEAF:
         code = int(tree.leaf_clusters[node])
-        bold = [f"cluster {_shorten(tree.cluster_name(code), max_length)}"]
+        bold = [f"cluster {shorten(tree.cluster_name(code), max_length)}"]
         lines = [rows]
         purity = float(tree.value[node, 0, code])
         if n_rows > 0 and purity < 1:
@@ -233,7 +233,7 @@ def _box(
         if image is not None and tree.n_node_features[node] > 1:
             lines = [f"{int(tree.n_node_features[node]):,} weights", rows]
         if tree.move is not None:
-            cluster = _shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
+            cluster = shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
             lines += [f"cluster {cluster}", split_text(tree, node)]
     width = max(
         *(_text_width(line, fontsize, bold=True) for line in bold),
@@ -252,12 +252,12 @@ def _test_lines(
     """Write the test of a node."""
     condition = branch_condition(tree, node, True)
     if not isinstance(condition, ObliqueCondition):
-        name = _shorten(tree.feature_name(condition.feature), max_length)
+        name = shorten(tree.feature_name(condition.feature), max_length)
         text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
         return [text.replace("\0", name)]
     if image is None:
         return condition.lines(
-            lambda feature: _shorten(tree.feature_name(feature), max_length), _LINE_WIDTH, max_terms
+            lambda feature: shorten(tree.feature_name(feature), max_length), _LINE_WIDTH, max_terms
         )
     # The weights are those in the image.
     bias = ""
@@ -314,7 +314,7 @@ def _images(
     return images
 
 
-def _shorten(text: str, max_length: int) -> str:
+def shorten(text: str, max_length: int) -> str:
     if len(text) <= max_length:
         return text
     n_kept = max(max_length - 1, 2)
@@ -466,7 +466,7 @@ def _draw_branches(
             vertices = [(x0, y0), ((x0 + x1) / 2, y0), ((x0 + x1) / 2, y1), (x1, y1)]
         share = int(tree.n_node_samples[child]) / total
         is_left = child == tree.children_left[parent]
-        color = _QUIET
+        color = QUIET
         if boxes[parent].image is not None:
             color = _NEGATIVE if is_left else _POSITIVE
         branch = PathPatch(
@@ -507,7 +507,7 @@ def _draw_boxes(
         if is_leaf:
             color = colors[tree.leaf_clusters[node]]
         else:
-            color = _QUIET if tree.move is None else colors[tree.cluster[node]]
+            color = QUIET if tree.move is None else colors[tree.cluster[node]]
         left, top = layout.x[node] - box.width / 2, layout.y[node] - box.height / 2
         frame = FancyBboxPatch(
             (left, top),
@@ -525,9 +525,9 @@ def _draw_boxes(
             _draw_image(ax, box.image, layout.x[node], top + 0.9 * _MARGIN * fontsize, scale)
             baseline += box.image.height + 0.5 * _MARGIN * fontsize
         for n, line in enumerate(box.lines):
-            style: dict[str, Any] = {"color": _QUIET}
+            style: dict[str, Any] = {"color": QUIET}
             if n < box.n_bold:
-                style = {"color": _INK, "fontweight": "bold"}
+                style = {"color": INK, "fontweight": "bold"}
             ax.text(
                 layout.x[node],
                 baseline + n * _LINE_HEIGHT * fontsize,
@@ -566,7 +566,7 @@ def _draw_image(ax: Axes, image: _Image, center: float, top: float, scale: float
     colors: Colormap = colormaps["gray_r"]
     if image.is_weights:
         colors = LinearSegmentedColormap.from_list("weights", _WEIGHT_COLORS)
-        colors = colors.with_extremes(bad=_INK)
+        colors = colors.with_extremes(bad=INK)
     picture = AxesImage(
         ax,
         cmap=colors,

@@ -43,10 +43,10 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
     Raises
     ------
     ValueError
-        If the tree is deeper than 200, has more than 10,000 leaves, a test of more than 500
-        features, or the squares of the tests' numbers of features add up to more than 10 million:
-        polars is slow on such expressions, or overflows its stack. Use `predict` of the model
-        there.
+        If the tree is deeper than 200 or has more than 10,000 leaves; if an oblique test has more
+        than 500 features, or the squares of the tests' numbers of features add up to more than 10
+        million: polars is slow on such expressions, or overflows its stack. Use `predict` of the
+        model there.
     """
     if tree.max_depth > _MAX_DEPTH or tree.n_leaves > _MAX_LEAVES:
         raise ValueError(

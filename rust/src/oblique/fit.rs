@@ -116,7 +116,7 @@ pub struct Fitted {
     pub centers: Vec<f64>,
     /// Round by round.
     pub steps: Vec<Step>,
-    /// Whether the last round was the last for want of progress.
+    /// Whether the last round was the last for want of progress, or the last mu larger than all gaps.
     pub converged: bool,
     /// What there is to say of it.
     pub summary: Summary,
@@ -351,7 +351,9 @@ pub fn path(
         let regrets = labels.iter().zip(own.regrets.chunks(run.k));
         let e = own.minimum + regrets.map(|(&label, r)| r[label as usize]).sum::<f64>();
         run.step(mu, Objective { loss: e, penalty }, mismatch);
-        if t == schedule.n_steps || converged || mu > largest {
+        // Beyond the largest gap the labels are the tree's.
+        converged |= mu > largest;
+        if t == schedule.n_steps || converged {
             break; // the centers are those of the tree's clusters
         }
         let of_tree = std::mem::replace(&mut run.centers, free);

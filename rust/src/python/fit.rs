@@ -7,13 +7,14 @@ use pyo3::types::PyDict;
 use rayon::prelude::*;
 
 use super::convert::{Rows, TableArgument};
+use super::kernel::SurrogateArgument;
 use super::run::run;
 use crate::costs::{self, Metric, Units};
 use crate::criterion::label_cost::CutKind;
 use crate::criterion::mistakes::Centers;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
-use crate::imm::{self, Fitted, Problem};
+use crate::imm::{self, Base, Fitted, Problem};
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
 use crate::table::all_finite;
@@ -151,7 +152,7 @@ pub fn group_sums<'py>(
 /// tests: it changes the speed, never the tree.
 #[pyfunction]
 #[pyo3(signature = (table, regrets, labels, *, base_centers, base_centers_low, sample_weight, interval,
-                    max_leaves, max_depth, min_samples_leaf, n_jobs, progress, search=None))]
+                    max_leaves, max_depth, min_samples_leaf, n_jobs, progress, search=None, surrogate=None))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_tree<'py>(
     py: Python<'py>,
@@ -168,15 +169,23 @@ pub fn fit_tree<'py>(
     n_jobs: usize,
     progress: Option<Py<PyAny>>,
     search: Option<(usize, usize)>,
+    surrogate: Option<SurrogateArgument<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let table = table.table()?;
     let high = base_centers.as_ref().map(slice2).transpose()?;
     let low = base_centers_low.as_ref().map(slice2).transpose()?;
+    let settled = surrogate.as_ref().map(SurrogateArgument::settle).transpose()?;
+    let base = match (high.zip(low), &settled) {
+        (None, None) => Base::Leaf,
+        (Some((high, low)), None) => Base::Imm(Centers { high, low }),
+        (None, Some(settled)) => Base::KernelImm(settled.spec()),
+        _ => return Err(PyValueError::new_err("Give either centers or surrogate features.")),
+    };
     let problem = Problem {
         regrets: slice2(&regrets)?,
         k: regrets.as_array().ncols(),
         labels: slice(&labels)?,
-        base_centers: high.zip(low).map(|(high, low)| Centers { high, low }),
+        base,
         weights: optional(&sample_weight)?,
         cuts: if interval { CutKind::Interval } else { CutKind::Threshold },
         limits: Limits { max_leaves, max_depth, min_samples_leaf },
@@ -249,6 +258,7 @@ fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py
     dict.set_item("mistakes", fitted.mistakes.into_pyarray(py))?;
     dict.set_item("leaf_of_row", fitted.leaf_of_row.into_pyarray(py))?;
     dict.set_item("n_base_leaves", fitted.n_base_leaves)?;
+    dict.set_item("skipped_features", fitted.skipped_features)?;
     Ok(dict)
 }
 

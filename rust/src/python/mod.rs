@@ -4,6 +4,7 @@ mod convert;
 mod errors;
 mod fit;
 mod kauri;
+mod kernel;
 mod oblique;
 mod run;
 mod tao;
@@ -19,6 +20,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::kauri::fit_kauri;
+    #[pymodule_export]
+    use super::kernel::surrogate_features;
     #[pymodule_export]
     use super::oblique::{PyDesign, l1_logistic};
     #[pymodule_export]
