@@ -76,6 +76,7 @@ def fit_kauri(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
+
 @final
 class Design:
     @staticmethod
