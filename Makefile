@@ -61,7 +61,10 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, an
 	$(BIN)/python benches/threads.py --data "$(DATA)"
 	$(BIN)/python benches/scaling.py
 	$(BIN)/python benches/kauri_peers.py
+	$(BIN)/python benches/kernel_peers.py
+	$(BIN)/python benches/kernel_scaling.py
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"
+	$(BIN)/python benches/papers/kernel.py --data "$(DATA)"
 	cargo bench --locked --bench engine
 
 build: $(VENV)/.wheel ## only the environment and the installed wheel

@@ -6,7 +6,7 @@ use treeclust_rs::costs::{Metric, Units, label_costs};
 use treeclust_rs::criterion::label_cost::CutKind;
 use treeclust_rs::criterion::mistakes::Centers;
 use treeclust_rs::grow::Limits;
-use treeclust_rs::imm::{Problem, fit};
+use treeclust_rs::imm::{Base, Problem, fit};
 use treeclust_rs::index::{Index, MAX_BINS};
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::search::SearchOptions;
@@ -57,7 +57,7 @@ fn benches(bench: &mut Criterion) {
                 regrets: &costs.regrets,
                 k,
                 labels: &costs.nearest,
-                base_centers: base.then_some(centers),
+                base: if base { Base::Imm(centers) } else { Base::Leaf },
                 weights: None,
                 cuts,
                 limits: Limits { max_leaves: 4 * k, max_depth: None, min_samples_leaf: 1 },

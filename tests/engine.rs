@@ -4,7 +4,7 @@ use ndarray::Array2;
 use treeclust_rs::criterion::label_cost::CutKind;
 use treeclust_rs::criterion::mistakes::Centers;
 use treeclust_rs::grow::Limits;
-use treeclust_rs::imm::{Fitted, Problem, fit};
+use treeclust_rs::imm::{Base, Fitted, Problem, fit};
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::search::SearchOptions;
 use treeclust_rs::table::Table;
@@ -66,7 +66,7 @@ fn grow(
         regrets: &case.regrets,
         k: case.centers.nrows(),
         labels: &case.labels,
-        base_centers: base.then_some(centers),
+        base: if base { Base::Imm(centers) } else { Base::Leaf },
         weights: None,
         cuts,
         limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
@@ -204,7 +204,7 @@ fn a_stopped_fit_ends_with_an_error() {
         regrets: &case.regrets,
         k: 3,
         labels: &case.labels,
-        base_centers: None,
+        base: Base::Leaf,
         weights: None,
         cuts: CutKind::Threshold,
         limits: Limits { max_leaves: 5, max_depth: None, min_samples_leaf: 1 },

@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -155,12 +156,130 @@ def test_fit_passes_the_options_of_kauri_on(folder: Path) -> None:
     assert model("-k", "5").n_leaves_ == 5
 
 
+def test_fit_passes_the_options_of_kernel_trees_on(folder: Path) -> None:
+    def model(method: str, *options: str) -> tc.KernelIMM | tc.KernelExKMC | tc.KernelExpand:
+        common = ["fit", "points.csv", "--columns", "x,y", "--method", method, "-q"]
+        assert main([*common, *options, "-o", "m.json"]) == 0
+        loaded = tc.load("m.json")
+        assert isinstance(loaded, (tc.KernelIMM, tc.KernelExKMC, tc.KernelExpand))
+        return loaded
+
+    def check(found: tc.KernelIMM | tc.KernelExKMC | tc.KernelExpand, expected: Any) -> None:
+        assert type(found) is type(expected)
+        assert found.get_params() == expected.get_params()
+        expected.fit(points().select("x", "y"))
+        assert found.tree_ == expected.tree_
+        assert found.gamma_ == expected.gamma_
+        assert found.inertia_ == expected.inertia_
+        assert found.reference_inertia_ == expected.reference_inertia_
+
+    rbf = ("-k", "3", "--gamma", "0.05")
+    check(model("kernel-imm", *rbf), tc.KernelIMM(3, gamma=0.05, random_state=0))
+    check(model("kernel-exkmc", *rbf), tc.KernelExKMC(3, gamma=0.05, random_state=0))
+    check(
+        model("kernel-expand", *rbf, "--leaves", "5"),
+        tc.KernelExpand(3, gamma=0.05, max_leaves=5, random_state=0),
+    )
+    check(
+        model(
+            *("kernel-exkmc", "-k", "4", "--kernel", "laplacian", "--gamma", "scale"),
+            *("--leaves", "6", "--base-tree", "none", "--cuts", "interval", "--seed", "7"),
+            *("--approximation", "nystroem", "--n-components", "20", "--scale", "standard"),
+            *("--jobs", "1"),
+        ),
+        tc.KernelExKMC(
+            4,
+            kernel="laplacian",
+            gamma="scale",
+            max_leaves=6,
+            base_tree=None,
+            cuts="interval",
+            random_state=7,
+            approximation="nystroem",
+            n_components=20,
+            scale="standard",
+            n_jobs=1,
+        ),
+    )
+    assert model("kernel-imm", "--gamma", "0.1").n_leaves_ == 8
+
+
+def test_fit_explains_a_given_clustering_by_kernels(folder: Path) -> None:
+    common = ["fit", "points.csv", "--reference", "segment", "--drop", "id", "-q", "-o", "m.json"]
+    for method, make in (
+        ("kernel-imm", tc.KernelIMM),
+        ("kernel-exkmc", tc.KernelExKMC),
+        ("kernel-expand", tc.KernelExpand),
+    ):
+        assert main([*common, "--method", method, "--gamma", "0.05"]) == 0
+        expected = make(gamma=0.05, reference=points()["segment"].to_numpy())
+        expected.fit(points().select("x", "y"))
+        loaded = tc.load("m.json")
+        assert type(loaded) is make
+        assert loaded.tree_ == expected.tree_
+        # Quiet or not, the costs are in the file.
+        assert loaded.inertia_ == expected.inertia_
+
+
 def test_every_kernel_of_the_command_can_be_fitted(folder: Path) -> None:
     assert set(_cli_options._KERNELS) < set(KERNELS)
     points().select(pl.col("x", "y").abs()).write_csv("positive.csv")
     for kernel in _cli_options._KERNELS:
-        arguments = ["--method", "kauri", "--kernel", kernel, "-q"]
-        assert main(["fit", "positive.csv", *arguments]) == 0
+        for method in ("kauri", "kernel-expand"):
+            arguments = ["--method", method, "--kernel", kernel, "-k", "3", "-q"]
+            assert main(["fit", "positive.csv", *arguments]) == 0
+
+
+def test_fit_prints_what_a_kernel_tree_explains(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*FIT, "--method", "kernel-expand", "--gamma", "0.05"]) == 0
+    expected = tc.KernelExpand(3, max_leaves=4, gamma=0.05, random_state=0)
+    expected.fit(points().select("x", "y"))
+    out = capsys.readouterr().out
+    tree, _, numbers = out.rpartition("\n\n")
+    assert tree == str(expected.tree_)
+    kept = agreement(expected.labels_, expected.reference_labels_)
+    leaves = f"{expected.n_leaves_}"
+    if expected.n_leaves_ < 4:
+        leaves += " (4 asked for: no further cut lowers the cost)"
+    assert [line.split(maxsplit=1) for line in numbers.splitlines()] == [
+        ["clusters", "3"],
+        ["leaves", f"{leaves}, at most {expected.tree_.max_depth} deep"],
+        ["kernel", "rbf, gamma 0.05"],
+        ["cost", f"{expected.inertia_:,.6g}"],
+        ["of", f"the reference {expected.reference_inertia_:,.6g}".replace("ence ", "ence  ")],
+        ["ratio", f"{expected.price_of_explainability_:.4f}"],
+        ["agreement", f"{kept:.1%} of the rows are in their reference cluster"],
+    ]
+    # The file has the rows' costs, but not those of smaller trees.
+    assert main(["info", "model.json"]) == 0
+    assert capsys.readouterr().out.rpartition("\n\n")[2] in out.replace(
+        " (4 asked for: no further cut lowers the cost)", ""
+    )
+    expected = tc.KernelExKMC(3, max_leaves=6, gamma=0.05, approximation="rpcholesky", scale=None)
+    expected.fit(points().select("x", "y")).save("grown.json")
+    assert main(["info", "grown.json", "--leaves", "3"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(str(expected.truncate(3).tree_))
+    assert "approximation     rpcholesky, at most 100 features" in out
+    assert "ratio" not in out
+    assert "agreement" in out
+
+
+def test_costs_of_many_rows_are_not_computed_to_be_printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = ["fit", "points.csv", "--reference", "segment", "--drop", "id", "-o", "m.json"]
+    fit += ["--method", "kernel-expand"]
+    monkeypatch.setattr(cli, "_MAX_COST_ROWS", 59)
+    assert main(fit) == 0
+    assert "ratio" not in capsys.readouterr().out
+    with pytest.raises(AttributeError, match="has no inertia_"):
+        _ = tc.load("m.json").inertia_
+    monkeypatch.setattr(cli, "_MAX_COST_ROWS", 60)
+    assert main(fit) == 0
+    assert "ratio" in capsys.readouterr().out
 
 
 def test_fit_prints_what_kauri_maximised(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -471,15 +590,16 @@ WRONG = {
     ),
     "leaves of imm": (
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
-        "--leaves goes with --method exkmc or kauri; an imm tree has threshold cuts and one leaf",
+        "--leaves goes with --method exkmc, kauri, kernel-exkmc or kernel-expand; an imm tree has",
     ),
     "cuts of imm": (
         ["fit", "points.csv", "--columns", "x", "--method", "imm", "--cuts", "interval"],
-        "--cuts goes with --method exkmc",
+        "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; an imm tree",
     ),
     "kernel of exkmc": (
         ["fit", "none.csv", "--kernel", "rbf"],
-        "--kernel goes with --method kauri; an exkmc tree explains the clusters of k-means, or of",
+        "--kernel goes with --method kauri, kernel-imm, kernel-exkmc or kernel-expand; an exkmc "
+        "tree explains the clusters of k-means, or of",
     ),
     "moves of imm": (
         ["fit", "none.csv", "--method", "imm", "--moves", "all"],
@@ -487,7 +607,8 @@ WRONG = {
     ),
     "reference of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method exkmc or imm; a kauri tree has threshold cuts and makes",
+        "--reference goes with --method exkmc, imm, kernel-imm, kernel-exkmc or kernel-expand; a "
+        "kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
@@ -495,7 +616,35 @@ WRONG = {
     ),
     "cuts of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--cuts", "interval"],
-        "--cuts goes with --method exkmc; a kauri",
+        "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; a kauri",
+    ),
+    "leaves of kernel-imm": (
+        ["fit", "none.csv", "--method", "kernel-imm", "--leaves", "9"],
+        "a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference.",
+    ),
+    "criterion of kernel-exkmc": (
+        ["fit", "none.csv", "--method", "kernel-exkmc", "--criterion", "kmedians"],
+        "--criterion goes with --method exkmc or imm; a kernel-exkmc tree explains the clusters of",
+    ),
+    "moves of kernel-expand": (
+        ["fit", "none.csv", "--method", "kernel-expand", "--moves", "all"],
+        "--moves goes with --method kauri; a kernel-expand tree explains the clusters of kernel",
+    ),
+    "kernel without features of kernel-imm": (
+        ["fit", "none.csv", "--method", "kernel-imm", "--kernel", "polynomial"],
+        "--method kernel-imm goes with --kernel linear, rbf, laplacian, additive_chi2, "
+        "histogram_intersection or hellinger; kernel-exkmc and kernel-expand take every kernel.",
+    ),
+    "gamma of a kernel tree's kernel without": (
+        ["fit", "none.csv", "--method", "kernel-imm", "--kernel", "hellinger", "--gamma", "2"],
+        "--gamma goes with --kernel rbf, laplacian, polynomial or chi2; the kernel hellinger has",
+    ),
+    "random features of a kernel tree's other kernel": (
+        [
+            *("fit", "none.csv", "--method", "kernel-expand", "--kernel", "laplacian"),
+            *("--approximation", "rff"),
+        ],
+        "--approximation rff goes with --kernel rbf;",
     ),
     "fewer leaves than clusters of kauri": (
         ["fit", "none.csv", "--method", "kauri", "-k", "5", "--leaves", "3"],

@@ -10,6 +10,7 @@ from treeclust_rs.metrics import (
     adjusted_rand_index,
     agreement,
     cost_ratio,
+    kernel_cost,
     kmeans_cost,
     n_parameters,
     surrogate_cost,
@@ -231,3 +232,32 @@ def test_no_rows_to_average():
     with pytest.raises(ValueError, match="no rows to average over"):
         weighted_average_depth(Builder(np.zeros((0, 1)), [], 1).tree())
     assert weighted_average_depth(arrays) == 1.0
+
+
+def test_minus_one_among_strings_is_noise():
+    labels = np.array(["a", "a", "b", "b"])
+    reference = np.array(["x", -1, "y", "y"], dtype=object)
+    assert agreement(labels, reference) == 1
+    assert kmeans_cost([[0.0], [100.0], [5.0], [5.0]], reference) == 0
+
+
+def test_kernel_cost_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(30, 3)), rng.integers(-1, 3, 30)
+    weight = rng.integers(0, 3, 30).astype(float)
+    gram = np.exp(-0.7 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    expected = 0.0
+    for label in range(3):
+        rows = np.flatnonzero((labels == label) & (weight > 0))
+        w = weight[rows]
+        stock = w @ gram[np.ix_(rows, rows)] @ w
+        expected += w @ gram.diagonal()[rows] - stock / w.sum()
+    assert kernel_cost(X, labels, weight, gamma=0.7) == pytest.approx(expected, rel=1e-12)
+    given = kernel_cost(X, labels, weight, kernel="precomputed", gram=gram)
+    assert given == pytest.approx(expected, rel=1e-12)
+    far = kernel_cost(X + 1e6, labels, weight, kernel="linear")
+    assert far == pytest.approx(kmeans_cost(X, labels, weight), rel=1e-6)
+    with pytest.raises(ValueError, match="needs the kernel matrix"):
+        kernel_cost(X, labels, kernel="precomputed")
+    with pytest.raises(ValueError, match="but column x0 holds -"):
+        kernel_cost(X, labels, kernel="hellinger")

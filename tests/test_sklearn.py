@@ -6,7 +6,7 @@ import treeclust_rs as tc
 
 # scikit-learn allows its own KMeans the same two failures, for the same reason: its k-means++ draws
 # rows at random, so that weights and repeated rows start from different centers. test_threshold.py
-# shows that for given centers weights do equal repetition.
+# and test_kernel_kmeans.py show that from given ones weights do equal repetition.
 RANDOM_START = "k-means++ draws other rows when rows are repeated instead of weighted"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": RANDOM_START,
@@ -20,6 +20,13 @@ EXPECTED = {
         tc.ExKMC(n_clusters=3, max_leaves=5),
         tc.Kauri(),
         tc.Kauri(kernel="rbf"),
+        tc.KernelKMeans(n_clusters=3),
+        tc.KernelKMeans(n_clusters=3, approximation="nystroem", n_components=20),
+        tc.KernelIMM(n_clusters=3),
+        tc.KernelExKMC(n_clusters=3, max_leaves=5),
+        tc.KernelExpand(n_clusters=3, kernel="polynomial"),
+        tc.VoronoiTree(n_clusters=3),
+        tc.VoronoiTree(n_clusters=3, exact=False),
     ],
     # Kauri draws no start: it passes all.
     expected_failed_checks=lambda estimator: {} if isinstance(estimator, tc.Kauri) else EXPECTED,

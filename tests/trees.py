@@ -54,6 +54,8 @@ class Builder:
                 "cluster": label,
                 "base_cluster": -1,
                 "mistakes": float(sums.sum() - sums[label]),
+                "terms": {},
+                "bias": NAN,
             }
         )
 
@@ -66,10 +68,8 @@ class Builder:
     ) -> int:
         """Split a leaf; gives the id of the left child."""
         parent = self.nodes[node]
-        assert parent["kind"] == 0
         x = self.X[parent["rows"], feature]
         parent["feature"] = feature
-        parent["mistakes"] = NAN
         if interval is None:
             parent["kind"], parent["threshold"] = 1, float(threshold)
             goes_left = x <= threshold
@@ -77,6 +77,20 @@ class Builder:
             parent["kind"], parent["threshold"] = 2, NAN
             parent["lower"], parent["upper"] = map(float, interval)
             goes_left = (interval[0] <= x) & (x <= interval[1])
+        return self._divide(node, goes_left)
+
+    def oblique(self, node: int, weights: dict[int, float], bias: float = 0.0) -> int:
+        """Split a leaf by a weighted sum; gives the id of the left child."""
+        parent = self.nodes[node]
+        terms = {feature: float(weights[feature]) for feature in sorted(weights)}
+        parent |= {"kind": 3, "threshold": NAN, "terms": terms, "bias": float(bias)}
+        goes_left = [score(terms, bias, row) < 0 for row in self.X[parent["rows"]]]
+        return self._divide(node, np.array(goes_left, dtype=bool))
+
+    def _divide(self, node: int, goes_left: np.ndarray) -> int:
+        parent = self.nodes[node]
+        assert parent["children_left"] == -1
+        parent["mistakes"] = NAN
         left = len(self.nodes)
         parent["children_left"], parent["children_right"] = left, left + 1
         self._add(parent["rows"][goes_left])
@@ -100,8 +114,16 @@ class Builder:
 
     def arrays(self, **changes: Any) -> dict[str, Any]:
         """Give the arguments of ClusterTree."""
-        names = [name for name in self.nodes[0] if name != "rows"]
+        names = [name for name in self.nodes[0] if name not in ("rows", "terms", "bias")]
         arguments: dict[str, Any] = {name: [node[name] for node in self.nodes] for name in names}
+        terms = [node["terms"] for node in self.nodes]
+        if any(terms):
+            arguments |= {
+                "oblique_indptr": np.cumsum([0, *map(len, terms)]),
+                "oblique_indices": [feature for part in terms for feature in part],
+                "oblique_weights": [weight for part in terms for weight in part.values()],
+                "oblique_bias": [node["bias"] for node in self.nodes],
+            }
         arguments["n_features"] = self.X.shape[1]
         arguments["classes"] = list(range(self.k))
         arguments["n_base_leaves"] = self.n_base_leaves
@@ -236,6 +258,52 @@ def random_moves(
     return (builder if builder_only else builder.tree(**changes)), X
 
 
+def random_mixed(
+    seed: int,
+    n_leaves: int,
+    *,
+    n_features: int = 6,
+    n_clusters: int = 3,
+    n_rows: int = 200,
+    grid: int = 0,
+    builder_only: bool = False,
+    **changes: Any,
+) -> tuple[Any, np.ndarray]:
+    """Give a tree of oblique, threshold and interval tests, or its builder, and its data.
+
+    With a `grid` the data are small whole numbers and the weights -1 and 1, so that many scores are
+    exactly 0.
+    """
+    rng = np.random.default_rng(seed)
+    scale = 10.0 ** rng.integers(-3, 4, n_features)
+    if grid:
+        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
+    else:
+        X = rng.normal(size=(n_rows, n_features)) * scale
+    builder = Builder(X, rng.integers(0, n_clusters, n_rows), n_clusters)
+    while len(builder.leaves()) < n_leaves:
+        node = int(rng.choice(builder.leaves()))
+        rows = builder.nodes[node]["rows"]
+        rows = X[rows] if len(rows) else X
+        kind = rng.random()
+        if kind < 0.6:
+            n_terms = int(rng.integers(1, n_features + 1))
+            used = rng.choice(n_features, n_terms, replace=False).tolist()
+            signs = rng.choice([-1.0, 1.0], n_terms)
+            weights = signs if grid else rng.normal(size=n_terms) / scale[used]
+            terms = dict(zip(used, weights.tolist(), strict=True))
+            # The score of a row of the node is 0, or next to it.
+            builder.oblique(node, terms, -score(terms, 0.0, rows[rng.integers(len(rows))]))
+            continue
+        feature = int(rng.integers(n_features))
+        first, second = np.sort(rng.choice(rows[:, feature], 2))
+        if kind < 0.8:
+            builder.split(node, feature, interval=(float(first), float(second)))
+        else:
+            builder.split(node, feature, float(first))
+    return (builder if builder_only else builder.tree(**changes)), X
+
+
 def random_tree(
     seed: int,
     n_leaves: int,
@@ -364,12 +432,29 @@ def from_structure(
     )
 
 
+def score(terms: dict[int, float], bias: float, row: Any) -> float:
+    """Give the weighted sum of one row, added up feature by feature."""
+    total = float(bias)
+    for feature in sorted(terms):
+        total = total + terms[feature] * float(row[feature])
+    return total
+
+
+def node_score(tree: ClusterTree, node: int, row: Any) -> float:
+    """Give the score of one row at an oblique node, from the arrays."""
+    terms = range(tree.oblique_indptr[node], tree.oblique_indptr[node + 1])
+    weights = {int(tree.oblique_indices[i]): float(tree.oblique_weights[i]) for i in terms}
+    return score(weights, float(tree.oblique_bias[node]), row)
+
+
 def route(tree: ClusterTree, row: Sequence[float]) -> int:
     """Follow one row down to its leaf."""
     node = 0
     while tree.kind[node] != 0:
         x = float(row[tree.feature[node]])
-        if tree.kind[node] == 1:
+        if tree.kind[node] == 3:
+            left = node_score(tree, node, row) < 0
+        elif tree.kind[node] == 1:
             left = x <= tree.threshold[node]
         else:
             left = tree.lower[node] <= x <= tree.upper[node]

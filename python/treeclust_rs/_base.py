@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._input import Table, align_table, check_finite
 from .export import (
     explain_rows,
+    plot_partition,
     plot_tree,
     to_graphviz,
     to_polars_expr,
@@ -100,6 +101,9 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
     _saved: ClassVar[dict[str, str]] = {}
     # Attributes that a model without the rows of its fit may lack.
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
+
+    # Whether the tree may have oblique tests.
+    _takes_oblique: ClassVar[bool] = False
 
     # Parameters that a model file could not hold; empty for models that were fitted here.
     _not_saved: frozenset[str] = frozenset()
@@ -220,13 +224,43 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
 
+        With an `image_shape` the leaves show the `cluster_centers_` if the model has them and no
+        other `centers` are given.
+
         Returns
         -------
         matplotlib.axes.Axes
             What was drawn on.
         """
         check_is_fitted(self, "tree_")
+        centers = getattr(self, "cluster_centers_", None)
+        if kwargs.get("image_shape") is not None and centers is not None:
+            kwargs = {"centers": centers} | kwargs
         return plot_tree(self.tree_, ax, **kwargs)
+
+    def plot_partition(self, X: Any = None, ax: Axes | None = None, **kwargs: Any) -> Axes:
+        """Draw the tree's cells over the plane of two columns, and points in them.
+
+        With matplotlib (extra ``plot``); see `treeclust_rs.export.plot_partition` for the other
+        arguments.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Points, as for `predict`; None draws the cells alone.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+        **kwargs
+            `labels` to colour the points by, `columns` of a model of more than two, `annotate`,
+            `limits` and so on.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn on.
+        """
+        check_is_fitted(self, "tree_")
+        return plot_partition(self.tree_, X, ax, **kwargs)
 
     # ---- model files ----------------------------------------------------------------------
 
@@ -268,6 +302,11 @@ class TreeClusterer(ClusterMixin, BaseEstimator):
     def _from_payload(
         cls, params: dict[str, Any], fitted: dict[str, Any], tree: ClusterTree
     ) -> Self:
+        if tree.oblique_indptr is not None and not cls._takes_oblique:
+            raise ValueError(
+                f"The model file holds {'an' if cls.__name__[0] in 'AEIO' else 'a'} {cls.__name__} "
+                "whose tree has oblique tests."
+            )
         names = set(cls._get_param_names()) - {"reference"}
         check_keys(params, (), "params of the model file", names)
         for name, value in params.items():

@@ -7,7 +7,7 @@ import math
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,14 +18,28 @@ from ._cli_input import UserError
 from ._kernels import make_kernel
 from ._low_rank import APPROXIMATIONS
 from ._reference import DEFAULT_N_CLUSTERS
+from ._surrogate import has_features
 from .kauri import Kauri
 
-__all__ = ["DEFAULT_CLUSTERS", "check_fit_options", "make_parser", "program_name"]
+__all__ = [
+    "DEFAULT_CLUSTERS",
+    "KERNEL_OPTIONS",
+    "KERNEL_TREES",
+    "check_fit_options",
+    "make_parser",
+    "program_name",
+]
+
+KERNEL_TREES = ("kernel-imm", "kernel-exkmc", "kernel-expand")
+"""Methods that explain kernel k-means."""
+KERNEL_OPTIONS = ("kernel", "gamma", "approximation", "n_components")
+"""Options that these methods and kauri have, as parameters are named."""
 
 DEFAULT_CLUSTERS = {
     "exkmc": DEFAULT_N_CLUSTERS,
     "imm": DEFAULT_N_CLUSTERS,
     "kauri": Kauri().max_clusters,
+    **dict.fromkeys(KERNEL_TREES, DEFAULT_N_CLUSTERS),
 }
 """Clusters that each method seeks where -k is not given."""
 
@@ -42,22 +56,29 @@ _KERNELS = (
     "hellinger",
 )
 # The options of `fit` that not all methods have.
+_GROWN = ("kernel-exkmc", "kernel-expand")
+_WITH_KERNEL = ("kauri", *KERNEL_TREES)
 _METHODS_OF = {
-    "--reference": ("exkmc", "imm"),
+    "--reference": ("exkmc", "imm", *KERNEL_TREES),
     "--criterion": ("exkmc", "imm"),
-    "--leaves": ("exkmc", "kauri"),
-    "--cuts": ("exkmc",),
-    "--base-tree": ("exkmc",),
-    "--kernel": ("kauri",),
-    "--gamma": ("kauri",),
-    "--approximation": ("kauri",),
-    "--n-components": ("kauri",),
+    "--leaves": ("exkmc", "kauri", *_GROWN),
+    "--cuts": ("exkmc", *_GROWN),
+    "--base-tree": ("exkmc", *_GROWN),
+    "--kernel": _WITH_KERNEL,
+    "--gamma": _WITH_KERNEL,
+    "--approximation": _WITH_KERNEL,
+    "--n-components": _WITH_KERNEL,
     "--moves": ("kauri",),
 }
 _NATURE = {
     "exkmc": "an exkmc tree explains the clusters of k-means, or of --reference",
     "imm": "an imm tree has threshold cuts and one leaf per cluster",
     "kauri": "a kauri tree has threshold cuts and makes its clusters itself",
+    "kernel-imm": "a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference",
+    "kernel-exkmc": "a kernel-exkmc tree explains the clusters of kernel k-means, or of "
+    "--reference",
+    "kernel-expand": "a kernel-expand tree explains the clusters of kernel k-means, or of "
+    "--reference",
 }
 # The scikit-learn way of drawing numbers takes seeds up to this one.
 _MAX_SEED = 2**32 - 1
@@ -71,9 +92,7 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
     method = arguments.method
     for option, methods in _METHODS_OF.items():
         if _value(arguments, option) is not None and method not in methods:
-            raise UserError(
-                f"{option} goes with --method {' or '.join(methods)}; {_NATURE[method]}."
-            )
+            raise UserError(f"{option} goes with --method {_either(methods)}; {_NATURE[method]}.")
     _check_kernel_options(arguments)
     if arguments.leaves is None:
         return
@@ -91,12 +110,17 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
 
 
 def _check_kernel_options(arguments: argparse.Namespace) -> None:
-    kernel = arguments.kernel or "linear"
+    kernel = arguments.kernel or ("linear" if arguments.method == "kauri" else "rbf")
     if arguments.gamma is not None and not _has_gamma(kernel):
         with_gamma = [name for name in _KERNELS if _has_gamma(name)]
         raise UserError(
-            f"--gamma goes with --kernel {', '.join(with_gamma[:-1])} or {with_gamma[-1]}; the "
-            f"kernel {kernel} has none."
+            f"--gamma goes with --kernel {_either(with_gamma)}; the kernel {kernel} has none."
+        )
+    if arguments.method == "kernel-imm" and not has_features(kernel):
+        possible = [name for name in _KERNELS if has_features(name)]
+        raise UserError(
+            f"--method kernel-imm goes with --kernel {_either(possible)}; kernel-exkmc and "
+            "kernel-expand take every kernel."
         )
     if arguments.approximation == "rff" and kernel != "rbf":
         raise UserError(
@@ -108,6 +132,11 @@ def _check_kernel_options(arguments: argparse.Namespace) -> None:
 
 def _has_gamma(kernel: str) -> bool:
     return make_kernel(kernel, X=np.zeros((1, 1))).gamma is not None
+
+
+def _either(words: Sequence[str]) -> str:
+    """Write "a, b or c"."""
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _value(arguments: argparse.Namespace, option: str) -> Any:
@@ -243,7 +272,8 @@ def _add_fit(commands: Any) -> None:
         "  treeclust fit customers.csv -k 6 -o customers.json\n"
         "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
-        "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf",
+        "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
+        "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale",
     )
     _add_data(parser)
     columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
@@ -270,7 +300,8 @@ def _add_fit(commands: Any) -> None:
     clusters.add_argument(
         "--reference",
         metavar="COLUMN",
-        help="explain the clusters in this column, -1 for noise, instead of those of k-means",
+        help="explain the clusters in this column, -1 for noise, instead of those of (kernel) "
+        "k-means",
     )
     clusters.add_argument(
         "--scale",
@@ -291,8 +322,10 @@ def _add_fit(commands: Any) -> None:
         "--method",
         choices=tuple(DEFAULT_CLUSTERS),
         default="exkmc",
+        metavar="NAME",
         help="exkmc (default) explains k-means and grows up to --leaves, imm has one leaf per "
-        "cluster, kauri makes clusters and tree at once",
+        "cluster; kernel-exkmc and kernel-imm explain kernel k-means, kernel-expand any labels, by "
+        "fewest mistakes; kauri makes clusters and tree at once",
     )
     tree.add_argument(
         "--leaves",
@@ -304,12 +337,14 @@ def _add_fit(commands: Any) -> None:
     tree.add_argument(
         "--cuts",
         choices=("threshold", "interval"),
-        help="exkmc: tests such as x <= 3 (default), or 1 <= x <= 3 as well",
+        help="tests such as x <= 3, or 1 <= x <= 3 as well (default: threshold; with "
+        "kernel-exkmc and kernel-expand as the kernel-imm tree has them)",
     )
     tree.add_argument(
         "--base-tree",
         choices=("imm", "none"),
-        help="exkmc grows on from the imm tree (default) or from nothing",
+        help="exkmc grows on from the imm tree, kernel-exkmc and kernel-expand from the "
+        "kernel-imm tree (default), or from nothing",
     )
     tree.add_argument(
         "--moves",
@@ -317,26 +352,27 @@ def _add_fit(commands: Any) -> None:
         help="all: kauri may split into a new and another old cluster too (default: paper)",
     )
 
-    kauri = parser.add_argument_group("the kernel, which kauri compares rows by")
-    kauri.add_argument(
+    kernel = parser.add_argument_group("the kernel that compares rows (kauri, kernel-...)")
+    kernel.add_argument(
         "--kernel",
         choices=_KERNELS,
         metavar="NAME",
-        help=f"{', '.join(_KERNELS[:-1])} or {_KERNELS[-1]} (default: linear, as k-means does)",
+        help=f"{', '.join(_KERNELS[:-1])} or {_KERNELS[-1]} (default: rbf; kauri "
+        "linear, as k-means does)",
     )
-    kauri.add_argument(
+    kernel.add_argument(
         "--gamma",
         type=_gamma,
         metavar="NUMBER",
         help="of the kernels rbf, laplacian, polynomial and chi2: a number, or scale, which goes "
         "by the variance (default: 1 / number of columns; chi2: 1)",
     )
-    kauri.add_argument(
+    kernel.add_argument(
         "--approximation",
         choices=APPROXIMATIONS,
         help="for many rows: features in place of the rows x rows kernel matrix (rff: rbf only)",
     )
-    kauri.add_argument(
+    kernel.add_argument(
         "--n-components",
         type=_whole_number(1),
         metavar="N",

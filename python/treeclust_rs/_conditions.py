@@ -2,7 +2,8 @@
 
 A path that asks ``x <= 9``, then ``x > 2``, then ``x <= 5`` asks ``2 < x <= 5``: per feature and
 direction only the tightest bound counts. The outside of an interval leaves a hole in the values
-allowed, unless a bound swallows it: ``x > 3`` outside of ``2 <= x <= 4`` is ``x > 4``.
+allowed, unless a bound swallows it: ``x > 3`` outside of ``2 <= x <= 4`` is ``x > 4``. An oblique
+test, of the sign of a weighted sum, stands for itself: it is merged with nothing.
 
 `Path` is changed in place while a walk goes down the tree and restored as it comes back up, so
 that one walk over a tree of any depth costs a few operations per node and no copies.
@@ -13,17 +14,23 @@ from __future__ import annotations
 import math
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from .tree import ClusterTree
 
-LEAF, THRESHOLD, INTERVAL = 0, 1, 2
+LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
 # How a split of a Kauri tree places its two children, by code; -1 marks nodes that are not split.
 MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
+
+# Of the weights of an oblique test pictures and printed trees show so many, the largest.
+MAX_TERMS = 3
 
 _ALWAYS = "always"
 _hole_lower = itemgetter(0)
@@ -35,6 +42,13 @@ def format_number(number: float) -> str:
     if math.isfinite(number) and number == int(number) and abs(number) < 1e16:
         return str(int(number))
     return repr(float(number))
+
+
+def format_short(number: float) -> str:
+    """Write a float with three digits, or as a whole number."""
+    if 1000 <= round(abs(number)) < 1_000_000_000:
+        return f"{number:.0f}"
+    return f"{number:.3g}"
 
 
 def printable(text: object) -> str:
@@ -120,6 +134,115 @@ class Condition:
         return " or ".join(span.text(name) for span in self.spans)
 
 
+@dataclass(frozen=True, slots=True)
+class ObliqueCondition:
+    """What an oblique node asks of the rows that take one of its branches.
+
+    Their score, ``bias + weights[0] * x[features[0]] + ...``, is less than 0 on the left and not on
+    the right.
+
+    Parameters
+    ----------
+    node : int
+        Node id.
+    negative : bool
+        Whether this is the left branch: score < 0.
+    features : ndarray of shape (n_terms,)
+        Indices of the features with a weight, ascending.
+    weights : ndarray of shape (n_terms,)
+        Their weights.
+    bias : float
+        What the score starts from.
+    """
+
+    node: int
+    negative: bool
+    features: npt.NDArray[np.int64] = field(compare=False)
+    weights: npt.NDArray[np.float64] = field(compare=False)
+    bias: float = field(compare=False)
+
+    @property
+    def size(self) -> int:
+        """Number of features used."""
+        return len(self.features)
+
+    def score(
+        self, column: Callable[[int], npt.NDArray[np.float64]]
+    ) -> npt.NDArray[np.float64] | float:
+        """Give the scores of rows whose features `column` gives.
+
+        It is added up in the order of the features, as everywhere: the bits do not depend on who
+        computes it.
+        """
+        score: npt.NDArray[np.float64] | float = self.bias
+        with np.errstate(over="ignore", invalid="ignore"):
+            for feature, weight in zip(self.features.tolist(), self.weights.tolist(), strict=True):
+                score = score + weight * column(feature)
+        return score
+
+    def holds(self, score: float) -> bool:
+        """Tell whether a row of this score takes the branch."""
+        return (score < 0) == self.negative
+
+    @property
+    def relation(self) -> str:
+        """The comparison with 0, for instance ``< 0``."""
+        return "< 0" if self.negative else ">= 0"
+
+    def parts(
+        self, name: Callable[[int], str], max_terms: int | None = None, *, short: bool = False
+    ) -> list[str]:
+        """Write the score in parts that can stand on a line each, the largest weights first.
+
+        Parameters
+        ----------
+        name : callable
+            Gives the name of a feature.
+        max_terms : int, default=None
+            Number of weights to write where there are at least two more; None writes all.
+        short : bool, default=False
+            Whether to round the numbers to three digits.
+
+        Returns
+        -------
+        list of str
+            For instance ``["1.2·age", "− 0.8·income", "… and 12 more", "+ 0.3"]``.
+        """
+        write = format_short if short else format_number
+        order = np.argsort(-np.abs(self.weights), kind="stable")
+        # One more is written rather than replaced by "… and 1 more".
+        shown = order if max_terms is None or len(order) <= max_terms + 1 else order[:max_terms]
+        parts: list[str] = []
+        for feature, weight in zip(
+            self.features[shown].tolist(), self.weights[shown].tolist(), strict=True
+        ):
+            factor = "" if abs(weight) == 1 else f"{write(abs(weight))}·"
+            sign = ("− " if parts else "−") if weight < 0 else ("+ " if parts else "")
+            parts.append(f"{sign}{factor}{name(feature)}")
+        if len(shown) < len(order):
+            parts.append(f"… and {len(order) - len(shown)} more")
+        if self.bias != 0:
+            parts.append(f"{'−' if self.bias < 0 else '+'} {write(abs(self.bias))}")
+        return parts
+
+    def text(
+        self, name: Callable[[int], str], max_terms: int | None = None, *, short: bool = False
+    ) -> str:
+        """Write the condition in one line; the parameters are those of `parts`."""
+        return f"{' '.join(self.parts(name, max_terms, short=short))} {self.relation}"
+
+    def lines(self, name: Callable[[int], str], width: int, max_terms: int) -> list[str]:
+        """Write the condition with three digits in lines of `width`, terms being kept whole."""
+        parts = self.parts(name, max_terms, short=True)
+        lines = [""]
+        for part in (*parts[:-1], f"{parts[-1]} {self.relation}"):
+            if lines[-1] and len(lines[-1]) + 1 + len(part) > width:
+                lines.append(part)
+            else:
+                lines[-1] = f"{lines[-1]} {part}".lstrip()
+        return lines
+
+
 class _Region:
     """The values one feature may still take: the mutable form of `Condition`."""
 
@@ -135,7 +258,7 @@ class _Region:
 
 
 class _Undo(NamedTuple):
-    """How to take back one change of one region."""
+    """How to take back one change of one region; feature -1 takes back an oblique condition."""
 
     feature: int
     created: bool
@@ -145,23 +268,31 @@ class _Undo(NamedTuple):
     n_added: int
 
 
+_UNDO_OBLIQUE = _Undo(-1, False, _EVERYTHING, 0, [], 0)
+
+
 class Path:
     """The merged conditions between the root and one node.
 
     `size` is the number of elementary conditions, as WAES counts them: per feature the finite
-    bounds, and two for every hole.
+    bounds, and two for every hole; for every oblique test the features it uses.
     """
 
     def __init__(self) -> None:
         self.size = 0
         self._regions: dict[int, _Region] = {}
+        # With the number of regions there were before each.
+        self._oblique: list[tuple[int, ObliqueCondition]] = []
 
-    def conditions(self) -> list[Condition]:
+    def conditions(self) -> list[Condition | ObliqueCondition]:
         """Give the conditions, in the order in which the path first asks about the features."""
-        return [
+        conditions: list[Condition | ObliqueCondition] = [
             Condition(feature, region.span, tuple(region.holes))
             for feature, region in self._regions.items()
         ]
+        for position, condition in reversed(self._oblique):
+            conditions.insert(position, condition)
+        return conditions
 
     def span(self, feature: int) -> Span:
         """Give the bounds on one feature, without the holes."""
@@ -170,8 +301,13 @@ class Path:
 
     def enter(self, tree: ClusterTree, parent: int, left: bool) -> list[_Undo]:
         """Go from a node to one of its children; give what `leave` needs to come back."""
-        feature = int(tree.feature[parent])
-        if tree.kind[parent] == THRESHOLD:
+        kind, feature = int(tree.kind[parent]), int(tree.feature[parent])
+        if kind == OBLIQUE:
+            condition = oblique_condition(tree, parent, left)
+            self._oblique.append((len(self._regions), condition))
+            self.size += condition.size
+            return [_UNDO_OBLIQUE]
+        if kind == THRESHOLD:
             threshold = float(tree.threshold[parent])
             if left:
                 return [self._bound_above(feature, threshold, False)]
@@ -187,6 +323,9 @@ class Path:
     def leave(self, undos: list[_Undo]) -> None:
         """Take back what one `enter` did; the last one first."""
         for undo in reversed(undos):
+            if undo.feature < 0:
+                self.size -= self._oblique.pop()[1].size
+                continue
             region = self._regions[undo.feature]
             self.size -= region.size
             region.span = undo.span
@@ -301,32 +440,83 @@ def walk_nodes(tree: ClusterTree) -> Iterator[tuple[int, int, Path]]:
             visits.append((left_child[node], depth + 1, node, True))
 
 
-def branch_condition(tree: ClusterTree, parent: int, left: bool) -> Condition:
+def oblique_condition(tree: ClusterTree, node: int, left: bool) -> ObliqueCondition:
+    """Give what the branch from an oblique node to one of its children asks."""
+    features, weights, bias = tree.oblique_test(node)
+    return ObliqueCondition(node, left, features, weights, bias)
+
+
+def branch_condition(tree: ClusterTree, parent: int, left: bool) -> Condition | ObliqueCondition:
     """Give what the branch from a node to one of its children asks."""
     path = Path()
     path.enter(tree, parent, left)
     return path.conditions()[0]
 
 
-def branch_text(tree: ClusterTree, parent: int, left: bool) -> str:
-    """Write the test on the branch from a node to one of its children."""
+def branch_text(tree: ClusterTree, parent: int, left: bool, max_terms: int = MAX_TERMS) -> str:
+    """Write the test on the branch from a node to one of its children.
+
+    Of an oblique test the largest weights, with three digits.
+    """
     condition = branch_condition(tree, parent, left)
+    if isinstance(condition, ObliqueCondition):
+        return condition.text(tree.feature_name, max_terms, short=True)
     return condition.text(tree.feature_name(condition.feature))
 
 
-def rule_text(tree: ClusterTree, conditions: list[Condition]) -> str:
-    """Write the conditions of a leaf as one sentence; ``always`` where there are none."""
+def branch_lines(
+    tree: ClusterTree, parent: int, left: bool, width: int, max_terms: int = MAX_TERMS
+) -> list[str]:
+    """Write `branch_text`, an oblique test broken into lines."""
+    condition = branch_condition(tree, parent, left)
+    if not isinstance(condition, ObliqueCondition):
+        return [condition.text(tree.feature_name(condition.feature))]
+    return condition.lines(tree.feature_name, width, max_terms)
+
+
+def is_written_in_full(tree: ClusterTree, max_terms: int = MAX_TERMS) -> bool:
+    """Tell whether `branch_text` writes every weight and bias of the tree, and exactly."""
+    if tree.oblique_weights is None or tree.oblique_bias is None:
+        return True
+    if tree.n_node_features.max() > max_terms + 1:
+        return False
+    numbers = np.concatenate([tree.oblique_weights, tree.oblique_bias])
+    return all(float(format_short(number)) == number for number in numbers[~np.isnan(numbers)])
+
+
+def rule_text(
+    tree: ClusterTree,
+    conditions: list[Condition | ObliqueCondition],
+    max_terms: int | None = None,
+    scores: dict[int, str] | None = None,
+) -> str:
+    """Write the conditions of a leaf as one sentence; ``always`` where there are none.
+
+    `scores` keeps the scores written so far, by node, for the next leaves.
+    """
+    scores = {} if scores is None else scores
     parts = []
     for condition in conditions:
+        if isinstance(condition, ObliqueCondition):
+            if condition.node not in scores:
+                scores[condition.node] = " ".join(condition.parts(tree.feature_name, max_terms))
+            parts.append(f"{scores[condition.node]} {condition.relation}")
+            continue
         text = condition.text(tree.feature_name(condition.feature))
         parts.append(f"({text})" if condition.holes and len(conditions) > 1 else text)
     return " and ".join(parts) if parts else _ALWAYS
 
 
-def row_text(tree: ClusterTree, conditions: list[Condition], values: list[object]) -> str:
+def row_text(
+    tree: ClusterTree,
+    conditions: list[Condition | ObliqueCondition],
+    values: list[object],
+    scores: dict[int, str],
+) -> str:
     """Write the conditions with the values of one row, which has to meet them.
 
-    Of several allowed ranges only the one that holds the row's value is written.
+    Of several allowed ranges only the one that holds the row's value is written. The value of an
+    oblique condition is the score of the row.
 
     Raises
     ------
@@ -335,8 +525,19 @@ def row_text(tree: ClusterTree, conditions: list[Condition], values: list[object
     """
     parts = []
     for condition, value in zip(conditions, values, strict=True):
-        name = tree.feature_name(condition.feature)
         number = float(value)  # type: ignore[arg-type]
+        if isinstance(condition, ObliqueCondition):
+            if condition.node not in scores:
+                short = condition.parts(tree.feature_name, MAX_TERMS, short=True)
+                scores[condition.node] = " ".join(short)
+            if not condition.holds(number):
+                raise ValueError(
+                    f"the score {format_number(number)} at node {condition.node} is not "
+                    f"{condition.relation}"
+                )
+            parts.append(f"{scores[condition.node]} = {_signed(number)} {condition.relation}")
+            continue
+        name = tree.feature_name(condition.feature)
         met = [span for span in condition.spans if span.contains(number)]
         if not met:
             raise ValueError(
@@ -348,6 +549,11 @@ def row_text(tree: ClusterTree, conditions: list[Condition], values: list[object
         single = span.lower == span.upper
         parts.append(subject if single else span.text(subject))
     return " and ".join(parts) if parts else _ALWAYS
+
+
+def _signed(number: float) -> str:
+    """Write a score with three digits and the minus sign of the weights."""
+    return format_short(number).replace("-", "−", 1) if number < 0 else format_short(number)
 
 
 def _format_value(value: object, span: Span) -> str:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 __all__ = [
     "Design",
     "apply",
+    "apply_sparse",
     "column_units",
     "find_non_finite",
     "fit_kauri",
@@ -14,12 +15,14 @@ __all__ = [
     "group_sums",
     "l1_logistic",
     "label_costs",
+    "surrogate_features",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
+_Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
 
 def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
 def column_units(
@@ -58,7 +61,11 @@ def fit_tree(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
+    surrogate: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
+def surrogate_features(
+    table: _Table, surrogate: dict[str, Any], n_jobs: int
+) -> tuple[_Floats, list[int]]: ...
 def fit_kauri(
     table: _Table,
     *,
@@ -104,7 +111,14 @@ def l1_logistic(
     n_jobs: int,
 ) -> dict[str, Any]: ...
 def apply(
-    tree: tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints],
+    tree: _Tests,
     table: _Table,
     n_jobs: int,
+    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+) -> _Ints | None: ...
+def apply_sparse(
+    tree: _Tests,
+    rows: tuple[_Ints, _Ints, _Floats, int],
+    n_jobs: int,
+    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
 ) -> _Ints | None: ...

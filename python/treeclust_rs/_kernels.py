@@ -30,14 +30,24 @@ from sklearn.metrics.pairwise import (
 )
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["KERNELS", "MAX_GRAM_BYTES", "ORIGIN_FREE", "Kernel", "check_gram", "make_kernel"]
+__all__ = [
+    "ALIASES",
+    "KERNELS",
+    "MAX_GRAM_BYTES",
+    "ORIGIN_FREE",
+    "Kernel",
+    "check_gram",
+    "make_kernel",
+]
 
 FloatArray = npt.NDArray[np.float64]
 
 MAX_GRAM_BYTES = 4 * 2**30
 """Largest matrix this module allocates: 4 GiB, a kernel matrix of 23,170 rows."""
 
-_ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
+ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
+"""Other names of kernels."""
+
 _PLAIN = (
     "additive_chi2",
     "chi2",
@@ -50,7 +60,7 @@ _PLAIN = (
     "polynomial",
     "rbf",
 )
-KERNELS = tuple(sorted((*_PLAIN, *_ALIASES)))
+KERNELS = tuple(sorted((*_PLAIN, *ALIASES)))
 """Names `make_kernel` knows; it also takes a callable."""
 
 ORIGIN_FREE = frozenset({"epsilon", "gaussian", "laplacian", "linear", "rbf"})
@@ -68,6 +78,8 @@ _PARAMS: dict[str, dict[str, float | None]] = {
 
 # Entries of a temporary block: 8 MiB of float64.
 _BLOCK = 1 << 20
+# Columns of a tile that are transposed at a time, so that both sides stay in cache.
+_STRIP = 128
 # The smallest tile whose rows a thread pool is started for.
 _PARALLEL = 1 << 16
 # From norms, squared distances have an error of some 8 roundings of the largest squared norm. With
@@ -219,7 +231,8 @@ class Kernel:
             size = stop - start
             _mirror(tile[:, :size])
             out[start:stop, start:] = tile
-            out[stop:, start:stop] = tile[:, size:].T
+            for c in range(size, tile.shape[1], _STRIP):
+                out[start + c : start + c + _STRIP, start:stop] = tile[:, c : c + _STRIP].T
 
         self.in_blocks(fill, len(rows), len(rows), n_jobs)
         np.fill_diagonal(out, self.diagonal(rows))
@@ -472,7 +485,7 @@ def make_kernel(
         raise TypeError(
             f"kernel must be a string or a callable. Got {type(kernel).__name__} instead."
         )
-    name = _ALIASES.get(kernel, kernel)
+    name = ALIASES.get(kernel, kernel)
     if name not in _PLAIN:
         raise ValueError(
             f'Unknown kernel {kernel!r}. Known are {", ".join(KERNELS)}, "precomputed" and '

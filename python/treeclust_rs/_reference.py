@@ -258,12 +258,7 @@ def make_reference(
         centers = Centers.from_own(given.centers, units)
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
-        if k > table.n_samples:
-            default = " (the default)" if n_clusters is None else ""
-            raise ValueError(
-                f"n_samples={table.n_samples} must be at least n_clusters={k}{default}: "
-                f"{estimator_name} cannot make more clusters than there are rows."
-            )
+        check_enough_rows(k, n_clusters, table.n_samples, estimator_name)
         labels = _cluster(table, units, sample_weight, criterion, k, random_state, n_jobs)
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
@@ -277,11 +272,11 @@ def make_reference(
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
         assert labels is not None and classes is not None
-        centers = _centers_of(table, units, labels, len(classes), sample_weight, criterion, n_jobs)
+        centers = centers_of(table, units, labels, len(classes), sample_weight, criterion, n_jobs)
     if classes is None:
         classes = list(range(len(centers.high)))
     if needs_distinct or given.centers is not None:
-        _check_distinct(centers.high + centers.low, classes)
+        check_distinct(centers.high + centers.low, classes)
     regrets, nearest, minimum = _core.label_costs(
         table.data,
         units.shift,
@@ -295,18 +290,34 @@ def make_reference(
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
     if from_labels:
-        misfit = float(np.average(codes != nearest, weights=sample_weight))
-        if misfit > _MISFIT:
-            warnings.warn(
-                f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
-                "own, so the tree follows distances to centers more than these labels. "
-                "KernelExpand (cost = mismatch with the labels) is the method that reproduces any "
-                "labels; it is not part of this version yet.",
-                UserWarning,
-                stacklevel=3,
-            )
+        warn_misfit(codes != nearest, sample_weight, stacklevel=3)
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)
+
+
+def warn_misfit(
+    nearer_elsewhere: npt.NDArray[np.bool_], sample_weight: FloatArray | None, stacklevel: int
+) -> None:
+    """Warn if many rows are nearer to another cluster's center than to their own's."""
+    misfit = float(np.average(nearer_elsewhere, weights=sample_weight))
+    if misfit > _MISFIT:
+        warnings.warn(
+            f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
+            "own, so the tree follows distances to centers more than these labels. KernelExpand "
+            "(cost = mismatch with the labels) is the method that reproduces any labels.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_name: str) -> None:
+    """Raise ValueError if there are more clusters than rows; `n_clusters`: as the user said."""
+    if k > n_samples:
+        default = " (the default)" if n_clusters is None else ""
+        raise ValueError(
+            f"n_samples={n_samples} must be at least n_clusters={k}{default}: "
+            f"{estimator_name} cannot make more clusters than there are rows."
+        )
 
 
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
@@ -341,7 +352,7 @@ def _cluster(
     return np.asarray(solver.labels_)
 
 
-def _centers_of(
+def centers_of(
     table: Table,
     units: Units,
     labels: npt.NDArray[Any],
@@ -366,7 +377,7 @@ def own_medians(
     return cluster_medians(own.matrix(table), labels, k, sample_weight)
 
 
-def _check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
+def check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
     seen: dict[bytes, int] = {}
     for b, center in enumerate(centers + 0.0):  # -0.0 becomes 0.0
         a = seen.setdefault(center.tobytes(), b)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._conditions import LEAF, MOVES, branch_text
+from ._conditions import LEAF, MAX_TERMS, MOVES, branch_text, is_written_in_full
 
 if TYPE_CHECKING:
     from .tree import ClusterTree
@@ -122,7 +122,7 @@ class _Line(NamedTuple):
     label: str
 
 
-def _lines(tree: ClusterTree, max_indent: int) -> Iterator[_Line]:
+def _lines(tree: ClusterTree, max_indent: int, max_terms: int = MAX_TERMS) -> Iterator[_Line]:
     """Give one line per node, every node before its children, left before right."""
     left_child, right_child = tree.children_left.tolist(), tree.children_right.tolist()
     # node, depth, indentation of the node itself, indentation of its children, label
@@ -134,7 +134,7 @@ def _lines(tree: ClusterTree, max_indent: int) -> Iterator[_Line]:
             continue
         depth += 1
         for child, is_left in ((right_child[node], False), (left_child[node], True)):
-            text = branch_text(tree, node, is_left)
+            text = branch_text(tree, node, is_left, max_terms)
             if depth > max_indent:
                 stack.append((child, depth, f"{below}[{depth}] ", below, text))
             else:
@@ -142,13 +142,16 @@ def _lines(tree: ClusterTree, max_indent: int) -> Iterator[_Line]:
                 stack.append((child, depth, below + branch, below + bar, text))
 
 
-def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
+def export_text(
+    tree: ClusterTree, *, max_indent: int = _MAX_INDENT, max_terms: int = MAX_TERMS
+) -> str:
     """Write the tree as text, one line per node.
 
     A line gives the test on the way to the node, its rows, their share of all rows and its
     mistakes; at a leaf also the cluster, and where not all rows are of it, those they are of. In a
     tree with moves every node shows its cluster, in parentheses where it was split, and there the
-    move and its gain; there are no mistakes without a reference.
+    move and its gain; there are no mistakes without a reference. Of an oblique test the largest
+    weights are written, with three digits: `ClusterTree.rules` has them all.
 
     Parameters
     ----------
@@ -157,6 +160,9 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
     max_indent : int, default=30
         Nodes deeper than this keep the indentation of this depth and show their depth in brackets
         instead, so that the text grows with the number of nodes and not with its square.
+    max_terms : int, default=3
+        Number of weights of an oblique test that are written where it has at least two more; the
+        number of the others stands behind them.
 
     Returns
     -------
@@ -183,7 +189,7 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
     ├─ age <= 2.5     4   40.0 %         0  0
     └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
     """
-    lines = list(_lines(tree, max_indent))
+    lines = list(_lines(tree, max_indent, max_terms))
     texts = [line.indent + line.label for line in lines]
     width = min(max(map(len, texts)), _MAX_LABEL_WIDTH)
     n_rows = tree.n_node_samples.tolist()
@@ -202,7 +208,7 @@ def export_text(tree: ClusterTree, *, max_indent: int = _MAX_INDENT) -> str:
             strict=True,
         )
     ]
-    notes = _notes(tree)
+    notes = _notes(tree, max_terms)
     if tree.max_depth > max_indent:
         notes.append(f"[d]: depth of the node, where the indentation stops at depth {max_indent}.")
     if notes:
@@ -269,7 +275,7 @@ _MOVE_NOTES = (
 )
 
 
-def _notes(tree: ClusterTree) -> list[str]:
+def _notes(tree: ClusterTree, max_terms: int = MAX_TERMS) -> list[str]:
     if tree.move is not None:
         if tree.n_leaves == 1:
             return []
@@ -279,13 +285,18 @@ def _notes(tree: ClusterTree) -> list[str]:
             "objective.",
             *(f"{MOVES[code].replace('_', ' ')}: {_MOVE_NOTES[code]}." for code in used),
         ]
-    inner_mistakes = tree.mistakes[tree.kind != LEAF]
-    if not np.isfinite(inner_mistakes).any():
-        return []
-    return [
-        "mistakes: at a leaf, rows whose reference cluster is another one; at a split of the base",
-        "tree, rows that the cut separates from their center.",
-    ]
+    notes = []
+    if np.isfinite(tree.mistakes[tree.kind != LEAF]).any():
+        notes = [
+            "mistakes: at a leaf, rows whose reference cluster is another one; at a split of the "
+            "base",
+            "tree, rows that the cut separates from their center.",
+        ]
+    if not is_written_in_full(tree, max_terms):
+        notes.append(
+            "Sums: the largest weights first, to three digits; tree.rules() has them all, exactly."
+        )
+    return notes
 
 
 _HTML_CELL = "padding:1px 10px;text-align:right;white-space:nowrap"

@@ -32,9 +32,18 @@ from ._cli_input import (
     one_line,
     read_table,
 )
-from ._cli_options import DEFAULT_CLUSTERS, check_fit_options, make_parser, program_name
+from ._cli_options import (
+    DEFAULT_CLUSTERS,
+    KERNEL_OPTIONS,
+    KERNEL_TREES,
+    check_fit_options,
+    make_parser,
+    program_name,
+)
 from ._conditions import MOVES
+from ._kernel_model import KernelModel
 from .kauri import Kauri
+from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .metrics import agreement
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
@@ -42,6 +51,8 @@ from .tree import ClusterTree
 __all__ = ["main"]
 
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
+# Of so many rows the kernel costs, O(n^2), are computed to be printed and saved if no fit did.
+_MAX_COST_ROWS = 10_000
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.95
 
@@ -143,6 +154,9 @@ def _fit(arguments: argparse.Namespace) -> None:
     _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
 
     model = _estimator(arguments, reference).fit(frame)
+    if frame.height <= _MAX_COST_ROWS:
+        # A kernel tree computes them when they are asked for, and then its file holds them.
+        _ = model.inertia_, getattr(model, "reference_inertia_", None)
     if not arguments.quiet:
         _print_fit(model, arguments.clusters, arguments.leaves)
     if arguments.scale is None and (dominant := _dominant_column(frame)) is not None:
@@ -272,38 +286,36 @@ def _n_clusters(arguments: argparse.Namespace) -> int:
     return int(arguments.clusters or DEFAULT_CLUSTERS[arguments.method])
 
 
-def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> IMM | ExKMC | Kauri:
+def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> Any:
     """Make the estimator that the options describe."""
+    method = arguments.method
     common: dict[str, Any] = {
         "scale": "standard" if arguments.scale == "standard" else None,
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
     }
-    if arguments.method == "kauri":
-        names = ("kernel", "gamma", "approximation", "n_components", "moves")
-        given = {name: getattr(arguments, name) for name in names}
-        common |= {name: value for name, value in given.items() if value is not None}
+    given = {name: getattr(arguments, name) for name in (*KERNEL_OPTIONS, "moves")}
+    common |= {name: value for name, value in given.items() if value is not None}
+    if method == "kauri":
         n_clusters = _n_clusters(arguments)
         return Kauri(n_clusters, max_leaves=arguments.leaves or n_clusters, **common)
-    common |= {
-        "n_clusters": arguments.clusters,
-        "criterion": arguments.criterion or "kmeans",
-        "reference": reference,
-    }
-    if arguments.method == "imm":
-        return IMM(**common)
-    return ExKMC(
-        max_leaves=arguments.leaves,
-        cuts=arguments.cuts or "threshold",
-        base_tree=None if arguments.base_tree == "none" else "imm",
-        **common,
-    )
+    common |= {"n_clusters": arguments.clusters, "reference": reference}
+    if method not in KERNEL_TREES:
+        common["criterion"] = arguments.criterion or "kmeans"
+    if method in ("imm", "kernel-imm"):
+        return IMM(**common) if method == "imm" else KernelIMM(**common)
+    from_nothing = arguments.base_tree == "none"
+    common["max_leaves"] = arguments.leaves
+    if method == "exkmc":
+        base = None if from_nothing else "imm"
+        return ExKMC(cuts=arguments.cuts or "threshold", base_tree=base, **common)
+    grown = KernelExKMC if method == "kernel-exkmc" else KernelExpand
+    base = None if from_nothing else "kernel_imm"
+    return grown(cuts=arguments.cuts or "auto", base_tree=base, **common)
 
 
-def _print_fit(
-    model: IMM | ExKMC | Kauri, n_clusters: int | None, max_leaves: int | None = None
-) -> None:
+def _print_fit(model: Any, n_clusters: int | None, max_leaves: int | None = None) -> None:
     print(model.tree_)
     print()
     if n_clusters is not None and len(model.classes_) < n_clusters:
@@ -324,8 +336,9 @@ def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
     if is_kauri:
         _print_objective(model)
         return
-    # A model cut down after it was read from a file has no costs: its rows are not there.
-    if hasattr(model, "inertia_"):
+    if isinstance(model, KernelModel):
+        _print_kernel(model)
+    if _knows_costs(model):
         _print_number("cost", f"{model.inertia_:,.6g}")
         _print_number("of the reference", f"{model.reference_inertia_:,.6g}")
         _print_number("ratio", f"{model.cost_ratio_:.4f}")
@@ -339,6 +352,12 @@ def _print_objective(model: Kauri) -> None:
     moves = model.gains_["move"].to_list()
     counts = [f"{moves.count(move):,} {move}" for move in MOVES if move in moves]
     _print_number("moves", ", ".join(counts).replace("_", " ") or "none")
+    _print_kernel(model)
+    _print_number("objective", f"{model.objective_:,.6g}")
+    _print_number("cost", f"{model.inertia_:,.6g}")
+
+
+def _print_kernel(model: KernelModel) -> None:
     is_lost = "kernel" in model._not_saved
     kernel = "a function, which the file does not hold" if is_lost else str(model.kernel)
     if model.gamma_ is not None:
@@ -348,8 +367,13 @@ def _print_objective(model: Kauri) -> None:
         _print_number(
             "approximation", f"{model.approximation}, at most {model.n_components:,} features"
         )
-    _print_number("objective", f"{model.objective_:,.6g}")
-    _print_number("cost", f"{model.inertia_:,.6g}")
+
+
+def _knows_costs(model: Any) -> bool:
+    """Whether the costs are there; they take the rows, which files and models cut down lack."""
+    if isinstance(model, KernelModel):
+        return {"_inertia", "_reference_inertia"} <= model.__dict__.keys()
+    return hasattr(model, "inertia_")
 
 
 def _print_number(name: str, text: str) -> None:

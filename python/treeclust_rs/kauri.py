@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,23 +17,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._base import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
+from ._base import effective_n_jobs, leaves_of_all, progress_line
 from ._conditions import MOVES
 from ._input import Table, check_finite, check_sample_weight, read_table
-from ._kernels import KERNELS, ORIGIN_FREE, Kernel, check_gram, make_kernel
-from ._low_rank import FeatureMap, approximate
+from ._kernel_model import KernelModel
+from ._kernels import check_gram
+from ._leaf_sums import LeafSums
 from ._reference import Given, Units, fitted_rows
+from ._stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["Kauri"]
 
 FloatArray = npt.NDArray[np.float64]
 
-# A cost below this share of the sum of k(x, x) is rounding.
-_ROUNDING = 1e-12
 
-
-class Kauri(TreeClusterer):
+class Kauri(KernelModel):
     """Grow a tree whose leaves are clusters, with no other clustering before it.
 
     The tree maximises the kernel k-means objective L = sum over the clusters C of S(C, C) / |C|,
@@ -184,13 +182,7 @@ class Kauri(TreeClusterer):
             StrOptions({"sqrt", "log2"}),
             None,
         ],
-        "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
-        "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],
-        "degree": [Interval(Real, 1, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "kernel_params": [Mapping, None],
-        "approximation": [StrOptions({"nystroem", "rpcholesky", "rff"}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "moves": [StrOptions({"paper", "all"})],
         "scale": [StrOptions({"standard"}), None],
@@ -289,7 +281,7 @@ class Kauri(TreeClusterer):
         """
         started = time.perf_counter()
         self._validate_params()
-        self._check_kernel(gram is not None)
+        check_gram_given(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
@@ -303,7 +295,7 @@ class Kauri(TreeClusterer):
         units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = self._stocks(rows, units, weight, gram, rng, n_jobs)
+        stocks = stocks_of(self, rows, units, weight, gram, rng, n_jobs, rank_tol=self.tol)
         tell = progress_line(self.verbose, name, rows.n_samples, started)
         fitted = _core.fit_kauri(
             rows.data,
@@ -322,20 +314,16 @@ class Kauri(TreeClusterer):
             progress=tell,
         )
         tree = _make_tree(fitted, rows)
-        leaf_sums = _LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, n_jobs)
+        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, n_jobs)
         centers = leaf_sums.centers(tree, units)
         path = fitted["objective"]
         inertia = stocks.trace - float(path[-1])
-        if abs(inertia) <= _ROUNDING * abs(stocks.trace):
+        if abs(inertia) <= ROUNDING * abs(stocks.trace):
             inertia = 0.0
         leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
-        self._kernel = stocks.kernel
-        self._feature_map = stocks.feature_map
-        self._units = units
-        self.scale_ = units.scale
+        self._keep_kernel(stocks, units)
         self._leaf_of_row = leaves
         self._leaf_sums = leaf_sums if len(leaf_sums.ids) == tree.n_leaves else None
         self._set_tree(tree)
@@ -347,21 +335,6 @@ class Kauri(TreeClusterer):
             tell(tree.n_leaves, last)
         return self
 
-    def _check_kernel(self, has_gram: bool) -> None:
-        precomputed = self.kernel == "precomputed"
-        if precomputed and not has_gram:
-            raise ValueError(
-                'kernel="precomputed" needs the kernel matrix: fit(X, gram=K), X being the columns.'
-            )
-        if has_gram and not precomputed:
-            raise ValueError(
-                f'gram was given, but kernel={self.kernel!r}. Use kernel="precomputed".'
-            )
-        if precomputed and self.approximation is not None:
-            raise ValueError(
-                f"approximation={self.approximation!r} needs the kernel itself, not its matrix."
-            )
-
     def _n_drawn(self, d: int) -> int:
         most: Any = self.max_features
         if most is None:
@@ -369,79 +342,6 @@ class Kauri(TreeClusterer):
         if isinstance(most, str):
             return max(int(np.sqrt(d) if most == "sqrt" else np.log2(d)), 1)
         return min(int(most), d) if isinstance(most, Integral) else max(int(most * d), 1)
-
-    # ---- the kernel -----------------------------------------------------------------------
-
-    def _stocks(
-        self,
-        rows: Table,
-        units: Units,
-        weight: FloatArray | None,
-        gram: FloatArray | None,
-        rng: Any,
-        n_jobs: int,
-    ) -> _Stocks:
-        """Settle the kernel on the rows of the fit, and its approximation."""
-        if gram is not None:
-            return _Stocks.of_gram(gram, weight)
-        matrix = kernel_rows(self.kernel, rows, units)
-        kernel = make_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            X=matrix,
-            sample_weight=weight,
-            feature_names=rows.feature_names,
-        )
-        if self.approximation is None:
-            return _Stocks.of_kernel(kernel, matrix, units, weight, n_jobs)
-        found = approximate(
-            kernel,
-            matrix,
-            method=self.approximation,
-            n_components=self.n_components,
-            tol=self.tol,
-            sample_weight=weight,
-            random_state=rng,
-            n_jobs=n_jobs,
-        )
-        origin = _origin(kernel, matrix, units, weight)
-        # The features of the training rows are centered in place; the map does without them.
-        feature_map = replace(found, features=np.empty((0, found.features.shape[1])))
-        return _Stocks.of_features(found.features, origin, weight, kernel, feature_map)
-
-    def _kernel_view(self, table: Table) -> tuple[Kernel, FloatArray, Units]:
-        """Give the kernel of a fitted model, rows as it sees them, and the units they are in."""
-        units: Units | None = self.__dict__.get("_units")
-        if units is None:  # read from a file: the origin is not kept, because it does not matter
-            shift, _ = _core.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
-            units = Units(shift, self.scale_)
-        rows = kernel_rows(self.kernel, table, units)
-        kernel = self._settled_kernel(table)
-        kernel.check(rows, table.feature_names)
-        return kernel, rows, units
-
-    def _settled_kernel(self, table: Table) -> Kernel:
-        """Give the kernel, whose parameters the fit settled; the model may be read from a file."""
-        kernel: Kernel | None = self.__dict__.get("_kernel")
-        if kernel is not None:
-            return kernel
-        lost = sorted({"kernel", "kernel_params"} & self._not_saved)
-        if lost:
-            raise ValueError(
-                f"The model was read from a file, which does not hold its {' and '.join(lost)}: "
-                "score cannot be computed. Fit it anew."
-            )
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            X=np.zeros((1, table.n_features)),
-        )
 
     def score(
         self,
@@ -475,30 +375,8 @@ class Kauri(TreeClusterer):
             As for `fit`; and if the model was read from a file that does not hold its kernel (a
             callable, `kernel_params`, an approximation).
         """
-        table, leaves = self._route(X)
-        self._check_kernel(gram is not None)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        gram = None if gram is None else check_gram(gram, table.n_samples)
-        kept, _, table, weight = fitted_rows(Given(), table, weight)
-        if kept is not None:
-            leaves = leaves[kept]
-            gram = None if gram is None else gram[np.ix_(kept, kept)]
-        labels = self.tree_.leaf_clusters[leaves]
-        if gram is not None:
-            return _Stocks.of_gram(gram, weight).objective(labels)
-        kernel, matrix, units = self._kernel_view(table)
-        if self.approximation is None:
-            return _Stocks.of_kernel(kernel, matrix, units, weight, n_jobs).objective(labels)
-        feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
-        if feature_map is None:
-            raise ValueError(
-                "The model was read from a file, which does not hold the features of its "
-                "approximation: score cannot be computed. Fit it anew."
-            )
-        features = feature_map.transform(matrix, n_jobs=n_jobs)
-        origin = _origin(kernel, matrix, units, weight)
-        return _Stocks.of_features(features, origin, weight, kernel).objective(labels)
+        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
+        return stocks.objective(labels)
 
     # ---- results --------------------------------------------------------------------------
 
@@ -614,109 +492,6 @@ class Kauri(TreeClusterer):
         self.classes_ = np.arange(len(tree.classes))
 
 
-def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
-    """Give the rows as the kernel sees them: in units, and moved where that changes nothing."""
-    if isinstance(kernel, str) and kernel in ORIGIN_FREE:
-        return units.matrix(table)
-    return Units(np.zeros_like(units.shift), units.scale).matrix(table)
-
-
-def _mean(rows: FloatArray, weight: FloatArray | None) -> FloatArray:
-    if weight is None:
-        return np.asarray(rows.mean(axis=0))
-    return np.asarray(np.einsum("i,ij->j", weight, rows) / weight.sum())
-
-
-def _origin(
-    kernel: Kernel, matrix: FloatArray, units: Units, weight: FloatArray | None
-) -> FloatArray | None:
-    """Give the mean of the rows as given with the linear kernel; else their features' will do."""
-    if kernel.name != "linear":
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _mean(matrix, weight) + units.shift / units.scale
-
-
-@dataclass(frozen=True)
-class _Stocks:
-    """Where the core finds kernel values: features of the rows or a kernel matrix.
-
-    Features are centered, which changes no gain and keeps digits; `offset` is what that takes from
-    the objective.
-    """
-
-    kernel: Kernel | None
-    feature_map: FeatureMap | None
-    features: FloatArray | None
-    gram: FloatArray | None
-    weight: FloatArray | None
-    trace: float
-    """Weighted sum of k(i, i), of the centered features if there are features."""
-    offset: float
-
-    @classmethod
-    def of_kernel(
-        cls,
-        kernel: Kernel,
-        matrix: FloatArray,
-        units: Units,
-        weight: FloatArray | None,
-        n_jobs: int,
-    ) -> _Stocks:
-        features = kernel.explicit_features(matrix)
-        if features is None:
-            return cls.of_gram(kernel.matrix(matrix, n_jobs=n_jobs), weight, kernel)
-        return cls.of_features(features, _origin(kernel, matrix, units, weight), weight, kernel)
-
-    @classmethod
-    def of_gram(
-        cls, gram: FloatArray, weight: FloatArray | None, kernel: Kernel | None = None
-    ) -> _Stocks:
-        diagonal = gram.diagonal()
-        with np.errstate(over="ignore", invalid="ignore"):  # the core refuses what overflows
-            trace = float(diagonal.sum() if weight is None else (weight * diagonal).sum())
-        return cls(kernel, None, None, gram, weight, trace, 0.0)
-
-    @classmethod
-    def of_features(
-        cls,
-        features: FloatArray,
-        origin: FloatArray | None,
-        weight: FloatArray | None,
-        kernel: Kernel,
-        feature_map: FeatureMap | None = None,
-    ) -> _Stocks:
-        """`origin`: of the features as given, if that is not their mean. Centers them in place."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = _mean(features, weight)
-            features -= mean
-            squares = np.einsum("ij,ij->i", features, features)
-            trace = float(squares.sum() if weight is None else (weight * squares).sum())
-            given = mean if origin is None else origin
-            total = float(len(features) if weight is None else weight.sum())
-            offset = total * float((given * given).sum())
-        if not np.isfinite(trace + offset):
-            raise ValueError(
-                'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
-            )
-        return cls(kernel, feature_map, features, None, weight, trace, offset)
-
-    def objective(self, labels: npt.NDArray[Any]) -> float:
-        """Give L of a clustering of the rows, from its definition."""
-        weight = np.ones(len(labels)) if self.weight is None else self.weight
-        parts = []
-        for label in np.unique(labels):
-            rows = np.flatnonzero(labels == label)
-            if self.features is not None:
-                total = np.einsum("i,ij->j", weight[rows], self.features[rows])
-                stock = (total * total).sum()
-            else:
-                assert self.gram is not None
-                stock = weight[rows] @ self.gram[np.ix_(rows, rows)] @ weight[rows]
-            parts.append(float(stock / weight[rows].sum()))
-        return math.fsum(parts) + self.offset
-
-
 def _make_tree(fitted: dict[str, Any], rows: Table) -> ClusterTree:
     names = (
         "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
@@ -733,54 +508,3 @@ def _make_tree(fitted: dict[str, Any], rows: Table) -> ClusterTree:
         classes=list(range(int(fitted["cluster"].max()) + 1)),
         feature_names=rows.feature_names,
     )
-
-
-@dataclass(frozen=True)
-class _LeafSums:
-    """Weight and column sums (in units) of the leaves, or of other groups of rows in a leaf."""
-
-    ids: npt.NDArray[np.int64]
-    """The leaf of each group."""
-    weight: FloatArray
-    sums: FloatArray
-
-    # Most numbers kept for truncate().
-    MOST: ClassVar[int] = 1_000_000
-
-    @classmethod
-    def of(
-        cls,
-        leaf_of_row: npt.NDArray[np.uint32],
-        tree: ClusterTree,
-        rows: Table,
-        units: Units,
-        sample_weight: FloatArray | None,
-        n_jobs: int,
-    ) -> _LeafSums:
-        ids = np.flatnonzero(tree.kind == 0).astype(np.int64)
-        group = np.zeros(tree.n_nodes, dtype=np.uint32)
-        if len(ids) * rows.n_features > cls.MOST:
-            # Too many to keep: one group for each cluster, under any leaf of it.
-            group[ids] = tree.leaf_clusters[ids]
-            _, first = np.unique(tree.leaf_clusters[ids], return_index=True)
-            ids = ids[first]
-        else:
-            group[ids] = np.arange(len(ids))
-        weight, sums = _core.group_sums(
-            rows.data,
-            units.shift,
-            units.scale,
-            group[leaf_of_row],
-            len(ids),
-            sample_weight,
-            n_jobs,
-        )
-        return cls(ids, weight, sums)
-
-    def centers(self, tree: ClusterTree, units: Units) -> FloatArray:
-        """Means of the clusters in the columns' own units."""
-        clusters, k = tree.leaf_clusters[self.ids], len(tree.classes)
-        weight = np.bincount(clusters, weights=self.weight, minlength=k)
-        sums = np.zeros((k, self.sums.shape[1]))
-        np.add.at(sums, clusters, self.sums)
-        return np.asarray(sums / weight[:, None] * units.scale + units.shift)

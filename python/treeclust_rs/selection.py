@@ -1,16 +1,22 @@
-"""How many clusters? The gap statistic and the silhouette, over a range of cluster numbers.
+"""How many clusters, and how wide a kernel? Fits over a range of one parameter, side by side.
 
-Both take any clusterer of this package or of scikit-learn with a parameter `n_clusters` or
-`max_clusters`, fit a clone of it for every number, and leave the one they were given as it was.
+The gap statistic and the silhouette take any clusterer of this package or of scikit-learn with a
+parameter `n_clusters` or `max_clusters`; the sweep over gamma takes one with a kernel. They fit a
+clone for every value, and leave the estimator they were given as it was.
 """
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
+import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +29,12 @@ from sklearn.utils import check_random_state
 from . import _core
 from ._base import effective_n_jobs
 from ._input import Table, check_finite, check_sample_weight, read_table
-from ._kernels import check_gram, check_size, is_number
+from ._kernels import KERNELS, check_gram, check_size, is_number, make_kernel
 from ._reference import Units
 from .kauri import Kauri
+from .metrics import adjusted_rand_index, agreement
 
-__all__ = ["Selection", "gap_statistic", "silhouette"]
+__all__ = ["GammaSweep", "Selection", "gamma_sweep", "gap_statistic", "silhouette"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -35,6 +42,10 @@ FloatArray = npt.NDArray[np.float64]
 _ZERO = 1e-12
 # Gaps this near to each other differ by rounding.
 _SAME = 1e-12
+# Without gammas of the user's: this power of 2 up and down from that of "scale".
+_OCTAVES = 6
+_NOISE = -1
+_BAR_WIDTH = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,12 +312,208 @@ def silhouette(
     return Selection(numbers[best], models[best], frame)
 
 
+@dataclass(frozen=True, eq=False)
+class GammaSweep:
+    """What fits with different gammas gave.
+
+    Attributes
+    ----------
+    table : polars.DataFrame
+        One row for each gamma, in rising order. Which columns there are depends on the estimator:
+
+        - ``gamma``;
+        - ``reference_inertia``, ``inertia``: kernel costs of the reference and of what the
+          estimator found. The kernel being another one in each row, they are comparable within a
+          row only;
+        - ``price``: the price of explainability, the tree's cost divided by the reference's;
+        - ``agreement``: share of the weight on which tree and reference agree
+          (`treeclust_rs.metrics.agreement`);
+        - ``reference_ari``, ``ari``: adjusted Rand indices of the reference and of what the
+          estimator found, with `y`;
+        - ``n_clusters``, ``n_leaves``: how many the estimator found.
+
+        Trees that explain a reference have all of them, `Kauri` and `KernelKMeans` none that speak
+        of a reference, and `KernelKMeans` no leaves. Null where a fit was refused.
+    """
+
+    table: pl.DataFrame
+
+    def best(self, by: str | None = None) -> dict[str, Any]:
+        """Give the row that is best by one column.
+
+        Parameters
+        ----------
+        by : {"reference_ari", "ari", "agreement"}, default=None
+            The column whose largest value is sought; None: the first of these three that there is.
+            Of equal values that of the smallest gamma counts, whose kernel is the smoothest.
+
+        Returns
+        -------
+        dict
+            The row: ``estimator.set_params(gamma=sweep.best()["gamma"])``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or it is one that gammas must not be chosen by: costs and
+            prices get better as gamma grows whatever the clusters are, see `gamma_sweep`.
+        """
+        known = [name for name in ("reference_ari", "ari", "agreement") if name in self.table]
+        if by is None and known:
+            by = known[0]
+        if by in ("price", "inertia", "reference_inertia"):
+            raise ValueError(
+                f"by={by!r} would take the largest gamma: the price of any partition tends to 1 "
+                f"as gamma grows, and costs under different kernels do not compare. {_use(known)}"
+            )
+        if by not in known:
+            asked = "" if by is None else f"by={by!r} is not one a gamma is chosen by. "
+            raise ValueError(asked + _use(known))
+        row = (
+            self.table.drop_nulls(by).sort(by, "gamma", descending=[True, False]).row(0, named=True)
+        )
+        return dict(row)
+
+
+def _use(known: list[str]) -> str:
+    if known:
+        return f"Take {' or '.join(map(repr, known))}."
+    return "There is nothing to choose a gamma by: give y, the truth, to gamma_sweep."
+
+
+def gamma_sweep(
+    estimator: Any,
+    X: Any,
+    gammas: Iterable[float] | None = None,
+    *,
+    y: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> GammaSweep:
+    """Fit an estimator with a kernel for many gammas, and report costs, agreement and price.
+
+    Do not choose gamma by the price of explainability alone. As gamma grows every row becomes
+    similar to itself only: the kernel matrix tends to the identity, every partition into k clusters
+    to the same cost, n - k, and so the price of *any* partition to 1, however wrong the tree. Read
+    it beside the agreement, and the costs beside n - k. As gamma falls, kernel k-means tends to
+    k-means, and what it finds to what it would find without a kernel.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Clusterer with a parameter `gamma` and a kernel that has one: `KernelKMeans`, `KernelIMM`,
+        `KernelExKMC`, `KernelExpand` or `Kauri`.
+    X : array-like or frame of shape (n_samples, n_features)
+        The data, in the columns the estimator takes.
+    gammas : iterable of float, default=None
+        Values to try, each > 0. None: 13, by factors of 2 from 1/64 (4^-3) to 64 (4^3) times that
+        of ``gamma="scale"``.
+    y : array-like of shape (n_samples,), default=None
+        The truth, integers or strings, for the adjusted Rand indices; rows labelled -1 are left out
+        of them.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows, for the fits and for the agreement.
+    random_state : int, RandomState instance or None, default=None
+        The `random_state` of the estimator where that is None. All gammas have the same, so that
+        they differ by gamma alone.
+    verbose : int, default=0
+        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
+        terminal it is a line for each gamma.
+
+    Returns
+    -------
+    GammaSweep
+        With the frame `table`, and `best`.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no parameter `gamma`.
+    ValueError
+        If its kernel has no gamma, a gamma is not > 0 and finite, y has another length, or the
+        estimator refuses every gamma.
+
+    Warns
+    -----
+    UserWarning
+        If the estimator refuses some gammas, with a ValueError, as it may where kernel values
+        underflow. The other columns of their rows are null.
+
+    Notes
+    -----
+    Time is that of one fit for each gamma, and of the kernel costs of its two partitions, O(n^2)
+    each without an approximation. Of the models nothing is kept but the numbers.
+
+    References
+    ----------
+    The price of explainability: Fleissner, Vankadara, Ghoshdastidar. Explaining kernel clustering
+    via decision trees, 2024.
+
+    Examples
+    --------
+    >>> import treeclust_rs as tc
+    >>> from sklearn.datasets import make_circles
+    >>> from treeclust_rs.selection import gamma_sweep
+    >>> X, y = make_circles(200, factor=0.3, noise=0.05, random_state=0)
+    >>> sweep = gamma_sweep(tc.KernelKMeans(2), X, [0.1, 1, 4, 100], y=y, random_state=0)
+    >>> sweep.best()["gamma"]
+    4.0
+    """
+    _check_has_gamma(estimator)
+    if not (is_number(verbose, Integral) and verbose >= 0):
+        raise ValueError(f"verbose must be an int >= 0. Got {verbose!r} instead.")
+    given = None if gammas is None else _check_gammas(gammas)
+    table = _read(X, "gamma_sweep")
+    weight = check_sample_weight(sample_weight, table.n_samples)
+    truth = None if y is None else _check_truth(y, table.n_samples)
+    model = clone(estimator)
+    if _parameter(model, "random_state", missing=0) is None:
+        rng = check_random_state(random_state)
+        model.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
+
+    rows: list[dict[str, Any]] = []
+    refused: list[tuple[float, ValueError]] = []
+    n_gammas = 2 * _OCTAVES + 1 if given is None else len(given)
+    with _ProgressBar("gamma_sweep", n_gammas, verbose) as bar:
+        if given is None:
+            # The fit settles what "scale" is, of the rows and units it uses.
+            first = _fit(clone(model).set_params(gamma="scale"), X, weight)
+            center = float(first.gamma_)
+            rows.append({"gamma": center, **_measures(first, weight, truth)})
+            bar.step(_told(rows[-1]))
+            octaves = np.arange(-_OCTAVES, _OCTAVES + 1)
+            given = [math.ldexp(center, int(octave)) for octave in octaves if octave]
+            del first
+        for gamma in given:
+            try:
+                fitted = _fit(clone(model).set_params(gamma=gamma), X, weight)
+                rows.append({"gamma": gamma, **_measures(fitted, weight, truth)})
+                bar.step(_told(rows[-1]))
+            except ValueError as error:
+                refused.append((gamma, error))
+                bar.step(f"gamma {gamma:.4g}: refused")
+    if not rows:
+        raise refused[0][1]
+    if refused:
+        listed = ", ".join(f"{gamma:.4g}" for gamma, _ in refused)
+        warnings.warn(
+            f"{type(estimator).__name__} refused {len(refused)} of {n_gammas} gammas ({listed}), "
+            f"the first with: {refused[0][1]}",
+            UserWarning,
+            stacklevel=2,
+        )
+    frame = pl.DataFrame(rows)
+    empty = pl.DataFrame({"gamma": [gamma for gamma, _ in refused]}, schema={"gamma": pl.Float64})
+    return GammaSweep(pl.concat([frame, empty], how="diagonal").sort("gamma"))
+
+
 # ---- fits ---------------------------------------------------------------------------------
 
 
-def _parameter(estimator: Any, name: str) -> Any:
-    """Give the parameter's value, None where there is no such parameter."""
-    return estimator.get_params(deep=False).get(name)
+def _parameter(estimator: Any, name: str, missing: Any = None) -> Any:
+    """Give the parameter's value, `missing` where there is no such parameter."""
+    return estimator.get_params(deep=False).get(name, missing)
 
 
 def _cluster_parameter(estimator: Any) -> str:
@@ -424,6 +631,100 @@ def _one_standard_error(numbers: Sequence[int], gap: FloatArray, error: FloatArr
     return len(numbers) - 1
 
 
+# ---- the sweep over gamma -----------------------------------------------------------------
+
+
+def _measures(
+    model: Any, sample_weight: FloatArray | None, truth: npt.NDArray[Any] | None
+) -> dict[str, Any]:
+    """Give what is written down of a fit."""
+    labels = _labels(model)
+    has_reference = hasattr(model, "reference_labels_")
+    found: dict[str, Any] = {}
+    if has_reference:
+        found["reference_inertia"] = float(model.reference_inertia_)
+    found["inertia"] = _inertia(model)
+    if has_reference:
+        found["price"] = float(model.price_of_explainability_)
+        reference = np.asarray(model.reference_labels_)
+        kept = ~_is_noise(reference)
+        weight = None if sample_weight is None else sample_weight[kept]
+        found["agreement"] = agreement(labels[kept], reference[kept], weight)
+        if truth is not None:
+            found["reference_ari"] = _ari(truth, reference)
+    if truth is not None:
+        found["ari"] = _ari(truth, labels)
+    found["n_clusters"] = len(np.unique(labels))
+    if hasattr(model, "tree_"):
+        found["n_leaves"] = int(model.n_leaves_)
+    return found
+
+
+def _ari(truth: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:
+    """Give the adjusted Rand index of the rows that are noise in neither."""
+    kept = ~(_is_noise(truth) | _is_noise(labels))
+    codes = [np.unique(marks[kept], return_inverse=True)[1] for marks in (truth, labels)]
+    return float(adjusted_rand_index(*codes))
+
+
+def _is_noise(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    # Noise among strings makes an array of objects.
+    return np.array([label == _NOISE for label in labels.tolist()], dtype=bool)
+
+
+def _told(row: dict[str, Any]) -> str:
+    """Write the numbers of a fit that are looked at first."""
+    first = "price" if "price" in row else "inertia"
+    names = [name for name in (first, "agreement", "reference_ari", "ari") if name in row]
+    return f"gamma {row['gamma']:.4g}: " + ", ".join(f"{name} {row[name]:.4g}" for name in names)
+
+
+class _ProgressBar:
+    """One line on stderr that is written over; line after line where that is no terminal."""
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self._name, self._total, self._done = name, total, 0
+        self._is_terminal = sys.stderr.isatty()
+        self._is_on = verbose > 1 or (verbose == 1 and self._is_terminal)
+        self._started = time.perf_counter()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            self._write("")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_on and self._is_terminal:
+            print(file=sys.stderr, flush=True)
+
+    def step(self, text: str) -> None:
+        """Say that one more is done, and what it gave."""
+        self._done += 1
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        if not self._is_on:
+            return
+        elapsed = time.perf_counter() - self._started
+        filled = _BAR_WIDTH * self._done // self._total
+        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+        line = f"[{self._name}] {bar} {self._done}/{self._total}, {elapsed:.1f} s  {text}".rstrip()
+        if self._is_terminal:
+            # A line that wraps could not be written over.
+            line = line[: shutil.get_terminal_size().columns - 1]
+            start, end = "\r", " " * max(self._width - len(line), 0)
+            self._width = len(line)
+        else:
+            start, end = "", "\n"
+        print(f"{start}{line}", end=end, file=sys.stderr, flush=True)
+
+
 # ---- the silhouette's distances -----------------------------------------------------------
 
 
@@ -501,6 +802,56 @@ def _check_numbers(k_values: Iterable[int], at_least: int = 1) -> list[int]:
     if not given:
         raise ValueError("k_values is empty: give at least one number of clusters.")
     return sorted({int(k) for k in given})
+
+
+def _check_has_gamma(estimator: Any) -> None:
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"An estimator is needed, for example KernelKMeans(). Got {estimator!r} instead."
+        )
+    name = type(estimator).__name__
+    if "gamma" not in estimator.get_params(deep=False):
+        raise TypeError(f"{name} has no parameter gamma.")
+    kernel = _parameter(estimator, "kernel", missing="rbf")
+    if callable(kernel) or kernel == "precomputed":
+        raise ValueError(
+            f"The kernel of this {name} is {'a function' if callable(kernel) else 'precomputed'}, "
+            "and has no gamma to try."
+        )
+    if kernel in KERNELS and not _has_gamma(kernel):
+        with_gamma = [known for known in KERNELS if _has_gamma(known)]
+        raise ValueError(
+            f"The kernel {kernel!r} has no gamma; {', '.join(with_gamma[:-1])} and "
+            f"{with_gamma[-1]} have one."
+        )
+
+
+def _has_gamma(kernel: str) -> bool:
+    if kernel == "epsilon":  # needs parameters
+        return False
+    return make_kernel(kernel, X=np.zeros((1, 1))).gamma is not None
+
+
+def _check_gammas(gammas: Iterable[float]) -> list[float]:
+    given = list(gammas)
+    for gamma in given:
+        if not is_number(gamma):
+            raise TypeError(f"gammas must hold numbers. Got {gamma!r} among them.")
+        if not 0 < gamma < math.inf:
+            raise ValueError(f"gammas must be > 0 and finite. Got {gamma!r} among them.")
+    if not given:
+        raise ValueError("gammas is empty: give at least one.")
+    return sorted({float(gamma) for gamma in given})
+
+
+def _check_truth(y: Any, n_samples: int) -> npt.NDArray[Any]:
+    truth = np.asarray(y)
+    if truth.shape != (n_samples,):
+        raise ValueError(
+            f"y must have one label for each of the {n_samples:,} rows. Got an array of the shape "
+            f"{truth.shape}."
+        )
+    return truth
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
-from ._base import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
+from ._base import effective_n_jobs, leaves_of_all, progress_line
+from ._cost_tree import CostTree, check_max_leaves, check_n_clusters, cost_path, make_tree
 from ._input import Table, check_finite, check_sample_weight, read_table
 from ._reference import (
     DEFAULT_N_CLUSTERS,
@@ -29,7 +30,7 @@ from ._reference import (
     read_reference,
 )
 from .metrics import surrogate_cost
-from .tree import ClusterTree, kept_ancestor, leaf_mistakes
+from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["IMM", "ExKMC"]
 
@@ -40,7 +41,7 @@ _CANCELLED = 1e-6
 
 
 @dataclass(frozen=True)
-class _Growth:
+class Growth:
     """How the tree is grown from its base."""
 
     base: bool
@@ -51,7 +52,7 @@ class _Growth:
     min_samples_leaf: int = 1
 
 
-class _CentersTree(TreeClusterer):
+class CentersTree(CostTree):
     """A tree fitted to the distances of rows to centers."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -79,7 +80,7 @@ class _CentersTree(TreeClusterer):
     n_jobs: int | None
     verbose: int
 
-    def _growth(self, n_clusters: int) -> _Growth:
+    def _growth(self, n_clusters: int) -> Growth:
         """Give the limits; raises ValueError if they do not suit the number of clusters."""
         raise NotImplementedError
 
@@ -119,10 +120,7 @@ class _CentersTree(TreeClusterer):
         weight = check_sample_weight(sample_weight, table.n_samples)
         check_finite(table, n_jobs)
         given = read_reference(self.reference, X, table, weight)
-        if None not in (self.n_clusters, given.n_clusters) and self.n_clusters != given.n_clusters:
-            raise ValueError(
-                f"n_clusters={self.n_clusters}, but the reference has {given.n_clusters} clusters."
-            )
+        check_n_clusters(self.n_clusters, given)
         kept, given, rows, weight = fitted_rows(given, table, weight)
         units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
@@ -140,22 +138,9 @@ class _CentersTree(TreeClusterer):
             needs_distinct=growth.base,
         )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = _core.fit_tree(
-            rows.data,
-            reference.regrets,
-            reference.labels,
-            base_centers=reference.centers.high if growth.base else None,
-            base_centers_low=reference.centers.low if growth.base else None,
-            sample_weight=weight,
-            interval=growth.interval,
-            max_leaves=growth.max_leaves or reference.n_clusters,
-            max_depth=growth.max_depth,
-            min_samples_leaf=growth.min_samples_leaf,
-            n_jobs=n_jobs,
-            progress=tell,
-        )
-        tree = _make_tree(fitted, reference, table)
-        path = _cost_path(fitted, reference.minimum)
+        fitted = self._grow(rows, units, reference, growth, weight, n_jobs, tell)
+        tree = make_tree(fitted, reference.classes, table)
+        path = cost_path(fitted, reference.minimum)
         summary = _Summary.of(fitted, tree, reference, rows, units, weight, self.criterion, n_jobs)
         leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
@@ -170,6 +155,33 @@ class _CentersTree(TreeClusterer):
             last = path[-2] - path[-1] if len(path) > 1 else 0.0
             tell(tree.n_leaves, last)
         return self
+
+    def _grow(
+        self,
+        rows: Table,
+        units: Units,  # noqa: ARG002
+        reference: Reference,
+        growth: Growth,
+        weight: FloatArray | None,
+        n_jobs: int,
+        tell: Callable[[int, float], None] | None,
+    ) -> dict[str, Any]:
+        """Give the tree's arrays by name, as the core does."""
+        fitted: dict[str, Any] = _core.fit_tree(
+            rows.data,
+            reference.regrets,
+            reference.labels,
+            base_centers=reference.centers.high if growth.base else None,
+            base_centers_low=reference.centers.low if growth.base else None,
+            sample_weight=weight,
+            interval=growth.interval,
+            max_leaves=growth.max_leaves or reference.n_clusters,
+            max_depth=growth.max_depth,
+            min_samples_leaf=growth.min_samples_leaf,
+            n_jobs=n_jobs,
+            progress=tell,
+        )
+        return fitted
 
     def _finish(self, classes: list[int] | list[str]) -> None:
         """Set what follows from the tree, the leaves of the rows and their sums."""
@@ -190,28 +202,6 @@ class _CentersTree(TreeClusterer):
         if self.reference_inertia_ > 0:
             return float(self.inertia_ / self.reference_inertia_)
         return 1.0 if self.inertia_ <= 0 else float("inf")
-
-    @property
-    def cost_path_(self) -> pl.DataFrame:
-        """Surrogate cost by number of leaves: a frame with the columns n_leaves and cost."""
-        check_is_fitted(self, "tree_")
-        last = self.tree_.n_leaves
-        first = last - len(self._cost_path) + 1
-        return pl.DataFrame({"n_leaves": np.arange(first, last + 1), "cost": self._cost_path})
-
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
-        tree = self.tree_
-        cost = tree.impurity * tree.weighted_n_node_samples
-        inner = np.flatnonzero(tree.kind != 0)
-        gain = cost[inner] - cost[tree.children_left[inner]] - cost[tree.children_right[inner]]
-        shares = np.bincount(
-            tree.feature[inner], weights=np.maximum(gain, 0.0), minlength=tree.n_features
-        )
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
 
     def truncate(self, max_leaves: int) -> Self:
         """Give the model with fewer leaves, as a fit with this `max_leaves` would.
@@ -287,20 +277,9 @@ class _CentersTree(TreeClusterer):
                 raise ValueError(f"fitted of the model file lacks {name}.")
         if (self.scale_ <= 0).any():
             raise ValueError("The model file has a scale_ that is not positive.")
-        n_path = tree.n_leaves - max(tree.n_base_leaves, 1) + 1
-        path = self._cost_path
-        if len(path) != n_path:
-            raise ValueError(
-                f"The model file has a _cost_path of {len(path)} entries; {n_path} were expected."
-            )
-        if (np.diff(path) > 0).any() or path[-1] < 0:
-            raise ValueError("The model file has a _cost_path that rises or is negative.")
+        self._check_cost_path(tree)
         if self.reference_inertia_ < 0 or self.__dict__.get("inertia_", 0.0) < 0:
             raise ValueError("The model file has a negative inertia.")
-
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.asarray(tree.classes)
 
 
 @dataclass(frozen=True)
@@ -358,7 +337,7 @@ class _Summary:
             n_jobs,
         )
         summary = cls(*summary._head(), leaves, weight, sums)
-        surrogate = float(_cost_path(fitted, reference.minimum)[-1])
+        surrogate = float(cost_path(fitted, reference.minimum)[-1])
         groups = np.arange(n_groups) if by_cluster else tree.leaf_clusters[leaves]
         centers, inertia = summary._means(groups, surrogate)
         if inertia < _CANCELLED * surrogate:
@@ -426,53 +405,7 @@ def _label_cost(
     return float(minimum + own_regret(regrets, labels))
 
 
-def _make_tree(fitted: dict[str, Any], reference: Reference, table: Table) -> ClusterTree:
-    weight = fitted["weighted_n_node_samples"]
-    filled = weight > 0
-    divisor = np.where(filled, weight, 1.0)
-    value = fitted["label_weight"] / divisor[:, None]
-    value = np.minimum(value, 1.0)
-    is_base = len(fitted["kind"]) == 2 * fitted["n_base_leaves"] - 1
-    labels = fitted["base_cluster"] if is_base else fitted["cluster"]
-    leaves = np.flatnonzero(fitted["kind"] == 0)
-    mistakes = np.maximum(fitted["mistakes"], 0.0)  # weights may sum to a hair below
-    mistakes[leaves] = leaf_mistakes(
-        weight[leaves], fitted["n_node_samples"][leaves], value[leaves, labels[leaves]]
-    )
-    names = (
-        "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
-        "n_node_samples", "weighted_n_node_samples", "cluster", "base_cluster", "n_base_leaves",
-    )  # fmt: skip
-    return ClusterTree(
-        **{name: fitted[name] for name in names},
-        impurity=fitted["cost"] / divisor,
-        value=value[:, None, :],
-        mistakes=mistakes,
-        n_features=table.n_features,
-        classes=reference.classes,
-        feature_names=table.feature_names,
-    )
-
-
-def _cost_path(fitted: dict[str, Any], minimum: float) -> FloatArray:
-    """Surrogate cost from the base's number of leaves (or 1) to the last."""
-    cost, left = fitted["cost"], fitted["children_left"]
-    n_nodes, n_base = len(cost), fitted["n_base_leaves"]
-    n_first = max(2 * n_base - 1, 1)
-    inner = np.flatnonzero(left >= 0)
-    parent = np.empty(n_nodes, dtype=np.int64)
-    parent[left[inner]] = inner
-    first = np.arange(n_first, n_nodes, 2)  # left children of the splits after the base, in order
-    gains = cost[parent[first]] - cost[first] - cost[first + 1]
-    is_first_leaf = (left[:n_first] < 0) | (left[:n_first] >= n_first)
-    start = cost[:n_first][is_first_leaf].sum()
-    path = minimum + start - np.concatenate([[0.0], np.cumsum(np.maximum(gains, 0.0))])
-    if n_base:
-        path[0] = minimum + fitted["base_cost"].sum()
-    return np.minimum.accumulate(np.maximum(path, 0.0))
-
-
-class IMM(_CentersTree):
+class IMM(CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).
 
     At every node the threshold is taken that separates the fewest rows from their cluster's center;
@@ -585,11 +518,11 @@ class IMM(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int) -> _Growth:  # noqa: ARG002
-        return _Growth(base=True)
+    def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
+        return Growth(base=True)
 
 
-class ExKMC(_CentersTree):
+class ExKMC(CentersTree):
     """Explain a clustering by a tree with more leaves than clusters where that pays.
 
     Grown from IMM's tree (or from a single leaf): always the leaf is split whose best cut lowers
@@ -693,7 +626,7 @@ class ExKMC(_CentersTree):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_CentersTree._parameter_constraints,
+        **CentersTree._parameter_constraints,
         "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
         "base_tree": [StrOptions({"imm"}), None],
         "cuts": [StrOptions({"threshold", "interval"})],
@@ -730,13 +663,10 @@ class ExKMC(_CentersTree):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _growth(self, n_clusters: int) -> _Growth:
-        if self.max_leaves is not None and self.max_leaves < n_clusters:
-            default = " (the default)" if self.n_clusters is None and self.reference is None else ""
-            raise ValueError(
-                f"max_leaves={self.max_leaves} must be at least n_clusters={n_clusters}{default}."
-            )
-        return _Growth(
+    def _growth(self, n_clusters: int) -> Growth:
+        is_default = self.n_clusters is None and self.reference is None
+        check_max_leaves(self.max_leaves, n_clusters, is_default)
+        return Growth(
             base=self.base_tree == "imm",
             interval=self.cuts == "interval",
             max_leaves=self.max_leaves,

@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.sparse import issparse
 
 from ._conditions import (
     INTERVAL,
     LEAF,
     MOVES,
+    OBLIQUE,
     THRESHOLD,
     Condition,
+    ObliqueCondition,
     Path,
     printable,
     rule_text,
@@ -41,6 +44,8 @@ _UNDEFINED = -2
 _INT64 = np.iinfo(np.int64)
 # Expanding intervals copies subtrees and may grow exponentially with the number of intervals.
 _MAX_EXPANDED_NODES = 200_000
+# A rule repeats the weights of all oblique tests above its leaf.
+_MAX_RULE_TERMS = 2_000_000
 
 # name -> integer array? ; every one has one entry per node.
 _NODE_ARRAYS = {
@@ -57,6 +62,13 @@ _NODE_ARRAYS = {
     "cluster": True,
     "base_cluster": True,
     "mistakes": False,
+}
+# The oblique tests, as in a sparse matrix by rows; a tree without any has None of them.
+_OBLIQUE_ARRAYS = {
+    "oblique_indptr": True,
+    "oblique_indices": True,
+    "oblique_weights": False,
+    "oblique_bias": False,
 }
 
 IntArray = npt.NDArray[np.int64]
@@ -82,14 +94,14 @@ class ClusterTree:
         Node ids of the children; -1 at leaves. A right child's id follows its left sibling's, and
         children come after their parent.
     feature : array-like of int, shape (n_nodes,)
-        Index of the tested feature; -2 at leaves.
+        Index of the tested feature; -2 at leaves and oblique nodes.
     threshold : array-like of float, shape (n_nodes,)
-        At threshold nodes, rows with ``x <= threshold`` go left; NaN at interval nodes, -2.0 at
-        leaves.
+        At threshold nodes, rows with ``x <= threshold`` go left; NaN at interval and oblique nodes,
+        -2.0 at leaves.
     lower, upper : array-like of float, shape (n_nodes,)
         At interval nodes, rows with ``lower <= x <= upper`` go left; NaN at all others.
     kind : array-like of int, shape (n_nodes,)
-        0 leaf, 1 threshold, 2 interval.
+        0 leaf, 1 threshold, 2 interval, 3 oblique.
     impurity : array-like of float, shape (n_nodes,)
         Cost of the node per unit of weight: the surrogate cost under its own best label; in a tree
         with moves the kernel cost as a cluster of its own, negative only for indefinite kernels.
@@ -127,6 +139,18 @@ class ClusterTree:
         has threshold tests only, no base and no empty nodes, and all of its clusters have rows.
     gain : array-like of float, shape (n_nodes,), or None, default=None
         What each split added to Kauri's objective, above 0; NaN at leaves. Given with `move` only.
+    oblique_indptr : array-like of int, shape (n_nodes + 1,), or None, default=None
+        The terms of node i are ``oblique_indptr[i]`` to ``oblique_indptr[i + 1]``, as in a sparse
+        matrix by rows; only oblique nodes have terms, and have at least one. At oblique nodes rows
+        whose score is less than 0 go left; the score is the bias, to which the terms weight * x are
+        added one after the other.
+    oblique_indices : array-like of int, shape (n_terms,), or None, default=None
+        Index of the feature of each term, ascending within a node.
+    oblique_weights : array-like of float, shape (n_terms,), or None, default=None
+        Weight of each term, in the unit of its feature; not 0.
+    oblique_bias : array-like of float, shape (n_nodes,), or None, default=None
+        Bias of oblique nodes; NaN at all others. A tree without oblique nodes has None of these
+        four arrays.
 
     Attributes
     ----------
@@ -140,6 +164,8 @@ class ClusterTree:
         Depth of each node.
     parent : ndarray of shape (n_nodes,)
         Parent of each node; -1 at the root.
+    n_node_features : ndarray of shape (n_nodes,)
+        Number of features that each node's test uses; 0 at leaves.
 
     Raises
     ------
@@ -180,6 +206,10 @@ class ClusterTree:
     mistakes: FloatArray
     move: npt.NDArray[np.int8] | None
     gain: FloatArray | None
+    oblique_indptr: IntArray | None
+    oblique_indices: IntArray | None
+    oblique_weights: FloatArray | None
+    oblique_bias: FloatArray | None
 
     def __init__(
         self,
@@ -204,6 +234,10 @@ class ClusterTree:
         feature_names: Sequence[str] | None = None,
         move: npt.ArrayLike | None = None,
         gain: npt.ArrayLike | None = None,
+        oblique_indptr: npt.ArrayLike | None = None,
+        oblique_indices: npt.ArrayLike | None = None,
+        oblique_weights: npt.ArrayLike | None = None,
+        oblique_bias: npt.ArrayLike | None = None,
     ) -> None:
         given = {
             "children_left": children_left,
@@ -241,6 +275,14 @@ class ClusterTree:
             self.gain = _node_array("gain", gain, False, n_nodes)
         if value is not None:
             self.value = _value_array(value, len(self.children_left), len(self.classes))
+        self._set_oblique(
+            {
+                "oblique_indptr": oblique_indptr,
+                "oblique_indices": oblique_indices,
+                "oblique_weights": oblique_weights,
+                "oblique_bias": oblique_bias,
+            }
+        )
         self._check_structure()
         self._check_tests()
         self._check_statistics()
@@ -257,8 +299,37 @@ class ClusterTree:
             self.move = self.move.astype(np.int8)
         self._check_value()
         self.kind = self.kind.astype(np.int8)
+        if not (self.kind == OBLIQUE).any():
+            self.oblique_indptr = self.oblique_indices = None
+            self.oblique_weights = self.oblique_bias = None
         for name in self._array_names():
             getattr(self, name).setflags(write=False)
+
+    def _set_oblique(self, given: dict[str, npt.ArrayLike | None]) -> None:
+        """Take the oblique arrays, if their lengths fit together."""
+        missing = [name for name, array in given.items() if array is None]
+        if missing and len(missing) < len(given):
+            raise ValueError(
+                f"A tree has all of {', '.join(_OBLIQUE_ARRAYS)}, or none; {missing[0]} is missing."
+            )
+        for name in _OBLIQUE_ARRAYS:
+            setattr(self, name, None)
+        if missing:
+            return
+        n_nodes = len(self.children_left)
+        for name, is_int in _OBLIQUE_ARRAYS.items():
+            array = given[name]
+            assert array is not None, "checked before"
+            setattr(self, name, _checked_array(name, array, is_int))
+        assert self.oblique_indices is not None, "set before"
+        for name, length, what in (
+            ("oblique_indptr", n_nodes + 1, "one per node and one more"),
+            ("oblique_weights", len(self.oblique_indices), "as many as oblique_indices"),
+            ("oblique_bias", n_nodes, "one per node"),
+        ):
+            found = len(getattr(self, name))
+            if found != length:
+                raise ValueError(f"{name} has {found} entries; it needs {length}, {what}.")
 
     # ---- checks ---------------------------------------------------------------------------
 
@@ -292,20 +363,24 @@ class ClusterTree:
     def _check_tests(self) -> None:
         kind, feature = self.kind, self.feature
         _at_all(
-            (kind >= LEAF) & (kind <= INTERVAL),
-            "has an unknown kind; known are 0 (leaf), 1 (threshold) and 2 (interval)",
+            (kind >= LEAF) & (kind <= OBLIQUE),
+            "has an unknown kind; known are 0 (leaf), 1 (threshold), 2 (interval) and 3 (oblique)",
         )
         is_leaf, is_threshold, is_interval = kind == LEAF, kind == THRESHOLD, kind == INTERVAL
-        _at_all(is_leaf == (feature == _UNDEFINED), "has feature -2 though it is no leaf, or not")
+        is_oblique = kind == OBLIQUE
         _at_all(
-            is_leaf | ((feature >= 0) & (feature < self.n_features)),
+            (is_leaf | is_oblique) == (feature == _UNDEFINED),
+            "has feature -2 though it tests a single feature, or tests none and has another",
+        )
+        _at_all(
+            is_leaf | is_oblique | ((feature >= 0) & (feature < self.n_features)),
             f"has a feature outside of 0..{self.n_features - 1}",
         )
         _at_all(~is_leaf | (self.threshold == _UNDEFINED), "is a leaf with a threshold not -2.0")
         _at_all(~is_threshold | np.isfinite(self.threshold), "has a threshold that is not finite")
         _at_all(
-            ~is_interval | np.isnan(self.threshold),
-            "is an interval node and must have the threshold NaN",
+            ~(is_interval | is_oblique) | np.isnan(self.threshold),
+            "is an interval or oblique node and must have the threshold NaN",
         )
         _at_all(
             ~is_interval | (np.isfinite(self.lower) & np.isfinite(self.upper)),
@@ -316,6 +391,35 @@ class ClusterTree:
             is_interval | (np.isnan(self.lower) & np.isnan(self.upper)),
             "is no interval node and must have NaN for lower and upper",
         )
+        self._check_oblique(is_oblique)
+
+    def _check_oblique(self, is_oblique: npt.NDArray[np.bool_]) -> None:
+        if self._oblique is None:
+            _at_all(~is_oblique, "is oblique, and the tree has no weights (oblique_weights)")
+            return
+        indptr, indices, weights, bias = self._oblique
+        n_terms = len(indices)
+        if indptr[0] != 0 or indptr[-1] != n_terms or (indptr[1:] < indptr[:-1]).any():
+            raise ValueError(f"The oblique_indptr of the tree does not rise from 0 to {n_terms}.")
+        sizes = np.diff(indptr)
+        _at_all(is_oblique | (sizes == 0), "has weights though it is not oblique")
+        _at_all(~is_oblique | (sizes > 0), "is oblique and has no weights")
+        _at_all(is_oblique | np.isnan(bias), "is not oblique and must have the oblique_bias NaN")
+        _at_all(~is_oblique | np.isfinite(bias), "has an oblique_bias that is not finite")
+        node = np.repeat(np.arange(self.n_nodes), sizes)
+        rises = np.ones(n_terms, dtype=bool)
+        rises[1:] = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
+        for is_right, complaint in (
+            (
+                (indices >= 0) & (indices < self.n_features),
+                f"has oblique_indices outside of 0..{self.n_features - 1}",
+            ),
+            (rises, "has oblique_indices that do not ascend"),
+            (np.isfinite(weights) & (weights != 0), "has an oblique weight that is 0 or no number"),
+        ):
+            at_node = np.ones(self.n_nodes, dtype=bool)
+            at_node[node[~is_right]] = False
+            _at_all(at_node, complaint)
 
     def _check_statistics(self) -> None:
         _at_all(self.n_node_samples >= 0, "has a negative n_node_samples")
@@ -377,6 +481,7 @@ class ClusterTree:
             "needs a finite gain above 0 if it is split, and NaN if it is a leaf",
         )
         _at_all(self.kind != INTERVAL, "has a move and an interval test; moves take thresholds")
+        _at_all(self.kind != OBLIQUE, "has a move and an oblique test; moves take thresholds")
         _at_all(np.isnan(self.mistakes), "has mistakes; a tree with moves has no reference")
         if self.n_base_leaves:
             raise ValueError("A tree with moves has no base tree: n_base_leaves must be 0.")
@@ -510,6 +615,56 @@ class ClusterTree:
         labels = self.base_cluster if is_base else self.cluster
         return _frozen(np.where(self.kind == LEAF, labels, -1))
 
+    @cached_property
+    def n_node_features(self) -> IntArray:
+        """Number of features that each node's test uses; 0 at leaves."""
+        sizes = (self.kind != LEAF).astype(np.int64)
+        if self.oblique_indptr is not None:
+            sizes += np.maximum(np.diff(self.oblique_indptr) - 1, 0)
+        return _frozen(sizes)
+
+    def oblique_test(self, node: int) -> tuple[IntArray, FloatArray, float]:
+        """Give the features of an oblique node, their weights and its bias.
+
+        Parameters
+        ----------
+        node : int
+            Node id.
+
+        Returns
+        -------
+        features : ndarray of shape (n_terms,)
+            Indices of the features with a weight, ascending.
+        weights : ndarray of shape (n_terms,)
+            Their weights.
+        bias : float
+            Rows with ``bias + weights[0] * x[features[0]] + ... < 0`` go left.
+
+        Raises
+        ------
+        ValueError
+            If the node is not oblique.
+        """
+        self._check_node(node)
+        if self._oblique is None or self.kind[node] != OBLIQUE:
+            raise ValueError(f"Node {node} of the tree is not oblique.")
+        indptr, indices, weights, bias = self._oblique
+        terms = slice(int(indptr[node]), int(indptr[node + 1]))
+        return indices[terms], weights[terms], float(bias[node])
+
+    @property
+    def _oblique(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray] | None:
+        """The four oblique arrays; None where the tree has none."""
+        indptr, indices = self.oblique_indptr, self.oblique_indices
+        weights, bias = self.oblique_weights, self.oblique_bias
+        if indptr is None or indices is None or weights is None or bias is None:
+            return None
+        return indptr, indices, weights, bias
+
+    def _check_node(self, node: int) -> None:
+        if not 0 <= operator.index(node) < self.n_nodes:
+            raise ValueError(f"The tree has the nodes 0..{self.n_nodes - 1}, and no node {node}.")
+
     def feature_name(self, feature: int) -> str:
         """Give the name a feature is shown by: the column's, or x0, x1, ... without names."""
         if self.feature_names is None:
@@ -522,13 +677,14 @@ class ClusterTree:
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: npt.NDArray[Any] | list[npt.NDArray[Any]], n_jobs: int = 1) -> IntArray:
+    def apply(self, data: Any, n_jobs: int = 1) -> IntArray:
         """Give the leaf that each row reaches.
 
         Parameters
         ----------
-        data : ndarray of shape (n_samples, n_features) or list of ndarray of shape (n_samples,)
-            The features, of a dtype the core reads.
+        data : ndarray or sparse matrix of shape (n_samples, n_features), or list of ndarray
+            The features, of a dtype the core reads; in a list one array of shape (n_samples,) for
+            each. Cells that a sparse matrix does not store are 0; it is read by rows, as it is.
         n_jobs : int, default=1
             Number of threads.
 
@@ -544,7 +700,7 @@ class ClusterTree:
         """
         from . import _core
 
-        n_columns = len(data) if isinstance(data, list) else data.shape[1]
+        n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
             raise ValueError(f"The tree has {self.n_features} features; the data have {n_columns}.")
         tests = (
@@ -556,24 +712,32 @@ class ClusterTree:
             self.children_left,
             self.children_right,
         )
-        leaves = _core.apply(tests, data, n_jobs)
+        if issparse(data):
+            by_rows = data.tocsr()
+            stored = (
+                by_rows.indptr.astype(np.int64, copy=False),
+                by_rows.indices.astype(np.int64, copy=False),
+                by_rows.data.astype(np.float64, copy=False),
+                n_columns,
+            )
+            leaves = _core.apply_sparse(tests, stored, n_jobs, self._oblique)
+        else:
+            leaves = _core.apply(tests, data, n_jobs, self._oblique)
         if leaves is None:
             raise NonFiniteError
         return leaves
 
-    def predict(
-        self, data: npt.NDArray[Any] | list[npt.NDArray[Any]], n_jobs: int = 1
-    ) -> npt.NDArray[Any]:
+    def predict(self, data: Any, n_jobs: int = 1) -> npt.NDArray[Any]:
         """Give each row the label of its cluster, as the user named it; data as for `apply`."""
         return np.asarray(self.classes)[self.leaf_clusters[self.apply(data, n_jobs)]]
 
     # ---- reading --------------------------------------------------------------------------
 
-    def path_conditions(self, node: int) -> list[Condition]:
+    def path_conditions(self, node: int) -> list[Condition | ObliqueCondition]:
         """Give what the path from the root to a node asks, merged per feature.
 
         Of the bounds on one feature in one direction only the tightest is kept, and outsides of
-        intervals only where no bound implies them.
+        intervals only where no bound implies them. Oblique tests stand for themselves.
 
         Parameters
         ----------
@@ -582,11 +746,10 @@ class ClusterTree:
 
         Returns
         -------
-        list of Condition
+        list of Condition and ObliqueCondition
             In the order in which the path first asks about the features.
         """
-        if not 0 <= operator.index(node) < self.n_nodes:
-            raise ValueError(f"The tree has the nodes 0..{self.n_nodes - 1}, and no node {node}.")
+        self._check_node(node)
         chain = [int(node)]
         while chain[-1] != 0:
             chain.append(int(self.parent[chain[-1]]))
@@ -596,12 +759,18 @@ class ClusterTree:
             path.enter(self, parent, child == self.children_left[parent])
         return path.conditions()
 
-    def rules(self) -> pl.DataFrame:
+    def rules(self, max_terms: int | None = None) -> pl.DataFrame:
         """Write the tree as one rule per leaf.
 
         Redundant conditions are merged: ``x <= 9`` then ``x <= 5`` is ``x <= 5``. The numbers are
         exactly those of the model. The output has as many conditions as the paths have without
-        redundancy.
+        redundancy. Oblique tests are not merged, and written with the largest weights first.
+
+        Parameters
+        ----------
+        max_terms : int, default=None
+            Of oblique tests with at least two weights more than this, the largest weights to write,
+            followed by the number of the others; None writes all.
 
         Returns
         -------
@@ -612,12 +781,22 @@ class ClusterTree:
             reference and no `purity`; it has, after `depth`, `move` (of the split that made the
             leaf) and `from_cluster` (the label that the leaf's rows had before that split); both
             are null where there was no split.
+
+        Raises
+        ------
+        ValueError
+            If the rules would repeat the weights of oblique tests more than 2 million times.
         """
+        if max_terms is not None:
+            max_terms = _positive_int(max_terms, "max_terms", minimum=1)
+        if self.oblique_indptr is not None:
+            self._check_rule_terms(max_terms)
         leaves: list[int] = []
         rules: list[str] = []
+        scores: dict[int, str] = {}
         for leaf, _, path in walk_leaves(self):
             leaves.append(leaf)
-            rules.append(rule_text(self, path.conditions()))
+            rules.append(rule_text(self, path.conditions(), max_terms, scores))
         codes = self.leaf_clusters[leaves]
         purity = self.value[leaves, 0, codes]
         is_empty = (self.value[leaves, 0] == 0).all(axis=1)
@@ -649,6 +828,22 @@ class ClusterTree:
             pl.Series("move", names or [None], dtype=pl.String),
             pl.Series("from_cluster", origins or [None], dtype=label_type),
         )
+
+    def _check_rule_terms(self, max_terms: int | None) -> None:
+        """Raise ValueError if the rules of all leaves together were too long to write."""
+        most = _INT64.max if max_terms is None else max_terms + 1
+        own = np.where(self.kind == OBLIQUE, np.minimum(self.n_node_features, most), 0).tolist()
+        parents = self.parent.tolist()
+        above = [0] * self.n_nodes
+        for node in range(1, self.n_nodes):
+            above[node] = above[parents[node]] + own[parents[node]]
+        n_terms = sum(above[leaf] for leaf in self.leaves.tolist())
+        if n_terms > _MAX_RULE_TERMS:
+            raise ValueError(
+                f"The rules of this tree would have {n_terms:,} weights, those of the oblique "
+                f"tests above every leaf (at most {_MAX_RULE_TERMS:,}). Use print(tree), "
+                "rules(max_terms=...) or a smaller tree by truncate(m)."
+            )
 
     def __str__(self) -> str:
         return export_text(self)
@@ -694,8 +889,10 @@ class ClusterTree:
         n_nodes = 2 * max_leaves - 1
         state = self.__getstate__()
         for name in self._array_names():
-            state[name] = state[name][:n_nodes].copy()
+            if name not in _OBLIQUE_ARRAYS:
+                state[name] = state[name][:n_nodes].copy()
         was_cut = state["children_left"] >= n_nodes
+        state |= self._oblique_without(was_cut)
         for name, blank in (
             ("children_left", _NO_CHILD),
             ("children_right", _NO_CHILD),
@@ -722,6 +919,22 @@ class ClusterTree:
         )
         return ClusterTree(**state)
 
+    def _oblique_without(self, is_cut: npt.NDArray[np.bool_]) -> dict[str, Any]:
+        """Give the oblique arrays of the first nodes, without those that are cut."""
+        if self._oblique is None:
+            return {}
+        indptr, indices, weights, bias = self._oblique
+        n_nodes = len(is_cut)
+        sizes = np.diff(indptr[: n_nodes + 1])
+        # The terms of the first nodes come first.
+        kept = np.repeat(~is_cut, sizes)
+        return {
+            "oblique_indptr": np.concatenate([[0], np.cumsum(np.where(is_cut, 0, sizes))]),
+            "oblique_indices": indices[: len(kept)][kept],
+            "oblique_weights": weights[: len(kept)][kept],
+            "oblique_bias": np.where(is_cut, math.nan, bias[:n_nodes]),
+        }
+
     def to_threshold(self) -> ClusterTree:
         """Give a tree of threshold tests only that sends every row to the same cluster.
 
@@ -742,8 +955,15 @@ class ClusterTree:
         Raises
         ------
         ValueError
-            If the result would have more than 200,000 nodes.
+            If the result would have more than 200,000 nodes, or the tree has oblique nodes, for
+            which no thresholds can stand.
         """
+        if self.oblique_indptr is not None:
+            node = int(np.argmax(self.kind == OBLIQUE))
+            raise ValueError(
+                f"Node {node} of the tree is oblique: thresholds cannot send every row to the same "
+                "side."
+            )
         if not (self.kind == INTERVAL).any():
             return self
         return _expand_intervals(self)
@@ -759,7 +979,7 @@ class ClusterTree:
             and self.n_base_leaves == other.n_base_leaves
             and self.feature_names == other.feature_names
             and self.classes == other.classes
-            and (self.move is None) == (other.move is None)
+            and self._array_names() == other._array_names()
             and all(
                 np.array_equal(
                     getattr(self, name),
@@ -784,7 +1004,12 @@ class ClusterTree:
         self.__init__(**state)  # type: ignore[misc]
 
     def _array_names(self) -> tuple[str, ...]:
-        return (*_NODE_ARRAYS, "value", *(() if self.move is None else ("move", "gain")))
+        return (
+            *_NODE_ARRAYS,
+            "value",
+            *(() if self.move is None else ("move", "gain")),
+            *(() if self.oblique_indptr is None else _OBLIQUE_ARRAYS),
+        )
 
 
 # ---- checks of single arguments -----------------------------------------------------------
@@ -882,15 +1107,22 @@ def _check_unicode(texts: list[str], name: str) -> None:
 def _node_array(
     name: str, values: npt.ArrayLike, is_int: bool, n_nodes: int | None
 ) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension. Got {array.ndim} instead.")
+    array = _checked_array(name, values, is_int)
     if n_nodes is not None and len(array) != n_nodes:
         raise ValueError(
             f"{name} has {len(array)} entries; children_left has {n_nodes}, one per node."
         )
     if len(array) == 0:
         raise ValueError(f"{name} is empty; a tree has at least one node.")
+    return array
+
+
+def _checked_array(name: str, values: npt.ArrayLike, is_int: bool) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension. Got {array.ndim} instead.")
+    if len(array) == 0:
+        return np.array(array, dtype=np.int64 if is_int else np.float64)
     if array.dtype.kind not in ("iu" if is_int else "iuf"):
         wanted = "integers" if is_int else "numbers"
         raise ValueError(f"{name} must hold {wanted}. Got dtype {array.dtype} instead.")

@@ -79,7 +79,7 @@ impl<'a> Grown<'a> {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
     }
 
-    /// Splits a leaf; returns the left child's id and the rows that are not searched from here on.
+    /// Splits a leaf by a cut of a column; returns the left child's id and the rows that are not searched from here on.
     /// `range`: of the cut's column, where rows may not be searched. `keep(row, left)`: whether a searched row stays one.
     pub fn split(
         &mut self,
@@ -89,16 +89,28 @@ impl<'a> Grown<'a> {
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
-        let GrownNode { segment, depth, .. } = self.nodes[id];
         let column = table.column(best.feature);
         let mut dropped = Vec::new();
-        column.gather(self.partition.dropped(segment), &mut dropped);
+        column.gather(self.partition.dropped(self.nodes[id].segment), &mut dropped);
         let cut = narrow(best.cut, &dropped, range);
         let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
             let mut cells = Vec::new();
             column.gather(rows, &mut cells);
             sides.extend(cells.iter().map(|&x| cut.goes_left(x)));
         };
+        self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
+    }
+
+    /// Splits a leaf by a test; as [`Grown::split`]. `go_left(rows, sides)` must say what the test says.
+    pub fn split_by(
+        &mut self,
+        id: usize,
+        test: Test,
+        score: f64,
+        go_left: impl Fn(&[u32], &mut Vec<bool>) + Sync,
+        keep: impl Fn(u32, bool) -> bool + Sync,
+    ) -> (usize, Vec<u32>) {
+        let GrownNode { segment, depth, .. } = self.nodes[id];
         let (left, right, removed) = self.partition.split(segment, go_left, keep);
         let first = self.nodes.len();
         let sum = |segment| (self.sum)(self.partition.all(segment));
@@ -106,14 +118,14 @@ impl<'a> Grown<'a> {
         self.push_leaf(left, depth + 1, left_sums);
         self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];
-        (node.test, node.left, node.score) = (test_of(best.feature, cut), first, best.score);
+        (node.test, node.left, node.score) = (test, first, score);
         (first, removed)
     }
 }
 
 /// Narrows the upper gap to its widest part between values of rows that are not searched but pass here too: the
 /// lowest of those as wide up to a tie, or the rounding of a center would decide between equal parts.
-fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
+pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let gap = cut.upper;
     let mut ends: Vec<f64> =
         dropped.iter().copied().filter(|&x| gap.below < x && x < gap.above).collect();

@@ -3,10 +3,12 @@
 
 use crate::criterion::Criterion;
 use crate::criterion::label_cost::{CutKind, LabelCost, best_label};
-use crate::criterion::mistakes::{Centers, Mistakes, MistakesNode};
+use crate::criterion::mistakes::{Centers, Mistakes, MistakesNode, TableCenters};
 use crate::error::{Error, Result};
 use crate::grow::{Grown, Limits, Splitter, best_first, split_all};
 use crate::index::Index;
+use crate::kernel;
+use crate::kernel::features::{Spec, Surrogate};
 use crate::parallel::{self, Monitor};
 use crate::search::{BestCut, Engine, SearchOptions};
 use crate::table::Table;
@@ -14,13 +16,13 @@ use crate::tree::Test;
 
 /// The base tree: k leaves that keep their centers.
 struct Imm<'a, 't, 'm> {
-    criterion: &'m Mistakes<'a, 't>,
+    criterion: &'m Mistakes<'a, TableCenters<'a, 't>>,
     /// Alive centers by node.
     alive: Vec<Vec<bool>>,
 }
 
 impl<'a, 't> Splitter for Imm<'a, 't, '_> {
-    type Criterion = Mistakes<'a, 't>;
+    type Criterion = Mistakes<'a, TableCenters<'a, 't>>;
 
     fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
         let alive = &self.alive[id];
@@ -40,6 +42,17 @@ impl<'a, 't> Splitter for Imm<'a, 't, '_> {
     }
 }
 
+/// The tree that growth starts from.
+#[derive(Debug, Clone, Copy)]
+pub enum Base<'a> {
+    /// One leaf.
+    Leaf,
+    /// IMM's, one leaf per center.
+    Imm(Centers<'a>),
+    /// Kernel IMM's, one leaf per cluster.
+    KernelImm(Spec<'a>),
+}
+
 /// What a threshold tree is fitted to.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem<'a> {
@@ -49,8 +62,8 @@ pub struct Problem<'a> {
     pub k: usize,
     /// A reference label per row.
     pub labels: &'a [u32],
-    /// Centers for an IMM base. None: the tree grows from one leaf.
-    pub base_centers: Option<Centers<'a>>,
+    /// What the tree grows from.
+    pub base: Base<'a>,
     /// Row weights.
     pub weights: Option<&'a [f64]>,
     /// Form of the cuts after the base.
@@ -88,9 +101,11 @@ pub struct Fitted {
     pub leaf_of_row: Vec<u32>,
     /// Number of leaves of the base tree, 0 without one.
     pub n_base_leaves: usize,
+    /// Of Kernel IMM: by column, the features without any cut although the column has some.
+    pub skipped_features: Vec<usize>,
 }
 
-/// Fits a tree: an IMM base if centers are given, then best-first growth on the surrogate cost.
+/// Fits a tree: the base, then best-first growth on the surrogate cost.
 ///
 /// # Errors
 /// [`Error::Shape`] if sizes disagree, [`Error::Interrupted`] if the monitor was asked to stop.
@@ -115,19 +130,30 @@ pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Resul
             sums[k + problem.labels[row as usize] as usize] += weight;
         })
     });
-    let mut base_cluster = vec![None];
+    let mut skipped_features = vec![];
+    let alive = match problem.base {
+        Base::Leaf => None,
+        Base::Imm(centers) => {
+            let centers = TableCenters::new(table, &index, problem.labels, centers, k)?;
+            let mistakes = Mistakes::new(problem.labels, k, centers, problem.weights)?;
+            let mut imm = Imm { criterion: &mistakes, alive: vec![vec![true; k]] };
+            let engine = Engine::new(table, &index, &mistakes, problem.search, monitor);
+            split_all(&engine, &mut grown, &mut imm)?;
+            Some(imm.alive)
+        }
+        Base::KernelImm(spec) => {
+            let surrogate = Surrogate::new(table, &spec)?;
+            let (labels, weights) = (problem.labels, problem.weights);
+            let base = kernel::imm::Base::new(&surrogate, labels, k, weights, monitor)?;
+            skipped_features = base.skipped();
+            Some(base.grow(&mut grown, monitor)?)
+        }
+    };
+    let mut base_cluster = vec![None; grown.nodes.len()];
     let mut n_base_leaves = 0;
-    if let Some(centers) = problem.base_centers {
-        let mistakes = Mistakes::new(table, &index, problem.labels, centers, problem.weights)?;
-        let mut imm = Imm { criterion: &mistakes, alive: vec![vec![true; problem.k]] };
-        split_all(
-            &Engine::new(table, &index, &mistakes, problem.search, monitor),
-            &mut grown,
-            &mut imm,
-        )?;
-        base_cluster = vec![None; grown.nodes.len()];
+    if let Some(alive) = alive {
         for id in grown.leaves().collect::<Vec<_>>() {
-            base_cluster[id] = imm.alive[id].iter().position(|&alive| alive);
+            base_cluster[id] = alive[id].iter().position(|&alive| alive);
             let segment = grown.nodes[id].segment;
             grown.nodes[id].segment = grown.partition.restore(segment);
             n_base_leaves += 1;
@@ -138,7 +164,8 @@ pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Resul
         costs.node(&node.sums[..k], node.segment.len())
     })?;
     base_cluster.resize(grown.nodes.len(), None);
-    Ok(describe(&grown, problem, base_cluster, n_base_leaves))
+    let fitted = describe(&grown, problem, base_cluster, n_base_leaves);
+    Ok(Fitted { skipped_features, ..fitted })
 }
 
 /// Everything that is known of the nodes.
@@ -182,5 +209,6 @@ fn describe(
         mistakes,
         leaf_of_row: grown.leaf_of_row(),
         n_base_leaves,
+        skipped_features: vec![],
     }
 }

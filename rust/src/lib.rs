@@ -7,6 +7,7 @@ pub mod grow;
 pub mod imm;
 pub mod index;
 pub mod kauri;
+pub mod kernel;
 pub mod oblique;
 pub mod parallel;
 pub mod partition;

@@ -116,19 +116,78 @@ pub(crate) struct Searched<N> {
 
 /// Rows of one node grouped along one column.
 #[derive(Debug, Clone, Default)]
-struct OwnGroups {
+pub(crate) struct OwnGroups {
     count: Vec<u32>,
     sums: Vec<f64>,
     low: Vec<f64>,
     high: Vec<f64>,
 }
 
+/// The cut taken of all those along `features`, by the tie rule; none if none is worth taking. `groups(i)`: the node's rows
+/// along the i-th of them. One thread takes `at_a_time` columns at least.
+pub(crate) fn best_cut<'g, C: Criterion>(
+    criterion: &C,
+    node: &C::Node,
+    features: &[usize],
+    at_a_time: usize,
+    monitor: &Monitor,
+    groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
+) -> Result<Option<BestCut>> {
+    let scale = criterion.scale(node);
+    let scores: Vec<f64> = (0..features.len())
+        .into_par_iter()
+        .with_min_len(at_a_time)
+        .map(|i| {
+            monitor.check()?;
+            Ok(criterion.best_score(node, features[i], groups(i).view()))
+        })
+        .collect::<Result<_>>()?;
+    let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if best == f64::NEG_INFINITY || best <= scale.floor {
+        return Ok(None);
+    }
+    let floor = best - scale.margin;
+    let tied: Vec<usize> = (0..features.len()).filter(|&i| scores[i] >= floor).collect();
+    let keys: Vec<f64> = tied
+        .par_iter()
+        .with_min_len(at_a_time)
+        .map(|&i| criterion.best_key(node, features[i], groups(i).view(), floor))
+        .collect();
+    let key = keys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for (&i, &best_key) in tied.iter().zip(&keys) {
+        if best_key < key - KEY_TIE {
+            continue;
+        }
+        let feature = features[i];
+        if let Some(cut) = criterion.first_cut(node, feature, groups(i).view(), floor, key) {
+            return Ok(Some(BestCut { feature, cut, score: best }));
+        }
+    }
+    Err(Error::Internal("the best cut was lost while ties were decided.".into()))
+}
+
 impl OwnGroups {
-    fn view(&self) -> Groups<'_> {
+    pub(crate) fn view(&self) -> Groups<'_> {
         Groups { count: &self.count, sums: &self.sums, low: &self.low, high: &self.high }
     }
 
-    fn push(&mut self, count: u32, low: f64, high: f64, sums: &[f64]) {
+    pub(crate) fn reserve(&mut self, n_groups: usize, width: usize) {
+        self.count.reserve(n_groups);
+        self.low.reserve(n_groups);
+        self.high.reserve(n_groups);
+        self.sums.reserve(n_groups * width);
+    }
+
+    /// Adds rows to the group pushed last.
+    pub(crate) fn add_to_last(&mut self, count: u32, sums: &[f64]) {
+        if let Some(last) = self.count.last_mut() {
+            *last += count;
+            let start = self.sums.len() - sums.len();
+            self.sums[start..].iter_mut().zip(sums).for_each(|(a, b)| *a += b);
+        }
+    }
+
+    pub(crate) fn push(&mut self, count: u32, low: f64, high: f64, sums: &[f64]) {
         self.count.push(count);
         self.low.push(low);
         self.high.push(high);
@@ -383,7 +442,6 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         searched: &Searched<C::Node>,
     ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
-        let scale = criterion.scale(node);
         let (features, groups): (Vec<usize>, Vec<Option<OwnGroups>>) = match &searched.found {
             Found::Nothing => return Ok(None),
             Found::Direct => (0..self.index.n_features()).map(|f| (f, None)).unzip(),
@@ -400,29 +458,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             Some(groups) => Cow::Borrowed(groups),
             None => Cow::Owned(self.sorted_groups(rows, features[i])),
         };
-        let scores: Vec<f64> = (0..features.len())
-            .into_par_iter()
-            .with_min_len(if rows.len() <= self.direct { 8 } else { 1 })
-            .map(|i| criterion.best_score(node, features[i], groups(i).view()))
-            .collect();
-        self.monitor.check()?;
-        let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        if best == f64::NEG_INFINITY || best <= scale.floor {
-            return Ok(None);
-        }
-        let floor = best - scale.margin;
-        let tied: Vec<usize> = (0..features.len()).filter(|&i| scores[i] >= floor).collect();
-        let key = tied
-            .iter()
-            .map(|&i| criterion.best_key(node, features[i], groups(i).view(), floor))
-            .fold(f64::NEG_INFINITY, f64::max);
-        for &i in &tied {
-            let feature = features[i];
-            if let Some(cut) = criterion.first_cut(node, feature, groups(i).view(), floor, key) {
-                return Ok(Some(BestCut { feature, cut, score: best }));
-            }
-        }
-        Err(Error::Internal("the best cut was lost while ties were decided.".into()))
+        let at_a_time = if rows.len() <= self.direct { 8 } else { 1 };
+        best_cut(criterion, node, &features, at_a_time, self.monitor, groups)
     }
 
     /// Groups of the node's rows for each column: bins, and single values in those bins that may hide a better cut

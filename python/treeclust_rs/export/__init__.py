@@ -2,6 +2,7 @@
 
 from .graphviz import to_graphviz
 from .json import SCHEMA_VERSION, tree_from_dict, tree_to_dict
+from .partition import plot_partition
 from .plot import plot_tree
 from .polars import to_polars_expr
 from .text import explain_rows, export_text
@@ -10,6 +11,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "explain_rows",
     "export_text",
+    "plot_partition",
     "plot_tree",
     "to_graphviz",
     "to_polars_expr",

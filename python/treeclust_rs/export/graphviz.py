@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from .._conditions import LEAF, branch_text
+from .._conditions import LEAF, branch_lines
 from .._text import cluster_colors, format_share, format_weight, lighten, shares_text, split_text
 from ..tree import ClusterTree
 
 __all__ = ["to_graphviz"]
+
+# Oblique tests are broken into lines of so many characters.
+_LINE_WIDTH = 40
 
 
 def to_graphviz(tree: ClusterTree) -> str:
@@ -21,7 +24,8 @@ def to_graphviz(tree: ClusterTree) -> str:
     -------
     str
         Inner nodes hold the test, with the branch where it holds on the left; leaves hold their
-        cluster, in its colour. All hold their rows. In a tree with moves inner nodes also hold the
+        cluster, in its colour. All hold their rows. Of oblique tests the largest weights are
+        written, with three digits. In a tree with moves inner nodes also hold the
         cluster they had before their split, as the colour of their frame too, the move and its
         gain.
     """
@@ -46,7 +50,7 @@ def to_graphviz(tree: ClusterTree) -> str:
             color = colors[code]
             style = f', fillcolor="{lighten(color, 0.75)}", color="{color}"'
         else:
-            text = [branch_text(tree, node, True), rows]
+            text = [*branch_lines(tree, node, True, _LINE_WIDTH), rows]
             mistakes = format_weight(float(tree.mistakes[node]))
             if mistakes:
                 text.append(f"mistakes of the cut: {mistakes}")

@@ -59,6 +59,8 @@ _TREE_KEYS = (
 )
 # Only trees grown by Kauri have these; the keys are absent from the files of all others.
 _MOVE_KEYS = ("move", "gain")
+# And only trees with oblique tests these.
+_OBLIQUE_KEYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
 # A type as it is called in JSON.
 _JSON_NAMES = {
     dict: "an object",
@@ -199,8 +201,8 @@ def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
     Returns
     -------
     dict
-        The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain` only for
-        a tree that has them.
+        The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain`, and the
+        oblique arrays, only for a tree that has them.
     """
     content: dict[str, Any] = {
         "n_features": tree.n_features,
@@ -216,6 +218,10 @@ def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
     if tree.move is not None and tree.gain is not None:
         content["move"] = tree.move.tolist()
         content["gain"] = _with_null(tree.gain)
+    for name in _OBLIQUE_KEYS:
+        array = getattr(tree, name)
+        if array is not None:
+            content[name] = _with_null(array) if array.dtype.kind == "f" else array.tolist()
     return content
 
 
@@ -241,7 +247,8 @@ def tree_from_dict(content: object) -> ClusterTree:
         If a key is missing or unknown, a value has the wrong type or length, a number is out of
         range, or the arrays are no tree.
     """
-    tree = check_keys(content, _TREE_KEYS, "The tree of the model file", _MOVE_KEYS)
+    where = "The tree of the model file"
+    tree = check_keys(content, _TREE_KEYS, where, (*_MOVE_KEYS, *_OBLIQUE_KEYS))
     for name in ("n_features", "n_base_leaves"):
         if type(tree[name]) is not int:
             raise ValueError(
@@ -261,6 +268,19 @@ def tree_from_dict(content: object) -> ClusterTree:
         arrays["move"] = _int_array(tree["move"], "move", n_nodes)
     if "gain" in tree:
         arrays["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
+    if any(name in tree for name in _OBLIQUE_KEYS):
+        missing = [name for name in _OBLIQUE_KEYS if name not in tree]
+        if missing:
+            raise ValueError(f"{where} lacks {missing[0]!r}, but has other oblique arrays.")
+        arrays["oblique_indptr"] = _int_array(tree["oblique_indptr"], "oblique_indptr", n_nodes + 1)
+        arrays["oblique_indices"] = _int_array(tree["oblique_indices"], "oblique_indices", None)
+        n_terms = len(arrays["oblique_indices"])
+        arrays["oblique_weights"] = float_array(
+            tree["oblique_weights"], "oblique_weights", (n_terms,)
+        )
+        arrays["oblique_bias"] = float_array(
+            tree["oblique_bias"], "oblique_bias", (n_nodes,), null=True
+        )
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
     return ClusterTree(
         **arrays,
@@ -348,7 +368,7 @@ def float_array(
     return array.reshape(shape)
 
 
-def _int_array(values: object, name: str, length: int) -> npt.NDArray[np.int64]:
+def _int_array(values: object, name: str, length: int | None) -> npt.NDArray[np.int64]:
     numbers = _check_list(values, name, {int}, length)
     try:
         return np.array(numbers, dtype=np.int64)

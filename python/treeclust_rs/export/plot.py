@@ -7,12 +7,21 @@ two boxes of the same level meet (the layout of Reingold and Tilford, 1981, for 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from .._conditions import LEAF, branch_condition
+from .._conditions import (
+    LEAF,
+    MAX_TERMS,
+    THRESHOLD,
+    ObliqueCondition,
+    branch_condition,
+    format_short,
+)
 from .._text import cluster_colors, format_share, lighten, split_text
 from ..tree import ClusterTree
 
@@ -34,10 +43,22 @@ _BAR_HEIGHT = 0.45
 _GAP = {"down": 1.2, "right": 0.9}
 _LEVEL_GAP = {"down": 2.8, "right": 4.4}
 _BORDER = 1.0
+# The longer side of an image.
+_IMAGE_SIZE = 7.0
+# Oblique tests are broken into lines of so many characters.
+_LINE_WIDTH = 28
 
-_INK = "#2b2f36"
-_QUIET = "#6b7280"
+INK = "#2b2f36"
+QUIET = "#6b7280"
 _BRANCH = "#b6bcc6"
+# Weights below and above 0, and the branches they lead to; dark is the largest of a node.
+_NEGATIVE, _POSITIVE = "#2166ac", "#b2182b"
+_WEIGHT_COLORS = ("#053061", _NEGATIVE, "#92c5de", "#ffffff", "#f4a582", _POSITIVE, "#67001f")
+# Share of the way from white to the darkest colour that the smallest weight goes.
+_FAINTEST = 0.15
+
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -45,6 +66,19 @@ class _Box:
     """What one node shows, and how much room it takes, in points."""
 
     lines: tuple[str, ...]
+    n_bold: int
+    width: float
+    height: float
+    image: _Image | None
+
+
+@dataclass(frozen=True)
+class _Image:
+    """A picture in a box: tints from -1 to 1 for weights, or a center; its size is in points."""
+
+    cells: FloatArray
+    is_weights: bool
+    limits: tuple[float, float]
     width: float
     height: float
 
@@ -69,6 +103,9 @@ def plot_tree(
     max_name_length: int = 24,
     colors: list[str] | None = None,
     title: str | None = None,
+    max_terms: int = MAX_TERMS,
+    image_shape: tuple[int, int] | None = None,
+    centers: npt.ArrayLike | None = None,
 ) -> Axes:
     """Draw the tree: tests in white boxes, leaves in the colour of their cluster.
 
@@ -77,6 +114,12 @@ def plot_tree(
     which reference clusters its rows come. In a tree with moves tests are framed in the colour of
     the cluster the node had before its split, which is written below with the move and its gain;
     the bar shows in which clusters its rows end.
+
+    Of an oblique test the largest weights are written, with three digits. Where the features are
+    the pixels of images, `image_shape` draws the weights instead: blue pixels have a negative
+    weight and take an image that is bright there to the left ("yes"), red ones have a positive
+    weight and take it to the right ("no"). The darkest pixel has the node's largest weight, white
+    ones have none. A threshold node shows its pixel in red, an interval node in black.
 
     Parameters
     ----------
@@ -96,6 +139,12 @@ def plot_tree(
         One colour ``#rrggbb`` per cluster.
     title : str, default=None
         Title of the picture.
+    max_terms : int, default=3
+        Number of weights of an oblique test that are written where it has at least two more.
+    image_shape : (int, int), default=None
+        Height and width of the images whose pixels, row by row, are the features.
+    centers : array-like of shape (n_clusters, n_features), default=None
+        With `image_shape`: an image for each cluster, shown in its leaves, dark where it is large.
 
     Returns
     -------
@@ -134,7 +183,13 @@ def plot_tree(
     elif len(colors) != n_clusters:
         raise ValueError(f"There are {len(colors)} colors for {n_clusters} clusters.")
 
-    boxes = [_box(tree, node, fontsize, max_name_length) for node in range(tree.n_nodes)]
+    if max_terms < 1:
+        raise ValueError(f"max_terms must be at least 1. Got {max_terms} instead.")
+    images = _images(tree, image_shape, centers, fontsize)
+    boxes = [
+        _box(tree, node, fontsize, max_name_length, max_terms, images.get(node))
+        for node in range(tree.n_nodes)
+    ]
     layout = _choose_layout(tree, boxes, orientation, fontsize, ax)
     if ax is None:
         title_height = 0.0 if title is None else 2.5 * fontsize
@@ -146,41 +201,120 @@ def plot_tree(
     _draw_branches(ax, tree, boxes, layout, fontsize, scale)
     _draw_boxes(ax, tree, boxes, layout, fontsize, scale, colors)
     if title is not None:
-        ax.set_title(title, fontsize=1.2 * fontsize, color=_INK, parse_math=False)
+        ax.set_title(title, fontsize=1.2 * fontsize, color=INK, parse_math=False)
     return ax
 
 
 # ---- boxes --------------------------------------------------------------------------------
 
 
-def _box(tree: ClusterTree, node: int, fontsize: float, max_length: int) -> _Box:
-    """Write the lines of a node; the first is the bold one."""
+def _box(
+    tree: ClusterTree,
+    node: int,
+    fontsize: float,
+    max_length: int,
+    max_terms: int,
+    image: _Image | None,
+) -> _Box:
+    """Write the lines of a node, the bold ones first."""
     n_rows = int(tree.n_node_samples[node])
     share = format_share(n_rows / max(int(tree.n_node_samples[0]), 1))
     rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} · {share}"
     if tree.kind[node] == LEAF:
         code = int(tree.leaf_clusters[node])
-        lines = [f"cluster {_shorten(tree.cluster_name(code), max_length)}", rows]
+        bold = [f"cluster {shorten(tree.cluster_name(code), max_length)}"]
+        lines = [rows]
         purity = float(tree.value[node, 0, code])
         if n_rows > 0 and purity < 1:
             lines.append(f"{format_share(purity)} pure")
     else:
-        condition = branch_condition(tree, node, True)
-        name = _shorten(tree.feature_name(condition.feature), max_length)
-        test = condition.text("\0").replace("<=", "≤").replace(">=", "≥").replace("\0", name)
-        lines = [test, rows]
+        bold = _test_lines(tree, node, max_length, max_terms, image)
+        lines = [rows]
+        if image is not None and tree.n_node_features[node] > 1:
+            lines = [f"{int(tree.n_node_features[node]):,} weights", rows]
         if tree.move is not None:
-            cluster = _shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
+            cluster = shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
             lines += [f"cluster {cluster}", split_text(tree, node)]
-    width = max(_text_width(line, fontsize, bold=n == 0) for n, line in enumerate(lines))
-    return _Box(
-        tuple(lines),
-        width + 2 * _MARGIN * fontsize,
-        (len(lines) * _LINE_HEIGHT + 1.4 * _MARGIN + _BAR_HEIGHT) * fontsize,
+    width = max(
+        *(_text_width(line, fontsize, bold=True) for line in bold),
+        *(_text_width(line, fontsize, bold=False) for line in lines),
+        0.0 if image is None else image.width,
     )
+    height = ((len(bold) + len(lines)) * _LINE_HEIGHT + 1.4 * _MARGIN + _BAR_HEIGHT) * fontsize
+    if image is not None:
+        height += image.height + 0.5 * _MARGIN * fontsize
+    return _Box((*bold, *lines), len(bold), width + 2 * _MARGIN * fontsize, height, image)
 
 
-def _shorten(text: str, max_length: int) -> str:
+def _test_lines(
+    tree: ClusterTree, node: int, max_length: int, max_terms: int, image: _Image | None
+) -> list[str]:
+    """Write the test of a node."""
+    condition = branch_condition(tree, node, True)
+    if not isinstance(condition, ObliqueCondition):
+        name = shorten(tree.feature_name(condition.feature), max_length)
+        text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
+        return [text.replace("\0", name)]
+    if image is None:
+        return condition.lines(
+            lambda feature: shorten(tree.feature_name(feature), max_length), _LINE_WIDTH, max_terms
+        )
+    # The weights are those in the image.
+    bias = ""
+    if condition.bias != 0:
+        bias = f" {'−' if condition.bias < 0 else '+'} {format_short(abs(condition.bias))}"
+    return [f"w·x{bias} < 0"]
+
+
+def _images(
+    tree: ClusterTree,
+    image_shape: tuple[int, int] | None,
+    centers: npt.ArrayLike | None,
+    fontsize: float,
+) -> dict[int, _Image]:
+    """Give the image of each node that has one."""
+    if image_shape is None:
+        if centers is not None:
+            raise ValueError("centers are drawn as images: image_shape is needed with them.")
+        return {}
+    height, width = image_shape
+    if height < 1 or width < 1 or height * width != tree.n_features:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} does not fit to {tree.n_features} features."
+        )
+    size = _IMAGE_SIZE * fontsize / max(height, width)
+    images: dict[int, _Image] = {}
+
+    def add(node: int, cells: FloatArray, limits: tuple[float, float] | None) -> None:
+        is_weights = limits is None
+        shape = cells.reshape(height, width)
+        images[node] = _Image(shape, is_weights, limits or (-1, 1), width * size, height * size)
+
+    for node in np.flatnonzero(tree.kind != LEAF).tolist():
+        cells = np.zeros(tree.n_features)
+        condition = branch_condition(tree, node, True)
+        if isinstance(condition, ObliqueCondition):
+            weights = condition.weights / np.abs(condition.weights).max()
+            tint = _FAINTEST + (1 - _FAINTEST) * np.abs(weights)
+            cells[condition.features] = np.copysign(tint, weights)
+        else:
+            cells[condition.feature] = 1.0 if tree.kind[node] == THRESHOLD else math.nan
+        add(node, cells, None)
+    if centers is None:
+        return images
+    means = np.asarray(centers, dtype=np.float64)
+    if means.shape != (len(tree.classes), tree.n_features):
+        raise ValueError(
+            f"centers must have the shape (n_clusters, n_features) = "
+            f"{(len(tree.classes), tree.n_features)}. Got {means.shape} instead."
+        )
+    limits = (float(np.nanmin(means)), float(np.nanmax(means)))
+    for node in tree.leaves.tolist():
+        add(node, means[tree.leaf_clusters[node]], limits)
+    return images
+
+
+def shorten(text: str, max_length: int) -> str:
     if len(text) <= max_length:
         return text
     n_kept = max(max_length - 1, 2)
@@ -331,6 +465,10 @@ def _draw_branches(
             x0, x1 = x0 + boxes[parent].width / 2, x1 - boxes[child].width / 2
             vertices = [(x0, y0), ((x0 + x1) / 2, y0), ((x0 + x1) / 2, y1), (x1, y1)]
         share = int(tree.n_node_samples[child]) / total
+        is_left = child == tree.children_left[parent]
+        color = QUIET
+        if boxes[parent].image is not None:
+            color = _NEGATIVE if is_left else _POSITIVE
         branch = PathPatch(
             Path(vertices, curve),
             facecolor="none",
@@ -343,9 +481,9 @@ def _draw_branches(
         ax.text(
             (x0 + x1) / 2,
             (y0 + y1) / 2,
-            "yes" if child == tree.children_left[parent] else "no",
+            "yes" if is_left else "no",
             fontsize=0.8 * fontsize * scale,
-            color=_QUIET,
+            color=color,
             ha="center",
             va="center",
             zorder=2,
@@ -369,7 +507,7 @@ def _draw_boxes(
         if is_leaf:
             color = colors[tree.leaf_clusters[node]]
         else:
-            color = _QUIET if tree.move is None else colors[tree.cluster[node]]
+            color = QUIET if tree.move is None else colors[tree.cluster[node]]
         left, top = layout.x[node] - box.width / 2, layout.y[node] - box.height / 2
         frame = FancyBboxPatch(
             (left, top),
@@ -383,10 +521,13 @@ def _draw_boxes(
         )
         ax.add_patch(frame)
         baseline = top + (0.7 * _MARGIN + 0.5 * _LINE_HEIGHT) * fontsize
+        if box.image is not None:
+            _draw_image(ax, box.image, layout.x[node], top + 0.9 * _MARGIN * fontsize, scale)
+            baseline += box.image.height + 0.5 * _MARGIN * fontsize
         for n, line in enumerate(box.lines):
-            style: dict[str, Any] = {"color": _QUIET}
-            if n == 0:
-                style = {"color": _INK, "fontweight": "bold"}
+            style: dict[str, Any] = {"color": QUIET}
+            if n < box.n_bold:
+                style = {"color": INK, "fontweight": "bold"}
             ax.text(
                 layout.x[node],
                 baseline + n * _LINE_HEIGHT * fontsize,
@@ -413,3 +554,37 @@ def _draw_boxes(
             )
             ax.add_patch(bar)
             start += share
+
+
+def _draw_image(ax: Axes, image: _Image, center: float, top: float, scale: float) -> None:
+    from matplotlib import colormaps
+    from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+    from matplotlib.image import AxesImage
+
+    low, high = image.limits
+    left, right = center - image.width / 2, center + image.width / 2
+    colors: Colormap = colormaps["gray_r"]
+    if image.is_weights:
+        colors = LinearSegmentedColormap.from_list("weights", _WEIGHT_COLORS)
+        colors = colors.with_extremes(bad=INK)
+    picture = AxesImage(
+        ax,
+        cmap=colors,
+        norm=Normalize(low, high if high > low else low + 1.0),
+        interpolation="nearest",
+        origin="upper",
+        extent=(left, right, top + image.height, top),
+        zorder=4,
+    )
+    picture.set_data(image.cells)
+    picture.set_clip_path(ax.patch)
+    ax.add_image(picture)
+    ax.plot(
+        [left, right, right, left, left],
+        [top, top, top + image.height, top + image.height, top],
+        color=_BRANCH,
+        linewidth=0.6 * scale,
+        zorder=5,
+        scalex=False,
+        scaley=False,
+    )

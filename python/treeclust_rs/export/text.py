@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from .._conditions import row_text, walk_leaves
+from .._conditions import ObliqueCondition, row_text, walk_leaves
 from .._text import export_text
 from ..tree import ClusterTree
 
 __all__ = ["explain_rows", "export_text"]
 
+FloatArray = npt.NDArray[np.float64]
 RowValues = Callable[[int, int], object]
+Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
 
 
 def explain_rows(
     tree: ClusterTree,
     leaf_ids: npt.ArrayLike,
-    values: npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues,
+    values: Values,
 ) -> list[str]:
     """Say for each row which conditions took it to its cluster.
 
@@ -38,6 +41,9 @@ def explain_rows(
     list of str
         One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
         Redundant conditions are merged; of several allowed ranges only the row's own is written.
+        Oblique tests stand with the row's score, for instance
+        ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: of the weights the largest, with
+        three digits like the score.
 
     Raises
     ------
@@ -53,20 +59,32 @@ def explain_rows(
     if len(conditions) < len(wanted):
         unknown = min(wanted - conditions.keys())
         raise ValueError(f"leaf_ids holds {unknown}, which is no leaf of the tree.")
+    # Per oblique node the scores of the rows that pass it.
+    scores: dict[int, FloatArray] = {}
+    for leaf, met in conditions.items():
+        for part in met:
+            if isinstance(part, ObliqueCondition):
+                rows = np.flatnonzero(leaves == leaf)
+                column = partial(_cells, values, rows)
+                scores.setdefault(part.node, np.empty(len(leaves)))[rows] = part.score(column)
+    written: dict[int, str] = {}
     lines = []
     for row, leaf in enumerate(leaves.tolist()):
-        met = conditions[leaf]
+        found: list[object] = [
+            scores[part.node][row]
+            if isinstance(part, ObliqueCondition)
+            else value_of(row, part.feature)
+            for part in conditions[leaf]
+        ]
         try:
-            text = row_text(tree, met, [value_of(row, part.feature) for part in met])
+            text = row_text(tree, conditions[leaf], found, written)
         except ValueError as error:
             raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
         lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
     return lines
 
 
-def _value_getter(
-    values: npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues,
-) -> RowValues:
+def _value_getter(values: Values) -> RowValues:
     if callable(values):
         return values
     if isinstance(values, np.ndarray):
@@ -74,3 +92,12 @@ def _value_getter(
         return lambda row, feature: array[row, feature]
     columns = values
     return lambda row, feature: columns[feature][row]
+
+
+def _cells(values: Values, rows: npt.NDArray[np.int64], feature: int) -> FloatArray:
+    """Give the cells of some rows in one feature."""
+    if callable(values):
+        numbers = [float(values(row, feature)) for row in rows.tolist()]  # type: ignore[arg-type]
+        return np.array(numbers)
+    cells = values[rows, feature] if isinstance(values, np.ndarray) else values[feature][rows]
+    return cells.astype(np.float64)

@@ -9,6 +9,7 @@
 //! Sweeping a column, a sample that passes flips its own state and a center that passes flips all of its cluster.
 //! Several centers may lie in one gap between values, and then the gap is several cuts.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
@@ -31,16 +32,26 @@ const ROUNDING: f64 = 1e-12;
 
 /// Mistakes with respect to given clusters and centers.
 #[derive(Debug)]
-pub struct Mistakes<'a, 't> {
+pub struct Mistakes<'a, C> {
     labels: &'a [u32],
     weights: Option<&'a [f64]>,
     k: usize,
-    snap: Snap<'a, 't>,
-    /// Per column, the centers' coordinates and clusters in ascending order, snapped to the ends of bins only.
-    rough: Vec<Vec<(Coordinate, u32)>>,
-    /// The same, snapped to all values: made when a column is first looked at closely.
-    exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
+    columns: C,
     total_weight: f64,
+}
+
+/// Where the centers lie along each column.
+pub trait CenterColumns: Sync {
+    /// Coordinates and clusters in ascending order.
+    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]>;
+
+    /// Half of the column's range.
+    fn half_range(&self, feature: usize) -> f64;
+
+    /// Called before a column's cuts are compared exactly, for work put off until then.
+    fn prepare(&self, feature: usize) {
+        let _ = feature;
+    }
 }
 
 /// The alive centers and the weight of their clusters here.
@@ -56,17 +67,23 @@ pub struct MistakesNode {
 /// near 1e8 is known better than doubles near 1e8 can say, and on which side of a sample it lies must not
 /// depend on where the table is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Coordinate {
+pub struct Coordinate {
     high: f64,
     low: f64,
 }
 
 impl Coordinate {
-    fn exact(x: f64) -> Self {
+    /// A coordinate that is a double.
+    pub fn exact(x: f64) -> Self {
         Coordinate { high: x, low: 0.0 }
     }
 
-    fn cmp(&self, other: &Self) -> Ordering {
+    /// The nearest double.
+    pub fn nearest(&self) -> f64 {
+        self.high
+    }
+
+    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
         let unequal = |a: f64, b: f64| a.partial_cmp(&b).filter(|order| order.is_ne());
         unequal(self.high, other.high)
             .or_else(|| unequal(self.low, other.low))
@@ -108,31 +125,27 @@ struct Position {
     after: Option<usize>,
 }
 
-impl<'a, 't> Mistakes<'a, 't> {
+impl<'a, C: CenterColumns> Mistakes<'a, C> {
     /// `labels`: a cluster in `[0, k)` per row.
     ///
     /// # Errors
-    /// [`Error::Shape`] or [`Error::Value`] if they do not fit the table.
+    /// [`Error::Value`] if a label is out of range.
     pub fn new(
-        table: &'a Table<'t>,
-        index: &'a Index,
         labels: &'a [u32],
-        centers: Centers<'_>,
+        k: usize,
+        columns: C,
         weights: Option<&'a [f64]>,
     ) -> Result<Self> {
-        let (n, d) = (table.n_samples(), table.n_features());
-        let k = centers.high.len() / d.max(1);
-        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
-        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
-        Error::check_len("labels", labels.len(), n, "rows")?;
         if let Some(label) = labels.iter().find(|&&l| l as usize >= k) {
             return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
         }
-        let snap = Snap::new(table, index, labels, centers, k);
-        let rough = (0..d).into_par_iter().map(|f| snap.column(f, false)).collect();
-        let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
-        let total_weight = weights.map_or(n as f64, |w| w.iter().sum());
-        Ok(Mistakes { labels, weights, k, snap, rough, exact, total_weight })
+        let total_weight = weights.map_or(labels.len() as f64, |w| w.iter().sum());
+        Ok(Mistakes { labels, weights, k, columns, total_weight })
+    }
+
+    /// Where the centers lie.
+    pub fn columns(&self) -> &C {
+        &self.columns
     }
 
     /// The cluster of a row.
@@ -162,7 +175,7 @@ impl<'a, 't> Mistakes<'a, 't> {
     }
 
     fn alive_centers(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
-        let centers = self.exact[feature].get().unwrap_or(&self.rough[feature]);
+        let centers = self.columns.sorted(feature);
         let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
         centers.filter(|&(_, cluster)| alive[cluster]).collect()
     }
@@ -227,7 +240,7 @@ impl<'a, 't> Mistakes<'a, 't> {
 
     /// A width as a share of the column's range; 1 for a column without range.
     fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
-        let half_range = self.snap.half_range[feature];
+        let half_range = self.columns.half_range(feature);
         if half_range == 0.0 {
             1.0
         } else if half_range < f64::MAX / 2.0 {
@@ -238,7 +251,7 @@ impl<'a, 't> Mistakes<'a, 't> {
     }
 }
 
-impl Criterion for Mistakes<'_, '_> {
+impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
     type Node = MistakesNode;
 
     fn width(&self) -> usize {
@@ -355,7 +368,7 @@ impl Criterion for Mistakes<'_, '_> {
     }
 
     fn prepare(&self, feature: usize) {
-        self.exact[feature].get_or_init(|| self.snap.column(feature, true));
+        self.columns.prepare(feature);
     }
 
     fn best_key(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
@@ -387,6 +400,90 @@ impl Criterion for Mistakes<'_, '_> {
             }
         });
         found
+    }
+}
+
+/// Centers given in the columns of a table, snapped.
+#[derive(Debug)]
+pub struct TableCenters<'a, 't> {
+    snap: Snap<'a, 't>,
+    /// Per column, snapped to the ends of bins only.
+    rough: Vec<Vec<(Coordinate, u32)>>,
+    /// The same, snapped to all values: made when a column is first looked at closely.
+    exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
+}
+
+impl<'a, 't> TableCenters<'a, 't> {
+    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree.
+    pub fn new(
+        table: &'a Table<'t>,
+        index: &'a Index,
+        labels: &'a [u32],
+        centers: Centers<'_>,
+        k: usize,
+    ) -> Result<Self> {
+        let d = table.n_features();
+        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
+        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
+        Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
+        let snap = Snap::new(table, index, labels, centers, k);
+        let rough = (0..d).into_par_iter().map(|f| snap.column(f, false)).collect();
+        let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
+        Ok(TableCenters { snap, rough, exact })
+    }
+}
+
+impl CenterColumns for TableCenters<'_, '_> {
+    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]> {
+        Cow::Borrowed(self.exact[feature].get().unwrap_or(&self.rough[feature]))
+    }
+
+    fn half_range(&self, feature: usize) -> f64 {
+        self.snap.half_range[feature]
+    }
+
+    fn prepare(&self, feature: usize) {
+        self.exact[feature].get_or_init(|| self.snap.column(feature, true));
+    }
+}
+
+/// Coordinates with their clusters, in ascending order.
+pub(crate) fn in_order(x: impl IntoIterator<Item = Coordinate>) -> Vec<(Coordinate, u32)> {
+    let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
+    sorted
+}
+
+/// The margin of a coordinate whose cluster has rows in `[low, high]` (anything if `low > high`).
+pub(crate) fn snap_margin(low: f64, high: f64, center: &Coordinate) -> f64 {
+    ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
+}
+
+/// Sets each coordinate to the nearest of its `values` within its margin, then coordinates within the smaller margin of
+/// each other to the lowest.
+pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f64>]) {
+    for (i, values) in values.iter().enumerate() {
+        let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
+        let nearest = values
+            .iter()
+            .filter(|value| distance(value) <= margins[i])
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.total_cmp(b)));
+        if let Some(&value) = nearest {
+            centers[i] = Coordinate::exact(value);
+        }
+    }
+    let mut order: Vec<usize> = (0..centers.len()).collect();
+    order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
+    let mut kept = order[0];
+    for &this in &order[1..] {
+        if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
+            centers[this] = centers[kept];
+        } else {
+            kept = this;
+        }
     }
 }
 
@@ -447,9 +544,7 @@ impl<'a, 't> Snap<'a, 't> {
     fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
         let x =
             if self.collide { self.given[feature].clone() } else { self.snapped(feature, closely) };
-        let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
-        sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
-        sorted
+        in_order(x)
     }
 
     fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
@@ -466,25 +561,7 @@ impl<'a, 't> Snap<'a, 't> {
             return centers;
         }
         let margins = self.margins(feature, &centers);
-        for (i, values) in candidates.iter().enumerate() {
-            let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
-            let nearest = values
-                .iter()
-                .filter(|value| distance(value) <= margins[i])
-                .min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.total_cmp(b)));
-            if let Some(&value) = nearest {
-                centers[i] = Coordinate::exact(value);
-            }
-        }
-        order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-        let mut kept = order[0];
-        for &this in &order[1..] {
-            if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
-                centers[this] = centers[kept];
-            } else {
-                kept = this;
-            }
-        }
+        snap(&mut centers, &margins, &candidates);
         centers
     }
 
@@ -538,9 +615,8 @@ impl<'a, 't> Snap<'a, 't> {
     }
 
     fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
-        let margin = |((low, high), center): ((f64, f64), &Coordinate)| {
-            ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
-        };
+        let margin =
+            |((low, high), center): ((f64, f64), &Coordinate)| snap_margin(low, high, center);
         self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
     }
 

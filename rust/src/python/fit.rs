@@ -7,17 +7,18 @@ use pyo3::types::PyDict;
 use rayon::prelude::*;
 
 use super::convert::{Rows, TableArgument};
+use super::kernel::SurrogateArgument;
 use super::run::run;
 use crate::costs::{self, Metric, Units};
 use crate::criterion::label_cost::CutKind;
 use crate::criterion::mistakes::Centers;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
-use crate::imm::{self, Fitted, Problem};
+use crate::imm::{self, Base, Fitted, Problem};
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
 use crate::table::all_finite;
-use crate::tree::{ClusterTree, Test, TreeArrays};
+use crate::tree::{ClusterTree, ObliqueArrays, SparseRows, Test, TreeArrays};
 
 pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("An array is not contiguous."))
@@ -31,7 +32,7 @@ pub fn optional<'a>(weights: &'a Option<PyReadonlyArray1<'_, f64>>) -> PyResult<
     weights.as_ref().map(slice).transpose()
 }
 
-fn matrix<'py, T: numpy::Element>(
+pub fn matrix<'py, T: numpy::Element>(
     py: Python<'py>,
     values: Vec<T>,
     width: usize,
@@ -151,7 +152,7 @@ pub fn group_sums<'py>(
 /// tests: it changes the speed, never the tree.
 #[pyfunction]
 #[pyo3(signature = (table, regrets, labels, *, base_centers, base_centers_low, sample_weight, interval,
-                    max_leaves, max_depth, min_samples_leaf, n_jobs, progress, search=None))]
+                    max_leaves, max_depth, min_samples_leaf, n_jobs, progress, search=None, surrogate=None))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_tree<'py>(
     py: Python<'py>,
@@ -168,15 +169,23 @@ pub fn fit_tree<'py>(
     n_jobs: usize,
     progress: Option<Py<PyAny>>,
     search: Option<(usize, usize)>,
+    surrogate: Option<SurrogateArgument<'_>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let table = table.table()?;
     let high = base_centers.as_ref().map(slice2).transpose()?;
     let low = base_centers_low.as_ref().map(slice2).transpose()?;
+    let settled = surrogate.as_ref().map(SurrogateArgument::settle).transpose()?;
+    let base = match (high.zip(low), &settled) {
+        (None, None) => Base::Leaf,
+        (Some((high, low)), None) => Base::Imm(Centers { high, low }),
+        (None, Some(settled)) => Base::KernelImm(settled.spec()),
+        _ => return Err(PyValueError::new_err("Give either centers or surrogate features.")),
+    };
     let problem = Problem {
         regrets: slice2(&regrets)?,
         k: regrets.as_array().ncols(),
         labels: slice(&labels)?,
-        base_centers: high.zip(low).map(|(high, low)| Centers { high, low }),
+        base,
         weights: optional(&sample_weight)?,
         cuts: if interval { CutKind::Interval } else { CutKind::Threshold },
         limits: Limits { max_leaves, max_depth, min_samples_leaf },
@@ -210,6 +219,7 @@ pub fn tests_to_dict<'py>(
         Test::Leaf => 0i8,
         Test::Threshold { .. } => 1,
         Test::Interval { .. } => 2,
+        Test::Oblique { .. } => 3,
     };
     dict.set_item("kind", tests.iter().map(kind).collect::<Vec<i8>>().into_pyarray(py))?;
     let feature = |test: &Test| test.feature().map_or(-2, |feature| feature as i64);
@@ -219,7 +229,7 @@ pub fn tests_to_dict<'py>(
         number(|test| match test {
             Test::Leaf => -2.0,
             Test::Threshold { threshold, .. } => *threshold,
-            Test::Interval { .. } => f64::NAN,
+            Test::Interval { .. } | Test::Oblique { .. } => f64::NAN,
         }),
     )?;
     let lower =
@@ -248,6 +258,7 @@ fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py
     dict.set_item("mistakes", fitted.mistakes.into_pyarray(py))?;
     dict.set_item("leaf_of_row", fitted.leaf_of_row.into_pyarray(py))?;
     dict.set_item("n_base_leaves", fitted.n_base_leaves)?;
+    dict.set_item("skipped_features", fitted.skipped_features)?;
     Ok(dict)
 }
 
@@ -262,17 +273,29 @@ type Arrays<'py> = (
     PyReadonlyArray1<'py, i64>,
 );
 
-/// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
-#[pyfunction]
-pub fn apply<'py>(
-    py: Python<'py>,
-    tree: Arrays<'_>,
-    table: TableArgument<'_>,
-    n_jobs: usize,
-) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-    let (rows, table) = (table.rows(), table.table()?);
-    let (kind, feature, threshold, lower, upper, left, right) = &tree;
-    let arrays = TreeArrays {
+/// A tree's oblique tests: indptr, indices, weights, bias.
+type Oblique<'py> = (
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, i64>,
+    PyReadonlyArray1<'py, f64>,
+    PyReadonlyArray1<'py, f64>,
+);
+
+fn tree_arrays<'a>(
+    tree: &'a Arrays<'_>,
+    oblique: Option<&'a Oblique<'_>>,
+) -> PyResult<TreeArrays<'a>> {
+    let (kind, feature, threshold, lower, upper, left, right) = tree;
+    let oblique = match oblique {
+        Some((indptr, indices, weights, bias)) => Some(ObliqueArrays {
+            indptr: slice(indptr)?,
+            indices: slice(indices)?,
+            weights: slice(weights)?,
+            bias: slice(bias)?,
+        }),
+        None => None,
+    };
+    Ok(TreeArrays {
         kind: slice(kind)?,
         feature: slice(feature)?,
         threshold: slice(threshold)?,
@@ -280,7 +303,22 @@ pub fn apply<'py>(
         upper: slice(upper)?,
         children_left: slice(left)?,
         children_right: slice(right)?,
-    };
+        oblique,
+    })
+}
+
+/// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
+#[pyfunction]
+#[pyo3(signature = (tree, table, n_jobs, oblique=None))]
+pub fn apply<'py>(
+    py: Python<'py>,
+    tree: Arrays<'_>,
+    table: TableArgument<'_>,
+    n_jobs: usize,
+    oblique: Option<Oblique<'_>>,
+) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+    let (rows, table) = (table.rows(), table.table()?);
+    let arrays = tree_arrays(&tree, oblique.as_ref())?;
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let work = || -> Result<Option<Vec<i64>>> {
@@ -293,5 +331,32 @@ pub fn apply<'py>(
         }
     };
     let leaves = run(py, n_jobs, &monitor, None, work)?;
+    Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
+}
+
+/// A sparse matrix: indptr, indices, values, number of columns.
+type Sparse<'py> =
+    (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
+
+/// As `apply` for the rows of a sparse matrix.
+#[pyfunction]
+#[pyo3(signature = (tree, rows, n_jobs, oblique=None))]
+pub fn apply_sparse<'py>(
+    py: Python<'py>,
+    tree: Arrays<'_>,
+    rows: Sparse<'_>,
+    n_jobs: usize,
+    oblique: Option<Oblique<'_>>,
+) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
+    let arrays = tree_arrays(&tree, oblique.as_ref())?;
+    let (indptr, indices, values, n_features) = &rows;
+    let rows = SparseRows {
+        indptr: slice(indptr)?,
+        indices: slice(indices)?,
+        values: slice(values)?,
+        n_features: *n_features,
+    };
+    let work = || ClusterTree::new(arrays, rows.n_features)?.apply_sparse(rows);
+    let leaves = run(py, n_jobs, &Monitor::default(), None, work)?;
     Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
 }

@@ -4,6 +4,7 @@ mod convert;
 mod errors;
 mod fit;
 mod kauri;
+mod kernel;
 mod oblique;
 mod run;
 
@@ -13,9 +14,13 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::fit::{apply, column_units, find_non_finite, fit_tree, group_sums, label_costs};
+    use super::fit::{
+        apply, apply_sparse, column_units, find_non_finite, fit_tree, group_sums, label_costs,
+    };
     #[pymodule_export]
     use super::kauri::fit_kauri;
+    #[pymodule_export]
+    use super::kernel::surrogate_features;
     #[pymodule_export]
     use super::oblique::{PyDesign, l1_logistic};
 }
