@@ -373,3 +373,99 @@ fn stripes(width: usize, mut matrix: &mut [f64]) -> Vec<(Range<usize>, &mut [f64
     }
     stripes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTH: usize = 150;
+    const N: usize = CHUNK + 77;
+
+    /// A cell in `share` of five, the same ones in both forms.
+    fn example(share: usize) -> (Cells<f64>, Cells<f64>) {
+        let of_cell = |i: usize, j: usize| {
+            let noise = (i * WIDTH + j + 1).wrapping_mul(2_654_435_761) >> 7;
+            if noise % 5 < share { ((noise >> 8) % 17) as f64 / 16.0 - 0.4 } else { 0.0 }
+        };
+        let values: Vec<f64> = (0..N * WIDTH).map(|at| of_cell(at / WIDTH, at % WIDTH)).collect();
+        let (mut indptr, mut indices, mut kept) = (vec![0], Vec::new(), Vec::new());
+        for row in values.chunks(WIDTH) {
+            for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                indices.push(j as u32);
+                kept.push(x);
+            }
+            indptr.push(kept.len());
+        }
+        (Cells::Dense { values, width: WIDTH }, Cells::Sparse { indptr, indices, values: kept })
+    }
+
+    fn close(got: &[f64], expected: &[f64], relative: f64) {
+        assert_eq!(got.len(), expected.len());
+        for (got, expected) in got.iter().zip(expected) {
+            assert!(
+                (got - expected).abs() <= relative * (1.0 + expected.abs()),
+                "{got} {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn both_forms_give_the_sums_of_the_definition() {
+        for share in [1, 4] {
+            let (dense, sparse) = example(share);
+            let Cells::Dense { values, .. } = &dense else { unreachable!() };
+            let rows: Vec<u32> = (0..N as u32).rev().filter(|i| i % 3 != 1).collect();
+            let row = |i: &u32| &values[*i as usize * WIDTH..][..WIDTH];
+            let h: Vec<f64> = rows.iter().map(|i| f64::from(i % 7) / 7.0).collect();
+            let w: Vec<f64> = (0..WIDTH).map(|j| (j % 4) as f64 - 1.5).collect();
+            let dots: Vec<f64> =
+                rows.iter().map(|i| row(i).iter().zip(&w).map(|(x, w)| x * w).sum()).collect();
+            let squares: Vec<f64> =
+                rows.iter().map(|i| row(i).iter().zip(&w).map(|(x, w)| x * x * w).sum()).collect();
+            let sum = |term: &dyn Fn(&[f64]) -> f64| -> f64 {
+                rows.iter().zip(&h).map(|(i, h)| h * term(row(i))).sum()
+            };
+            let sums: Vec<f64> = (0..WIDTH).map(|j| sum(&|row| row[j])).collect();
+            let second: Vec<f64> = (0..WIDTH).map(|j| sum(&|row| row[j] * row[j])).collect();
+            for cells in [&dense, &sparse] {
+                let chosen = Chosen::new(cells, &rows, WIDTH);
+                let mut out = vec![0.0; rows.len()];
+                chosen.dots(&w, &mut out);
+                close(&out, &dots, 1e-12);
+                chosen.dots_of_squares(&w, &mut out);
+                close(&out, &squares, 1e-12);
+                close(&chosen.sums(&h), &sums, 1e-12);
+                let moments = chosen.moments(&h);
+                close(&moments.iter().map(|m| m[0]).collect::<Vec<_>>(), &sums, 1e-12);
+                close(&moments.iter().map(|m| m[1]).collect::<Vec<_>>(), &second, 1e-12);
+                let columns: Vec<usize> = (0..WIDTH).filter(|j| j % 2 == 0 || *j == 7).collect();
+                let some = chosen.restrict(&columns);
+                let expected: Vec<f64> = columns.iter().map(|&j| sums[j]).collect();
+                close(&some.sums(&h), &expected, 1e-12);
+                for (gram, relative) in
+                    [(some.gram::<f64>(&h), 1e-12), (some.gram::<f32>(&h), 1e-4)]
+                {
+                    for (p, q) in [(0, 0), (3, 2), (40, 17), (75, 0), (75, 75)] {
+                        let expected = sum(&|row| row[columns[p]] * row[columns[q]]);
+                        close(&[gram[p * columns.len() + q]], &[expected], relative);
+                    }
+                }
+            }
+            assert_eq!(Chosen::new(&sparse, &rows, WIDTH).count(), sparse.count(&rows));
+        }
+    }
+
+    #[test]
+    fn stripes_cover_the_triangle() {
+        for width in [0, 1, 5, 64, 65, 700] {
+            let mut matrix = vec![0.0; width * width];
+            let stripes = stripes(width, &mut matrix);
+            let mut next = 0;
+            for (p, out) in &stripes {
+                assert_eq!((p.start, out.len()), (next, p.len() * width));
+                next = p.end;
+            }
+            assert_eq!(next, width);
+        }
+    }
+}

@@ -338,3 +338,113 @@ fn transpose<V: Cell>(
     }
     exact.then_some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+
+    /// The cells of a design, in the units of the columns.
+    fn cells(design: &Design) -> Vec<Vec<f64>> {
+        fn rows<V: Cell>(cells: &Cells<V>, n: usize, d: usize) -> Vec<Vec<f64>> {
+            let of_row = |i: usize| match cells {
+                Cells::Dense { values, .. } => {
+                    values[i * d..][..d].iter().map(|x| x.get()).collect()
+                }
+                Cells::Sparse { indptr, indices, values } => {
+                    let mut row = vec![0.0; d];
+                    for at in indptr[i]..indptr[i + 1] {
+                        row[indices[at] as usize] += values[at].get();
+                    }
+                    row
+                }
+            };
+            (0..n).map(of_row).collect()
+        }
+        let (n, d) = (design.n_rows(), design.n_columns());
+        let mut rows = match &design.stored {
+            Stored::F32(cells) => rows(cells, n, d),
+            Stored::F64(cells) => rows(cells, n, d),
+        };
+        for row in &mut rows {
+            for (x, scale) in row.iter_mut().zip(&design.scales) {
+                assert!(x.abs() <= 1.0);
+                *x = *x * scale.unit + scale.base;
+            }
+        }
+        rows
+    }
+
+    fn check(x: &Array2<f64>) -> Design {
+        let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
+        for (got, expected) in cells(&design).iter().zip(x.outer_iter()) {
+            assert_eq!(got, &expected.to_vec());
+        }
+        design
+    }
+
+    #[test]
+    fn cells_are_kept_exactly() {
+        let n = CHUNK + TILE + 3;
+        let few = Array2::from_shape_fn((n, 5), |(i, j)| {
+            if (i * 5 + j) % 4 == 0 { ((i + j) % 256) as f64 } else { j as f64 }
+        });
+        let design = check(&few);
+        assert!(matches!(design.stored, Stored::F32(Cells::Sparse { .. })));
+        let bases: Vec<f64> = design.scales.iter().map(|scale| scale.base).collect();
+        assert_eq!(bases, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        let many = Array2::from_shape_fn((n, 3), |(i, j)| ((i * 7 + j) % 1009) as f64 + 2e9);
+        let design = check(&many);
+        assert!(matches!(design.stored, Stored::F32(Cells::Dense { .. })));
+        assert!(design.scales.iter().all(|scale| scale.unit <= 2048.0));
+        // 1/3 is not exact in 32 bits, 2^-600 not in their range; the base is 0.
+        let sparse = few.mapv(|x| if x > 4.0 { x / 3.0 * 2f64.powi(-600) } else { 0.0 });
+        assert!(matches!(check(&sparse).stored, Stored::F64(Cells::Sparse { .. })));
+    }
+
+    #[test]
+    fn cells_that_are_nothing_beside_others_become_0() {
+        let x = Array2::from_shape_fn((200, 2), |(i, j)| match i % 10 + j {
+            0 => 1e300,
+            1 => 5e-324,
+            _ => 0.0,
+        });
+        let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
+        for (i, row) in cells(&design).iter().enumerate() {
+            assert_eq!(row[0], if i % 10 == 0 { 1e300 } else { 0.0 });
+        }
+    }
+
+    #[test]
+    fn a_sparse_matrix_is_the_table_it_stands_for() {
+        let (indptr, indices) = ([0, 2, 2, 5], [0, 3, 0, 1, 3]);
+        let values = [1.0, -8.0, 0.5, 1e-3, 3.0];
+        let design = Design::from_csr(&Csr {
+            indptr: &indptr,
+            indices: &indices,
+            values: &values,
+            n_columns: 4,
+        })
+        .unwrap();
+        let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
+        assert_eq!(cells(&design), expected);
+        assert!(matches!(design.stored, Stored::F64(_)));
+    }
+
+    #[test]
+    fn units_hold_every_cell() {
+        for (base, low, high) in [
+            (0.0, -1.0, 1.0),
+            (3.0, -5.0, 4.0),
+            (0.0, 0.0, 1e307),
+            (0.0, 0.0, 5e-324),
+            (1e9, 1e9, 1e9),
+        ] {
+            let scale = Scale { base, unit: unit_of(base, low, high) };
+            assert!(scale.of(low).abs() <= 1.0 && scale.of(high).abs() <= 1.0);
+        }
+        let scale = Scale { base: f64::MIN, unit: unit_of(f64::MIN, f64::MIN, f64::MAX) };
+        assert!(scale.of(f64::MAX).is_finite());
+    }
+}

@@ -98,8 +98,8 @@ const LEAST_TOL: f64 = 1e-13;
 /// Columns without a weight whose gradient is at this share of their penalty are in the working set too: a step may
 /// bring them in.
 const NEAR: f64 = 0.9;
-/// Columns that a step may add while few have a weight: as many as there are rows, between these; as many columns as
-/// rows are enough for any solution. And the largest working set.
+/// Columns that a step may add, unless as many have a weight: as many as there are rows, which is enough for any
+/// solution, between these two. And the largest working set.
 const ADDED: [usize; 2] = [100, 1000];
 const MOST_COLUMNS: usize = 4096;
 /// Rows drawn per column of the working set, and at least.
@@ -417,7 +417,9 @@ impl<'a, V: Cell> Solver<'a, V> {
             (0..w.len()).map(|j| (rank(j), j)).filter(|(rank, _)| *rank > NEAR - 1.0).collect();
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let candidates = ranked.iter().filter(|(rank, _)| *rank > 0.0).count();
-        let added = support.max(self.rows.len().clamp(ADDED[0], ADDED[1]));
+        let n = self.rows.len();
+        let few = n.clamp(ADDED[0], ADDED[1]);
+        let added = if support <= n { support.max(few) } else { few };
         ranked.truncate((support + added).min(self.most_columns));
         let mut needed: Vec<usize> =
             ranked.iter().filter(|(rank, _)| *rank > 0.0).map(|&(_, j)| j).collect();
@@ -609,4 +611,83 @@ fn draw(rows: &[u32], h: &[f64], size: &[f64], n: usize) -> (Vec<u32>, Vec<f64>)
         }
     }
     (drawn, weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::table::Table;
+
+    fn example(n: usize, d: usize) -> (Design, Vec<bool>) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let x = Array2::from_shape_fn((n, d), |_| random.f64() - 0.5);
+        let of_row = |row: ndarray::ArrayView1<'_, f64>| {
+            row.iter().enumerate().map(|(j, x)| x * (1.0 + j as f64).recip()).sum::<f64>()
+        };
+        let sign = x.outer_iter().map(|row| of_row(row) + 0.4 * random.f64() > 0.2).collect();
+        (Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap(), sign)
+    }
+
+    #[test]
+    fn a_small_working_set_leads_to_the_same_optimum() {
+        let (n, d) = (300, 40);
+        let (design, sign) = example(n, d);
+        let rows: Vec<u32> = (0..n as u32).collect();
+        let weight = vec![1.0; n];
+        let problem = Problem {
+            design: &design,
+            rows: &rows,
+            sign: &sign,
+            weight: &weight,
+            lambda: 0.5,
+            penalty: None,
+        };
+        let (monitor, options) = (Monitor::default(), Options { tol: 1e-10, max_iter: 1000 });
+        let expected = solve(&problem, None, options, &monitor).unwrap();
+        assert!(expected.weights.len() > 20);
+        let (_, targets, total) = targets(&problem);
+        let Stored::F64(cells) = &design.stored else { unreachable!() };
+        let mut solver = Solver::new(cells, &rows, &targets, &problem, total);
+        solver.most_columns = 12;
+        let found = solver.solve(None, options, &monitor).unwrap();
+        assert!((found.objective / expected.objective - 1.0).abs() < 1e-8);
+        assert!(found.n_iter > expected.n_iter);
+    }
+
+    #[test]
+    fn a_stopped_monitor_ends_the_solve() {
+        let (design, sign) = example(50, 3);
+        let (rows, weight): (Vec<u32>, _) = ((0..50).collect(), vec![1.0; 50]);
+        let problem = Problem {
+            design: &design,
+            rows: &rows,
+            sign: &sign,
+            weight: &weight,
+            lambda: 1.0,
+            penalty: None,
+        };
+        let monitor = Monitor::default();
+        monitor.stop();
+        let stopped = solve(&problem, None, Options::default(), &monitor);
+        assert_eq!(stopped, Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn draws_estimate_sums_over_all_rows() {
+        let n = 10_000u32;
+        let rows: Vec<u32> = (0..n).collect();
+        let h: Vec<f64> = rows.iter().map(|i| f64::from(i % 10)).collect();
+        // One row is worth several draws: it comes for certain, once, with its own weight or about.
+        let size: Vec<f64> =
+            rows.iter().zip(&h).map(|(&i, h)| if i == 77 { 900.0 } else { *h }).collect();
+        let (drawn, weights) = draw(&rows, &h, &size, 500);
+        assert!(drawn.is_sorted_by(|a, b| a < b) && drawn.len() <= 500 && drawn.len() > 480);
+        assert!(drawn.iter().all(|i| i % 10 != 0));
+        let at = drawn.iter().position(|&i| i == 77).unwrap();
+        assert!((weights[at] / h[77] - 1.0).abs() < 0.2);
+        let (sum, all): (f64, f64) = (weights.iter().sum(), h.iter().sum());
+        assert!((sum / all - 1.0).abs() < 0.02, "{sum} {all}");
+    }
 }

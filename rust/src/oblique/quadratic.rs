@@ -18,6 +18,8 @@ const PRECISION: f64 = 0.01;
 const OUTER: usize = 100;
 /// Sweeps over the coordinates that are not 0, before conjugate gradients take over.
 const INNER: usize = 20;
+/// Most faces crossed one after the other.
+const FACES: usize = 50;
 /// Most conjugate gradients in one go; they end when some in a row add less than a share of what all gained.
 const GRADIENTS: usize = 100;
 const LITTLE: f64 = 1e-4;
@@ -42,8 +44,15 @@ impl Model<'_> {
             }
             let active: Vec<usize> = all.iter().copied().filter(|&j| self.from[j] != 0.0).collect();
             settled = self.settle(&active, &mut gained);
-            if !settled {
-                gained += self.cross_face();
+            for _ in 0..FACES {
+                if settled {
+                    break;
+                }
+                let (gain, inside) = self.cross_face();
+                gained += gain;
+                if inside {
+                    break;
+                }
             }
         }
         (self.from, gained)
@@ -85,9 +94,9 @@ impl Model<'_> {
         gain
     }
 
-    /// Conjugate gradients over the coordinates that are not 0, up to where the first of them becomes 0; returns the
-    /// decrease.
-    fn cross_face(&mut self) -> f64 {
+    /// Conjugate gradients over the coordinates that are not 0, up to where some of them become 0; returns the decrease
+    /// and whether none did.
+    fn cross_face(&mut self) -> (f64, bool) {
         let width = self.from.len();
         let face: Vec<usize> = (0..width).filter(|&j| self.from[j] != 0.0).collect();
         let of_face = |j: &usize| -(self.slope[*j] + self.penalty[*j].copysign(self.from[*j]));
@@ -105,7 +114,7 @@ impl Model<'_> {
             let bend: f64 = face.iter().zip(&direction).map(|(&j, d)| image[j] * d).sum();
             // Next to no bend is none: far along, where a coordinate becomes 0.
             let step = size / bend.max(FLAT * dot(&direction, &direction));
-            if !(size > 0.0) || !step.is_finite() {
+            if !step.is_finite() {
                 break;
             }
             add(&mut x, step, &direction);
@@ -151,15 +160,15 @@ impl Model<'_> {
                 x[first] = -self.from[face[first]] / length;
             }
         }
-        if !(gain > 0.0) {
-            return 0.0;
+        if gain.is_nan() || gain <= 0.0 {
+            return (0.0, true);
         }
         for (&j, x) in face.iter().zip(&x) {
             let to = self.from[j] + length * x;
             self.from[j] = if to * self.from[j] > 0.0 { to } else { 0.0 };
         }
         add(&mut self.slope, length, &slope_change);
-        gain
+        (gain, first.is_none())
     }
 }
 
@@ -181,7 +190,7 @@ mod tests {
     /// Correlations of columns that share most of what they hold.
     fn alike(width: usize) -> Vec<f64> {
         let of_cell = |p: usize, q: usize| {
-            if p == q { 1.0 } else { 0.999_99 - 1e-7 * (p * q) as f64 }
+            if p == q { 1.0 } else { 0.999_99 - 1e-9 * (p * q) as f64 }
         };
         (0..width * width).map(|i| of_cell(i / width, i % width)).collect()
     }

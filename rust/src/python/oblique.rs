@@ -33,10 +33,7 @@ pub enum Index<'py> {
 
 impl Index<'_> {
     /// Negative and too large ones become the largest value, which no check lets pass.
-    fn to<T: TryFrom<i64>>(&self, largest: T) -> PyResult<Vec<T>>
-    where
-        T: Copy,
-    {
+    fn to<T: TryFrom<i64> + Copy>(&self, largest: T) -> PyResult<Vec<T>> {
         let of = |i: i64| T::try_from(i).unwrap_or(largest);
         Ok(match self {
             Index::I32(array) => slice(array)?.iter().map(|&i| of(i.into())).collect(),
