@@ -10,6 +10,7 @@
 
 use super::geometry::Geometry;
 use super::logistic::Options;
+use super::settled::Settled;
 use super::tao::{Labels, Loss, Node, Objective, Settings, Splits, Tao, Tree, squared_distance};
 use crate::costs::LabelCosts;
 use crate::error::{Error, Result};
@@ -133,6 +134,7 @@ struct Run<'a, 'b, 't> {
     problem: &'b Problem<'a, 't>,
     plan: &'b Plan,
     monitor: &'b Monitor,
+    settled: &'b Settled,
     k: usize,
     free_inertia: f64,
     /// The free clustering's mean cost.
@@ -149,7 +151,8 @@ impl<'b, 't> Run<'_, 'b, 't> {
     {
         let Plan { lambda, max_depth, max_leaves, solver, .. } = *self.plan;
         let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, solver };
-        Tao { splits: self.problem.splits, loss, settings, monitor: self.monitor }
+        let (monitor, settled) = (self.monitor, self.settled);
+        Tao { splits: self.problem.splits, loss, settings, monitor, settled }
     }
 
     fn free_labels(&self) -> Labels<'b> {
@@ -189,8 +192,9 @@ impl<'b, 't> Run<'_, 'b, 't> {
 
     fn step(&mut self, mu: f64, objective: Objective, mismatch: f64) {
         let (n_weights, n_leaves) = (self.tree.n_weights(), self.tree.n_leaves());
-        let before = self.steps.last().map_or(f64::NAN, |step| step.objective.loss);
-        self.monitor.report(n_leaves, before - objective.loss);
+        let value = |objective: &Objective| objective.value(self.plan.lambda);
+        let gain = self.steps.last().map_or(0.0, |step| value(&step.objective) - value(&objective));
+        self.monitor.report(n_leaves, gain);
         self.steps.push(Step { mu, objective, mismatch, n_weights, n_leaves });
     }
 
@@ -231,6 +235,7 @@ impl<'a, 't> Problem<'a, 't> {
         tree: Tree,
         plan: &'b Plan,
         monitor: &'b Monitor,
+        settled: &'b Settled,
     ) -> Result<Run<'a, 'b, 't>> {
         let (n, d) = (self.geometry.rows().n_samples(), self.geometry.rows().n_features());
         let k = self.centers.len() / d.max(1);
@@ -254,6 +259,7 @@ impl<'a, 't> Problem<'a, 't> {
             problem: self,
             plan,
             monitor,
+            settled,
             k,
             free_inertia,
             unit,
@@ -275,7 +281,8 @@ pub fn direct(
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let mut run = problem.start(start, plan, monitor)?;
+    let settled = Settled::default();
+    let mut run = problem.start(start, plan, monitor, &settled)?;
     if plan.keep_labels {
         let leaf_of_row = run.tao(Loss::Labels(run.free_labels()), 0).leaf_of_row(&run.tree);
         let labels = run.labels(&leaf_of_row);
@@ -329,7 +336,8 @@ pub fn path(
     schedule: &Schedule,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let mut run = problem.start(start, plan, monitor)?;
+    let settled = Settled::default();
+    let mut run = problem.start(start, plan, monitor, &settled)?;
     run.first(schedule.loss(run.free_labels()))?;
     let mut z = problem.labels.to_vec();
     let (mut mu, mut largest) = (0.0, f64::INFINITY);
@@ -540,7 +548,8 @@ mod tests {
             for histograms in [false, true] {
                 let schedule = Schedule { factor: 1.1, n_steps: 100, histograms };
                 let plan = plan(0.5);
-                let mut run = problem.start(start.clone(), &plan, monitor).unwrap();
+                let settled = Settled::default();
+                let mut run = problem.start(start.clone(), &plan, monitor, &settled).unwrap();
                 run.first(schedule.loss(run.free_labels())).unwrap();
                 let mut z = problem.labels.to_vec();
                 for mu in [0.1, 0.5, 2.0, 10.0] {

@@ -12,5 +12,6 @@ mod loss;
 mod quadratic;
 mod reduced;
 pub mod rows;
+pub mod settled;
 pub mod spherical;
 pub mod tao;

@@ -28,6 +28,7 @@ use super::logistic::{self, Options, Start};
 pub use super::reduced::Plane;
 use super::reduced::{Candidate, LEAST, Reduced, TIE};
 use super::rows::Rows;
+use super::settled::{Key, Settled};
 use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::error::Result;
 use crate::index::Index;
@@ -385,6 +386,8 @@ pub struct Tao<'a, 't> {
     pub settings: Settings,
     /// Told to stop.
     pub monitor: &'a Monitor,
+    /// Problems that need not be looked at again.
+    pub settled: &'a Settled,
 }
 
 /// What becomes of a test.
@@ -598,7 +601,15 @@ impl Tao<'_, '_> {
         match self.splits {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
-                let Some(new) = self.better_plane(&reduced, old, now)? else { return Ok(update) };
+                let numbers = [before, below[0], below[1], lambda, self.settings.n_sweeps as f64];
+                let key = Key::of(&reduced, Some(old), &numbers);
+                if self.settled.contains(key) {
+                    return Ok(update);
+                }
+                let Some(new) = self.better_plane(&reduced, old, now)? else {
+                    self.settled.insert(key);
+                    return Ok(update);
+                };
                 let norm = new.plane.norm(shares);
                 let below = lambda * (below[0] + below[1]);
                 // A larger norm must not stand in the way of a better test: rows go the same way if it is smaller. But
@@ -610,6 +621,8 @@ impl Tao<'_, '_> {
                 if worth && scale >= SHRINK {
                     let plane = if scale < 1.0 { new.plane.scaled(scale) } else { new.plane };
                     update = Update::Replace(Test::Oblique(plane), false);
+                } else {
+                    self.settled.insert(key);
                 }
             }
             Splits::Axis { .. } => {
@@ -765,18 +778,27 @@ impl Tao<'_, '_> {
             if reduced.rows.is_empty() {
                 continue;
             }
+            let key = Key::of(&reduced, None, &[before, lambda]);
+            if self.settled.contains(key) {
+                continue;
+            }
             let test = match self.splits {
                 Splits::Oblique { .. } => {
                     self.logistic(&reduced, None)?.map(|found| Test::Oblique(found.plane))
                 }
                 Splits::Axis { .. } => self.best_threshold(&reduced)?.map(|found| found.0),
             };
-            let Some(test) = test else { continue };
+            let Some(test) = test else {
+                self.settled.insert(key);
+                continue;
+            };
             let parts = self.split(&test, rows);
             let leaves = [0, 1].map(|side| self.loss.leaf(&parts[side], &pure[side]));
             let after = loss(&parts[0], &leaves[0]) + loss(&parts[1], &leaves[1]);
             let value = after + lambda * self.splits.penalty(&test);
-            if value < least && parts.iter().all(|part| !part.is_empty()) {
+            if value >= before * (1.0 - TIE) || parts.iter().any(Vec::is_empty) {
+                self.settled.insert(key);
+            } else if value < least {
                 least = value;
                 best = Some(LeafSplit { test, leaves, parts, gain: before - value });
             }
