@@ -67,7 +67,7 @@ def feature_importances(tree: ClusterTree, scale: FloatArray | None = None) -> F
     oblique = tree.kind[inner] == OBLIQUE
     shares = np.bincount(
         tree.feature[inner[~oblique]], weights=gain[~oblique], minlength=tree.n_features
-    )
+    ).astype(np.float64)  # integers where there is nothing to count
     for node, gained in zip(inner[oblique].tolist(), gain[oblique].tolist(), strict=True):
         columns, weights, _ = tree.oblique_test(node)
         sizes = np.abs(weights if scale is None else weights * scale[columns])

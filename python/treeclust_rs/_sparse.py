@@ -78,8 +78,6 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
 
     Raises
     ------
-    TypeError
-        If X does not hold numbers.
     ValueError
         If X has no rows or columns, or holds NaN, inf or complex numbers.
     """
@@ -94,8 +92,6 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
             )
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
-    if X.dtype.kind not in "biuf":
-        raise TypeError(f"{estimator_name} needs numbers, but X has dtype {X.dtype}.")
     by_rows = X.tocsr()
     if not by_rows.has_canonical_format:
         if by_rows is X:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -99,8 +100,8 @@ class ObliqueTree(TreeClusterer):
     init : {"bisecting", "random"} or tree, default="bisecting"
         The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
         random pairs of rows; or a tree fitted before (an estimator of this package or a
-        `ClusterTree`), which is then refined. Axis-aligned trees grow from one leaf instead if
-        no tree is given.
+        `ClusterTree`), which is then refined; an unfitted estimator is cloned and fitted to X.
+        Axis-aligned trees grow from one leaf instead if no tree is given.
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
         clustering and tree, drawn together by a growing weight mu.
@@ -325,8 +326,8 @@ class ObliqueTree(TreeClusterer):
             If `max_iter` rounds, or the values of mu, were not enough.
         """
         self._check_parameters()
-        prepared = self._prepare(X, sample_weight)
-        return self._fit_prepared(prepared, self._init_tree())
+        first = self._init_tree(X, sample_weight)
+        return self._fit_prepared(self._prepare(X, sample_weight, first), first)
 
     def alpha_path(self, X: Any, alphas: Iterable[float], sample_weight: Any = None) -> list[Self]:
         """Fit trees from detailed to simple, each starting from the one before.
@@ -359,8 +360,8 @@ class ObliqueTree(TreeClusterer):
             model = copy.copy(self).set_params(alpha=alpha)
             model._check_parameters()
             models.append(model)
-        prepared = models[0]._prepare(X, sample_weight)
-        first = models[0]._init_tree()
+        first = models[0]._init_tree(X, sample_weight)
+        prepared = models[0]._prepare(X, sample_weight, first)
         for model in models:
             model._fit_prepared(prepared, first)
             first = model.tree_
@@ -378,17 +379,21 @@ class ObliqueTree(TreeClusterer):
                 f'scale={self.scale!r} does not go with metric="cosine", which sees the data as '
                 "given. Rescale the columns before, or use scale=None."
             )
-        if self._init_tree() is None and self.init not in ("bisecting", "random"):
+        if not isinstance(self.init, (TreeClusterer, ClusterTree)) and (
+            not isinstance(self.init, str) or self.init not in ("bisecting", "random")
+        ):
             raise ValueError(
                 "The 'init' parameter of ObliqueTree must be 'bisecting', 'random', a fitted "
                 f"estimator of this package or a ClusterTree. Got {self.init!r} instead."
             )
 
-    def _init_tree(self) -> ClusterTree | None:
+    def _init_tree(self, X: Any, sample_weight: Any) -> ClusterTree | None:
         """Give the tree to start from, with threshold tests in place of intervals."""
         tree = self.init
         if isinstance(tree, TreeClusterer):
-            check_is_fitted(tree, "tree_")
+            # What scikit-learn clones is no longer fitted.
+            if not hasattr(tree, "tree_"):
+                tree = clone(tree).fit(X, sample_weight=sample_weight)
             tree = tree.tree_
         if not isinstance(tree, ClusterTree):
             return None
@@ -401,7 +406,7 @@ class ObliqueTree(TreeClusterer):
             )
         return tree
 
-    def _prepare(self, X: Any, sample_weight: Any) -> Prepared:
+    def _prepare(self, X: Any, sample_weight: Any, tree: ClusterTree | None) -> Prepared:
         """Read the rows and settle the free clustering."""
         started = time.perf_counter()
         n_jobs = effective_n_jobs(self.n_jobs)
@@ -421,7 +426,6 @@ class ObliqueTree(TreeClusterer):
             check_finite(table, n_jobs)
         given = read_reference(self.reference, X, table, weight)
         check_n_clusters(self.n_clusters, given)
-        tree = self._init_tree()
         if tree is not None:
             self._check_init(tree, table, given)
         rows: Table | SparseTable
