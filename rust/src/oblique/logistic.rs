@@ -524,10 +524,13 @@ impl Curvature {
             let (rows, h) = draw(solver.rows, all_h, &size, wanted);
             (Cow::Owned(rows), Cow::Owned(h))
         };
-        let sample = Chosen::new(solver.cells, &rows, moments.len()).restrict(&columns);
-        let gram = if rows.len() < n { sample.gram::<f32>(&h) } else { sample.gram::<f64>(&h) };
-        let shrink = if rows.len() < n { 1.0 / (1.0 + RIDGE) } else { 1.0 };
-        let correlations = correlations(gram, &sample.sums(&h), h.iter().sum(), shrink);
+        let chosen = Chosen::new(solver.cells, &rows, moments.len());
+        let ((gram, sums), shrink) = if rows.len() < n {
+            (chosen.gram::<f32>(&h, &columns), 1.0 / (1.0 + RIDGE))
+        } else {
+            (chosen.gram::<f64>(&h, &columns), 1.0)
+        };
+        let correlations = correlations(gram, &sums, h.iter().sum(), shrink);
         let scale = own.iter().map(|own| own.sqrt()).collect();
         let (n_rows, steps) = (rows.len(), 0);
         Curvature { columns, correlations, scale, means, n_rows, steps, h: all_h.to_vec() }
