@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::parallel::Monitor;
 
 /// Starts of 2-means at a node.
-const STARTS: usize = 3;
+const STARTS: usize = 2;
 /// Most steps of 2-means.
-const STEPS: usize = 30;
+const STEPS: usize = 12;
 /// A step that explains less more than this share is the last.
-const TOL: f64 = 1e-6;
+const TOL: f64 = 1e-3;
 /// Rows among which the second center is drawn.
 const DRAWN: usize = 64;
 /// Pairs drawn for a random bisector before the node is given up.
