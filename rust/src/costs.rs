@@ -252,30 +252,36 @@ pub fn group_sums(
     if let Some(&group) = groups.iter().find(|&&g| g as usize >= n_groups) {
         return Err(Error::Value(format!("Group {group} is not in the range [0, {n_groups}).")));
     }
-    let mut weight = vec![0.0; n_groups];
-    for (row, &group) in groups.iter().enumerate() {
-        weight[group as usize] += weights.map_or(1.0, |w| w[row]);
-    }
-    let columns = table.scan_columns(
-        |_| vec![0.0; n_groups],
-        |sums, feature, start, cells| {
-            let (shift, scale) = (units.shift[feature], units.scale[feature]);
-            let groups = &groups[start..start + cells.len()];
-            match weights {
-                None if scale == 1.0 => {
-                    for (x, &group) in cells.iter().zip(groups) {
-                        sums[group as usize] += x - shift;
+    let weigh = || {
+        let mut weight = vec![0.0; n_groups];
+        for (row, &group) in groups.iter().enumerate() {
+            weight[group as usize] += weights.map_or(1.0, |w| w[row]);
+        }
+        weight
+    };
+    let sum = || {
+        table.scan_columns(
+            |_| vec![0.0; n_groups],
+            |sums, feature, start, cells| {
+                let (shift, scale) = (units.shift[feature], units.scale[feature]);
+                let groups = &groups[start..start + cells.len()];
+                match weights {
+                    None if scale == 1.0 => {
+                        for (x, &group) in cells.iter().zip(groups) {
+                            sums[group as usize] += x - shift;
+                        }
+                    }
+                    _ => {
+                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                            let weight = weights.map_or(1.0, |w| w[start + i]);
+                            sums[group as usize] += weight * ((x - shift) / scale);
+                        }
                     }
                 }
-                _ => {
-                    for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                        let weight = weights.map_or(1.0, |w| w[start + i]);
-                        sums[group as usize] += weight * ((x - shift) / scale);
-                    }
-                }
-            }
-        },
-    );
+            },
+        )
+    };
+    let (weight, columns) = rayon::join(weigh, sum);
     let mut sums = vec![0.0; n_groups * columns.len()];
     for (feature, column) in columns.iter().enumerate() {
         for (group, sum) in column.iter().enumerate() {

@@ -181,9 +181,10 @@ fn bin_ends(sample: &[f64], max_bins: usize) -> (Vec<f64>, bool) {
 struct Builder {
     binner: Binner,
     ends: Vec<f64>,
-    /// The ends are thought to be all values there are; `unseen` collects those that are not among them.
+    /// The ends are thought to be all values there are; `unseen` collects the cells that are not among them.
     exact: bool,
-    unseen: Vec<f64>,
+    unseen: Vec<(usize, f64)>,
+    most_unseen: usize,
     codes: Vec<u8>,
     low: [f64; MAX_BINS],
     highest: f64,
@@ -196,6 +197,7 @@ impl Builder {
             ends,
             exact,
             unseen: vec![],
+            most_unseen: MAX_BINS + n_samples / 64,
             codes: Vec::with_capacity(n_samples),
             low: [f64::INFINITY; MAX_BINS],
             highest: f64::NEG_INFINITY,
@@ -208,12 +210,9 @@ impl Builder {
         let codes = &mut self.codes[start..];
         self.binner.assign(cells, codes);
         if self.exact {
-            for (&x, &code) in cells.iter().zip(codes.iter()) {
-                if x != self.ends[usize::from(code)]
-                    && self.unseen.len() <= MAX_BINS
-                    && let Err(at) = self.unseen.binary_search_by(|u| u.total_cmp(&x))
-                {
-                    self.unseen.insert(at, x);
+            for (i, (&x, &code)) in cells.iter().zip(codes.iter()).enumerate() {
+                if x != self.ends[usize::from(code)] && self.unseen.len() <= self.most_unseen {
+                    self.unseen.push((start + i, x));
                 }
             }
         } else {
@@ -227,6 +226,16 @@ impl Builder {
         }
     }
 
+    /// Takes the codes from `ends` to `values`, which hold the unseen cells too: cheaper than a second look at the cells.
+    fn recode(&mut self, values: &[f64]) {
+        let rank = |x: f64| values.partition_point(|&value| value < x) as u8;
+        let ranks: Vec<u8> = self.ends.iter().map(|&end| rank(end)).collect();
+        self.codes.iter_mut().for_each(|code| *code = ranks[usize::from(*code)]);
+        for &(row, x) in &self.unseen {
+            self.codes[row] = rank(x);
+        }
+    }
+
     /// The column, or the ends to try next.
     fn finish(
         mut self,
@@ -234,18 +243,28 @@ impl Builder {
         max_bins: usize,
     ) -> Result<BinnedColumn, (Vec<f64>, bool)> {
         if self.exact && !self.unseen.is_empty() {
-            let mut values = [self.ends, self.unseen].concat();
+            let mut values = self.ends.clone();
+            values.extend(self.unseen.iter().map(|&(_, x)| x));
             values.sort_unstable_by(f64::total_cmp);
             values.dedup();
-            if values.len() <= max_bins {
-                return Err((values, true));
+            if self.unseen.len() > self.most_unseen {
+                // The sample knew too little: add the values seen since, so that there are enough to choose from.
+                let mut sample = [sample(), values].concat();
+                sample.sort_unstable_by(f64::total_cmp);
+                return Err(bin_ends(&sample, max_bins));
             }
-            // The sample knew too few values: add those seen since, so that there are enough to choose from.
-            let mut sample = [sample(), values].concat();
-            sample.sort_unstable_by(f64::total_cmp);
-            return Err(bin_ends(&sample, max_bins));
-        }
-        if self.exact {
+            if values.len() <= max_bins {
+                self.recode(&values);
+                return Ok(BinnedColumn::new(self.codes, values.clone(), values));
+            }
+            // Too many values for a bin each: those of the sample end the bins.
+            self.low[..self.ends.len()].copy_from_slice(&self.ends);
+            self.highest = values[values.len() - 1];
+            for &(row, x) in &self.unseen {
+                let low = &mut self.low[usize::from(self.codes[row])];
+                *low = low.min(x);
+            }
+        } else if self.exact {
             return Ok(BinnedColumn::new(self.codes, self.ends.clone(), self.ends));
         }
         if let Some(last) = self.ends.last_mut() {
@@ -399,6 +418,10 @@ mod tests {
                 "rare and many",
                 (0..n).map(|i| if i % 7 == 3 { 0.5 } else { (i % 300) as f64 }).collect(),
             ),
+            (
+                "more rare values than bins",
+                (0..n).map(|i| if i % 101 == 5 { i as f64 } else { (i % 200) as f64 }).collect(),
+            ),
             ("constant", vec![3.25; n]),
             ("huge range", (0..n).map(|i| (noise(i) - 0.5) * f64::MAX * 1.9).collect()),
             ("far", (0..n).map(|i| 1e15 + i as f64).collect()),
@@ -418,6 +441,20 @@ mod tests {
                     "{name}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn columns_whose_sample_misleads_are_binned_all_the_same() {
+        // The sample takes every eighth row.
+        let n = 8 * SAMPLE;
+        for n_values in [3, 256, 257, 5000] {
+            let hidden = |i: usize| (i % n_values) as f64 - 7.5;
+            let values: Vec<f64> =
+                (0..n).map(|i| if i % 8 == 0 { 0.5 } else { hidden(i) }).collect();
+            let column = binned(&values);
+            check(&column, &values);
+            assert!(column.n_bins() >= 200.min(n_values), "{n_values}");
         }
     }
 

@@ -12,6 +12,9 @@ use crate::parallel::{self, Monitor};
 /// Rows read at a time: a tile of `f64` fits the first-level cache.
 pub const TILE: usize = 1024;
 
+/// Bytes of neighbouring rows that stay in a cache between the columns of a C-ordered matrix.
+const CACHED: usize = 4 << 20;
+
 /// A cell type a column may have.
 pub trait Value: Copy + Send + Sync + 'static {
     /// The cell as `f64` (64-bit integers beyond 2^53 are rounded, as they are everywhere in scikit-learn).
@@ -243,49 +246,57 @@ impl<'a> Table<'a> {
         Table { columns, ..*self }
     }
 
-    /// Column ranges to hand to threads: small enough to share out evenly, and for a C-ordered matrix whole
-    /// cache lines, because neighbouring columns lie in the same line.
+    /// Whether neighbouring columns share cache lines, as in a C-ordered matrix.
+    fn is_strided(&self) -> bool {
+        self.n_samples > TILE && self.columns.first().is_some_and(|c| !c.is_contiguous())
+    }
+
+    /// Column ranges to hand to threads: small enough to share out evenly, because columns differ in cost and the dear
+    /// ones often lie side by side.
     pub fn feature_chunks(&self) -> Vec<std::ops::Range<usize>> {
         let d = self.n_features();
-        let strided = self.columns.first().is_some_and(|c| !c.is_contiguous());
-        let even = (d / (8 * parallel::n_threads())).clamp(1, 8);
-        let length = if strided && self.n_samples > TILE {
-            (64 / self.columns[0].cell_size()).max(even)
-        } else {
-            even
-        };
+        let length = (d / (8 * parallel::n_threads())).clamp(1, 8);
         (0..d).step_by(length).map(|start| start..(start + length).min(d)).collect()
     }
 
-    /// Calls `visit(state, feature, first row, cells)` for every column, tile by tile in row order. One thread
-    /// sees all tiles of a column, so whatever it adds up does not depend on the number of threads.
+    /// Calls `visit(state, feature, first row, cells)` for every column, tile by tile in row order. One thread at a
+    /// time sees a column's tiles, so whatever it adds up does not depend on the number of threads.
     /// `state(feature)` makes the column's accumulator; they come back in column order.
     pub fn scan_columns<S: Send>(
         &self,
         state: impl Fn(usize) -> S + Sync,
         visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
     ) -> Vec<S> {
-        let per_chunk: Vec<Vec<S>> = self
+        let mut chunks: Vec<Vec<(usize, S)>> = self
             .feature_chunks()
             .into_par_iter()
-            .with_max_len(1) // columns differ in cost, the dear ones often side by side
-            .map(|features| {
-                let mut states: Vec<S> = features.clone().map(&state).collect();
+            .map(|features| features.map(|f| (f, state(f))).collect())
+            .collect();
+        // The rows of a C-ordered matrix come from memory once, and then from the cache for all columns.
+        let block = if self.is_strided() {
+            let row = self.n_features() * self.columns[0].cell_size();
+            (CACHED / row).next_multiple_of(TILE)
+        } else {
+            self.n_samples.max(1)
+        };
+        for first in (0..self.n_samples).step_by(block) {
+            let last = (first + block).min(self.n_samples);
+            // Columns differ in cost, the dear ones often side by side.
+            chunks.par_iter_mut().with_max_len(1).for_each(|chunk| {
                 let mut cells = [0.0; TILE];
-                for start in (0..self.n_samples).step_by(TILE) {
+                for start in (first..last).step_by(TILE) {
                     if self.stopped() {
                         break;
                     }
-                    let length = TILE.min(self.n_samples - start);
-                    for (feature, state) in features.clone().zip(&mut states) {
-                        self.columns[feature].read(start, &mut cells[..length]);
-                        visit(state, feature, start, &cells[..length]);
+                    let length = TILE.min(last - start);
+                    for (feature, state) in chunk.iter_mut() {
+                        self.columns[*feature].read(start, &mut cells[..length]);
+                        visit(state, *feature, start, &cells[..length]);
                     }
                 }
-                states
-            })
-            .collect();
-        per_chunk.into_iter().flatten().collect()
+            });
+        }
+        chunks.into_iter().flatten().map(|(_, state)| state).collect()
     }
 
     /// The columns that hold NaN or infinite cells, in column order.
