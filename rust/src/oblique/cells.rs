@@ -410,7 +410,7 @@ impl<'a, V: Cell> Chosen<'a, V> {
 
 /// Ranges of rows of a lower triangle, of about equal area, with their places in the full matrix.
 fn stripes(width: usize, mut matrix: &mut [f64]) -> Vec<(Range<usize>, &mut [f64])> {
-    let n = width.div_ceil(64).clamp(1, 8);
+    let n = width.div_ceil(128).clamp(1, 8);
     let mut stripes = Vec::with_capacity(n);
     let mut start = 0;
     for s in 1..=n {

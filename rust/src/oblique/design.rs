@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::cells::{CHUNK, Cell, Cells, DENSE};
+use super::cells::{CHUNK, Cell, Cells, Chosen, DENSE};
 use crate::error::{Error, Result};
 use crate::table::Table;
 
@@ -37,6 +37,8 @@ pub(super) struct Scale {
 pub struct Design {
     pub(super) stored: Stored,
     pub(super) scales: Vec<Scale>,
+    /// Mean over the columns of each row's share in the column's sum of squares, times the rows: 1 on average.
+    pub(super) sizes: Vec<f32>,
     n_rows: usize,
 }
 
@@ -82,7 +84,7 @@ impl Design {
                 .or_else(|| fill_sparse(table, &scales, &counts).map(Stored::F64))
         };
         let stored = stored.ok_or_else(not_finite)?;
-        Ok(Design { stored, scales, n_rows: n })
+        Ok(Design::new(stored, scales, n))
     }
 
     /// Copies a matrix in compressed sparse rows; nothing is made dense. Takes 8 or 12 bytes for each stored cell.
@@ -113,7 +115,15 @@ impl Design {
             let values = cells.collect();
             Stored::F64(Cells::Sparse { indptr, indices, values })
         };
-        Ok(Design { stored, scales, n_rows })
+        Ok(Design::new(stored, scales, n_rows))
+    }
+
+    fn new(stored: Stored, scales: Vec<Scale>, n_rows: usize) -> Self {
+        let sizes = match &stored {
+            Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
+            Stored::F64(cells) => sizes(cells, n_rows, scales.len()),
+        };
+        Design { stored, scales, sizes, n_rows }
     }
 
     /// Rows of the matrix.
@@ -125,6 +135,21 @@ impl Design {
     pub fn n_columns(&self) -> usize {
         self.scales.len()
     }
+}
+
+/// See [`Design::sizes`].
+fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
+    let rows: Vec<u32> = (0..n_rows as u32).collect();
+    let chosen = Chosen::new(cells, &rows, n_columns);
+    let moments = chosen.moments(&vec![1.0; n_rows]);
+    let filled = moments.iter().filter(|moments| moments[1] > 0.0).count();
+    let share = |[_, square]: &[f64; 2]| {
+        if *square > 0.0 { n_rows as f64 / (square * filled as f64) } else { 0.0 }
+    };
+    let share: Vec<f64> = moments.iter().map(share).collect();
+    let mut sizes = vec![0.0; n_rows];
+    chosen.dots_of_squares(&share, &mut sizes);
+    sizes.iter().map(|&size| size as f32).collect()
 }
 
 fn not_finite() -> Error {

@@ -9,13 +9,13 @@
 //! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are looked
 //!   at before every step, which takes one pass over the cells.
 //! - *Curvature from a sample.* H = X' diag(h) X, centred because the bias is free, is formed from some of the rows,
-//!   drawn in proportion to their share in it (their leverage, so that a column with few cells keeps them; Drineas,
-//!   Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
+//!   drawn in proportion to about their share in it (their leverage, so that a column with few cells keeps them;
+//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
 //!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
 //!   next sample larger, up to all rows.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
 //!
-//! Cost of a step: two passes over the cells of the rows, two more and the sample's products when H is made anew.
+//! Cost of a step: two passes over the cells of the rows, one more and the sample's products when H is made anew.
 
 use std::borrow::Cow;
 
@@ -106,11 +106,14 @@ const MOST_COLUMNS: usize = 4096;
 const ROWS_PER_COLUMN: usize = 6;
 const LEAST_ROWS: usize = 2000;
 /// A step must leave at most this share of the last step's gain to be gained, else H is made anew.
-const PROGRESS: f64 = 0.1;
+const PROGRESS: f64 = 0.3;
 /// Above this share the sample was too small.
-const SLOW: f64 = 0.25;
+const SLOW: f64 = 0.5;
 /// The rows' curvatures may have changed by this share of their sum, else H is made anew.
 const STALE: f64 = 0.25;
+/// Share of a step's gain that may be left to gain by the model, where H comes from all rows and where from a sample,
+/// which is not worth more.
+const PRECISION: [f64; 2] = [0.01, 0.1];
 /// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
 const RIDGE: f64 = 1e-3;
 /// A column whose variance at the node is at most this share of its mean square counts as constant.
@@ -498,15 +501,7 @@ impl Curvature {
         rows_per_column: usize,
     ) -> Self {
         let (n, width) = (all_h.len(), columns.len());
-        let sum: f64 = all_h.iter().sum();
-        let moments = solver.chosen.moments(all_h);
-        let means: Vec<f64> = columns.iter().map(|&j| moments[j][0] / sum).collect();
-        let own = |(&j, mean): (&usize, &f64)| {
-            let [first, second] = moments[j];
-            let own = second - first * mean;
-            if own > LEAST_SPREAD * second { own } else { 0.0 }
-        };
-        let own: Vec<f64> = columns.iter().zip(&means).map(own).collect();
+        let (means, own) = spread(solver, all_h, &columns);
         // As many rows as cost about as much as two passes over all cells, if that is more.
         let per_row = (solver.n_cells as f64 / n as f64).min(width as f64);
         let cheap = 4.0 * solver.n_cells as f64 / (per_row * per_row).max(1.0);
@@ -514,17 +509,13 @@ impl Curvature {
         let (rows, h): (Cow<'_, [u32]>, Cow<'_, [f64]>) = if wanted >= n - n / 5 {
             (Cow::Borrowed(solver.rows), Cow::Borrowed(all_h))
         } else {
-            let mut inverse = vec![0.0; moments.len()];
-            for (&j, own) in columns.iter().zip(&own).filter(|(_, own)| **own > 0.0) {
-                inverse[j] = 1.0 / (own * width as f64);
-            }
-            let mut size = vec![0.0; n];
-            solver.chosen.dots_of_squares(&inverse, &mut size);
-            size.iter_mut().zip(all_h).for_each(|(size, h)| *size = h * (*size + 1.0 / sum));
+            let size =
+                |(&row, h): (&u32, &f64)| h * (1.0 + f64::from(solver.design.sizes[row as usize]));
+            let size: Vec<f64> = solver.rows.iter().zip(all_h).map(size).collect();
             let (rows, h) = draw(solver.rows, all_h, &size, wanted);
             (Cow::Owned(rows), Cow::Owned(h))
         };
-        let chosen = Chosen::new(solver.cells, &rows, moments.len());
+        let chosen = Chosen::new(solver.cells, &rows, solver.lambda.len());
         let ((gram, sums), shrink) = if rows.len() < n {
             (chosen.gram::<f32>(&h, &columns), 1.0 / (1.0 + RIDGE))
         } else {
@@ -544,6 +535,7 @@ impl Curvature {
     }
 
     fn step<V: Cell>(&self, solver: &Solver<'_, V>, w: &[f64], gradient: &[f64]) -> Step {
+        let precision = PRECISION[usize::from(self.n_rows < solver.rows.len())];
         // A constant column stands still at 0 in the model.
         let local = |of_column: &dyn Fn(usize, f64) -> f64, constant: f64| -> Vec<f64> {
             let columns = self.columns.iter().zip(&self.scale);
@@ -555,7 +547,7 @@ impl Curvature {
             from: local(&|j, s| w[j] * s, 0.0),
             penalty: local(&|j, s| solver.lambda[j] / s, 1.0),
         };
-        let (to, mut gain) = model.minimise();
+        let (to, mut gain) = model.minimise(precision);
         let (mut moves, mut shift) = (Vec::new(), 0.0);
         for (at, &j) in self.columns.iter().enumerate() {
             let new = if self.scale[at] > 0.0 {
@@ -571,6 +563,18 @@ impl Curvature {
         }
         Step { to: moves, shift, gain }
     }
+}
+
+/// Each column's mean and its own curvature, 0 if it is constant.
+fn spread<V: Cell>(solver: &Solver<'_, V>, h: &[f64], columns: &[usize]) -> (Vec<f64>, Vec<f64>) {
+    let sum: f64 = h.iter().sum();
+    let moments = solver.chosen.moments(h);
+    let of_column = |&j: &usize| {
+        let [first, second] = moments[j];
+        let own = second - first * (first / sum);
+        (first / sum, if own > LEAST_SPREAD * second { own } else { 0.0 })
+    };
+    columns.iter().map(of_column).unzip()
 }
 
 /// Centres the lower triangle of a Gram matrix of rows with weights that add up to `sum`, scales it to a unit diagonal,

@@ -12,8 +12,6 @@ pub struct Model<'a> {
     pub penalty: Vec<f64>,
 }
 
-/// What is left to gain may be this share of what was gained.
-const PRECISION: f64 = 0.01;
 /// Most sweeps over all coordinates.
 const OUTER: usize = 100;
 /// Sweeps over the coordinates that are not 0, before conjugate gradients take over.
@@ -28,22 +26,23 @@ const IN_A_ROW: usize = 5;
 const FLAT: f64 = 1e-14;
 
 impl Model<'_> {
-    /// The minimising from + x, and by how much the minimum lies below the value at x = 0.
+    /// The minimising from + x, and by how much the value there lies below that at x = 0; about `precision` times as
+    /// much may be left to gain.
     ///
     /// Coordinate descent finds out which coordinates are 0, but crawls where columns are much alike; conjugate
     /// gradients on the face of the others do not.
-    pub fn minimise(mut self) -> (Vec<f64>, f64) {
+    pub fn minimise(mut self, precision: f64) -> (Vec<f64>, f64) {
         let all: Vec<usize> = (0..self.from.len()).collect();
         let mut gained = 0.0;
         let mut settled = false;
         for _ in 0..OUTER {
             let gain = self.sweep(&all);
             gained += gain;
-            if settled && gain <= 0.1 * PRECISION * gained {
+            if settled && gain <= 0.1 * precision * gained {
                 break;
             }
             let active: Vec<usize> = all.iter().copied().filter(|&j| self.from[j] != 0.0).collect();
-            settled = self.settle(&active, &mut gained);
+            settled = self.settle(&active, &mut gained, precision);
             for _ in 0..FACES {
                 if settled {
                     break;
@@ -59,7 +58,7 @@ impl Model<'_> {
     }
 
     /// Sweeps over some coordinates; whether that left next to nothing to gain.
-    fn settle(&mut self, coordinates: &[usize], gained: &mut f64) -> bool {
+    fn settle(&mut self, coordinates: &[usize], gained: &mut f64, precision: f64) -> bool {
         let (mut last, mut last_rate) = (f64::INFINITY, 1.0f64);
         for sweep in 0..INNER {
             let gain = self.sweep(coordinates);
@@ -67,7 +66,7 @@ impl Model<'_> {
             // The gains of a slow direction fall geometrically, once those of the fast ones are gone.
             let rate = gain / last;
             let to_come = gain / (1.0 - rate.max(last_rate).min(1.0));
-            if gain == 0.0 || to_come <= PRECISION * *gained {
+            if gain == 0.0 || to_come <= precision * *gained {
                 return true;
             }
             (last, last_rate) = (gain, if sweep > 0 { rate } else { 0.0 });
@@ -216,7 +215,7 @@ mod tests {
                 from: from.clone(),
                 penalty: penalty.clone(),
             };
-            let (to, gain) = model.minimise();
+            let (to, gain) = model.minimise(0.01);
             assert!((value(&from) - value(&to) - gain).abs() <= 1e-9 * (1.0 + gain), "{width}");
             // However long plain coordinate descent goes on, it finds next to nothing more.
             let mut model = Model { curvature: &curvature, slope, from: from.clone(), penalty };
