@@ -332,6 +332,9 @@ class ObliqueTree(TreeClusterer):
     def alpha_path(self, X: Any, alphas: Iterable[float], sample_weight: Any = None) -> list[Self]:
         """Fit trees from detailed to simple, each starting from the one before.
 
+        A tree that comes from a more detailed one is mostly a little better than one fitted to its
+        alpha at once: to get a good tree, start from a tenth of the alpha it is to have.
+
         Parameters
         ----------
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
