@@ -161,6 +161,9 @@ class ObliqueTree(TreeClusterer):
         the tree's clusters over that of the reference), mismatch (weight of the rows whose
         auxiliary label is not the tree's), penalty, n_parameters, n_leaves. None with the direct
         solver.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the cost about the last centers: of an oblique test,
+        by the squares of its weights in units of the columns' scale.
     scale_ : ndarray of shape (n_features,)
         Units of the columns in costs: their standard deviations, or ones.
     n_features_in_ : int
