@@ -29,6 +29,10 @@ EXPECTED = {
         tc.VoronoiTree(n_clusters=3, exact=False),
         tc.Douglas(n_clusters=3),
         tc.Douglas(n_clusters=3, gemini="mmd2_ovo", solver="sgd", n_cuts=2),
+        tc.ObliqueTree(n_clusters=3),
+        tc.ObliqueTree(n_clusters=3, splits="axis"),
+        tc.ObliqueTree(n_clusters=3, solver="path", leaves="histogram", mu_steps=300),
+        tc.ObliqueTree(n_clusters=3, metric="cosine"),
     ],
     # Kauri draws no start, Douglas takes no weights: they pass all.
     expected_failed_checks=lambda estimator: (

@@ -5,6 +5,7 @@ from .douglas import Douglas
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
 from .kernel_kmeans import KernelKMeans
+from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
 from .voronoi import VoronoiTree
@@ -21,6 +22,7 @@ __all__ = [
     "KernelExpand",
     "KernelIMM",
     "KernelKMeans",
+    "ObliqueTree",
     "VoronoiTree",
     "load",
 ]

@@ -1,18 +1,24 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "Design",
     "apply",
     "apply_sparse",
+    "assign_rows",
     "column_units",
     "find_non_finite",
     "fit_kauri",
+    "fit_oblique",
     "fit_tree",
     "group_sums",
+    "l1_logistic",
     "label_costs",
+    "mean_centers",
+    "spherical_kmeans",
     "surrogate_features",
 ]
 
@@ -21,6 +27,9 @@ _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
 _Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
+
+_Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
+_Sparse = tuple[_Ints, _Ints, _Floats, int]
 
 def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
 def column_units(
@@ -81,15 +90,98 @@ def fit_kauri(
     n_jobs: int,
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
+
+@final
+class Design:
+    @staticmethod
+    def from_table(table: _Table, n_jobs: int) -> Design: ...
+    @staticmethod
+    def from_csr(
+        indptr: npt.NDArray[np.signedinteger[Any]],
+        indices: npt.NDArray[np.signedinteger[Any]],
+        data: npt.NDArray[np.floating[Any]],
+        n_columns: int,
+        n_jobs: int,
+    ) -> Design: ...
+
+def l1_logistic(
+    design: Design,
+    rows: _Codes,
+    sign: npt.NDArray[np.bool_],
+    weight: _Floats,
+    *,
+    strength: float,
+    penalty: _Floats | None,
+    start: tuple[_Codes, _Floats, float] | None,
+    tol: float,
+    max_iter: int,
+    n_jobs: int,
+) -> dict[str, Any]: ...
 def apply(
     tree: _Tests,
     table: _Table,
     n_jobs: int,
-    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+    oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
 def apply_sparse(
     tree: _Tests,
-    rows: tuple[_Ints, _Ints, _Floats, int],
+    rows: _Sparse,
     n_jobs: int,
-    oblique: tuple[_Ints, _Ints, _Floats, _Floats] | None = None,
+    oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
+def fit_oblique(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes,
+    sample_weight: _Floats | None,
+    init: str,
+    tree: tuple[_Tests, _Ints, _Oblique | None] | None,
+    axis: bool,
+    alpha: float,
+    max_depth: int,
+    max_iter: int,
+    schedule: tuple[float, int, bool] | None,
+    seed: int,
+    n_jobs: int,
+    progress: Callable[[int, float], None] | None,
+) -> dict[str, Any]: ...
+def spherical_kmeans(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    n_clusters: int,
+    *,
+    sample_weight: _Floats | None,
+    n_init: int,
+    max_iter: int,
+    seed: int,
+    n_jobs: int,
+) -> tuple[_Codes, _Floats]: ...
+def assign_rows(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes | None,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> tuple[_Codes, float]: ...
+def mean_centers(
+    table: _Table | None,
+    sparse: _Sparse | None,
+    *,
+    shift: _Floats,
+    scale: _Floats,
+    cosine: bool,
+    centers: _Floats,
+    labels: _Codes,
+    sample_weight: _Floats | None,
+    n_jobs: int,
+) -> _Floats: ...

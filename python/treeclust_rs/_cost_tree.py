@@ -10,8 +10,10 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import TreeClusterer
+from ._conditions import LEAF, OBLIQUE
 from ._input import Table
 from ._reference import Given
+from ._sparse import SparseTable
 from .tree import ClusterTree, leaf_mistakes
 
 FloatArray = npt.NDArray[np.float64]
@@ -34,15 +36,7 @@ class CostTree(TreeClusterer):
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
         check_is_fitted(self, "tree_")
-        tree = self.tree_
-        cost = tree.impurity * tree.weighted_n_node_samples
-        inner = np.flatnonzero(tree.kind != 0)
-        gain = cost[inner] - cost[tree.children_left[inner]] - cost[tree.children_right[inner]]
-        shares = np.bincount(
-            tree.feature[inner], weights=np.maximum(gain, 0.0), minlength=tree.n_features
-        )
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
+        return feature_importances(self.tree_, getattr(self, "scale_", None))
 
     def _check_cost_path(self, tree: ClusterTree) -> None:
         """Raise ValueError if a path read from a file cannot be the tree's."""
@@ -58,6 +52,29 @@ class CostTree(TreeClusterer):
     def _set_tree(self, tree: ClusterTree) -> None:
         super()._set_tree(tree)
         self.classes_ = np.asarray(tree.classes)
+
+
+def feature_importances(tree: ClusterTree, scale: FloatArray | None = None) -> FloatArray:
+    """Give the share of each column in the decrease of the impurity.
+
+    That of an oblique test is shared among its columns by the squares of their weights in units of
+    `scale`.
+    """
+    cost = tree.impurity * tree.weighted_n_node_samples
+    inner = np.flatnonzero(tree.kind != LEAF)
+    gain = cost[inner] - cost[tree.children_left[inner]] - cost[tree.children_right[inner]]
+    gain = np.maximum(gain, 0.0)
+    oblique = tree.kind[inner] == OBLIQUE
+    shares = np.bincount(
+        tree.feature[inner[~oblique]], weights=gain[~oblique], minlength=tree.n_features
+    ).astype(np.float64)  # integers where there is nothing to count
+    for node, gained in zip(inner[oblique].tolist(), gain[oblique].tolist(), strict=True):
+        columns, weights, _ = tree.oblique_test(node)
+        sizes = np.abs(weights if scale is None else weights * scale[columns])
+        squares = (sizes / sizes.max()) ** 2
+        shares[columns] += gained * squares / squares.sum()
+    total = shares.sum()
+    return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
 
 
 def check_n_clusters(n_clusters: int | None, given: Given) -> None:
@@ -77,7 +94,9 @@ def check_max_leaves(max_leaves: int | None, n_clusters: int, is_default: bool) 
         )
 
 
-def make_tree(fitted: dict[str, Any], classes: list[int] | list[str], table: Table) -> ClusterTree:
+def make_tree(
+    fitted: dict[str, Any], classes: list[int] | list[str], table: Table | SparseTable
+) -> ClusterTree:
     """Make the tree of what the core's `fit_tree` gives."""
     weight = fitted["weighted_n_node_samples"]
     filled = weight > 0
@@ -105,6 +124,38 @@ def make_tree(fitted: dict[str, Any], classes: list[int] | list[str], table: Tab
         classes=classes,
         feature_names=table.feature_names,
     )
+
+
+def node_counts(
+    left: npt.NDArray[np.int64],
+    leaf_of_row: npt.NDArray[Any],
+    labels: npt.NDArray[Any],
+    n_clusters: int,
+    sample_weight: FloatArray | None,
+) -> dict[str, Any]:
+    """Give the rows of every node and their weight by label, as the core's `fit_tree` does.
+
+    `left`: left children, each followed by its sibling.
+    """
+    n_nodes = len(left)
+    rows = np.bincount(leaf_of_row, minlength=n_nodes)
+    cells = leaf_of_row.astype(np.int64) * n_clusters + labels
+    weight = np.bincount(cells, weights=sample_weight, minlength=n_nodes * n_clusters)
+    label_weight = weight.astype(np.float64).reshape(n_nodes, n_clusters)
+    add_up(left, rows, label_weight)
+    return {
+        "n_node_samples": rows,
+        "weighted_n_node_samples": label_weight.sum(axis=1),
+        "label_weight": label_weight,
+    }
+
+
+def add_up(left: npt.NDArray[np.int64], *of_nodes: npt.NDArray[Any]) -> None:
+    """Fill in the inner nodes of arrays that know the leaves: sums of their children."""
+    for node in range(len(left) - 1, -1, -1):  # children come after their parents
+        if left[node] >= 0:
+            for array in of_nodes:
+                array[node] = array[left[node] : left[node] + 2].sum(axis=0)
 
 
 def cost_path(fitted: dict[str, Any], minimum: float) -> FloatArray:

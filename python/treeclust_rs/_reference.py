@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,16 @@ from threadpoolctl import threadpool_limits
 from . import _core
 from ._input import Table, column_of, take_rows
 from ._kmedians import cluster_medians, kmedians
+from ._sparse import SparseTable
 
 FloatArray = npt.NDArray[np.float64]
 Criterion = Literal["kmeans", "kmedians"]
 
+Rows = TypeVar("Rows", Table, SparseTable)
+
 DEFAULT_N_CLUSTERS = 8
 N_INIT = 10
+MAX_ITER = 300
 # Share of rows that may be nearer to another cluster's mean before a tree of distances is the
 # wrong tree.
 _MISFIT = 0.05
@@ -112,7 +116,9 @@ class Given:
         return None if self.centers is None else len(self.centers)
 
 
-def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArray | None) -> Given:
+def read_reference(
+    reference: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+) -> Given:
     """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D)."""
     if reference is None:
         return Given()
@@ -153,7 +159,7 @@ def read_reference(reference: Any, X: Any, table: Table, sample_weight: FloatArr
 
 
 def _read_estimator(
-    estimator: Any, X: Any, table: Table, sample_weight: FloatArray | None
+    estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
 ) -> Given:
     name = type(estimator).__name__
     try:
@@ -187,7 +193,7 @@ def _read_estimator(
     return Given(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
 
 
-def _read_centers(array: npt.NDArray[Any], table: Table, what: str) -> FloatArray:
+def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
     try:
         centers = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -204,7 +210,10 @@ def _read_centers(array: npt.NDArray[Any], table: Table, what: str) -> FloatArra
 
 
 def _read_labels(
-    array: npt.NDArray[Any], table: Table, sample_weight: FloatArray | None, what: str
+    array: npt.NDArray[Any],
+    table: Table | SparseTable,
+    sample_weight: FloatArray | None,
+    what: str,
 ) -> Given:
     n = table.n_samples
     if len(array) != n:
@@ -251,6 +260,8 @@ def make_reference(
     n_jobs: int,
     estimator_name: str,
     needs_distinct: bool,
+    n_init: int = N_INIT,
+    max_iter: int = MAX_ITER,
 ) -> Reference:
     """Settle labels, centers and costs on the fitted rows (no noise in `given.labels`)."""
     labels, classes, centers = given.labels, given.classes, None
@@ -259,15 +270,12 @@ def make_reference(
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, table.n_samples, estimator_name)
-        labels = _cluster(table, units, sample_weight, criterion, k, random_state, n_jobs)
+        labels = _cluster(
+            table, units, sample_weight, criterion, k, random_state, n_jobs, n_init, max_iter
+        )
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
-            warnings.warn(
-                f"Only {len(found)} distinct clusters were found, fewer than n_clusters={k}: "
-                "X has too few distinct rows.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_too_few(len(found), k, stacklevel=4)
         classes = list(range(len(found)))
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
@@ -320,6 +328,16 @@ def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_
         )
 
 
+def warn_too_few(n_found: int, n_clusters: int, *, stacklevel: int) -> None:
+    """Warn that there are fewer clusters than asked for."""
+    warnings.warn(
+        f"Only {n_found} distinct clusters were found, fewer than n_clusters={n_clusters}: "
+        "X has too few distinct rows.",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
     """Sum over the rows of the regret of the row's own label."""
     return float(regrets[np.arange(len(regrets)), labels].sum())
@@ -333,6 +351,8 @@ def _cluster(
     k: int,
     random_state: Any,
     n_jobs: int,
+    n_init: int,
+    max_iter: int,
 ) -> npt.NDArray[Any]:
     matrix = units.matrix(table)
     if not np.isfinite(np.vdot(matrix, matrix)):
@@ -342,10 +362,10 @@ def _cluster(
         )
     if criterion == "kmedians":
         _, labels, _, _ = kmedians(
-            matrix, k, sample_weight=sample_weight, n_init=N_INIT, random_state=random_state
+            matrix, k, sample_weight=sample_weight, n_init=n_init, random_state=random_state
         )
         return labels
-    solver = KMeans(k, n_init=N_INIT, random_state=random_state, copy_x=False)
+    solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
     with warnings.catch_warnings(), threadpool_limits(n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says it in our words
         solver.fit(matrix, sample_weight=sample_weight)
@@ -389,8 +409,8 @@ def check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
 
 
 def fitted_rows(
-    given: Given, table: Table, sample_weight: FloatArray | None
-) -> tuple[npt.NDArray[np.bool_] | None, Given, Table, FloatArray | None]:
+    given: Given, table: Rows, sample_weight: FloatArray | None
+) -> tuple[npt.NDArray[np.bool_] | None, Given, Rows, FloatArray | None]:
     """Leave out noise and rows of weight 0; the mask is None where all rows are kept."""
     kept = np.ones(table.n_samples, dtype=bool)
     if given.labels is not None:
@@ -401,4 +421,5 @@ def fitted_rows(
         return None, given, table, sample_weight
     labels = None if given.labels is None else given.labels[kept]
     weight = None if sample_weight is None else np.ascontiguousarray(sample_weight[kept])
-    return kept, Given(given.classes, labels, given.centers), take_rows(table, kept), weight
+    rows = table.take(kept) if isinstance(table, SparseTable) else take_rows(table, kept)
+    return kept, Given(given.classes, labels, given.centers), rows, weight

@@ -38,6 +38,7 @@ from ._reference import (
 )
 from ._stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, stocks_of
 from ._surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
+from .metrics import ratio_of_costs
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["KernelExKMC", "KernelExpand", "KernelIMM"]
@@ -361,10 +362,7 @@ class _KernelTree(CostTree, KernelModel):
         and at the costs themselves too. Below 1 where the tree's clusters cost less than the
         reference's, which labels not made by kernel k-means allow.
         """
-        inertia, reference = self.inertia_, self.reference_inertia_
-        if reference == 0:
-            return 1.0 if inertia == 0 else float("inf")
-        return inertia / reference
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     @property
     def cost_ratio_(self) -> float:

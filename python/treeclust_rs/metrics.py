@@ -191,10 +191,14 @@ def cost_ratio(
     weights = _check_weights(sample_weight, len(data))
     kept = ~(_is_noise(marks) | _is_noise(reference))
     cost = _kmeans_cost(data, marks, weights, kept)
-    reference_cost = _kmeans_cost(data, reference, weights, kept)
-    if reference_cost == 0:
-        return 1.0 if cost == 0 else float("inf")
-    return cost / reference_cost
+    return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept))
+
+
+def ratio_of_costs(cost: float, reference: float) -> float:
+    """Divide two costs; 1 where both are 0, inf for x / 0."""
+    if reference > 0:
+        return float(cost / reference)
+    return 1.0 if cost <= 0 else float("inf")
 
 
 def kernel_cost(

@@ -29,7 +29,7 @@ from ._reference import (
     own_regret,
     read_reference,
 )
-from .metrics import surrogate_cost
+from .metrics import ratio_of_costs, surrogate_cost
 from .tree import ClusterTree, kept_ancestor
 
 __all__ = ["IMM", "ExKMC"]
@@ -199,9 +199,7 @@ class CentersTree(CostTree):
     def cost_ratio_(self) -> float:
         """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
         check_is_fitted(self, "tree_")
-        if self.reference_inertia_ > 0:
-            return float(self.inertia_ / self.reference_inertia_)
-        return 1.0 if self.inertia_ <= 0 else float("inf")
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     def truncate(self, max_leaves: int) -> Self:
         """Give the model with fewer leaves, as a fit with this `max_leaves` would.

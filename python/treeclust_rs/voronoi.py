@@ -12,10 +12,10 @@ import numpy.typing as npt
 from scipy.linalg import svd
 from scipy.optimize import linprog
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from ._conditions import LEAF, OBLIQUE
+from ._cost_tree import add_up, node_counts
 from ._input import Table
 from ._reference import Criterion, Reference, Units
 from .threshold import CentersTree, Growth
@@ -209,22 +209,6 @@ class VoronoiTree(CentersTree):
         assert leaf_of_row is not None, "the rows are finite"
         return _with_statistics(fitted, nodes, leaf_of_row, reference, weight)
 
-    @property
-    def feature_importances_(self) -> FloatArray:
-        """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
-        tree = self.tree_
-        cost = tree.impurity * tree.weighted_n_node_samples
-        shares = np.zeros(tree.n_features)
-        for node in np.flatnonzero(tree.kind == OBLIQUE).tolist():
-            columns, weights, _ = tree.oblique_test(node)
-            left = tree.children_left[node]
-            squares = (weights * self.scale_[columns]) ** 2
-            gain = max(float(cost[node] - cost[left] - cost[left + 1]), 0.0)
-            shares[columns] += gain * squares / squares.sum()
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares)
-
 
 # ---- the trees ----------------------------------------------------------------------------
 
@@ -365,28 +349,18 @@ def _with_statistics(
     weight: FloatArray | None,
 ) -> dict[str, Any]:
     """Add what the rows of the fit say of the nodes."""
-    n, k = len(nodes), reference.n_clusters
-    rows, label_weight, costs = np.zeros(n, dtype=np.int64), np.zeros((n, k)), np.zeros((n, k))
-    np.add.at(rows, leaf_of_row, 1)
-    weights = np.ones(len(leaf_of_row)) if weight is None else weight
-    np.add.at(label_weight, (leaf_of_row, reference.labels), weights)
+    n, left = len(nodes), fitted["children_left"]
+    counts = node_counts(left, leaf_of_row, reference.labels, reference.n_clusters, weight)
+    costs = np.zeros((n, reference.n_clusters))
     np.add.at(costs, leaf_of_row, reference.regrets)
-    left = fitted["children_left"]
-    for number in range(n - 1, -1, -1):  # children come after their parents
-        if left[number] >= 0:
-            children = slice(left[number], left[number] + 2)
-            rows[number] = rows[children].sum()
-            label_weight[number] = label_weight[children].sum(axis=0)
-            costs[number] = costs[children].sum(axis=0)
+    add_up(left, costs)
     own = np.array([node.alive[0] if node.test is None else -1 for node in nodes])
     leaves = np.flatnonzero(own >= 0)
     base_cost = np.zeros(n)
     base_cost[leaves] = costs[leaves, own[leaves]]
     return {
         **fitted,
-        "n_node_samples": rows,
-        "weighted_n_node_samples": label_weight.sum(axis=1),
-        "label_weight": label_weight,
+        **counts,
         "cost": costs.min(axis=1),
         "cluster": costs.argmin(axis=1),
         "base_cluster": own,

@@ -213,7 +213,7 @@ fn tile_costs(cells: &[f64], centers: &[f64], metric: Metric, out: &mut [f64]) {
 }
 
 /// Turns a row of costs into weighted regrets; returns the cheapest label and its cost.
-fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
+pub(crate) fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
     let mut cheapest = 0;
     for label in 1..row.len() {
         if row[label] < row[cheapest] {

@@ -8,6 +8,7 @@ pub mod imm;
 pub mod index;
 pub mod kauri;
 pub mod kernel;
+pub mod oblique;
 pub mod parallel;
 pub mod partition;
 pub mod search;

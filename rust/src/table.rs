@@ -109,6 +109,15 @@ impl Column<'_> {
         with_column!(self, v => copy_rows(v, rows, out));
     }
 
+    /// Adds `factor` times the cell of each of the given rows to `sums`.
+    pub fn add_to(&self, rows: &[u32], factor: f64, sums: &mut [f64]) {
+        with_column!(self, v => {
+            for (sum, &row) in sums.iter_mut().zip(rows) {
+                *sum += factor * v[row as usize].to_f64();
+            }
+        });
+    }
+
     /// The cells of the given rows with their rows, in ascending order.
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
         let mut cells = Vec::new();

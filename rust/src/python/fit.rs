@@ -41,7 +41,7 @@ pub fn matrix<'py, T: numpy::Element>(
     values.into_pyarray(py).reshape([rows, width])
 }
 
-fn units(
+pub fn units(
     shift: &PyReadonlyArray1<'_, f64>,
     scale: &PyReadonlyArray1<'_, f64>,
     n_features: usize,
@@ -263,7 +263,7 @@ fn to_dict<'py>(py: Python<'py>, fitted: Fitted, k: usize) -> PyResult<Bound<'py
 }
 
 /// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right.
-type Arrays<'py> = (
+pub type Arrays<'py> = (
     PyReadonlyArray1<'py, i8>,
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, f64>,
@@ -274,14 +274,14 @@ type Arrays<'py> = (
 );
 
 /// A tree's oblique tests: indptr, indices, weights, bias.
-type Oblique<'py> = (
+pub type Oblique<'py> = (
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, f64>,
     PyReadonlyArray1<'py, f64>,
 );
 
-fn tree_arrays<'a>(
+pub fn tree_arrays<'a>(
     tree: &'a Arrays<'_>,
     oblique: Option<&'a Oblique<'_>>,
 ) -> PyResult<TreeArrays<'a>> {
@@ -335,7 +335,7 @@ pub fn apply<'py>(
 }
 
 /// A sparse matrix: indptr, indices, values, number of columns.
-type Sparse<'py> =
+pub type Sparse<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
 
 /// As `apply` for the rows of a sparse matrix.

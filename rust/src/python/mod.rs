@@ -5,7 +5,9 @@ mod errors;
 mod fit;
 mod kauri;
 mod kernel;
+mod oblique;
 mod run;
+mod tao;
 
 use pyo3::prelude::*;
 
@@ -20,4 +22,8 @@ mod _core {
     use super::kauri::fit_kauri;
     #[pymodule_export]
     use super::kernel::surrogate_features;
+    #[pymodule_export]
+    use super::oblique::{PyDesign, l1_logistic};
+    #[pymodule_export]
+    use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
 }

@@ -1,0 +1,116 @@
+"""Sparse rows: read as they are, by rows, and never made dense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
+
+__all__ = ["SparseTable", "read_sparse"]
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTable:
+    """The features of a data set as a matrix in compressed sparse rows.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_samples + 1,), int64
+        Where the cells of each row start.
+    indices : ndarray of shape (n_cells,), int64
+        Columns, ascending within a row, each only once.
+    values : ndarray of shape (n_cells,), float64
+        Cells; those that are not stored are 0.
+    n_samples, n_features : int
+        Both at least 1.
+    feature_names : None
+        Sparse matrices have no names.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    n_samples: int
+    n_features: int
+    feature_names: list[str] | None = None
+
+    @property
+    def core(self) -> tuple[Any, Any, Any, int]:
+        """The arrays as the core takes them."""
+        return self.indptr, self.indices, self.values, self.n_features
+
+    def matrix(self) -> csr_array:
+        """Give the rows as a scipy.sparse array."""
+        shape = (self.n_samples, self.n_features)
+        return csr_array((self.values, self.indices, self.indptr), shape=shape)
+
+    def take(self, mask: npt.NDArray[np.bool_]) -> SparseTable:
+        """Copy the rows for which the mask is true."""
+        sizes = np.diff(self.indptr)
+        cells = np.repeat(mask, sizes)
+        indptr = np.concatenate([[0], np.cumsum(sizes[mask])]).astype(np.int64)
+        n_kept = int(mask.sum())
+        return SparseTable(indptr, self.indices[cells], self.values[cells], n_kept, self.n_features)
+
+    def cell(self, row: int, column: int) -> float:
+        """Give one cell."""
+        start, stop = self.indptr[row], self.indptr[row + 1]
+        at = start + np.searchsorted(self.indices[start:stop], column)
+        return float(self.values[at]) if at < stop and self.indices[at] == column else 0.0
+
+
+def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
+    """Read a scipy.sparse matrix or array of numbers.
+
+    Parameters
+    ----------
+    X : sparse matrix or array of shape (n_samples, n_features)
+        In any format; it is brought to compressed sparse rows, a copy if it is in another.
+    estimator_name : str
+        Who asks, for the messages.
+
+    Returns
+    -------
+    SparseTable
+
+    Raises
+    ------
+    ValueError
+        If X has no rows or columns, or holds NaN, inf or complex numbers.
+    """
+    assert issparse(X), "the caller looked"
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got a sparse {X.ndim}D array instead.")
+    for count, what in zip(X.shape, ("sample(s)", "feature(s)"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
+                f"{estimator_name}."
+            )
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
+    by_rows = X.tocsr()
+    if not by_rows.has_canonical_format:
+        if by_rows is X:
+            by_rows = by_rows.copy()
+        by_rows.sum_duplicates()
+    values = by_rows.data.astype(np.float64, copy=False)
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        row = int(np.searchsorted(by_rows.indptr, bad[0], side="right")) - 1
+        word = "NaN" if np.isnan(values[bad]).any() else "inf"
+        raise ValueError(
+            f"Input X contains {word}: {len(bad)} stored cells, the first in row {row}, column "
+            f"x{by_rows.indices[bad[0]]} (rows count from 0). Fill these cells, or drop their rows "
+            "or columns."
+        )
+    return SparseTable(
+        by_rows.indptr.astype(np.int64, copy=False),
+        by_rows.indices.astype(np.int64, copy=False),
+        values,
+        int(X.shape[0]),
+        int(X.shape[1]),
+    )

@@ -1,0 +1,475 @@
+//! The matrix as the node solver reads it: made once per fit, read by every solve.
+//!
+//! A cell is kept as (x - base) / unit: `base` is a value that many rows of the column have, or else one in its middle;
+//! `unit` is a power of two that brings the column into [-1, 1]. The bias absorbs the base and the column's penalty
+//! absorbs the unit, so that columns far from the origin or of extreme size cost no accuracy. Rows lie one after the
+//! other, with only the cells that differ from the base where those are few, and in `f32` where that is exact.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::cells::{CHUNK, Cell, Cells, Chosen, DENSE};
+use crate::error::{Error, Result};
+use crate::table::Table;
+
+/// Rows transposed in one go: all their cells stay in cache.
+const TILE: usize = 64;
+/// Cells of a column looked at for its base.
+const SAMPLE: usize = 256;
+
+/// The cells, in the smaller type that holds them exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stored {
+    F32(Cells<f32>),
+    F64(Cells<f64>),
+}
+
+/// Where a column's cells are counted from and in what.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scale {
+    pub base: f64,
+    pub unit: f64,
+}
+
+/// A matrix ready for the solver; see the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Design {
+    pub(super) stored: Stored,
+    pub(super) scales: Vec<Scale>,
+    /// Mean over the columns of each row's share in the column's sum of squares, times the rows: 1 on average.
+    pub(super) sizes: Vec<f32>,
+    n_rows: usize,
+}
+
+/// A matrix in compressed sparse rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Csr<'a, V> {
+    /// Where each row starts, and the end.
+    pub indptr: &'a [usize],
+    /// Columns, ascending in each row.
+    pub indices: &'a [u32],
+    /// Cells.
+    pub values: &'a [V],
+    /// Columns of the matrix.
+    pub n_columns: usize,
+}
+
+impl Design {
+    /// Copies the cells of a table. Takes 4 or 8 bytes a cell, or 8 or 12 for each that differs from its column's base
+    /// where those are at most two in five.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a cell is NaN or infinite.
+    pub fn from_table(table: &Table<'_>) -> Result<Self> {
+        let (n, d) = (table.n_samples(), table.n_features());
+        let bases: Vec<f64> = (0..d).into_par_iter().map(|j| base_of(table, j)).collect();
+        let seen = look(table, &bases);
+        let counts: Vec<usize> =
+            seen.iter().map(|chunk| chunk.iter().map(|seen| seen.other).sum()).collect();
+        let scale = |(j, &base): (usize, &f64)| {
+            let all = seen.iter().map(|chunk| chunk[j]).fold(Seen::NOTHING, Seen::merge);
+            Scale { base, unit: unit_of(base, all.low, all.high) }
+        };
+        let scales: Vec<Scale> = bases.iter().enumerate().map(scale).collect();
+        // A width of 0 has no cells either way.
+        let dense = counts.iter().sum::<usize>() as f64 > DENSE * (n * d) as f64;
+        let stored = if dense {
+            fill_dense(table, &scales)
+                .map(Stored::F32)
+                .or_else(|| fill_dense(table, &scales).map(Stored::F64))
+        } else {
+            fill_sparse(table, &scales, &counts)
+                .map(Stored::F32)
+                .or_else(|| fill_sparse(table, &scales, &counts).map(Stored::F64))
+        };
+        let stored = stored.ok_or_else(not_finite)?;
+        Ok(Design::new(stored, scales, n))
+    }
+
+    /// Copies a matrix in compressed sparse rows; nothing is made dense. Takes 8 or 12 bytes for each stored cell.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the arrays are no such matrix, or a cell is NaN or infinite.
+    pub fn from_csr<V: Copy + Into<f64> + Sync>(matrix: &Csr<'_, V>) -> Result<Self> {
+        check(matrix)?;
+        let Csr { indptr, indices, values, n_columns } = *matrix;
+        let mut size = vec![0.0f64; n_columns];
+        for (&j, &x) in indices.iter().zip(values) {
+            let x: f64 = x.into();
+            if !x.is_finite() {
+                return Err(not_finite());
+            }
+            size[j as usize] = size[j as usize].max(x.abs());
+        }
+        let scales: Vec<Scale> =
+            size.iter().map(|&size| Scale { base: 0.0, unit: unit_of(0.0, 0.0, size) }).collect();
+        let cells = indices.par_iter().zip(values).map(|(&j, &x)| scales[j as usize].of(x.into()));
+        let exact = cells.clone().all(|x| f64::from(x as f32) == x);
+        let (indptr, indices) = (indptr.to_vec(), indices.to_vec());
+        let n_rows = indptr.len() - 1;
+        let stored = if exact {
+            let values = cells.map(|x| x as f32).collect();
+            Stored::F32(Cells::Sparse { indptr, indices, values })
+        } else {
+            let values = cells.collect();
+            Stored::F64(Cells::Sparse { indptr, indices, values })
+        };
+        Ok(Design::new(stored, scales, n_rows))
+    }
+
+    fn new(stored: Stored, scales: Vec<Scale>, n_rows: usize) -> Self {
+        let sizes = match &stored {
+            Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
+            Stored::F64(cells) => sizes(cells, n_rows, scales.len()),
+        };
+        Design { stored, scales, sizes, n_rows }
+    }
+
+    /// Rows of the matrix.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Columns of the matrix.
+    pub fn n_columns(&self) -> usize {
+        self.scales.len()
+    }
+}
+
+/// See [`Design::sizes`].
+fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
+    let rows: Vec<u32> = (0..n_rows as u32).collect();
+    let chosen = Chosen::new(cells, &rows, n_columns);
+    let moments = chosen.moments(&vec![1.0; n_rows]);
+    let filled = moments.iter().filter(|moments| moments[1] > 0.0).count();
+    let share = |[_, square]: &[f64; 2]| {
+        if *square > 0.0 { n_rows as f64 / (square * filled as f64) } else { 0.0 }
+    };
+    let share: Vec<f64> = moments.iter().map(share).collect();
+    let mut sizes = vec![0.0; n_rows];
+    chosen.dots_of_squares(&share, &mut sizes);
+    sizes.iter().map(|&size| size as f32).collect()
+}
+
+fn not_finite() -> Error {
+    Error::Value("The matrix holds NaN or infinite cells.".into())
+}
+
+/// Whether the arrays are such a matrix.
+pub(super) fn check<V>(matrix: &Csr<'_, V>) -> Result<()> {
+    let Csr { indptr, indices, values, n_columns } = *matrix;
+    let bad = |why: &str| Err(Error::Value(format!("The sparse matrix is not valid: {why}.")));
+    if indptr.first() != Some(&0) || !indptr.is_sorted() {
+        return bad("indptr must start at 0 and never fall");
+    }
+    if indptr.last() != Some(&values.len()) || indices.len() != values.len() {
+        return bad("indptr, indices and data disagree in length");
+    }
+    if indices.iter().any(|&j| j as usize >= n_columns) {
+        return bad("a column is out of range");
+    }
+    let ascend = |ends: &[usize]| indices[ends[0]..ends[1]].is_sorted_by(|a, b| a < b);
+    if !indptr.windows(2).all(ascend) {
+        return bad("the columns of each row must ascend, none of them twice");
+    }
+    Ok(())
+}
+
+impl Scale {
+    /// (x - base) / unit, without overflow.
+    #[inline(always)]
+    fn of(self, x: f64) -> f64 {
+        (0.5 * x - 0.5 * self.base) * (2.0 / self.unit)
+    }
+}
+
+/// The most frequent of some of the column's cells if it makes up a quarter of them, else their median: either lies
+/// within two standard deviations of their mean.
+fn base_of(table: &Table<'_>, j: usize) -> f64 {
+    let n = table.n_samples();
+    let take = n.min(SAMPLE);
+    let column = table.column(j);
+    let mut cells: Vec<f64> = (0..take).map(|i| column.get(i * n / take)).collect();
+    cells.sort_unstable_by(f64::total_cmp);
+    let mut longest = &cells[..0];
+    for run in cells.chunk_by(|a, b| a == b) {
+        if run.len() > longest.len() {
+            longest = run;
+        }
+    }
+    match longest {
+        [] => 0.0,
+        [x, ..] if 4 * longest.len() >= take => *x,
+        _ => cells[take / 2],
+    }
+}
+
+/// The power of two that brings `[low, high]` counted from `base` into [-1, 1]; 1 if nothing differs from `base`.
+fn unit_of(base: f64, low: f64, high: f64) -> f64 {
+    let half = (0.5 * high - 0.5 * base).max(0.5 * base - 0.5 * low);
+    if half > 0.0 && half.is_finite() {
+        let below = ((half.to_bits() >> 52) & 0x7ff) as i32 - 1023; // 2^below <= half
+        2f64.powi((below + 2).clamp(-1000, 1023))
+    } else {
+        1.0
+    }
+}
+
+/// What some rows of a column hold.
+#[derive(Clone, Copy)]
+struct Seen {
+    low: f64,
+    high: f64,
+    /// Cells that differ from the base.
+    other: usize,
+}
+
+impl Seen {
+    const NOTHING: Seen = Seen { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
+
+    fn merge(self, more: Seen) -> Seen {
+        let (low, high) = (self.low.min(more.low), self.high.max(more.high));
+        Seen { low, high, other: self.other + more.other }
+    }
+
+    /// In lanes, so that it is compiled to vector code.
+    fn of(cells: &[f64], base: f64) -> Seen {
+        const LANES: usize = 4;
+        let (mut low, mut high) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
+        let mut other = [0u64; LANES];
+        let (blocks, rest) = cells.as_chunks::<LANES>();
+        for block in blocks {
+            for l in 0..LANES {
+                let x = block[l];
+                low[l] = if x < low[l] { x } else { low[l] };
+                high[l] = if x > high[l] { x } else { high[l] };
+                other[l] += u64::from(x != base);
+            }
+        }
+        let of_lane = |l: usize| Seen { low: low[l], high: high[l], other: other[l] as usize };
+        let lanes = (0..LANES).map(of_lane).fold(Seen::NOTHING, Seen::merge);
+        let of_cell = |&x: &f64| Seen { low: x, high: x, other: usize::from(x != base) };
+        rest.iter().map(of_cell).fold(lanes, Seen::merge)
+    }
+}
+
+/// The columns of every chunk of rows.
+fn look(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<Seen>> {
+    let of_chunk = |rows: Range<usize>| {
+        let mut seen = vec![Seen::NOTHING; bases.len()];
+        let mut cells = [0.0; TILE];
+        for start in rows.clone().step_by(TILE) {
+            let cells = &mut cells[..TILE.min(rows.end - start)];
+            for (j, (seen, &base)) in seen.iter_mut().zip(bases).enumerate() {
+                table.column(j).read(start, cells);
+                *seen = seen.merge(Seen::of(cells, base));
+            }
+        }
+        seen
+    };
+    chunks(table.n_samples()).into_par_iter().map(of_chunk).collect()
+}
+
+fn chunks(n: usize) -> Vec<Range<usize>> {
+    (0..n).step_by(CHUNK).map(|start| start..n.min(start + CHUNK)).collect()
+}
+
+/// All cells, or none if one of them is NaN, infinite, or not exact as a `V`.
+fn fill_dense<V: Cell>(table: &Table<'_>, scales: &[Scale]) -> Option<Cells<V>> {
+    let (n, width) = (table.n_samples(), scales.len());
+    let mut values = vec![V::default(); n * width];
+    values.par_chunks_mut((CHUNK * width).max(1)).enumerate().try_for_each(|(chunk, values)| {
+        let start = chunk * CHUNK;
+        for (tile, values) in values.chunks_mut(TILE * width).enumerate() {
+            transpose(table, scales, start + tile * TILE, values)?;
+        }
+        Some(())
+    })?;
+    Some(Cells::Dense { values, width })
+}
+
+/// The cells other than 0, or none as in [`fill_dense`]. `counts`: how many there are in every chunk of rows.
+fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -> Option<Cells<V>> {
+    let (n, width) = (table.n_samples(), scales.len());
+    let total = counts.iter().sum();
+    let mut indptr = vec![0; n + 1];
+    let (mut indices, mut values) = (vec![0u32; total], vec![V::default(); total]);
+    let mut work = Vec::with_capacity(counts.len());
+    {
+        let (mut ends, mut columns, mut cells) =
+            (&mut indptr[1..], &mut indices[..], &mut values[..]);
+        let mut before = 0;
+        for (rows, &count) in chunks(n).into_iter().zip(counts) {
+            let (here, rest) = ends.split_at_mut(rows.len());
+            ends = rest;
+            let (columns_here, rest) = columns.split_at_mut(count);
+            columns = rest;
+            let (cells_here, rest) = cells.split_at_mut(count);
+            cells = rest;
+            work.push((rows, before, here, columns_here, cells_here));
+            before += count;
+        }
+    }
+    work.into_par_iter().try_for_each(|(rows, before, ends, columns, cells)| {
+        let mut tile = vec![V::default(); TILE * width];
+        let mut filled = 0;
+        for start in rows.clone().step_by(TILE) {
+            let length = TILE.min(rows.end - start);
+            transpose(table, scales, start, &mut tile[..length * width])?;
+            for i in 0..length {
+                for (j, &x) in tile[i * width..][..width].iter().enumerate() {
+                    // The next cell overwrites this one if it is 0; the last one may be one too many.
+                    if let (Some(column), Some(cell)) =
+                        (columns.get_mut(filled), cells.get_mut(filled))
+                    {
+                        *column = j as u32;
+                        *cell = x;
+                    }
+                    filled += usize::from(x != V::default());
+                }
+                ends[start - rows.start + i] = before + filled;
+            }
+        }
+        // Cells so small beside others that they are 0 in the column's unit were counted: the last row gets zeros.
+        columns[filled..].fill((width as u32).saturating_sub(1));
+        cells[filled..].fill(V::default());
+        if let Some(end) = ends.last_mut() {
+            *end = before + cells.len();
+        }
+        Some(())
+    })?;
+    Some(Cells::Sparse { indptr, indices, values })
+}
+
+/// Writes the rows from `start` one after the other; none as in [`fill_dense`].
+fn transpose<V: Cell>(
+    table: &Table<'_>,
+    scales: &[Scale],
+    start: usize,
+    out: &mut [V],
+) -> Option<()> {
+    let width = scales.len();
+    let mut column = [0.0; TILE];
+    let column = &mut column[..out.len() / width.max(1)];
+    let mut exact = true;
+    for (j, scale) in scales.iter().enumerate() {
+        table.column(j).read(start, column);
+        for (x, row) in column.iter().zip(out.chunks_exact_mut(width)) {
+            let x = scale.of(*x);
+            row[j] = V::of(x);
+            exact &= row[j].get() == x && x.is_finite();
+        }
+    }
+    exact.then_some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+
+    /// The cells of a design, in the units of the columns.
+    fn cells(design: &Design) -> Vec<Vec<f64>> {
+        fn rows<V: Cell>(cells: &Cells<V>, n: usize, d: usize) -> Vec<Vec<f64>> {
+            let of_row = |i: usize| match cells {
+                Cells::Dense { values, .. } => {
+                    values[i * d..][..d].iter().map(|x| x.get()).collect()
+                }
+                Cells::Sparse { indptr, indices, values } => {
+                    let mut row = vec![0.0; d];
+                    for at in indptr[i]..indptr[i + 1] {
+                        row[indices[at] as usize] += values[at].get();
+                    }
+                    row
+                }
+            };
+            (0..n).map(of_row).collect()
+        }
+        let (n, d) = (design.n_rows(), design.n_columns());
+        let mut rows = match &design.stored {
+            Stored::F32(cells) => rows(cells, n, d),
+            Stored::F64(cells) => rows(cells, n, d),
+        };
+        for row in &mut rows {
+            for (x, scale) in row.iter_mut().zip(&design.scales) {
+                assert!(x.abs() <= 1.0);
+                *x = *x * scale.unit + scale.base;
+            }
+        }
+        rows
+    }
+
+    fn check(x: &Array2<f64>) -> Design {
+        let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
+        for (got, expected) in cells(&design).iter().zip(x.outer_iter()) {
+            assert_eq!(got, &expected.to_vec());
+        }
+        design
+    }
+
+    #[test]
+    fn cells_are_kept_exactly() {
+        let n = CHUNK + TILE + 3;
+        let few = Array2::from_shape_fn((n, 5), |(i, j)| {
+            if (i * 5 + j) % 4 == 0 { ((i + j) % 256) as f64 } else { j as f64 }
+        });
+        let design = check(&few);
+        assert!(matches!(design.stored, Stored::F32(Cells::Sparse { .. })));
+        let bases: Vec<f64> = design.scales.iter().map(|scale| scale.base).collect();
+        assert_eq!(bases, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        let many = Array2::from_shape_fn((n, 3), |(i, j)| ((i * 7 + j) % 1009) as f64 + 2e9);
+        let design = check(&many);
+        assert!(matches!(design.stored, Stored::F32(Cells::Dense { .. })));
+        assert!(design.scales.iter().all(|scale| scale.unit <= 2048.0));
+        // 1/3 is not exact in 32 bits, 2^-600 not in their range; the base is 0.
+        let sparse = few.mapv(|x| if x > 4.0 { x / 3.0 * 2f64.powi(-600) } else { 0.0 });
+        assert!(matches!(check(&sparse).stored, Stored::F64(Cells::Sparse { .. })));
+    }
+
+    #[test]
+    fn cells_that_are_nothing_beside_others_become_0() {
+        let x = Array2::from_shape_fn((200, 2), |(i, j)| match i % 10 + j {
+            0 => 1e300,
+            1 => 5e-324,
+            _ => 0.0,
+        });
+        let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
+        for (i, row) in cells(&design).iter().enumerate() {
+            assert_eq!(row[0], if i % 10 == 0 { 1e300 } else { 0.0 });
+        }
+    }
+
+    #[test]
+    fn a_sparse_matrix_is_the_table_it_stands_for() {
+        let (indptr, indices) = ([0, 2, 2, 5], [0, 3, 0, 1, 3]);
+        let values = [1.0, -8.0, 0.5, 1e-3, 3.0];
+        let design = Design::from_csr(&Csr {
+            indptr: &indptr,
+            indices: &indices,
+            values: &values,
+            n_columns: 4,
+        })
+        .unwrap();
+        let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
+        assert_eq!(cells(&design), expected);
+        assert!(matches!(design.stored, Stored::F64(_)));
+    }
+
+    #[test]
+    fn units_hold_every_cell() {
+        for (base, low, high) in [
+            (0.0, -1.0, 1.0),
+            (3.0, -5.0, 4.0),
+            (0.0, 0.0, 1e307),
+            (0.0, 0.0, 5e-324),
+            (1e9, 1e9, 1e9),
+        ] {
+            let scale = Scale { base, unit: unit_of(base, low, high) };
+            assert!(scale.of(low).abs() <= 1.0 && scale.of(high).abs() <= 1.0);
+        }
+        let scale = Scale { base: f64::MIN, unit: unit_of(f64::MIN, f64::MIN, f64::MAX) };
+        assert!(scale.of(f64::MAX).is_finite());
+    }
+}

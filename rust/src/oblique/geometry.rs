@@ -1,0 +1,317 @@
+//! How far rows are from centers, and which centers suit given clusters: k-means and spherical k-means.
+
+use rayon::prelude::*;
+
+use super::rows::{Rows, SparseRows};
+use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
+use crate::error::{Error, Result};
+
+/// Rows whose costs one thread forms in one go.
+const BLOCK: usize = 1024;
+/// Columns whose sums one thread forms in one go.
+const STRIPE: usize = 1024;
+
+/// A distance, with the centers that minimise it.
+#[derive(Debug, Clone)]
+pub enum Geometry<'a, 't> {
+    /// Squared Euclidean distance in the units of the columns; centers are means.
+    Euclidean {
+        /// The rows.
+        rows: Rows<'a, 't>,
+        /// Origin and unit of the columns.
+        units: &'a Units,
+    },
+    /// 1 - cosine, on the rows as given; centers are means of the rows divided by their lengths, made as long as 1. A
+    /// row of zeros costs 1 and adds nothing to a center.
+    Cosine {
+        /// The rows.
+        rows: Rows<'a, 't>,
+        /// 1 / the length of each row; 0 for a row of zeros.
+        inverse: Vec<f64>,
+    },
+}
+
+impl<'a, 't> Geometry<'a, 't> {
+    /// Spherical k-means on the given rows.
+    pub fn cosine(rows: Rows<'a, 't>) -> Self {
+        let lengths = match rows {
+            // The largest cell first, so that squares neither overflow nor vanish.
+            Rows::Table(table) => {
+                let (mut largest, mut squares) =
+                    (vec![0.0f64; table.n_samples()], vec![0.0; table.n_samples()]);
+                let mut cells = vec![0.0; table.n_samples()];
+                for j in 0..table.n_features() {
+                    table.column(j).read(0, &mut cells);
+                    largest.iter_mut().zip(&cells).for_each(|(m, x)| *m = m.max(x.abs()));
+                }
+                for j in 0..table.n_features() {
+                    table.column(j).read(0, &mut cells);
+                    for ((square, x), m) in squares.iter_mut().zip(&cells).zip(&largest) {
+                        if *m > 0.0 {
+                            *square += (x / m) * (x / m);
+                        }
+                    }
+                }
+                squares.iter().zip(&largest).map(|(s, m): (&f64, _)| s.sqrt() * m).collect()
+            }
+            Rows::Sparse(csr) => {
+                let length = |row: usize| {
+                    let cells = csr.row(row).1;
+                    let largest = cells.iter().fold(0.0f64, |m, x| m.max(x.abs()));
+                    let square = |x: &f64| (x / largest) * (x / largest);
+                    if largest > 0.0 {
+                        cells.iter().map(square).sum::<f64>().sqrt() * largest
+                    } else {
+                        0.0
+                    }
+                };
+                (0..rows.n_samples()).into_par_iter().map(length).collect::<Vec<f64>>()
+            }
+        };
+        let inverse = |length: f64| if length > 0.0 { 1.0 / length } else { 0.0 };
+        Geometry::Cosine { rows, inverse: lengths.into_iter().map(inverse).collect() }
+    }
+
+    /// Whether centers have length 1.
+    pub fn is_spherical(&self) -> bool {
+        matches!(self, Geometry::Cosine { .. })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> Rows<'a, 't> {
+        match self {
+            Geometry::Euclidean { rows, .. } | Geometry::Cosine { rows, .. } => *rows,
+        }
+    }
+
+    /// A row as centers see it: in units, or of length 1.
+    pub fn row(&self, row: u32) -> Vec<f64> {
+        let mut cells = self.rows().row(row);
+        match self {
+            Geometry::Euclidean { units, .. } => {
+                for (x, (shift, scale)) in
+                    cells.iter_mut().zip(units.shift.iter().zip(&units.scale))
+                {
+                    *x = (*x - shift) / scale;
+                }
+            }
+            Geometry::Cosine { inverse, .. } => {
+                cells.iter_mut().for_each(|x| *x *= inverse[row as usize]);
+            }
+        }
+        cells
+    }
+
+    /// The bisector of two centers as a test on the columns as given: rows nearer to the second have a score of at
+    /// least 0. Columns whose weight is 0 are left out.
+    pub fn bisector(&self, first: &[f64], second: &[f64]) -> (Vec<(u32, f64)>, f64) {
+        let mut bias = 0.0;
+        let mut weights = vec![];
+        for (j, (a, b)) in first.iter().zip(second).enumerate() {
+            let mut weight = b - a;
+            if let Geometry::Euclidean { units, .. } = self {
+                bias -= weight * (a / 2.0 + b / 2.0);
+                weight /= units.scale[j];
+                bias -= weight * units.shift[j];
+            }
+            if weight != 0.0 {
+                weights.push((j as u32, weight));
+            }
+        }
+        (weights, bias)
+    }
+
+    /// Weighted regrets, nearest labels and the least cost for given centers (k x d, row-major, in units).
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a distance overflows.
+    pub fn costs(&self, centers: &[f64], weights: Option<&[f64]>) -> Result<LabelCosts> {
+        match self {
+            Geometry::Euclidean { rows: Rows::Table(table), units } => {
+                costs::label_costs(table, units, centers, Metric::SquaredEuclidean, weights)
+            }
+            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
+            Geometry::Cosine { rows, inverse } => {
+                Ok(cosine_costs(*rows, inverse, centers, weights))
+            }
+        }
+    }
+
+    /// Weight and sums of the rows of each group: in units, or of the rows made as long as 1.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a group is out of range.
+    pub fn sums(
+        &self,
+        groups: &[u32],
+        n_groups: usize,
+        weights: Option<&[f64]>,
+    ) -> Result<GroupSums> {
+        match self {
+            Geometry::Euclidean { rows: Rows::Table(table), units } => {
+                costs::group_sums(table, units, groups, n_groups, weights)
+            }
+            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
+            Geometry::Cosine { rows, inverse } => {
+                let factor: Vec<f64> = inverse
+                    .iter()
+                    .enumerate()
+                    .map(|(row, inverse)| weights.map_or(1.0, |w| w[row]) * inverse)
+                    .collect();
+                match rows {
+                    Rows::Table(table) => {
+                        let d = table.n_features();
+                        let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
+                        let mut sums =
+                            costs::group_sums(table, &units, groups, n_groups, Some(&factor))?;
+                        sums.weight = group_weight(groups, n_groups, weights);
+                        Ok(sums)
+                    }
+                    Rows::Sparse(csr) => Ok(GroupSums {
+                        weight: group_weight(groups, n_groups, weights),
+                        sums: sparse_sums(csr, groups, n_groups, &factor),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// The center of a group, and how much of its rows' cost it explains; none for a group without rows (cosine: whose
+    /// rows cancel).
+    pub fn center(&self, weight: f64, sum: &[f64]) -> Option<(Vec<f64>, f64)> {
+        let square: f64 = sum.iter().map(|x| x * x).sum();
+        let (by, explained) = match self {
+            Geometry::Euclidean { .. } => (weight, square / weight),
+            Geometry::Cosine { .. } => (square.sqrt(), square.sqrt()),
+        };
+        (by > 0.0).then(|| (sum.iter().map(|x| x / by).collect(), explained))
+    }
+
+    /// The centers of given clusters; an empty cluster keeps its old one.
+    ///
+    /// # Errors
+    /// As [`Geometry::sums`].
+    pub fn centers(
+        &self,
+        labels: &[u32],
+        weights: Option<&[f64]>,
+        old: &[f64],
+    ) -> Result<Vec<f64>> {
+        let d = self.rows().n_features();
+        let sums = self.sums(labels, old.len() / d, weights)?;
+        let mut centers = old.to_vec();
+        for (label, center) in centers.chunks_mut(d).enumerate() {
+            if let Some((new, _)) = self.center(sums.weight[label], &sums.sums[label * d..][..d]) {
+                center.copy_from_slice(&new);
+            }
+        }
+        Ok(centers)
+    }
+}
+
+fn sparse_euclidean() -> Error {
+    Error::Internal("k-means costs of sparse rows were asked for.".into())
+}
+
+fn group_weight(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec<f64> {
+    let mut sums = vec![0.0; n_groups];
+    for (row, &group) in groups.iter().enumerate() {
+        sums[group as usize] += weights.map_or(1.0, |w| w[row]);
+    }
+    sums
+}
+
+/// Sums of the rows of each group, each row multiplied by its factor; every column is added up by one thread in the
+/// order of the rows.
+fn sparse_sums(csr: &SparseRows<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
+    let d = csr.matrix().n_columns;
+    let stripes: Vec<Vec<f64>> = (0..d.div_ceil(STRIPE))
+        .into_par_iter()
+        .map(|stripe| {
+            let columns = stripe * STRIPE..d.min((stripe + 1) * STRIPE);
+            let mut sums = vec![0.0; n_groups * columns.len()];
+            for (row, (&group, factor)) in groups.iter().zip(factor).enumerate() {
+                let (indices, cells) = csr.row(row);
+                let from = indices.partition_point(|&j| (j as usize) < columns.start);
+                let out = &mut sums[group as usize * columns.len()..][..columns.len()];
+                for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
+                    match out.get_mut(j as usize - columns.start) {
+                        Some(sum) => *sum += factor * x,
+                        None => break,
+                    }
+                }
+            }
+            sums
+        })
+        .collect();
+    let mut sums = Vec::with_capacity(n_groups * d);
+    for group in 0..n_groups {
+        for (stripe, part) in stripes.iter().enumerate() {
+            let width = STRIPE.min(d - stripe * STRIPE);
+            sums.extend_from_slice(&part[group * width..][..width]);
+        }
+    }
+    sums
+}
+
+fn cosine_costs(
+    rows: Rows<'_, '_>,
+    inverse: &[f64],
+    centers: &[f64],
+    weights: Option<&[f64]>,
+) -> LabelCosts {
+    let (n, d) = (rows.n_samples(), rows.n_features());
+    let k = centers.len() / d.max(1);
+    // The centers' cells of one column side by side: a cell meets them all at once.
+    let mut by_column = vec![0.0; centers.len()];
+    for (label, center) in centers.chunks(d).enumerate() {
+        for (j, x) in center.iter().enumerate() {
+            by_column[j * k + label] = *x;
+        }
+    }
+    let meet = |out: &mut [f64], j: usize, x: f64| {
+        for (out, c) in out.iter_mut().zip(&by_column[j * k..][..k]) {
+            *out += x * c;
+        }
+    };
+    let mut regrets = vec![0.0; n * k];
+    let mut nearest = vec![0u32; n];
+    let minima: Vec<f64> = regrets
+        .par_chunks_mut(BLOCK * k)
+        .zip(nearest.par_chunks_mut(BLOCK))
+        .enumerate()
+        .map(|(block, (regrets, nearest))| {
+            let start = block * BLOCK;
+            match rows {
+                Rows::Table(table) => {
+                    let mut cells = vec![0.0; nearest.len()];
+                    for j in 0..d {
+                        table.column(j).read(start, &mut cells);
+                        for (out, &x) in regrets.chunks_mut(k).zip(&cells) {
+                            meet(out, j, x);
+                        }
+                    }
+                }
+                Rows::Sparse(csr) => {
+                    for (i, out) in regrets.chunks_mut(k).enumerate() {
+                        let (columns, cells) = csr.row(start + i);
+                        for (&j, &x) in columns.iter().zip(cells) {
+                            meet(out, j as usize, x);
+                        }
+                    }
+                }
+            }
+            let mut minimum = 0.0;
+            for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
+                let factor = inverse[start + i];
+                row.iter_mut().for_each(|dot| *dot = (1.0 - *dot * factor).max(0.0));
+                let weight = weights.map_or(1.0, |w| w[start + i]);
+                let (cheapest, cost) = costs::to_regrets(row, weight);
+                *label = cheapest;
+                minimum += weight * cost;
+            }
+            minimum
+        })
+        .collect();
+    LabelCosts { regrets, nearest, minimum: minima.iter().sum() }
+}

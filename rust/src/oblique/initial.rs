@@ -1,0 +1,193 @@
+//! Trees to start from: bisecting 2-means, or bisectors of random pairs of rows (appendix A.2 of the paper).
+
+use rayon::prelude::*;
+
+use super::geometry::Geometry;
+use super::tao::{Leaf, Node, Plane, Test, Tree};
+use crate::error::Result;
+use crate::parallel::Monitor;
+
+/// Starts of 2-means at a node.
+const STARTS: usize = 2;
+/// Most steps of 2-means.
+const STEPS: usize = 12;
+/// A step that explains less more than this share is the last.
+const TOL: f64 = 1e-3;
+/// Rows among which the second center is drawn.
+const DRAWN: usize = 64;
+/// Pairs drawn for a random bisector before the node is given up.
+const PAIRS: usize = 10;
+
+/// How the tests of the first tree are made: each is the bisector of two centers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// The two means of the node's rows.
+    Bisecting,
+    /// Two of the node's rows.
+    Random,
+}
+
+/// A node to be split.
+struct Open {
+    id: usize,
+    rng: fastrand::Rng,
+    rows: Vec<u32>,
+    best: Option<Bisection>,
+    explained: f64,
+}
+
+/// A test, and the rows of its two sides.
+struct Bisection {
+    test: Test,
+    parts: [Vec<u32>; 2],
+}
+
+/// A complete tree of the given depth, as far as the rows of its nodes differ. Rows of weight 0 are not expected. One
+/// step of 2-means is one pass over the rows for all nodes of a depth together.
+///
+/// # Errors
+/// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+pub fn tree(
+    geometry: &Geometry<'_, '_>,
+    weights: Option<&[f64]>,
+    start: Start,
+    depth: usize,
+    seed: u64,
+    monitor: &Monitor,
+) -> Result<Tree> {
+    let n = geometry.rows().n_samples();
+    let mut tree = Tree::leaf(0);
+    let root = (0, 1u64, (0..n as u32).collect());
+    let mut leaves: Vec<(usize, u64, Vec<u32>)> = vec![root];
+    for _ in 0..depth {
+        let places: Vec<u64> = leaves.iter().map(|leaf| leaf.1).collect();
+        let mut open: Vec<Open> = leaves
+            .into_iter()
+            .map(|(id, place, rows)| {
+                let seed = seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let rng = fastrand::Rng::with_seed(seed);
+                Open { id, rng, rows, best: None, explained: f64::NEG_INFINITY }
+            })
+            .collect();
+        match start {
+            Start::Random => open.par_iter_mut().for_each(|node| node.random(geometry)),
+            Start::Bisecting => {
+                for _ in 0..STARTS {
+                    two_means(geometry, weights, &mut open, monitor)?;
+                }
+            }
+        }
+        monitor.check()?;
+        leaves = vec![];
+        for (node, place) in open.into_iter().zip(places) {
+            let Some(Bisection { test, parts }) = node.best else { continue };
+            let left = tree.nodes.len();
+            tree.nodes.extend([Node::Leaf(Leaf::default()), Node::Leaf(Leaf::default())]);
+            tree.nodes[node.id] = Node::Split { test, left, right: left + 1 };
+            for (side, part) in parts.into_iter().enumerate() {
+                leaves.push((left + side, (place << 1) | side as u64, part));
+            }
+        }
+    }
+    Ok(tree.compact())
+}
+
+/// One start of 2-means at every open node.
+fn two_means(
+    geometry: &Geometry<'_, '_>,
+    weights: Option<&[f64]>,
+    open: &mut [Open],
+    monitor: &Monitor,
+) -> Result<()> {
+    let d = geometry.rows().n_features();
+    let mut groups = vec![0u32; geometry.rows().n_samples()];
+    let mut centers: Vec<Option<[Vec<f64>; 2]>> =
+        open.par_iter_mut().map(|node| node.two_rows(geometry)).collect();
+    let mut explained = vec![0.0; open.len()];
+    for _ in 0..STEPS {
+        monitor.check()?;
+        let found: Vec<Option<Bisection>> = open
+            .par_iter()
+            .zip(&centers)
+            .map(|(node, centers)| bisect(geometry, centers.as_ref()?, &node.rows))
+            .collect();
+        if found.iter().all(Option::is_none) {
+            break;
+        }
+        // Rows of nodes that are done are a group of their own.
+        groups.fill(2 * open.len() as u32);
+        for (place, found) in found.iter().enumerate() {
+            for (side, part) in found.iter().flat_map(|found| found.parts.iter().enumerate()) {
+                for &row in part {
+                    groups[row as usize] = (2 * place + side) as u32;
+                }
+            }
+        }
+        let sums = geometry.sums(&groups, 2 * open.len() + 1, weights)?;
+        for (place, found) in found.into_iter().enumerate() {
+            let mean = |side: usize| {
+                let group = 2 * place + side;
+                geometry.center(sums.weight[group], &sums.sums[group * d..][..d])
+            };
+            centers[place] = None;
+            let Some(found) = found else { continue };
+            let (Some((first, a)), Some((second, b))) = (mean(0), mean(1)) else { continue };
+            if a + b > open[place].explained {
+                (open[place].best, open[place].explained) = (Some(found), a + b);
+            }
+            if a + b > (1.0 + TOL) * explained[place] {
+                explained[place] = a + b;
+                centers[place] = Some([first, second]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bisector of two centers and the rows of its sides; none if one is empty.
+fn bisect(geometry: &Geometry<'_, '_>, centers: &[Vec<f64>; 2], rows: &[u32]) -> Option<Bisection> {
+    let (weights, bias) = geometry.bisector(&centers[0], &centers[1]);
+    let mut parts = [vec![], vec![]];
+    for (score, &row) in geometry.rows().scores(rows, &weights, bias).into_iter().zip(rows) {
+        parts[usize::from(score >= 0.0)].push(row);
+    }
+    let splits = !weights.is_empty() && parts.iter().all(|part| !part.is_empty());
+    splits.then_some(Bisection { test: Test::Oblique(Plane { weights, bias }), parts })
+}
+
+impl Open {
+    fn draw(&mut self) -> u32 {
+        self.rows[self.rng.usize(..self.rows.len())]
+    }
+
+    fn random(&mut self, geometry: &Geometry<'_, '_>) {
+        for _ in 0..PAIRS {
+            if self.rows.len() < 2 || self.best.is_some() {
+                return;
+            }
+            let centers = [self.draw(), self.draw()].map(|row| geometry.row(row));
+            self.best = bisect(geometry, &centers, &self.rows);
+        }
+    }
+
+    /// A row, and one of some others with a probability that grows with the square of the distance (k-means++).
+    fn two_rows(&mut self, geometry: &Geometry<'_, '_>) -> Option<[Vec<f64>; 2]> {
+        if self.rows.len() < 2 {
+            return None;
+        }
+        let first = geometry.row(self.draw());
+        let others: Vec<u32> = (0..self.rows.len().min(DRAWN)).map(|_| self.draw()).collect();
+        let others: Vec<Vec<f64>> = others.into_iter().map(|row| geometry.row(row)).collect();
+        let square = |row: &Vec<f64>| -> f64 {
+            row.iter().zip(&first).map(|(x, c)| (x - c) * (x - c)).sum()
+        };
+        let squares: Vec<f64> = others.iter().map(square).collect();
+        let mut left = self.rng.f64() * squares.iter().sum::<f64>();
+        let chosen = squares.iter().position(|square| {
+            left -= square;
+            left < 0.0
+        });
+        let second = others.into_iter().nth(chosen?)?;
+        Some([first, second])
+    }
+}

@@ -1,0 +1,700 @@
+//! Weighted logistic regression with an l1 penalty and a free bias: the problem at a node of an oblique tree.
+//!
+//! The bias is kept at its optimum throughout, so that what is minimised is a convex function of w alone:
+//! F(w) = min_b sum_i weight_i log(1 + exp(-y_i (w . x_i + b))) + lambda sum_j penalty_j |w_j|.
+//!
+//! Proximal Newton steps over a working set (Friedman, Hastie, Tibshirani: Regularization Paths for Generalized Linear
+//! Models via Coordinate Descent, 2010; Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression,
+//! 2012), with what makes them cheap here:
+//! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are looked
+//!   at before every step, which takes one pass over the cells.
+//! - *Curvature from a sample.* H = X' diag(h) X, centred because the bias is free, is formed from some of the rows,
+//!   drawn in proportion to about their share in it (their leverage, so that a column with few cells keeps them;
+//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
+//!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
+//!   next sample larger, up to all rows.
+//! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
+//!
+//! Cost of a step: two passes over the cells of the rows, one more and the sample's products when H is made anew.
+
+use std::borrow::Cow;
+
+use super::cells::{Cell, Cells, Chosen};
+use super::design::{Design, Scale, Stored};
+use super::loss::{State, Targets};
+use super::quadratic::Model;
+use crate::error::{Error, Result};
+use crate::parallel::Monitor;
+
+/// minimise sum_i weight_i log(1 + exp(-y_i (w . x_i + b))) + lambda sum_j penalty_j |w_j| over w and b.
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a> {
+    /// The matrix.
+    pub design: &'a Design,
+    /// The rows that take part.
+    pub rows: &'a [u32],
+    /// For each of them whether y is +1 (to the right) rather than -1.
+    pub sign: &'a [bool],
+    /// For each of them its weight, at least 0.
+    pub weight: &'a [f64],
+    /// lambda, at least 0. Values that are next to nothing are raised to where w stays bounded.
+    pub lambda: f64,
+    /// Each column's share in the penalty, above 0; none: 1. With the columns' standard deviations, w is penalised as
+    /// if the columns were standardised.
+    pub penalty: Option<&'a [f64]>,
+}
+
+/// Where to start.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// Columns with their weights.
+    pub weights: &'a [(u32, f64)],
+    /// The bias.
+    pub bias: f64,
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// How far the objective may be above its minimum, as a share of it. A solve ends when the next step, from the
+    /// model of the objective over all columns that have a weight or should have one, would gain no more than that
+    /// (the Newton decrement), or when the duality gap is no larger.
+    pub tol: f64,
+    /// Most Newton steps.
+    pub max_iter: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { tol: 1e-4, max_iter: 200 }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Solution {
+    /// Columns in ascending order with their weights, none of them 0.
+    pub weights: Vec<(u32, f64)>,
+    /// The bias.
+    pub bias: f64,
+    /// The objective.
+    pub objective: f64,
+    /// Newton steps.
+    pub n_iter: usize,
+    /// What the next step would gain or the duality gap, whichever is less, as a share of the objective. At most `tol`
+    /// unless `max_iter` or the precision of numbers ended the solve.
+    pub gap: f64,
+    /// The duality gap as a share of the objective: the objective is at most so far above its minimum, and usually
+    /// far less.
+    pub duality_gap: f64,
+}
+
+/// The bias where all rows are on one side, whose best one is infinite: the loss is then 2^-52 of the weight.
+const ONE_SIDED_BIAS: f64 = 52.0 * std::f64::consts::LN_2;
+/// Least lambda per unit of weight, for columns within [-1, 1].
+const LEAST_LAMBDA: f64 = 1e-12;
+/// No tolerance is smaller: sums of numbers are no better.
+const LEAST_TOL: f64 = 1e-13;
+/// Columns without a weight whose gradient is at this share of their penalty are in the working set too: a step may
+/// bring them in.
+const NEAR: f64 = 0.9;
+/// Columns that a step may add, unless as many have a weight: as many as there are rows, which is enough for any
+/// solution, between these two. And the largest working set.
+const ADDED: [usize; 2] = [100, 1000];
+const MOST_COLUMNS: usize = 4096;
+/// Rows drawn per column of the working set, and at least.
+const ROWS_PER_COLUMN: usize = 6;
+const LEAST_ROWS: usize = 2000;
+/// A step must leave at most this share of the last step's gain to be gained, else H is made anew.
+const PROGRESS: f64 = 0.3;
+/// Above this share the sample was too small.
+const SLOW: f64 = 0.5;
+/// The rows' curvatures may have changed by this share of their sum, else H is made anew.
+const STALE: f64 = 0.25;
+/// Share of a step's gain that may be left to gain by the model, where H comes from all rows and where from a sample,
+/// which is not worth more.
+const PRECISION: [f64; 2] = [0.01, 0.1];
+/// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
+const RIDGE: f64 = 1e-3;
+/// A column whose variance at the node is at most this share of its mean square counts as constant.
+const LEAST_SPREAD: f64 = 1e-12;
+/// Halvings of a step.
+const HALVINGS: usize = 40;
+/// Share of the promised gain that a step must keep.
+const KEPT: f64 = 0.01;
+
+/// Solves a problem. Without rows of positive weight w and b are 0; with all of them on one side w is 0 and b is
+/// +36.04 or -36.04, where log(1 + exp(-|b|)) is 2^-52. A start that is worse than w = 0 is not used. The result has the
+/// same bits for every number of threads.
+///
+/// # Errors
+/// [`Error::Shape`] if lengths disagree; [`Error::Value`] if a row or column is out of range, or a weight, `lambda`,
+/// `penalty` or the start is not a finite number in its range; [`Error::Interrupted`] when the monitor says so.
+pub fn solve(
+    problem: &Problem<'_>,
+    start: Option<&Start<'_>>,
+    options: Options,
+    monitor: &Monitor,
+) -> Result<Solution> {
+    check(problem, start)?;
+    let (rows, targets, total) = targets(problem);
+    let right = targets.0.iter().filter(|&&target| target > 0.0).count();
+    if right == 0 || right == rows.len() {
+        let bias = match (right, rows.len()) {
+            (_, 0) => 0.0,
+            (0, _) => -ONE_SIDED_BIAS,
+            _ => ONE_SIDED_BIAS,
+        };
+        let objective = if rows.is_empty() { 0.0 } else { total * (-ONE_SIDED_BIAS).exp().ln_1p() };
+        let weights = Vec::new();
+        return Ok(Solution { weights, bias, objective, n_iter: 0, gap: 0.0, duality_gap: 0.0 });
+    }
+    match &problem.design.stored {
+        Stored::F32(cells) => {
+            Solver::new(cells, &rows, &targets, problem, total).solve(start, options, monitor)
+        }
+        Stored::F64(cells) => {
+            Solver::new(cells, &rows, &targets, problem, total).solve(start, options, monitor)
+        }
+    }
+}
+
+fn check(problem: &Problem<'_>, start: Option<&Start<'_>>) -> Result<()> {
+    let Problem { design, rows, sign, weight, lambda, penalty } = *problem;
+    Error::check_len("sign", sign.len(), rows.len(), "entries")?;
+    Error::check_len("weight", weight.len(), rows.len(), "entries")?;
+    let bad = |what: &str| Err(Error::Value(what.into()));
+    if rows.iter().any(|&row| row as usize >= design.n_rows()) {
+        return bad("A row is out of range.");
+    }
+    if !weight.iter().all(|w| (0.0..f64::INFINITY).contains(w)) {
+        return bad("The weights must be finite and not negative.");
+    }
+    if !(0.0..f64::INFINITY).contains(&lambda) {
+        return bad("lambda must be finite and not negative.");
+    }
+    if let Some(penalty) = penalty {
+        Error::check_len("penalty", penalty.len(), design.n_columns(), "entries")?;
+        if !penalty.iter().all(|p| *p > 0.0 && p.is_finite()) {
+            return bad("The penalties must be finite and positive.");
+        }
+    }
+    if let Some(start) = start {
+        if start.weights.iter().any(|&(j, _)| j as usize >= design.n_columns()) {
+            return bad("A column of the start is out of range.");
+        }
+        if !start.bias.is_finite() || start.weights.iter().any(|(_, w)| !w.is_finite()) {
+            return bad("The start must be finite.");
+        }
+    }
+    Ok(())
+}
+
+/// The rows of positive weight, y_i weight_i as shares of the total weight, and the total.
+fn targets<'a>(problem: &Problem<'a>) -> (Cow<'a, [u32]>, Targets, f64) {
+    let Problem { rows, sign, weight, .. } = *problem;
+    let largest = weight.iter().fold(0.0, |a: f64, &b| a.max(b));
+    // Shares of the largest first: neither their sum nor their quotients overflow.
+    let total: f64 = weight.iter().map(|w| w / largest).sum();
+    let share = |w: f64| w / largest / total;
+    let signed = sign.iter().zip(weight).map(|(&s, &w)| if s { share(w) } else { -share(w) });
+    if weight.iter().all(|&w| share(w) > 0.0) {
+        return (Cow::Borrowed(rows), Targets(signed.collect()), total * largest);
+    }
+    let kept = rows.iter().copied().zip(signed).filter(|(_, target)| target.abs() > 0.0);
+    let (rows, signed): (Vec<u32>, Vec<f64>) = kept.unzip();
+    (Cow::Owned(rows), Targets(signed), total * largest)
+}
+
+/// A problem in the units of the stored cells, the weights adding up to 1.
+struct Solver<'a, V: Cell> {
+    cells: &'a Cells<V>,
+    chosen: Chosen<'a, V>,
+    rows: &'a [u32],
+    targets: &'a Targets,
+    design: &'a Design,
+    /// By column, for weights in the units of the stored cells.
+    lambda: Vec<f64>,
+    /// lambda and the columns' shares in it as given.
+    strength: f64,
+    penalty: Option<&'a [f64]>,
+    /// The sum of the weights.
+    total: f64,
+    n_cells: usize,
+    most_columns: usize,
+}
+
+/// A point with all that is known of it.
+struct Point {
+    w: Vec<f64>,
+    margins: Vec<f64>,
+    state: State,
+    objective: f64,
+}
+
+/// The columns of the next step.
+struct WorkingSet {
+    /// The columns that have a weight or should have one.
+    needed: Vec<usize>,
+    /// Those and the ones close to it.
+    all: Vec<usize>,
+    /// Columns that have a weight or should have one, per column that is `needed`: 1 unless there are too many.
+    left_out: f64,
+}
+
+/// A step of the quadratic model.
+struct Step {
+    /// Columns with their new weights.
+    to: Vec<(usize, f64)>,
+    /// About by how much the margins' weighted mean changes.
+    shift: f64,
+    /// By how much the model says that the objective falls.
+    gain: f64,
+}
+
+impl<'a, V: Cell> Solver<'a, V> {
+    fn new(
+        cells: &'a Cells<V>,
+        rows: &'a [u32],
+        targets: &'a Targets,
+        problem: &Problem<'a>,
+        total: f64,
+    ) -> Self {
+        let design = problem.design;
+        let lambda = problem.lambda / total;
+        let of_column = |(j, scale): (usize, &Scale)| {
+            let share = problem.penalty.map_or(1.0, |penalty| penalty[j]);
+            (lambda * share / scale.unit).max(LEAST_LAMBDA)
+        };
+        let lambda = design.scales.iter().enumerate().map(of_column).collect();
+        let chosen = Chosen::new(cells, rows, design.n_columns());
+        let n_cells = chosen.count();
+        let (strength, penalty) = (problem.lambda, problem.penalty);
+        let most_columns = MOST_COLUMNS;
+        Solver {
+            cells,
+            chosen,
+            rows,
+            targets,
+            design,
+            lambda,
+            strength,
+            penalty,
+            total,
+            n_cells,
+            most_columns,
+        }
+    }
+
+    fn penalty(&self, w: &[f64]) -> f64 {
+        w.iter().zip(&self.lambda).filter(|(w, _)| **w != 0.0).map(|(w, l)| l * w.abs()).sum()
+    }
+
+    fn point(&self, w: Vec<f64>, margins: Vec<f64>, bias: f64) -> Point {
+        let state = self.targets.evaluate(&margins, bias);
+        let objective = state.loss + self.penalty(&w);
+        Point { w, margins, state, objective }
+    }
+
+    /// The given start, or w = 0 if that is better or none is given.
+    fn start(&self, start: Option<&Start<'_>>) -> Point {
+        let (n, d) = (self.rows.len(), self.lambda.len());
+        if let Some(start) = start {
+            let mut w = vec![0.0; d];
+            let mut bias = start.bias;
+            for &(j, weight) in start.weights {
+                let scale = self.design.scales[j as usize];
+                w[j as usize] += weight * scale.unit;
+                bias += weight * scale.base;
+            }
+            let mut margins = vec![0.0; n];
+            self.chosen.dots(&w, &mut margins);
+            if margins.iter().sum::<f64>().is_finite() && bias.is_finite() {
+                let point = self.point(w, margins, bias);
+                let right: f64 = self.targets.0.iter().filter(|&&target| target > 0.0).sum();
+                let without = -right * right.ln() - (1.0 - right) * (-right).ln_1p();
+                if point.objective <= without {
+                    return point;
+                }
+            }
+        }
+        self.point(vec![0.0; d], vec![0.0; n], 0.0)
+    }
+
+    fn solve(
+        &self,
+        start: Option<&Start<'_>>,
+        options: Options,
+        monitor: &Monitor,
+    ) -> Result<Solution> {
+        let tol = options.tol.max(LEAST_TOL);
+        let mut point = self.start(start);
+        let mut curvature: Option<Curvature> = None;
+        let mut rows_per_column = ROWS_PER_COLUMN;
+        let mut last_gain = f64::INFINITY;
+        let mut n_iter = 0;
+        loop {
+            monitor.check()?;
+            let gradient = self.gradient(&point);
+            if self.duality_gap(&point, &gradient, tol) <= tol || n_iter >= options.max_iter {
+                return Ok(self.solution(&point, &gradient, f64::INFINITY, n_iter));
+            }
+            let working = self.working_set(&point.w, &gradient);
+            // The model of the step before serves while it covers the columns and steps gain what they promise.
+            let mut step = None;
+            if let Some(old) =
+                curvature.as_ref().filter(|old| old.serves(&working.needed, &point.state.h))
+            {
+                let again = old.step(self, &point.w, &gradient);
+                if again.gain <= (PROGRESS * last_gain).max(tol * point.objective) {
+                    step = Some(again);
+                } else if old.steps == 1 && again.gain > SLOW * last_gain {
+                    rows_per_column = rows_per_column.saturating_mul(2);
+                }
+            }
+            let step = step.unwrap_or_else(|| {
+                let new = Curvature::new(self, &point.state.h, working.all, rows_per_column);
+                curvature.insert(new).step(self, &point.w, &gradient)
+            });
+            // Gains fall geometrically at worst: what the steps to come gain together.
+            let to_come = 1.0 / (1.0 - (step.gain / last_gain).min(0.9));
+            let gap = step.gain * to_come * working.left_out / point.objective;
+            if gap <= tol {
+                return Ok(self.solution(&point, &gradient, gap, n_iter));
+            }
+            n_iter += 1;
+            last_gain = step.gain;
+            let (next, length) = self.search(&point, &gradient, &step);
+            let sampled = curvature.as_ref().is_some_and(|model| model.n_rows < self.rows.len());
+            match next {
+                Some(next) => point = next,
+                None if sampled => {}
+                // Rounding hides what is left to gain.
+                None => return Ok(self.solution(&point, &gradient, gap, n_iter)),
+            }
+            if length < 1.0 {
+                rows_per_column = rows_per_column.saturating_mul(2);
+                curvature = None;
+            } else if let Some(model) = &mut curvature {
+                model.steps += 1;
+            }
+        }
+    }
+
+    /// The slope of the loss, by column.
+    fn gradient(&self, point: &Point) -> Vec<f64> {
+        let mut gradient = self.chosen.sums(&point.state.r);
+        gradient.iter_mut().for_each(|g| *g = -*g);
+        gradient
+    }
+
+    /// The duality gap as a share of the objective if it is at most `tol`, else that or a lower bound of it.
+    ///
+    /// The dual point is r, scaled down until no column's gradient exceeds its penalty; it obeys sum_i r_i = 0 because
+    /// the bias is optimal. The dual is concave in the scaling, which bounds it by its tangent at 1.
+    fn duality_gap(&self, point: &Point, gradient: &[f64], tol: f64) -> f64 {
+        let share = gradient.iter().zip(&self.lambda).map(|(g, l)| l / g.abs()).fold(1.0, f64::min);
+        let slope: f64 = -point.w.iter().zip(gradient).map(|(w, g)| w * g).sum::<f64>();
+        let bound = self.penalty(&point.w) - slope + (1.0 - share) * slope;
+        if bound > tol * point.objective {
+            return bound / point.objective;
+        }
+        let dual = self.targets.dual(&point.state.r, share);
+        ((point.objective - dual) / point.objective).max(0.0)
+    }
+
+    fn working_set(&self, w: &[f64], gradient: &[f64]) -> WorkingSet {
+        let support = w.iter().filter(|w| **w != 0.0).count();
+        let keep_all = 2 * support <= self.most_columns;
+        // By how much a column violates its optimality condition, as a share of its penalty.
+        let rank = |j: usize| {
+            if w[j] == 0.0 {
+                gradient[j].abs() / self.lambda[j] - 1.0
+            } else if keep_all {
+                f64::INFINITY
+            } else {
+                (gradient[j] / self.lambda[j] + 1f64.copysign(w[j])).abs()
+            }
+        };
+        let mut ranked: Vec<(f64, usize)> =
+            (0..w.len()).map(|j| (rank(j), j)).filter(|(rank, _)| *rank > NEAR - 1.0).collect();
+        ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let candidates = ranked.iter().filter(|(rank, _)| *rank > 0.0).count();
+        let n = self.rows.len();
+        let few = n.clamp(ADDED[0], ADDED[1]);
+        let added = if support <= n { support.max(few) } else { few };
+        ranked.truncate((support + added).min(self.most_columns));
+        let mut needed: Vec<usize> =
+            ranked.iter().filter(|(rank, _)| *rank > 0.0).map(|&(_, j)| j).collect();
+        let mut all: Vec<usize> = ranked.iter().map(|&(_, j)| j).collect();
+        let left_out = candidates.max(1) as f64 / needed.len().max(1) as f64;
+        needed.sort_unstable();
+        all.sort_unstable();
+        WorkingSet { needed, all, left_out }
+    }
+
+    /// Halves the step until it keeps a share of the promised gain; the point reached, if any, and the step's length.
+    fn search(&self, point: &Point, gradient: &[f64], step: &Step) -> (Option<Point>, f64) {
+        let mut delta = vec![0.0; point.w.len()];
+        let mut promised = 0.0;
+        for &(j, to) in &step.to {
+            let from = point.w[j];
+            delta[j] = to - from;
+            promised += gradient[j] * (to - from) + self.lambda[j] * (to.abs() - from.abs());
+        }
+        let mut moved = vec![0.0; point.margins.len()];
+        self.chosen.dots(&delta, &mut moved);
+        let mut length = 1.0;
+        for _ in 0..HALVINGS {
+            let mut w = point.w.clone();
+            for &(j, to) in &step.to {
+                w[j] = if length == 1.0 { to } else { w[j] + length * delta[j] };
+            }
+            let margins = point.margins.iter().zip(&moved).map(|(m, x)| m + length * x).collect();
+            let next = self.point(w, margins, point.state.bias - length * step.shift);
+            if next.objective <= point.objective + KEPT * length * promised {
+                return (Some(next), length);
+            }
+            length *= 0.5;
+        }
+        (None, 0.0)
+    }
+
+    fn solution(&self, point: &Point, gradient: &[f64], gap: f64, n_iter: usize) -> Solution {
+        let duality_gap = self.duality_gap(point, gradient, f64::INFINITY);
+        let mut bias = point.state.bias;
+        let mut weights = Vec::new();
+        let mut penalty = 0.0;
+        for (j, &w) in point.w.iter().enumerate().filter(|(_, w)| **w != 0.0) {
+            let scale = self.design.scales[j];
+            bias -= w / scale.unit * scale.base;
+            penalty += w.abs() / scale.unit * self.penalty.map_or(1.0, |penalty| penalty[j]);
+            weights.push((j as u32, w / scale.unit));
+        }
+        let objective = point.state.loss * self.total + self.strength * penalty;
+        Solution { weights, bias, objective, n_iter, gap: gap.min(duality_gap), duality_gap }
+    }
+}
+
+/// The curvature of the loss over some columns, each in units of the root of its own.
+struct Curvature {
+    columns: Vec<usize>,
+    /// The correlations of the columns, weighted by h, from some of the rows.
+    correlations: Vec<f64>,
+    /// The root of each column's own curvature, from all rows; 0 for a column that is constant.
+    scale: Vec<f64>,
+    /// Means of the columns, weighted by h.
+    means: Vec<f64>,
+    /// Rows that the correlations come from.
+    n_rows: usize,
+    /// Steps that were taken with it.
+    steps: usize,
+    /// The h it was made with.
+    h: Vec<f64>,
+}
+
+impl Curvature {
+    fn new<V: Cell>(
+        solver: &Solver<'_, V>,
+        all_h: &[f64],
+        columns: Vec<usize>,
+        rows_per_column: usize,
+    ) -> Self {
+        let (n, width) = (all_h.len(), columns.len());
+        let (means, own) = spread(solver, all_h, &columns);
+        // As many rows as cost about as much as two passes over all cells, if that is more.
+        let per_row = (solver.n_cells as f64 / n as f64).min(width as f64);
+        let cheap = 4.0 * solver.n_cells as f64 / (per_row * per_row).max(1.0);
+        let wanted = rows_per_column.saturating_mul(width).max(LEAST_ROWS).max(cheap as usize);
+        let (rows, h): (Cow<'_, [u32]>, Cow<'_, [f64]>) = if wanted >= n - n / 5 {
+            (Cow::Borrowed(solver.rows), Cow::Borrowed(all_h))
+        } else {
+            let size =
+                |(&row, h): (&u32, &f64)| h * (1.0 + f64::from(solver.design.sizes[row as usize]));
+            let size: Vec<f64> = solver.rows.iter().zip(all_h).map(size).collect();
+            let (rows, h) = draw(solver.rows, all_h, &size, wanted);
+            (Cow::Owned(rows), Cow::Owned(h))
+        };
+        let chosen = Chosen::new(solver.cells, &rows, solver.lambda.len());
+        let ((gram, sums), shrink) = if rows.len() < n {
+            (chosen.gram::<f32>(&h, &columns), 1.0 / (1.0 + RIDGE))
+        } else {
+            (chosen.gram::<f64>(&h, &columns), 1.0)
+        };
+        let correlations = correlations(gram, &sums, h.iter().sum(), shrink);
+        let scale = own.iter().map(|own| own.sqrt()).collect();
+        let (n_rows, steps) = (rows.len(), 0);
+        Curvature { columns, correlations, scale, means, n_rows, steps, h: all_h.to_vec() }
+    }
+
+    /// Whether it holds for these columns and curvatures of the rows, about.
+    fn serves(&self, columns: &[usize], h: &[f64]) -> bool {
+        let change: f64 = self.h.iter().zip(h).map(|(old, new)| (old - new).abs()).sum();
+        change <= STALE * h.iter().sum::<f64>()
+            && columns.iter().all(|j| self.columns.binary_search(j).is_ok())
+    }
+
+    fn step<V: Cell>(&self, solver: &Solver<'_, V>, w: &[f64], gradient: &[f64]) -> Step {
+        let precision = PRECISION[usize::from(self.n_rows < solver.rows.len())];
+        // A constant column stands still at 0 in the model.
+        let local = |of_column: &dyn Fn(usize, f64) -> f64, constant: f64| -> Vec<f64> {
+            let columns = self.columns.iter().zip(&self.scale);
+            columns.map(|(&j, &s)| if s > 0.0 { of_column(j, s) } else { constant }).collect()
+        };
+        let model = Model {
+            curvature: &self.correlations,
+            slope: local(&|j, s| gradient[j] / s, 0.0),
+            from: local(&|j, s| w[j] * s, 0.0),
+            penalty: local(&|j, s| solver.lambda[j] / s, 1.0),
+        };
+        let (to, mut gain) = model.minimise(precision);
+        let (mut moves, mut shift) = (Vec::new(), 0.0);
+        for (at, &j) in self.columns.iter().enumerate() {
+            let new = if self.scale[at] > 0.0 {
+                if to[at] == w[j] * self.scale[at] { w[j] } else { to[at] / self.scale[at] }
+            } else {
+                gain += solver.lambda[j] * w[j].abs(); // the bias does the same for nothing
+                0.0
+            };
+            if new != w[j] {
+                shift += self.means[at] * (new - w[j]);
+                moves.push((j, new));
+            }
+        }
+        Step { to: moves, shift, gain }
+    }
+}
+
+/// Each column's mean and its own curvature, 0 if it is constant.
+fn spread<V: Cell>(solver: &Solver<'_, V>, h: &[f64], columns: &[usize]) -> (Vec<f64>, Vec<f64>) {
+    let sum: f64 = h.iter().sum();
+    let moments = solver.chosen.moments(h);
+    let of_column = |&j: &usize| {
+        let [first, second] = moments[j];
+        let own = second - first * (first / sum);
+        (first / sum, if own > LEAST_SPREAD * second { own } else { 0.0 })
+    };
+    columns.iter().map(of_column).unzip()
+}
+
+/// Centres the lower triangle of a Gram matrix of rows with weights that add up to `sum`, scales it to a unit diagonal,
+/// multiplies the rest by `shrink` and fills the upper triangle.
+fn correlations(mut gram: Vec<f64>, sums: &[f64], sum: f64, shrink: f64) -> Vec<f64> {
+    let width = sums.len();
+    let inverse = |p: usize| {
+        let own = gram[p * width + p] - sums[p] * sums[p] / sum;
+        if own > LEAST_SPREAD * gram[p * width + p] { 1.0 / own.sqrt() } else { 0.0 }
+    };
+    let inverse: Vec<f64> = (0..width).map(inverse).collect();
+    for p in 0..width {
+        for q in 0..p {
+            let centred = gram[p * width + q] - sums[p] / sum * sums[q];
+            let correlation = shrink * centred * inverse[p] * inverse[q];
+            gram[p * width + q] = correlation;
+            gram[q * width + p] = correlation;
+        }
+        gram[p * width + p] = 1.0;
+    }
+    gram
+}
+
+/// Draws about `n` rows in proportion to `size`, one from each of `n` stretches of equal size; some may come twice or
+/// more. Returns the rows with their h, changed so that sums over them estimate sums over all.
+fn draw(rows: &[u32], h: &[f64], size: &[f64], n: usize) -> (Vec<u32>, Vec<f64>) {
+    let stretch = size.iter().sum::<f64>() / n as f64;
+    let mut random = fastrand::Rng::with_seed(0);
+    let (mut drawn, mut weights) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    let (mut end, mut next, mut k) = (0.0, stretch * random.f64(), 0);
+    for ((&row, h), size) in rows.iter().zip(h).zip(size) {
+        end += size;
+        let before = k;
+        while next < end {
+            k += 1;
+            next = stretch * (f64::from(k) + random.f64());
+        }
+        if k > before {
+            drawn.push(row);
+            weights.push(f64::from(k - before) * stretch / size * h);
+        }
+    }
+    (drawn, weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::table::Table;
+
+    fn example(n: usize, d: usize) -> (Design, Vec<bool>) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let x = Array2::from_shape_fn((n, d), |_| random.f64() - 0.5);
+        let of_row = |row: ndarray::ArrayView1<'_, f64>| {
+            row.iter().enumerate().map(|(j, x)| x * (1.0 + j as f64).recip()).sum::<f64>()
+        };
+        let sign = x.outer_iter().map(|row| of_row(row) + 0.4 * random.f64() > 0.2).collect();
+        (Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap(), sign)
+    }
+
+    #[test]
+    fn a_small_working_set_leads_to_the_same_optimum() {
+        let (n, d) = (300, 40);
+        let (design, sign) = example(n, d);
+        let rows: Vec<u32> = (0..n as u32).collect();
+        let weight = vec![1.0; n];
+        let problem = Problem {
+            design: &design,
+            rows: &rows,
+            sign: &sign,
+            weight: &weight,
+            lambda: 0.5,
+            penalty: None,
+        };
+        let (monitor, options) = (Monitor::default(), Options { tol: 1e-10, max_iter: 1000 });
+        let expected = solve(&problem, None, options, &monitor).unwrap();
+        assert!(expected.weights.len() > 20);
+        let (_, targets, total) = targets(&problem);
+        let Stored::F64(cells) = &design.stored else { unreachable!() };
+        let mut solver = Solver::new(cells, &rows, &targets, &problem, total);
+        solver.most_columns = 12;
+        let found = solver.solve(None, options, &monitor).unwrap();
+        assert!((found.objective / expected.objective - 1.0).abs() < 1e-8);
+        assert!(found.n_iter > expected.n_iter);
+    }
+
+    #[test]
+    fn a_stopped_monitor_ends_the_solve() {
+        let (design, sign) = example(50, 3);
+        let (rows, weight): (Vec<u32>, _) = ((0..50).collect(), vec![1.0; 50]);
+        let problem = Problem {
+            design: &design,
+            rows: &rows,
+            sign: &sign,
+            weight: &weight,
+            lambda: 1.0,
+            penalty: None,
+        };
+        let monitor = Monitor::default();
+        monitor.stop();
+        let stopped = solve(&problem, None, Options::default(), &monitor);
+        assert_eq!(stopped, Err(Error::Interrupted));
+    }
+
+    #[test]
+    fn draws_estimate_sums_over_all_rows() {
+        let n = 10_000u32;
+        let rows: Vec<u32> = (0..n).collect();
+        let h: Vec<f64> = rows.iter().map(|i| f64::from(i % 10)).collect();
+        // One row is worth several draws: it comes for certain, once, with its own weight or about.
+        let size: Vec<f64> =
+            rows.iter().zip(&h).map(|(&i, h)| if i == 77 { 900.0 } else { *h }).collect();
+        let (drawn, weights) = draw(&rows, &h, &size, 500);
+        assert!(drawn.is_sorted_by(|a, b| a < b) && drawn.len() <= 500 && drawn.len() > 480);
+        assert!(drawn.iter().all(|i| i % 10 != 0));
+        let at = drawn.iter().position(|&i| i == 77).unwrap();
+        assert!((weights[at] / h[77] - 1.0).abs() < 0.2);
+        let (sum, all): (f64, f64) = (weights.iter().sum(), h.iter().sum());
+        assert!((sum / all - 1.0).abs() < 0.02, "{sum} {all}");
+    }
+}

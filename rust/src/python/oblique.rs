@@ -1,0 +1,138 @@
+//! The node solver of oblique trees, by itself: for tests and benches.
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::convert::TableArgument;
+use super::fit::{optional, slice};
+use super::run::run;
+use crate::error::Result;
+use crate::oblique::design::{Csr, Design};
+use crate::oblique::logistic::{Options, Problem, Start, solve};
+use crate::parallel::Monitor;
+
+/// A matrix ready for `l1_logistic`: from a table, or from the `indptr`, `indices` and `data` of a CSR matrix.
+#[pyclass(name = "Design", frozen)]
+pub struct PyDesign(Design);
+
+/// The `data` of a CSR matrix.
+#[derive(FromPyObject)]
+pub enum Data<'py> {
+    F64(PyReadonlyArray1<'py, f64>),
+    F32(PyReadonlyArray1<'py, f32>),
+}
+
+/// The `indptr` or `indices` of a CSR matrix.
+#[derive(FromPyObject)]
+pub enum Index<'py> {
+    I32(PyReadonlyArray1<'py, i32>),
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+impl Index<'_> {
+    /// Negative and too large ones become the largest value, which no check lets pass.
+    fn to<T: TryFrom<i64> + Copy>(&self, largest: T) -> PyResult<Vec<T>> {
+        let of = |i: i64| T::try_from(i).unwrap_or(largest);
+        Ok(match self {
+            Index::I32(array) => slice(array)?.iter().map(|&i| of(i.into())).collect(),
+            Index::I64(array) => slice(array)?.iter().map(|&i| of(i)).collect(),
+        })
+    }
+}
+
+#[pymethods]
+impl PyDesign {
+    #[staticmethod]
+    fn from_table(py: Python<'_>, table: TableArgument<'_>, n_jobs: usize) -> PyResult<Self> {
+        let monitor = Monitor::default();
+        let table = table.table()?;
+        run(py, n_jobs, &monitor, None, || Design::from_table(&table)).map(PyDesign)
+    }
+
+    #[staticmethod]
+    fn from_csr(
+        py: Python<'_>,
+        indptr: Index<'_>,
+        indices: Index<'_>,
+        data: Data<'_>,
+        n_columns: usize,
+        n_jobs: usize,
+    ) -> PyResult<Self> {
+        fn design<V: Copy + Into<f64> + Sync>(
+            indptr: &[usize],
+            indices: &[u32],
+            values: &[V],
+            n_columns: usize,
+        ) -> Result<Design> {
+            Design::from_csr(&Csr { indptr, indices, values, n_columns })
+        }
+        let (indptr, indices) = (indptr.to(usize::MAX)?, indices.to(u32::MAX)?);
+        let monitor = Monitor::default();
+        let made = match &data {
+            Data::F64(data) => {
+                let data = slice(data)?;
+                run(py, n_jobs, &monitor, None, || design(&indptr, &indices, data, n_columns))
+            }
+            Data::F32(data) => {
+                let data = slice(data)?;
+                run(py, n_jobs, &monitor, None, || design(&indptr, &indices, data, n_columns))
+            }
+        };
+        made.map(PyDesign)
+    }
+}
+
+/// Solves an l1 logistic regression; returns the solution by name. `start`: columns, weights and bias.
+#[pyfunction]
+#[pyo3(signature = (design, rows, sign, weight, *, strength, penalty, start, tol, max_iter, n_jobs))]
+#[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
+#[allow(clippy::type_complexity, reason = "a triple of arrays")]
+pub fn l1_logistic<'py>(
+    py: Python<'py>,
+    design: &Bound<'py, PyDesign>,
+    rows: PyReadonlyArray1<'_, u32>,
+    sign: PyReadonlyArray1<'_, bool>,
+    weight: PyReadonlyArray1<'_, f64>,
+    strength: f64,
+    penalty: Option<PyReadonlyArray1<'_, f64>>,
+    start: Option<(PyReadonlyArray1<'_, u32>, PyReadonlyArray1<'_, f64>, f64)>,
+    tol: f64,
+    max_iter: usize,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let problem = Problem {
+        design: &design.get().0,
+        rows: slice(&rows)?,
+        sign: slice(&sign)?,
+        weight: slice(&weight)?,
+        lambda: strength,
+        penalty: optional(&penalty)?,
+    };
+    let weights: Vec<(u32, f64)> = match &start {
+        None => Vec::new(),
+        Some((columns, weights, _)) => {
+            let (columns, weights) = (slice(columns)?, slice(weights)?);
+            if columns.len() != weights.len() {
+                return Err(PyTypeError::new_err("The start's arrays differ in length."));
+            }
+            columns.iter().copied().zip(weights.iter().copied()).collect()
+        }
+    };
+    let start = start.as_ref().map(|(_, _, bias)| Start { weights: &weights, bias: *bias });
+    let monitor = Monitor::default();
+    let options = Options { tol, max_iter };
+    let found =
+        run(py, n_jobs, &monitor, None, || solve(&problem, start.as_ref(), options, &monitor))?;
+    let (columns, weights): (Vec<u32>, Vec<f64>) = found.weights.into_iter().unzip();
+    let dict = PyDict::new(py);
+    dict.set_item("columns", columns.into_pyarray(py))?;
+    dict.set_item("weights", weights.into_pyarray(py))?;
+    dict.set_item("bias", found.bias)?;
+    dict.set_item("objective", found.objective)?;
+    dict.set_item("n_iter", found.n_iter)?;
+    dict.set_item("gap", found.gap)?;
+    dict.set_item("duality_gap", found.duality_gap)?;
+    Ok(dict)
+}

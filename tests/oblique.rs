@@ -1,0 +1,276 @@
+//! TAO against enumeration and its own promises.
+
+use ndarray::Array2;
+use treeclust_rs::costs::Units;
+use treeclust_rs::index::Index;
+use treeclust_rs::oblique::design::Design;
+use treeclust_rs::oblique::geometry::Geometry;
+use treeclust_rs::oblique::initial::{self, Start};
+use treeclust_rs::oblique::logistic::Options;
+use treeclust_rs::oblique::rows::Rows;
+use treeclust_rs::oblique::settled::Settled;
+use treeclust_rs::oblique::tao::{Labels, Loss, Node, Settings, Splits, Tao, Test, Tree};
+use treeclust_rs::parallel::{Monitor, with_pool};
+use treeclust_rs::table::Table;
+
+const K: usize = 5;
+
+struct Data {
+    x: Array2<f64>,
+    costs: Vec<f64>,
+    labels: Vec<u32>,
+    weights: Vec<f64>,
+}
+
+/// Rows around five centers, costs to centers near those, and the nearest labels, some of them wrong.
+fn data(seed: u64, n: usize, d: usize) -> Data {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let centers = Array2::from_shape_fn((K, d), |_| 8.0 * rng.f64());
+    let x = Array2::from_shape_fn((n, d), |(i, j)| {
+        centers[[i % K, j]] + (rng.f64() + rng.f64() + rng.f64() - 1.5) * 4.0
+    });
+    let mut costs = vec![0.0; n * K];
+    let mut labels = vec![0; n];
+    for i in 0..n {
+        for k in 0..K {
+            let square = |j: usize| (x[[i, j]] - centers[[k, j]]) * (x[[i, j]] - centers[[k, j]]);
+            costs[i * K + k] = (0..d).map(square).sum::<f64>() / 10.0;
+        }
+        let row = &costs[i * K..][..K];
+        let nearest = (0..K).min_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
+        labels[i] = if rng.u8(..10) == 0 { rng.u32(..K as u32) } else { nearest as u32 };
+    }
+    let weights = (0..n).map(|_| 0.5 + rng.f64()).collect();
+    Data { x, costs, labels, weights }
+}
+
+fn settings(lambda: f64, n_sweeps: usize) -> Settings {
+    let solver = Options { tol: 1e-3, max_iter: 100 };
+    Settings { lambda, max_depth: 4, max_leaves: usize::MAX, n_sweeps, solver }
+}
+
+fn plain_units(d: usize) -> Units {
+    Units { shift: vec![0.0; d], scale: vec![1.0; d] }
+}
+
+/// The objective from its definition, row by row.
+fn objective(tao: &Tao<'_, '_>, tree: &Tree, x: &Array2<f64>) -> f64 {
+    let mut total: f64 = tree.tests(0).into_iter().map(|test| tao.splits.penalty(test)).sum();
+    total *= tao.settings.lambda;
+    for i in 0..x.nrows() {
+        let mut id = 0;
+        loop {
+            match &tree.nodes[id] {
+                Node::Leaf(leaf) => {
+                    total += tao.loss.of(i as u32, leaf);
+                    break;
+                }
+                Node::Split { test, left, right } => {
+                    let right_side = match test {
+                        Test::Oblique(plane) => {
+                            let mut score = plane.bias;
+                            for &(j, weight) in &plane.weights {
+                                score += weight * x[[i, j as usize]];
+                            }
+                            score >= 0.0
+                        }
+                        Test::Threshold { feature, threshold } => x[[i, *feature]] > *threshold,
+                    };
+                    id = if right_side { *right } else { *left };
+                }
+            }
+        }
+    }
+    total
+}
+
+fn assert_close(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-9 * (1.0 + a.abs()), "{a} {b}");
+}
+
+#[test]
+fn no_pass_and_no_growth_raises_the_objective() {
+    for seed in 0..6 {
+        let data = data(seed, 400, 4);
+        let table = Table::from_matrix(data.x.view()).unwrap();
+        let rows = Rows::Table(&table);
+        let units = plain_units(4);
+        let geometry = Geometry::Euclidean { rows, units: &units };
+        let (monitor, settled) = (Monitor::default(), Settled::default());
+        let design = Design::from_table(&table).unwrap();
+        let index = Index::new(&table, 16);
+        let weights = (seed % 2 == 1).then_some(&data.weights[..]);
+        let labels = Labels { labels: &data.labels, weights, k: K };
+        let shares = [1.0, 0.5, 2.0, 1.0];
+        for loss in
+            [Loss::Costs { costs: &data.costs, k: K }, Loss::Labels(labels), Loss::Squared(labels)]
+        {
+            for axis in [false, true] {
+                let splits = if axis {
+                    Splits::Axis { table: &table, index: &index }
+                } else {
+                    Splits::Oblique { rows, design: &design, shares: Some(&shares) }
+                };
+                let settings = settings(0.7, 2 * (seed as usize % 2));
+                let tao = Tao { splits, loss, settings, monitor: &monitor, settled: &settled };
+                let start = if seed < 3 { Start::Random } else { Start::Bisecting };
+                let mut tree = if axis {
+                    Tree::leaf(0)
+                } else {
+                    initial::tree(&geometry, weights, start, 4, seed, &monitor).unwrap()
+                };
+                tao.rescale(&mut tree);
+                let mut before = tao.objective(&tree).value(0.7);
+                let first = before;
+                for step in 0..10 {
+                    if step % 3 == 0 {
+                        tao.grow(&mut tree).unwrap();
+                    } else {
+                        tao.pass(&mut tree).unwrap();
+                    }
+                    let after = tao.objective(&tree).value(0.7);
+                    assert!(after <= before * (1.0 + 1e-12), "{seed} {step}: {before} {after}");
+                    assert_close(after, objective(&tao, &tree, &data.x));
+                    assert!(tree.max_depth() <= 4);
+                    before = after;
+                }
+                assert!(before < 0.9 * first, "{before} {first}");
+            }
+        }
+    }
+}
+
+#[test]
+fn at_a_node_no_threshold_is_better_than_the_one_found() {
+    for seed in 0..5 {
+        let data = data(seed, 120, 3);
+        let table = Table::from_matrix(data.x.view()).unwrap();
+        let index = Index::new(&table, 8);
+        let (monitor, settled) = (Monitor::default(), Settled::default());
+        let lambda = 0.5;
+        let tao = Tao {
+            splits: Splits::Axis { table: &table, index: &index },
+            loss: Loss::Costs { costs: &data.costs, k: K },
+            settings: settings(lambda, 0),
+            monitor: &monitor,
+            settled: &settled,
+        };
+        let mut tree = Tree::leaf(0);
+        tao.grow(&mut tree).unwrap();
+        while tao.pass(&mut tree).unwrap() {}
+        let found = objective(&tao, &tree, &data.x);
+        assert!(tree.n_leaves() > 3);
+        for id in 0..tree.nodes.len() {
+            let Node::Split { left, right, .. } = tree.nodes[id].clone() else { continue };
+            let mut other = tree.clone();
+            for child in [left, right] {
+                other.nodes[id] = tree.nodes[child].clone();
+                assert!(objective(&tao, &other, &data.x) >= found - 1e-6);
+            }
+            for feature in 0..3 {
+                for row in 0..120 {
+                    let test = Test::Threshold { feature, threshold: data.x[[row, feature]] };
+                    for (left, right) in [(left, right), (right, left)] {
+                        other.nodes[id] = Node::Split { test: test.clone(), left, right };
+                        let value = objective(&tao, &other, &data.x);
+                        assert!(value >= found - 1e-6, "seed {seed} node {id}: {value} {found}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_high_price_leaves_one_leaf() {
+    let data = data(0, 200, 4);
+    let table = Table::from_matrix(data.x.view()).unwrap();
+    let rows = Rows::Table(&table);
+    let (units, monitor, settled) = (plain_units(4), Monitor::default(), Settled::default());
+    let geometry = Geometry::Euclidean { rows, units: &units };
+    let design = Design::from_table(&table).unwrap();
+    let tao = Tao {
+        splits: Splits::Oblique { rows, design: &design, shares: None },
+        loss: Loss::Costs { costs: &data.costs, k: K },
+        settings: settings(1e6, 1),
+        monitor: &monitor,
+        settled: &settled,
+    };
+    let mut tree = initial::tree(&geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
+    assert_eq!(tree.n_leaves(), 8);
+    tao.pass(&mut tree).unwrap();
+    tao.grow(&mut tree).unwrap();
+    assert_eq!(tree.n_leaves(), 1);
+    assert_eq!(tree.n_weights(), 0);
+}
+
+#[test]
+fn growth_keeps_within_its_leaves_and_takes_the_best_first() {
+    let data = data(1, 300, 3);
+    let table = Table::from_matrix(data.x.view()).unwrap();
+    let index = Index::new(&table, 256);
+    let (monitor, settled) = (Monitor::default(), Settled::default());
+    let costs_with = |max_leaves: usize| {
+        let tao = Tao {
+            splits: Splits::Axis { table: &table, index: &index },
+            loss: Loss::Costs { costs: &data.costs, k: K },
+            settings: Settings { max_leaves, ..settings(0.0, 0) },
+            monitor: &monitor,
+            settled: &settled,
+        };
+        let mut tree = Tree::leaf(0);
+        tao.grow(&mut tree).unwrap();
+        assert!(tree.n_leaves() <= max_leaves && tree.max_depth() <= 4);
+        tao.objective(&tree).loss
+    };
+    let costs: Vec<f64> = [1, 2, 3, 5, 9, 100].map(costs_with).to_vec();
+    assert!(costs.windows(2).all(|pair| pair[1] < pair[0]), "{costs:?}");
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let data = data(2, 9000, 5);
+    let run = || {
+        let table = Table::from_matrix(data.x.view()).unwrap();
+        let rows = Rows::Table(&table);
+        let (units, monitor, settled) = (plain_units(5), Monitor::default(), Settled::default());
+        let geometry = Geometry::Euclidean { rows, units: &units };
+        let design = Design::from_table(&table).unwrap();
+        let tao = Tao {
+            splits: Splits::Oblique { rows, design: &design, shares: None },
+            loss: Loss::Costs { costs: &data.costs, k: K },
+            settings: settings(1.0, 1),
+            monitor: &monitor,
+            settled: &settled,
+        };
+        let mut tree = initial::tree(&geometry, None, Start::Bisecting, 4, 0, &monitor).unwrap();
+        tao.rescale(&mut tree);
+        for _ in 0..2 {
+            tao.pass(&mut tree).unwrap();
+            tao.grow(&mut tree).unwrap();
+        }
+        tree
+    };
+    let one = with_pool(1, run).unwrap();
+    let three = with_pool(3, run).unwrap();
+    assert_eq!(one, three);
+    assert!(one.n_leaves() > 4);
+}
+
+#[test]
+fn a_stopped_monitor_ends_a_pass() {
+    let data = data(3, 100, 2);
+    let table = Table::from_matrix(data.x.view()).unwrap();
+    let index = Index::new(&table, 256);
+    let (monitor, settled) = (Monitor::default(), Settled::default());
+    let tao = Tao {
+        splits: Splits::Axis { table: &table, index: &index },
+        loss: Loss::Costs { costs: &data.costs, k: K },
+        settings: settings(0.0, 0),
+        monitor: &monitor,
+        settled: &settled,
+    };
+    monitor.stop();
+    assert!(tao.pass(&mut Tree::leaf(0)).is_err());
+    assert!(tao.grow(&mut Tree::leaf(0)).is_err());
+}
