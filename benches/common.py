@@ -181,8 +181,13 @@ def costs(X: np.ndarray, labels: np.ndarray, centers: np.ndarray) -> tuple[float
     return surrogate, true
 
 
-def fresh_fit(estimator: str, X: np.ndarray, **parameters: Any) -> dict[str, float]:
-    """Fit in a process of its own; give its seconds, its peak memory, and that above the input."""
+def fresh_fit(
+    estimator: str, X: np.ndarray, rows_at_a_time: int | None = None, **parameters: Any
+) -> dict[str, float]:
+    """Fit in a process of its own; give its seconds, its peak memory, and that above the input.
+
+    With `rows_at_a_time` by `partial_fit`, from a file; nothing is then held as input.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         data = Path(scratch) / "data.npy"
         np.save(data, X)
@@ -192,6 +197,7 @@ def fresh_fit(estimator: str, X: np.ndarray, **parameters: Any) -> dict[str, flo
             estimator,
             data,
             json.dumps(parameters),
+            *([] if rows_at_a_time is None else [str(rows_at_a_time)]),
         ]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     took: dict[str, float] = json.loads(done.stdout)

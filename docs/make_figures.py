@@ -2,7 +2,7 @@
 
 tree.png is the tree of the README's first example. moons.png and circles.png show what kernels are
 for: above, the cells of IMM's tree for k-means and those of Kernel Expand's for kernel k-means, the
-points coloured by the truth; below, Kernel Expand's tree.
+points coloured by the truth; below, Kernel Expand's tree. digits.png is an oblique tree over images.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from sklearn.datasets import load_wine, make_circles, make_moons
+from sklearn.datasets import load_digits, load_wine, make_circles, make_moons
 
 import treeclust_rs as tc
 from treeclust_rs.metrics import adjusted_rand_index, agreement
@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     """Draw all pictures, beside this file."""
     draw_wine()
+    draw_digits()
     # Cuts that single out a few rows would be slivers in the picture.
     expand = tc.KernelExpand(2, n_init=50, min_samples_leaf=10, random_state=0)
     expand.set_params(gamma=8.0, max_leaves=6)
@@ -42,6 +43,18 @@ def draw_wine() -> None:
     model = tc.ExKMC(3, max_leaves=4, base_tree=None, scale="standard", random_state=0).fit(frame)
     figure = model.plot(fontsize=10).figure
     figure.savefig(FOLDER / "tree.png", dpi=160, facecolor="white")
+
+
+def draw_digits() -> None:
+    """Draw an oblique tree over images, its weights and means as pictures."""
+    X = load_digits().data
+    model = tc.ObliqueTree(10, max_depth=4, random_state=0).alpha_path(X, [1, 10])[-1]
+    print(
+        f"digits: {model.n_leaves_} leaves, {model.n_parameters_} parameters, "
+        f"{model.cost_ratio_:.4f} of the cost of k-means"
+    )
+    figure = model.plot(image_shape=(8, 8)).figure
+    figure.savefig(FOLDER / "digits.png", dpi=110, facecolor="white")
 
 
 def draw_shapes(name: str, X: np.ndarray, truth: np.ndarray, kernel_tree: Any) -> None:

@@ -496,6 +496,44 @@ def test_douglas_has_no_tree(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "expected"),
+    [
+        (
+            "oblique",
+            ["--alpha", "0.5", "--max-depth", "2", "-k", "3"],
+            tc.ObliqueTree(3, alpha=0.5, max_depth=2, random_state=0),
+        ),
+        ("voronoi", ["-k", "3"], tc.VoronoiTree(3, random_state=0)),
+    ],
+)
+def test_commands_on_trees_of_weighted_sums(
+    method: str,
+    options: list[str],
+    expected: Any,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", "--method", method, *options]
+    outputs = ["-o", "model.json", "--plot", "tree.png", "--labels-out", "labels.csv"]
+    assert main([*fit, *outputs]) == 0
+    expected.fit(points().select("x", "y"))
+    printed = capsys.readouterr().out
+    assert str(expected.tree_) in printed
+    assert f"parameters        {tc.metrics.n_parameters(expected.tree_)} " in printed
+    assert f"ratio             {expected.cost_ratio_:.4f}" in printed
+    assert pl.read_csv("labels.csv")["cluster"].to_list() == expected.labels_.tolist()
+    assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
+    assert main(["info", "model.json", "--leaves", "2"]) == 2
+    assert "--leaves 2: model.json has a tree that was not grown leaf" in capsys.readouterr().err
+    assert main([*fit, "--cuts", "interval"]) == 2
+    error = capsys.readouterr().err
+    assert "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; a" in error
+    assert f" {method} tree has " in error
+
+
 def test_commands_on_a_kauri_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*KAURI, "-q"]) == 0
     expected = fitted_kauri()

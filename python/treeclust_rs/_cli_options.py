@@ -42,6 +42,8 @@ DEFAULT_CLUSTERS = {
     "imm": DEFAULT_N_CLUSTERS,
     "kauri": Kauri().max_clusters,
     "douglas": DEFAULT_N_CLUSTERS,
+    "oblique": DEFAULT_N_CLUSTERS,
+    "voronoi": DEFAULT_N_CLUSTERS,
     **dict.fromkeys(KERNEL_TREES, DEFAULT_N_CLUSTERS),
 }
 """Clusters that each method seeks where -k is not given."""
@@ -65,7 +67,7 @@ _KERNELS = (
 _GROWN = ("kernel-exkmc", "kernel-expand")
 _WITH_KERNEL = ("kauri", *KERNEL_TREES)
 _METHODS_OF = {
-    "--reference": ("exkmc", "imm", *KERNEL_TREES),
+    "--reference": ("exkmc", "imm", "oblique", "voronoi", *KERNEL_TREES),
     "--criterion": ("exkmc", "imm"),
     "--leaves": ("exkmc", "kauri", *_GROWN),
     "--cuts": ("exkmc", *_GROWN),
@@ -75,6 +77,8 @@ _METHODS_OF = {
     "--approximation": _WITH_KERNEL,
     "--n-components": _WITH_KERNEL,
     "--moves": ("kauri",),
+    "--alpha": ("oblique",),
+    "--max-depth": ("oblique",),
     "--gemini": ("douglas",),
     "--n-cuts": ("douglas",),
 }
@@ -83,6 +87,8 @@ _NATURE = {
     "imm": "an imm tree has threshold cuts and one leaf per cluster",
     "kauri": "a kauri tree has threshold cuts and makes its clusters itself",
     "douglas": "douglas makes its clusters itself, and has soft bins in place of a tree",
+    "oblique": "an oblique tree has weighted sums of columns as tests, fitted with the clusters",
+    "voronoi": "a voronoi tree has bisectors of centers, those of k-means or --reference, as tests",
     "kernel-imm": "a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference",
     "kernel-exkmc": "a kernel-exkmc tree explains the clusters of kernel k-means, or of "
     "--reference",
@@ -209,6 +215,16 @@ def _gamma(text: str) -> float | str:
     return number
 
 
+def _price(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number, at least 0. Got {text!r}")
+    return number
+
+
 def _separator(text: str) -> str:
     separator = {"tab": "\t", "\\t": "\t"}.get(text, text)
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
@@ -282,7 +298,8 @@ def _add_fit(commands: Any) -> None:
         "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
         "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
-        "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale",
+        "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
+        "  treeclust fit customers.csv --method oblique -k 6 --scale standard --alpha 3",
     )
     _add_data(parser)
     columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
@@ -334,8 +351,9 @@ def _add_fit(commands: Any) -> None:
         metavar="NAME",
         help="exkmc (default) explains k-means and grows up to --leaves, imm has one leaf per "
         "cluster; kernel-exkmc and kernel-imm explain kernel k-means, kernel-expand any labels, by "
-        "fewest mistakes; kauri makes clusters and tree at once; douglas makes clusters by soft "
-        "bins of few columns, and has no tree",
+        "fewest mistakes; kauri makes clusters and tree at once; oblique fits clusters and a tree "
+        "of weighted sums together, voronoi has the bisectors of the centers; douglas makes "
+        "clusters by soft bins of few columns, and has no tree",
     )
     tree.add_argument(
         "--leaves",
@@ -360,6 +378,20 @@ def _add_fit(commands: Any) -> None:
         "--moves",
         choices=("paper", "all"),
         help="all: kauri may split into a new and another old cluster too (default: paper)",
+    )
+
+    tree.add_argument(
+        "--alpha",
+        type=_price,
+        metavar="NUMBER",
+        help="the price of a weight in an oblique tree: larger means fewer weights and leaves "
+        "(default: 1)",
+    )
+    tree.add_argument(
+        "--max-depth",
+        type=_whole_number(1, 30),
+        metavar="N",
+        help="of an oblique tree (default: 4)",
     )
 
     bins = parser.add_argument_group("the bins (douglas)")

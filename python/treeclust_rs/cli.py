@@ -48,9 +48,11 @@ from .douglas import Douglas
 from .gemini import make_gemini
 from .kauri import Kauri
 from .kernel import KernelExKMC, KernelExpand, KernelIMM
-from .metrics import agreement
+from .metrics import agreement, n_parameters
+from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
+from .voronoi import VoronoiTree
 
 __all__ = ["main"]
 
@@ -313,6 +315,11 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         n_clusters = _n_clusters(arguments)
         return Kauri(n_clusters, max_leaves=arguments.leaves or n_clusters, **common)
     common |= {"n_clusters": arguments.clusters, "reference": reference}
+    if method == "voronoi":
+        return VoronoiTree(**common)
+    if method == "oblique":
+        given = {"alpha": arguments.alpha, "max_depth": arguments.max_depth}
+        return ObliqueTree(**common, **{k: v for k, v in given.items() if v is not None})
     if method not in KERNEL_TREES:
         common["criterion"] = arguments.criterion or "kmeans"
     if method in ("imm", "kernel-imm"):
@@ -353,6 +360,8 @@ def _print_numbers(model: Any, max_leaves: int | None = None) -> None:
         return
     if isinstance(model, KernelModel):
         _print_kernel(model)
+    if tree.oblique_indptr is not None:
+        _print_number("parameters", f"{n_parameters(tree):,} (weights, biases, leaves)")
     if _knows_costs(model):
         _print_number("cost", f"{model.inertia_:,.6g}")
         _print_number("of the reference", f"{model.reference_inertia_:,.6g}")
@@ -423,6 +432,11 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
         return model
     if isinstance(model, Douglas):
         raise UserError(f"--leaves {arguments.leaves}: {NO_TREE}.")
+    if isinstance(model, (ObliqueTree, VoronoiTree)):
+        raise UserError(
+            f"--leaves {arguments.leaves}: {arguments.model} has a tree that was not grown leaf by "
+            "leaf; only trees that were can be cut down."
+        )
     n_base = model.tree_.n_base_leaves
     if arguments.leaves < n_base:
         raise UserError(
