@@ -310,11 +310,14 @@ def given_trees():
             yield pytest.param(X, model.fit(X), id=f"{name}-{type(model).__name__}")
 
 
+@pytest.mark.parametrize("solver", ["direct", "path"])
 @pytest.mark.parametrize("splits", ["axis", "oblique"])
 @pytest.mark.parametrize(("X", "given"), list(given_trees()))
-def test_refining_never_raises_the_cost_of_a_tree(X, given, splits):
+def test_refining_never_raises_the_cost_of_a_tree(X, given, splits, solver):
     tree = given.tree_.to_threshold()
-    model = fit(tc.ObliqueTree(splits=splits, init=given, alpha=0.0, random_state=0), X)
+    unfitted = tc.ObliqueTree(splits=splits, solver=solver, alpha=0.0, random_state=0)
+    unfitted.set_params(mu_steps=300)
+    model = fit(clone(unfitted).set_params(init=given), X)
     k = len(tree.classes)
     codes = np.searchsorted(tree.classes, given.labels_)
     before = sum(
@@ -326,7 +329,7 @@ def test_refining_never_raises_the_cost_of_a_tree(X, given, splits):
     assert model.n_leaves_ <= tree.n_leaves
     assert model.tree_.max_depth <= tree.max_depth
     assert set(model.tree_.kind) <= {0, 1 if splits == "axis" else 3}
-    by_tree = fit(tc.ObliqueTree(splits=splits, init=tree, alpha=0.0, random_state=0), X)
+    by_tree = fit(unfitted.set_params(init=tree), X)
     assert bits(by_tree) == bits(model)
 
 

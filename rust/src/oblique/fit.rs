@@ -129,6 +129,13 @@ struct Costs {
     minimum: f64,
 }
 
+/// A tree's leaves and clusters, and what they cost.
+struct Settlement {
+    leaf_of_row: Vec<u32>,
+    labels: Vec<u32>,
+    objective: Objective,
+}
+
 /// The state of a fit.
 struct Run<'a, 'b, 't> {
     problem: &'b Problem<'a, 't>,
@@ -188,6 +195,20 @@ impl<'b, 't> Run<'_, 'b, 't> {
             Node::Split { .. } => 0,
         };
         leaf_of_row.iter().map(label).collect()
+    }
+
+    /// Gives the clusters of the tree their own centers, and tells what they then cost.
+    fn settle(&mut self) -> Result<Settlement> {
+        let tao = self.tao(Loss::Labels(self.free_labels()), 0);
+        let leaf_of_row = tao.leaf_of_row(&self.tree);
+        let penalty = tao.objective(&self.tree).penalty;
+        let labels = self.labels(&leaf_of_row);
+        let Problem { geometry, weights, .. } = self.problem;
+        self.centers = geometry.centers(&labels, *weights, &self.centers)?;
+        let own = self.costs()?;
+        let regrets = labels.iter().zip(own.regrets.chunks(self.k));
+        let loss = own.minimum + regrets.map(|(&label, r)| r[label as usize]).sum::<f64>();
+        Ok(Settlement { leaf_of_row, labels, objective: Objective { loss, penalty } })
     }
 
     fn step(&mut self, mu: f64, objective: Objective, mismatch: f64) {
@@ -338,27 +359,27 @@ pub fn path(
 ) -> Result<Fitted> {
     let settled = Settled::default();
     let mut run = problem.start(start, plan, monitor, &settled)?;
+    let given = if plan.keep_labels {
+        let free = run.centers.clone();
+        let objective = run.settle()?.objective;
+        Some((run.tree.clone(), std::mem::replace(&mut run.centers, free), objective))
+    } else {
+        None
+    };
     run.first(schedule.loss(run.free_labels()))?;
     let mut z = problem.labels.to_vec();
     let (mut mu, mut largest) = (0.0, f64::INFINITY);
     let mut converged = false;
     for t in 0..=schedule.n_steps {
         // The tree as it stands: the direct fit, then after each mu.
-        let tao = run.tao(schedule.loss(run.free_labels()), 0);
-        let leaf_of_row = tao.leaf_of_row(&run.tree);
-        let penalty = tao.objective(&run.tree).penalty;
-        let labels = run.labels(&leaf_of_row);
+        let free = run.centers.clone();
+        let Settlement { leaf_of_row, labels, objective } = run.settle()?;
         let weight = |row: usize| problem.weights.map_or(1.0, |w| w[row]);
         let differs = |z: &[u32]| -> f64 {
             (0..z.len()).filter(|&row| z[row] != labels[row]).map(weight).sum()
         };
         let mismatch = differs(&z);
-        let free = std::mem::take(&mut run.centers);
-        run.centers = problem.geometry.centers(&labels, problem.weights, &free)?;
-        let own = run.costs()?;
-        let regrets = labels.iter().zip(own.regrets.chunks(run.k));
-        let e = own.minimum + regrets.map(|(&label, r)| r[label as usize]).sum::<f64>();
-        run.step(mu, Objective { loss: e, penalty }, mismatch);
+        run.step(mu, objective, mismatch);
         // Beyond the largest gap the labels are the tree's.
         converged |= mu > largest;
         if t == schedule.n_steps || converged {
@@ -404,6 +425,13 @@ pub fn path(
         run.tree = tree;
         let leaf_of_row = tao.leaf_of_row(&run.tree);
         converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
+    }
+    // A tree that was given is never made worse.
+    if let (Some((tree, centers, objective)), Some(&last)) = (given, run.steps.last())
+        && objective.value(plan.lambda) < last.objective.value(plan.lambda)
+    {
+        (run.tree, run.centers) = (tree, centers);
+        run.step(last.mu, objective, last.mismatch);
     }
     run.finish(converged)
 }
