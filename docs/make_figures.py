@@ -2,7 +2,7 @@
 
 tree.png is the tree of the README's first example. moons.png and circles.png show what kernels are
 for: above, the cells of IMM's tree for k-means and those of Kernel Expand's for kernel k-means, the
-points coloured by the truth; below, Kernel Expand's tree. digits.png is an oblique tree over images.
+points coloured by the truth; below, Kernel Expand's tree. digits.png is an oblique tree of images.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ class ObliqueTree(TreeClusterer):
         tree given as `init` keeps its own depth and number of leaves.
     alpha : float, default=1.0
         Price of the weights, at least 0 (the paper's lambda): the larger, the fewer weights and
-        leaves. It is set against costs that add up to the number of rows (their weight). With
+        leaves. It is set against costs that add up to the number of rows (their weight). Texts, as
+        tf-idf, need a smaller one, some 0.1, because their cells are small. With
         ``splits="axis"`` the price of a test.
     splits : {"oblique", "axis"}, default="oblique"
         "axis": threshold tests, ``x <= a``, found by exact enumeration.
@@ -100,8 +101,9 @@ class ObliqueTree(TreeClusterer):
     init : {"bisecting", "random"} or tree, default="bisecting"
         The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
         random pairs of rows; or a tree fitted before (an estimator of this package or a
-        `ClusterTree`), which is then refined; an unfitted estimator is cloned and fitted to X.
-        Axis-aligned trees grow from one leaf instead if no tree is given.
+        `ClusterTree`), which is then refined: cost + alpha * penalty never ends above its own. An
+        unfitted estimator is cloned and fitted to X. Axis-aligned trees grow from one leaf instead
+        if no tree is given.
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
         clustering and tree, drawn together by a growing weight mu.
