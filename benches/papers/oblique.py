@@ -129,7 +129,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        return json.dumps([self.method, self.max_leaves, self.options], sort_keys=True)
+        return json.dumps([self.method, self.max_leaves, self.options, self.alphas], sort_keys=True)
 
     @property
     def solver(self) -> str:
@@ -195,10 +195,10 @@ DATA_SETS = (
         ),
         (
             *_direct(7, (3,)),
-            *_direct(8, (0.3, 1, 2, 3, 4, 5, 6, 8)),
-            *_direct(7, (0.3, 1, 2, 3, 4, 5, 6, 8)),
-            *_direct(6, (0.3, 1, 2, 3, 4, 5, 6, 8)),
-            *_direct(5, (0.3, 1, 2, 3, 4, 5, 6, 8)),
+            *_direct(8, (0.3, 1, 2, 3, 4, 5)),
+            *_direct(7, (0.3, 1, 2, 3, 4, 5)),
+            *_direct(6, (0.3, 1, 2, 3, 4, 5)),
+            *_direct(5, (0.3, 1, 2, 3, 4, 5)),
             *_path(6),
             *_path(5),
             *_path(6, (1.0, 5.0, 10.0), leaves="histogram"),
@@ -256,8 +256,8 @@ DATA_SETS = (
             PaperRow("TAO", 0.94, 1372, 4, 15, reach=True),
         ),
         (
-            *_direct(4, (10, 20, 40, 80)),
-            *_direct(5, (10, 20, 40, 80)),
+            *_direct(4, (20, 40, 80)),
+            *_direct(5, (20, 40, 80)),
             *_path(4, (10.0,)),
             *_path(5, (100.0,)),
             *_path(4, (100.0,)),
@@ -280,8 +280,8 @@ DATA_SETS = (
             PaperRow("TAO", 0.44, 2081, 4, 15, reach=True),
         ),
         (
-            *_direct(4, (5, 10, 20, 40, 80)),
-            *_direct(5, (10, 20, 40, 80)),
+            *_direct(4, (20, 40, 80)),
+            *_direct(5, (20, 40, 80)),
             *_path(4, (10.0,)),
             *_path(5, (100.0,)),
             *_baselines(1024, 10),
