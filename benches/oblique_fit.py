@@ -58,9 +58,9 @@ def _size(model: Any) -> dict[str, float]:
 def _cart(X: Any, labels: np.ndarray, task: dict[str, Any]) -> dict[str, Any]:
     model = DecisionTreeClassifier(max_leaf_nodes=task["max_leaves"], random_state=0)
     model.fit(X, labels)
-    leaves = model.get_n_leaves()
-    size = {"parameters": 3 * leaves - 2, "features": 1.0, "depth": model.get_depth()}
-    return {**size, "leaves": int(leaves), "cost": cost(X, model.predict(X))}
+    leaves = int(model.get_n_leaves())
+    size = {"parameters": 3 * leaves - 2, "features": 1.0, "depth": int(model.get_depth())}
+    return {**size, "leaves": leaves, "cost": cost(X, model.predict(X))}
 
 
 def _models(X: Any, centers: np.ndarray, task: dict[str, Any]) -> Iterator[tuple[float, Any]]:
