@@ -42,7 +42,7 @@ from common import table, verdict
 from oblique_fit import cost
 
 STARTS, STEPS = 50, 500
-LAMBDAS = (0.1, 0.5, 1.0, 5.0, 10.0, 100.0)
+LAMBDAS = (1.0, 5.0, 10.0, 0.5, 0.1, 100.0)  # those that suit most trees first
 WORKER = Path(__file__).resolve().parents[1] / "oblique_fit.py"
 
 # ---- data ---------------------------------------------------------------------------------------
@@ -199,10 +199,12 @@ DATA_SETS = (
             *_direct(7, (0.3, 1, 2, 3, 4, 5)),
             *_direct(6, (0.3, 1, 2, 3, 4, 5)),
             *_direct(5, (0.3, 1, 2, 3, 4, 5)),
-            *_path(6),
-            *_path(5),
-            *_path(6, (1.0, 5.0, 10.0), leaves="histogram"),
+            *_path(6, LAMBDAS[:3]),
             *_baselines(1024, 26),
+            *_path(6, LAMBDAS[1:2], leaves="histogram"),
+            *_path(5, LAMBDAS[:1]),
+            *_path(6, LAMBDAS[3:]),
+            *_path(5, LAMBDAS[1:]),
         ),
     ),
     DataSet(
