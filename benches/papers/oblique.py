@@ -364,17 +364,23 @@ def _run_on(X: Any, k: int, centers: np.ndarray) -> tuple[np.ndarray, np.ndarray
         squares = np.einsum("ij,ij->i", centers, centers)
 
 
-def free_clustering(data: DataSet, source: Path, keep: Path, starts: int) -> Free:
-    """Run k-means `starts` times, seeds 0, 1, ..., keeping what is done in the folder."""
+def free_clustering(
+    data: DataSet, source: Path, keep: Path, starts: int, ends: float = np.inf
+) -> Free | None:
+    """Run k-means `starts` times, seeds 0, 1, ..., keeping what is done in the folder.
+
+    No run is started when the clock is past `ends`; without any there is no clustering.
+    """
     X = data.load(source)
     folder = keep / data.name
     folder.mkdir(parents=True, exist_ok=True)
     costs_file, best_file = folder / "costs.json", folder / "best.npy"
     costs: list[list[float]] = json.loads(costs_file.read_text()) if costs_file.exists() else []
     k = data.n_clusters
-    if len(costs) < starts:
-        (folder / "labels.npy").unlink(missing_ok=True)
     for seed in range(len(costs), starts):
+        if time.monotonic() > ends:
+            break
+        (folder / "labels.npy").unlink(missing_ok=True)
         start = time.perf_counter()
         labels, centers = _run(X, k, seed)
         found = cost(X, labels)
@@ -382,6 +388,8 @@ def free_clustering(data: DataSet, source: Path, keep: Path, starts: int) -> Fre
             np.save(best_file, centers)
         costs.append([found, time.perf_counter() - start])
         costs_file.write_text(json.dumps(costs))
+    if not costs:
+        return None
     if not (folder / "labels.npy").exists():
         labels, centers = _run_on(X, k, np.load(best_file))
         np.save(folder / "centers.npy", centers)
@@ -480,7 +488,18 @@ def run_task(
     if process.returncode == 0:
         return None
     ended = f"not within {limit:g} s" if process.returncode < 0 else "an error"
-    return f"{data.name}, {task.method} {task.options or ''}, alphas {task.alphas}: {ended}."
+    return f"{_words(data, task)}: {ended}."
+
+
+def _words(data: DataSet, task: Task) -> str:
+    """Name a task in a sentence."""
+    words = [data.name, Fit(task, {}).name]
+    if task.max_leaves is not None:
+        words.append(f"{task.max_leaves} leaves")
+    if task.method == "ObliqueTree":
+        alphas = ", ".join(f"{alpha:g}" for alpha in task.alphas)
+        words.append(f"depth {task.options['max_depth']}, lambda {alphas}")
+    return ", ".join(words)
 
 
 # ---- the tables ---------------------------------------------------------------------------------
@@ -581,6 +600,8 @@ def axis_table(data: DataSet, fits: Sequence[Fit]) -> str:
             no_worse = ""
             if method == "TAO" and at_most:
                 no_worse = f"{fit.cost - at_most[0]:+.4f}"
+                if reach:
+                    reach += f"; < our ExKMC: {verdict(fit.cost < at_most[0])}"
             rows.append(
                 [
                     ours,
@@ -646,27 +667,32 @@ def joint_rows(data: DataSet, fits: Sequence[Fit]) -> list[list[str]]:
     """Compare the end of the path with its beginning, the tree fitted to the free labels."""
     rows = []
     for fit in fits:
-        if "direct_fit" not in fit.row or fit.task.method != "ObliqueTree":
+        if "direct_fit" not in fit.row:
             continue
+        options, most = fit.task.options, fit.task.max_leaves
         start, parameters = fit.row["direct_fit"]
-        options = fit.task.options
-        other = [
+        first = 100 * (start - 1)
+        alike = [
             one
             for one in fits
-            if one.task.solver == "direct" and one.task.options["max_depth"] == options["max_depth"]
+            if one.task.solver == "direct"
+            and one.task.max_leaves == most
+            and one.task.options.get("max_depth") == options.get("max_depth")
         ]
-        beside = best(other, max(parameters, fit.parameters))
-        first = 100 * (start - 1)
+        beside = best(alike, max(parameters, fit.parameters))
+        setting = f"{most} leaves" if most else f"depth {options['max_depth']}"
+        setting += f", lambda {fit.row['alpha']:g}"
+        setting += ", histograms" if options.get("leaves") == "histogram" else ""
         rows.append(
             [
                 data.name,
-                f"{options['max_depth']}",
-                f"{fit.row['alpha']:g}" + (", histograms" if "leaves" in options else ""),
+                setting,
                 f"{first:.2f}",
                 f"{parameters:,}",
                 *found(fit)[:2],
                 *found(beside)[:2],
-                verdict(min(fit.cost, np.inf if beside is None else beside.cost) < first),
+                verdict(fit.cost < first),
+                "" if beside is None else verdict(beside.cost < first),
             ]
         )
     return rows
@@ -674,15 +700,15 @@ def joint_rows(data: DataSet, fits: Sequence[Fit]) -> list[list[str]]:
 
 JOINT_HEADER = (
     "data",
-    "depth",
-    "lambda",
+    "tree",
     "direct fit: cost %",
     "parameters",
     "end of the path: cost %",
     "parameters",
     "direct solver, no more parameters: cost %",
     "parameters",
-    "joint < direct fit",
+    "path < direct fit",
+    "direct solver < direct fit",
 )
 
 
@@ -772,11 +798,20 @@ def main() -> None:
             if not (arguments.data / data.file).exists():
                 missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
                 continue
-            free = free_clustering(data, arguments.data, folder, arguments.starts)
+            ends = began + 60 * arguments.minutes
+            free = free_clustering(data, arguments.data, folder, arguments.starts, ends)
+            if free is None:
+                missing.add(f"{data.name}: no time.")
+                continue
+            if len(free.costs) < arguments.starts:
+                missing.add(
+                    f"{data.name}: {len(free.costs)} of {arguments.starts} runs of k-means, the "
+                    "rest for lack of time."
+                )
             for task in data.tasks:
-                if time.monotonic() - began > 60 * arguments.minutes:
+                if time.monotonic() > ends:
                     if len(kept.fits(data, task)) < len(task.alphas):
-                        missing.add(f"{data.name}, {Fit(task, {}).name} {task.options}: no time.")
+                        missing.add(f"{_words(data, task)}: no time.")
                     continue
                 failed = run_task(data, free, task, kept, arguments.threads, arguments.limit)
                 if failed is not None:
