@@ -461,8 +461,10 @@ def test_noise_is_left_out_and_labelled():
     X, _ = turned_blobs(300)
     labels = KMeans(4, n_init=3, random_state=0).fit(X).labels_
     noise = np.random.default_rng(1).random(300) < 0.1
-    model = tc.ObliqueTree(reference=np.where(noise, -1, labels), alpha=0.3).fit(X)
-    without = tc.ObliqueTree(reference=labels[~noise], alpha=0.3).fit(X[~noise])
+    given = np.where(noise, -1, labels)
+    model = tc.ObliqueTree(reference=given, alpha=0.3, random_state=0).fit(X)
+    rest = {"reference": labels[~noise], "alpha": 0.3, "random_state": 0}
+    without = tc.ObliqueTree(**rest).fit(X[~noise])
     assert bits(model)[:6] == bits(without)[:6]
     assert model.tree_.n_node_samples[0] == (~noise).sum()
     assert (model.labels_ == model.predict(X)).all()

@@ -218,7 +218,10 @@ def test_documented_attributes_exist_after_fit(name):
         for method in (
             ("fit", "predict", "score")
             if name == "KernelKMeans"  # a clustering, and no tree
-            else ("fit", "predict", "apply", "explain", "save", "score", "truncate")
+            else (
+                *("fit", "predict", "apply", "explain", "save", "score"),
+                "alpha_path" if name == "ObliqueTree" else "truncate",
+            )
         )
     ],
 )
