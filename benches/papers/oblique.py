@@ -781,9 +781,8 @@ What the paper leaves open, and what was done:
 - Trees of the direct solver at one depth were fitted one after the other, from small alpha to
   large, each from the one before (`alpha_path`); seconds are those of a tree alone.
 - Load is the machine's when a fit had ended (its average number of busy processes): where it is
-  above the number of cores seconds say little, and CPU seconds are the ones to compare. A commit is
-  the one at which the row was measured, with that commit's estimator or one without changes in
-  between that matter to fits."""
+  above the number of cores seconds say little, and CPU seconds are the ones to compare. Commit is
+  where the bench stood when the row was measured."""
 
 
 def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
