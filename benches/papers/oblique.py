@@ -847,6 +847,8 @@ def main() -> None:
                 if failed is not None:
                     missing.add(failed)
             fits = [fit for task in data.tasks for fit in kept.fits(data, task)]
+            if not fits:
+                continue
             measured[data.name] = fits
             sections.append(_section(data, free, fits))
             joint += joint_rows(data, fits)
