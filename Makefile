@@ -67,12 +67,13 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, an
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kernel.py --data "$(DATA)"
 	$(BIN)/python benches/papers/douglas.py --data "$(DATA)"
+	$(BIN)/python benches/papers/oblique.py --data "$(DATA)" --keep benches/.oblique
 	cargo bench --locked --bench engine
 
 build: $(VENV)/.wheel ## only the environment and the installed wheel
 
 clean: ## remove all that was made: environment, builds, caches, demo/
-	rm -rf $(VENV) target demo benches/.peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) target demo benches/.peers benches/.oblique .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment. Shims that do not run and Pythons that are too old are passed over.

@@ -227,9 +227,10 @@ def machine() -> str:
     """Cores and versions, in one line."""
     names = ("treeclust_rs", "numpy", "scikit-learn", "polars")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
+    commit = revision()
     return (
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, {versions}{_revision()}"
+        f"Python {platform.python_version()}, {versions}" + (f", commit {commit}" if commit else "")
     )
 
 
@@ -242,14 +243,15 @@ def _processor() -> str:
     return found.group(1) if found else "unknown processor"
 
 
-def _revision() -> str:
+def revision() -> str:
+    """Give the commit, or nothing outside a repository."""
     try:
         done = subprocess.run(
             ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True
         )
     except OSError:
         return ""
-    return f", commit {done.stdout.strip()}" if done.returncode == 0 else ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
