@@ -114,6 +114,8 @@ const STALE: f64 = 0.25;
 /// Share of a step's gain that may be left to gain by the model, where H comes from all rows and where from a sample,
 /// which is not worth more.
 const PRECISION: [f64; 2] = [0.01, 0.1];
+/// Share of the columns of the working set that H need not hold.
+const OTHERS: f64 = 0.1;
 /// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
 const RIDGE: f64 = 1e-3;
 /// A column whose variance at the node is at most this share of its mean square counts as constant.
@@ -345,7 +347,7 @@ impl<'a, V: Cell> Solver<'a, V> {
             if let Some(old) =
                 curvature.as_ref().filter(|old| old.serves(&working.needed, &point.state.h))
             {
-                let again = old.step(self, &point.w, &gradient);
+                let again = old.step(self, &point.w, &gradient, &working.needed);
                 if again.gain <= (PROGRESS * last_gain).max(tol * point.objective) {
                     step = Some(again);
                 } else if old.steps == 1 && again.gain > SLOW * last_gain {
@@ -354,7 +356,7 @@ impl<'a, V: Cell> Solver<'a, V> {
             }
             let step = step.unwrap_or_else(|| {
                 let new = Curvature::new(self, &point.state.h, working.all, rows_per_column);
-                curvature.insert(new).step(self, &point.w, &gradient)
+                curvature.insert(new).step(self, &point.w, &gradient, &working.needed)
             });
             // Gains fall geometrically at worst: what the steps to come gain together.
             let to_come = 1.0 / (1.0 - (step.gain / last_gain).min(0.9));
@@ -481,9 +483,9 @@ struct Curvature {
     columns: Vec<usize>,
     /// The correlations of the columns, weighted by h, from some of the rows.
     correlations: Vec<f64>,
-    /// The root of each column's own curvature, from all rows; 0 for a column that is constant.
+    /// The root of the own curvature of every column of the matrix, from all rows; 0 for a column that is constant.
     scale: Vec<f64>,
-    /// Means of the columns, weighted by h.
+    /// Means of all columns, weighted by h.
     means: Vec<f64>,
     /// Rows that the correlations come from.
     n_rows: usize,
@@ -501,7 +503,7 @@ impl Curvature {
         rows_per_column: usize,
     ) -> Self {
         let (n, width) = (all_h.len(), columns.len());
-        let (means, own) = spread(solver, all_h, &columns);
+        let (means, scale) = spread(solver, all_h);
         // As many rows as cost about as much as two passes over all cells, if that is more.
         let per_row = (solver.n_cells as f64 / n as f64).min(width as f64);
         let cheap = 4.0 * solver.n_cells as f64 / (per_row * per_row).max(1.0);
@@ -522,7 +524,6 @@ impl Curvature {
             (chosen.gram::<f64>(&h, &columns), 1.0)
         };
         let correlations = correlations(gram, &sums, h.iter().sum(), shrink);
-        let scale = own.iter().map(|own| own.sqrt()).collect();
         let (n_rows, steps) = (rows.len(), 0);
         Curvature { columns, correlations, scale, means, n_rows, steps, h: all_h.to_vec() }
     }
@@ -531,15 +532,30 @@ impl Curvature {
     fn serves(&self, columns: &[usize], h: &[f64]) -> bool {
         let change: f64 = self.h.iter().zip(h).map(|(old, new)| (old - new).abs()).sum();
         change <= STALE * h.iter().sum::<f64>()
-            && columns.iter().all(|j| self.columns.binary_search(j).is_ok())
+            && self.others(columns).count() as f64 <= OTHERS * columns.len() as f64
     }
 
-    fn step<V: Cell>(&self, solver: &Solver<'_, V>, w: &[f64], gradient: &[f64]) -> Step {
+    /// Those of the columns that it does not hold.
+    fn others<'b>(&'b self, columns: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
+        columns.iter().copied().filter(|j| self.columns.binary_search(j).is_err())
+    }
+
+    /// `needed`: columns that have a weight or should have one. Those that H does not hold count as uncorrelated.
+    fn step<V: Cell>(
+        &self,
+        solver: &Solver<'_, V>,
+        w: &[f64],
+        gradient: &[f64],
+        needed: &[usize],
+    ) -> Step {
         let precision = PRECISION[usize::from(self.n_rows < solver.rows.len())];
         // A constant column stands still at 0 in the model.
         let local = |of_column: &dyn Fn(usize, f64) -> f64, constant: f64| -> Vec<f64> {
-            let columns = self.columns.iter().zip(&self.scale);
-            columns.map(|(&j, &s)| if s > 0.0 { of_column(j, s) } else { constant }).collect()
+            let of_column = |&j: &usize| match self.scale[j] {
+                s if s > 0.0 => of_column(j, s),
+                _ => constant,
+            };
+            self.columns.iter().map(of_column).collect()
         };
         let model = Model {
             curvature: &self.correlations,
@@ -550,14 +566,28 @@ impl Curvature {
         let (to, mut gain) = model.minimise(precision);
         let (mut moves, mut shift) = (Vec::new(), 0.0);
         for (at, &j) in self.columns.iter().enumerate() {
-            let new = if self.scale[at] > 0.0 {
-                if to[at] == w[j] * self.scale[at] { w[j] } else { to[at] / self.scale[at] }
+            let scale = self.scale[j];
+            let new = if scale > 0.0 {
+                if to[at] == w[j] * scale { w[j] } else { to[at] / scale }
             } else {
                 gain += solver.lambda[j] * w[j].abs(); // the bias does the same for nothing
                 0.0
             };
             if new != w[j] {
-                shift += self.means[at] * (new - w[j]);
+                shift += self.means[j] * (new - w[j]);
+                moves.push((j, new));
+            }
+        }
+        for j in self.others(needed).filter(|&j| self.scale[j] > 0.0) {
+            // Twice the curvature: columns that are alike would go too far together.
+            let (own, penalty) = (self.scale[j].powi(2), solver.lambda[j]);
+            let target = w[j] - gradient[j] / (2.0 * own);
+            let new = target.signum() * (target.abs() - penalty / (2.0 * own)).max(0.0);
+            let step = new - w[j];
+            if step != 0.0 {
+                gain -=
+                    step * (gradient[j] + 0.5 * own * step) + penalty * (new.abs() - w[j].abs());
+                shift += self.means[j] * step;
                 moves.push((j, new));
             }
         }
@@ -565,16 +595,14 @@ impl Curvature {
     }
 }
 
-/// Each column's mean and its own curvature, 0 if it is constant.
-fn spread<V: Cell>(solver: &Solver<'_, V>, h: &[f64], columns: &[usize]) -> (Vec<f64>, Vec<f64>) {
+/// Each column's mean and the root of its own curvature, 0 if it is constant.
+fn spread<V: Cell>(solver: &Solver<'_, V>, h: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let sum: f64 = h.iter().sum();
-    let moments = solver.chosen.moments(h);
-    let of_column = |&j: &usize| {
-        let [first, second] = moments[j];
+    let of_column = |[first, second]: [f64; 2]| {
         let own = second - first * (first / sum);
-        (first / sum, if own > LEAST_SPREAD * second { own } else { 0.0 })
+        (first / sum, if own > LEAST_SPREAD * second { own.sqrt() } else { 0.0 })
     };
-    columns.iter().map(of_column).unzip()
+    solver.chosen.moments(h).into_iter().map(of_column).unzip()
 }
 
 /// Centres the lower triangle of a Gram matrix of rows with weights that add up to `sum`, scales it to a unit diagonal,
