@@ -585,8 +585,9 @@ impl Curvature {
             let new = target.signum() * (target.abs() - penalty / (2.0 * own)).max(0.0);
             let step = new - w[j];
             if step != 0.0 {
-                gain -=
-                    step * (gradient[j] + 0.5 * own * step) + penalty * (new.abs() - w[j].abs());
+                let change = step * (gradient[j] + 0.5 * own * step);
+                // There may be as much again beyond the shortened step.
+                gain -= 2.0 * (change + penalty * (new.abs() - w[j].abs()));
                 shift += self.means[j] * step;
                 moves.push((j, new));
             }
