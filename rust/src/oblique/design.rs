@@ -104,7 +104,10 @@ impl Design {
         }
         let scales: Vec<Scale> =
             size.iter().map(|&size| Scale { base: 0.0, unit: unit_of(0.0, 0.0, size) }).collect();
-        let cells = indices.par_iter().zip(values).map(|(&j, &x)| scales[j as usize].of(x.into()));
+        // Powers of two: as exact as a division, and faster.
+        let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
+        let scaled = |(&j, &x): (&u32, &V)| -> f64 { x.into() * factors[j as usize] };
+        let cells = indices.par_iter().zip(values).map(scaled);
         let exact = cells.clone().all(|x| f64::from(x as f32) == x);
         let (indptr, indices) = (indptr.to_vec(), indices.to_vec());
         let n_rows = indptr.len() - 1;
