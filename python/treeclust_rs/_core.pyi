@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Design",
+    "Kept",
     "apply",
     "apply_sparse",
     "column_units",
@@ -97,6 +98,9 @@ class Design:
         n_jobs: int,
     ) -> Design: ...
 
+@final
+class Kept: ...
+
 def l1_logistic(
     design: Design,
     rows: _Codes,
@@ -105,7 +109,7 @@ def l1_logistic(
     *,
     strength: float,
     penalty: _Floats | None,
-    start: tuple[_Codes, _Floats, float] | None,
+    start: tuple[_Codes, _Floats, float] | Kept | None,
     tol: float,
     max_iter: int,
     n_jobs: int,

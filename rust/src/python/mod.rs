@@ -22,5 +22,5 @@ mod _core {
     #[pymodule_export]
     use super::kernel::surrogate_features;
     #[pymodule_export]
-    use super::oblique::{PyDesign, l1_logistic};
+    use super::oblique::{PyDesign, PyKept, l1_logistic};
 }
