@@ -856,6 +856,34 @@ mod tests {
     }
 
     #[test]
+    fn a_model_learns_how_the_slopes_change_along_a_step() {
+        let mut model = Curvature {
+            columns: vec![0, 2, 3],
+            correlations: vec![1.0, 0.2, 0.0, 0.2, 1.0, -0.5, 0.0, -0.5, 1.0],
+            scale: vec![2.0, 9.0, 0.5, 3.0],
+            means: vec![0.0; 4],
+            n_rows: 10,
+            h: Vec::new(),
+        };
+        let (w, to) = ([0.1, 0.0, -0.3, 0.0], [0.2, 0.0, 0.5, -0.4]);
+        let (slope, slope_there) = ([0.0; 4], [0.7, 5.0, 0.3, -1.6]);
+        model.learn((&w, &slope), (&to, &slope_there));
+        for (p, &j) in model.columns.iter().enumerate() {
+            assert_eq!(model.correlations[4 * p], 1.0);
+            let of_column = |(q, &k): (usize, &usize)| {
+                model.correlations[3 * p + q] * model.scale[k] * (to[k] - w[k])
+            };
+            let change: f64 = model.columns.iter().enumerate().map(of_column).sum();
+            assert!((model.scale[j] * change - slope_there[j]).abs() < 1e-12);
+        }
+        // Slopes that fall along a step are none of a convex function.
+        let before = model.clone();
+        model.learn((&to, &slope), (&w, &slope_there));
+        assert_eq!(model.correlations, before.correlations);
+        assert_eq!(model.scale, before.scale);
+    }
+
+    #[test]
     fn a_stopped_monitor_ends_the_solve() {
         let (design, sign) = example(50, 3);
         let (rows, weight): (Vec<u32>, _) = ((0..50).collect(), vec![1.0; 50]);
