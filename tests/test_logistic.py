@@ -112,6 +112,25 @@ def test_the_duality_gap_closes(make, share):
     assert found["objective"] == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("penalised", ["alike", "by column"])
+@pytest.mark.parametrize("share", [0.3, 0.05, 0.005])
+@pytest.mark.parametrize("make", [example, sparse_example])
+def test_no_column_and_no_bias_can_gain(make, share, penalised):
+    # The conditions of Karush, Kuhn and Tucker, from the definition of the objective.
+    X, y, weight = make(seed=2)
+    strength = share * largest_strength(X, y, weight)
+    penalty = None if penalised == "alike" else np.geomspace(0.5, 2.0, X.shape[1])
+    allowed = strength * (np.ones(X.shape[1]) if penalty is None else penalty)
+    found = solve(X, y, strength, weight=weight, penalty=penalty)
+    slope = weight * (expit(X @ found["w"] + found["bias"]) - y)
+    assert abs(slope.sum()) < 1e-7 * weight.sum()
+    of_column = (X.T @ slope) / allowed
+    has_weight = found["w"] != 0
+    assert has_weight.any()
+    np.testing.assert_allclose(of_column[has_weight], -np.sign(found["w"][has_weight]), atol=1e-4)
+    assert np.abs(of_column).max() < 1 + 1e-4
+
+
 @pytest.mark.parametrize("share", [0.3, 0.01])
 @pytest.mark.parametrize("make", [example, sparse_example])
 def test_saga_finds_the_same_optimum(make, share):
@@ -266,6 +285,48 @@ def test_a_warm_start_arrives_at_the_same_optimum_in_fewer_steps():
         assert found["n_iter"] < expected["n_iter"]
 
 
+@pytest.mark.parametrize("make", [example, sparse_example])
+def test_what_a_solve_keeps_leads_to_the_optimum_of_the_next(make):
+    X, y, weight = make()
+    matrix = design(X)
+    strength = 0.05 * largest_strength(X, y, weight)
+    rng = np.random.default_rng(0)
+    kept = solve(matrix, y, strength, weight=weight, tol=1e-3)["kept"]
+    for step in range(6):
+        # Labels, weights, strength and penalties all change, a little or a lot.
+        y = y ^ (rng.random(len(y)) < (0.5 if step == 3 else 0.02))
+        weight = weight * rng.uniform(0.9, 1.1, len(y))
+        strength *= 0.9
+        penalty = rng.uniform(0.8, 1.2, X.shape[1])
+        given = {"weight": weight, "penalty": penalty}
+        expected = solve(matrix, y, strength, **given)
+        for tol in (1e-3, TIGHT):
+            found = solve(matrix, y, strength, **given, start=kept, tol=tol)
+            assert found["objective"] == pytest.approx(expected["objective"], rel=max(tol, 1e-9))
+        kept = found["kept"]
+        again = solve(matrix, y, strength, **given, start=kept, tol=1e-6)
+        assert again["n_iter"] == 0
+        np.testing.assert_array_equal(again["weights"], found["weights"])
+
+
+def test_what_a_solve_keeps_is_worth_its_weights_on_other_rows():
+    X, y, weight = example()
+    matrix = design(X)
+    first = solve(matrix, y, 2.0, weight=weight)
+    rows = np.random.default_rng(0).permutation(len(y))[:300]
+    given = {"rows": rows, "weight": weight[rows], "tol": 1e-6}
+    expected = solve(matrix, y[rows], 2.0, **given, start=start_of(first))
+    found = solve(matrix, y[rows], 2.0, **given, start=first["kept"])
+    assert found["n_iter"] == expected["n_iter"] > 0
+    assert found["objective"] == pytest.approx(expected["objective"], rel=1e-12)
+    # From one side only nothing is left, which is a start as good as none.
+    nothing = solve(matrix, np.ones(len(y), dtype=bool), 2.0)["kept"]
+    found = solve(matrix, y, 2.0, weight=weight, start=nothing)
+    assert found["objective"] == pytest.approx(first["objective"], rel=1e-9)
+    with pytest.raises(ValueError, match="belongs to another matrix"):
+        solve(design(X), y, 2.0, start=first["kept"])
+
+
 def test_a_bad_start_does_no_harm():
     X, y, weight = example()
     expected = solve(X, y, 1.0, weight=weight)
@@ -371,9 +432,12 @@ def test_the_bits_do_not_depend_on_threads():
     X = rng.normal(size=(20_000, 70)) * (rng.random((20_000, 70)) < 0.3)
     y = X[:, :9].sum(axis=1) + rng.normal(size=20_000) > 0
     for matrix in (X, sp.csr_matrix(X), np.abs(X) + 1.0):
-        one, three = (solve(matrix, y, 20.0, tol=1e-6, n_jobs=n) for n in (1, 3))
-        np.testing.assert_array_equal(one["weights"], three["weights"])
-        assert one["bias"] == three["bias"] and one["objective"] == three["objective"]
+        made = design(matrix)
+        one, three = (solve(made, y, 20.0, tol=1e-6, n_jobs=n) for n in (1, 3))
+        more = (solve(made, ~y, 9.0, tol=1e-6, n_jobs=n, start=one["kept"]) for n in (1, 3))
+        for a, b in ((one, three), more):
+            np.testing.assert_array_equal(a["weights"], b["weights"])
+            assert a["bias"] == b["bias"] and a["objective"] == b["objective"]
 
 
 def test_the_steps_can_be_limited():

@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Design",
+    "Kept",
     "apply",
     "apply_sparse",
     "assign_rows",
@@ -104,6 +105,9 @@ class Design:
         n_jobs: int,
     ) -> Design: ...
 
+@final
+class Kept: ...
+
 def l1_logistic(
     design: Design,
     rows: _Codes,
@@ -112,7 +116,7 @@ def l1_logistic(
     *,
     strength: float,
     penalty: _Floats | None,
-    start: tuple[_Codes, _Floats, float] | None,
+    start: tuple[_Codes, _Floats, float] | Kept | None,
     tol: float,
     max_iter: int,
     n_jobs: int,

@@ -116,14 +116,14 @@ impl<V: Cell> Cells<V> {
         }
     }
 
-    /// out_j += sum_i r_i x_ij.
+    /// out_j += sum_i r_i term(x_ij).
     #[inline(never)]
-    fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64]) {
+    fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
         match self {
             Cells::Dense { values, width } => {
                 for (&i, &r) in rows.iter().zip(r) {
                     for (out, x) in out.iter_mut().zip(&values[i as usize * width..][..*width]) {
-                        *out += r * x.get();
+                        *out += r * term(x.get());
                     }
                 }
             }
@@ -131,33 +131,36 @@ impl<V: Cell> Cells<V> {
                 for (&i, &r) in rows.iter().zip(r) {
                     let range = indptr[i as usize]..indptr[i as usize + 1];
                     for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
-                        out[j as usize] += r * x.get();
+                        out[j as usize] += r * term(x.get());
                     }
                 }
             }
         }
     }
 
-    /// out_j += (sum_i h_i x_ij, sum_i h_i x_ij^2).
+    /// out_j += (sum_i r_i x_ij, sum_i h_i x_ij, sum_i h_i x_ij^2).
     #[inline(never)]
-    fn add_moments(&self, rows: &[u32], h: &[f64], out: &mut [[f64; 2]]) {
-        let add = |out: &mut [f64; 2], h: f64, x: f64| {
-            out[0] += h * x;
-            out[1] += h * x * x;
+    fn add_moments(&self, rows: &[u32], r: &[f64], h: &[f64], out: &mut [[f64; 3]]) {
+        let add = |out: &mut [f64; 3], r: f64, h: f64, x: f64| {
+            let hx = h * x;
+            out[0] += r * x;
+            out[1] += hx;
+            out[2] += hx * x;
         };
+        let rows = rows.iter().zip(r).zip(h);
         match self {
             Cells::Dense { values, width } => {
-                for (&i, &h) in rows.iter().zip(h) {
+                for ((&i, &r), &h) in rows {
                     for (out, x) in out.iter_mut().zip(&values[i as usize * width..][..*width]) {
-                        add(out, h, x.get());
+                        add(out, r, h, x.get());
                     }
                 }
             }
             Cells::Sparse { indptr, indices, values } => {
-                for (&i, &h) in rows.iter().zip(h) {
+                for ((&i, &r), &h) in rows {
                     let range = indptr[i as usize]..indptr[i as usize + 1];
                     for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
-                        add(&mut out[j as usize], h, x.get());
+                        add(&mut out[j as usize], r, h, x.get());
                     }
                 }
             }
@@ -296,9 +299,18 @@ impl<'a, V: Cell> Chosen<'a, V> {
 
     /// sum_i r_i x_ij, by column.
     pub fn sums(&self, r: &[f64]) -> Vec<f64> {
+        self.sums_of(r, |x| x)
+    }
+
+    /// sum_i r_i x_ij^2, by column.
+    pub fn sums_of_squares(&self, r: &[f64]) -> Vec<f64> {
+        self.sums_of(r, |x| x * x)
+    }
+
+    fn sums_of(&self, r: &[f64], term: impl Fn(f64) -> f64 + Copy + Sync) -> Vec<f64> {
         let of_part = |(rows, r): (&[u32], &[f64])| {
             let mut sums = vec![0.0; self.width];
-            self.cells.add_columns(rows, r, &mut sums);
+            self.cells.add_columns(rows, r, &mut sums, term);
             sums
         };
         let parts: Vec<_> = self.parts().zip(r.par_chunks(CHUNK)).map(of_part).collect();
@@ -311,19 +323,19 @@ impl<'a, V: Cell> Chosen<'a, V> {
         total
     }
 
-    /// (sum_i h_i x_ij, sum_i h_i x_ij^2), by column.
-    pub fn moments(&self, h: &[f64]) -> Vec<[f64; 2]> {
-        let of_part = |(rows, h): (&[u32], &[f64])| {
-            let mut sums = vec![[0.0; 2]; self.width];
-            self.cells.add_moments(rows, h, &mut sums);
+    /// (sum_i r_i x_ij, sum_i h_i x_ij, sum_i h_i x_ij^2), by column, in one pass.
+    pub fn moments(&self, r: &[f64], h: &[f64]) -> Vec<[f64; 3]> {
+        let of_part = |((rows, r), h): ((&[u32], &[f64]), &[f64])| {
+            let mut sums = vec![[0.0; 3]; self.width];
+            self.cells.add_moments(rows, r, h, &mut sums);
             sums
         };
-        let parts: Vec<_> = self.parts().zip(h.par_chunks(CHUNK)).map(of_part).collect();
-        let mut total = vec![[0.0; 2]; self.width];
+        let parts = self.parts().zip(r.par_chunks(CHUNK)).zip(h.par_chunks(CHUNK));
+        let parts: Vec<_> = parts.map(of_part).collect();
+        let mut total = vec![[0.0; 3]; self.width];
         for part in &parts {
             for (total, x) in total.iter_mut().zip(part) {
-                total[0] += x[0];
-                total[1] += x[1];
+                total.iter_mut().zip(x).for_each(|(total, x)| *total += x);
             }
         }
         total
@@ -361,7 +373,7 @@ impl<'a, V: Cell> Chosen<'a, V> {
         });
         let mut sums = vec![0.0; width];
         for (part, h) in parts.iter().zip(h.chunks(CHUNK)) {
-            part.add_columns(&all[..h.len()], h, &mut sums);
+            part.add_columns(&all[..h.len()], h, &mut sums, |x| x);
         }
         (gram, sums)
     }
@@ -484,9 +496,15 @@ mod tests {
                 chosen.dots_of_squares(&w, &mut out);
                 close(&out, &squares, 1e-12);
                 close(&chosen.sums(&h), &sums, 1e-12);
-                let moments = chosen.moments(&h);
-                close(&moments.iter().map(|m| m[0]).collect::<Vec<_>>(), &sums, 1e-12);
-                close(&moments.iter().map(|m| m[1]).collect::<Vec<_>>(), &second, 1e-12);
+                close(&chosen.sums_of_squares(&h), &second, 1e-12);
+                let twice: Vec<f64> = h.iter().map(|h| 2.0 * h).collect();
+                let moments = chosen.moments(&h, &twice);
+                let of = |k: usize, factor: f64| -> Vec<f64> {
+                    moments.iter().map(|moments| factor * moments[k]).collect()
+                };
+                close(&of(0, 1.0), &sums, 1e-12);
+                close(&of(1, 0.5), &sums, 1e-12);
+                close(&of(2, 0.5), &second, 1e-12);
                 let columns: Vec<usize> = (0..WIDTH).filter(|j| j % 2 == 0 || *j == 7).collect();
                 let expected: Vec<f64> = columns.iter().map(|&j| sums[j]).collect();
                 for ((gram, some), relative) in [

@@ -6,6 +6,7 @@
 //! other, with only the cells that differ from the base where those are few, and in `f32` where that is exact.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -39,6 +40,8 @@ pub struct Design {
     pub(super) scales: Vec<Scale>,
     /// Mean over the columns of each row's share in the column's sum of squares, times the rows: 1 on average.
     pub(super) sizes: Vec<f32>,
+    /// Shared by clones only: tells them from other matrices.
+    pub(super) identity: Arc<()>,
     n_rows: usize,
 }
 
@@ -94,6 +97,29 @@ impl Design {
     pub fn from_csr<V: Copy + Into<f64> + Sync>(matrix: &Csr<'_, V>) -> Result<Self> {
         check(matrix)?;
         let Csr { indptr, indices, values, n_columns } = *matrix;
+        Design::from_checked(indptr.to_vec(), indices.to_vec(), values, n_columns)
+    }
+
+    /// As [`Design::from_csr`], but takes over the places of the cells, which saves a copy.
+    ///
+    /// # Errors
+    /// As [`Design::from_csr`].
+    pub fn from_csr_parts<V: Copy + Into<f64> + Sync>(
+        indptr: Vec<usize>,
+        indices: Vec<u32>,
+        values: &[V],
+        n_columns: usize,
+    ) -> Result<Self> {
+        check(&Csr { indptr: &indptr, indices: &indices, values, n_columns })?;
+        Design::from_checked(indptr, indices, values, n_columns)
+    }
+
+    fn from_checked<V: Copy + Into<f64> + Sync>(
+        indptr: Vec<usize>,
+        indices: Vec<u32>,
+        values: &[V],
+        n_columns: usize,
+    ) -> Result<Self> {
         let mut size = vec![0.0f64; n_columns];
         for (&j, &x) in indices.iter().zip(values) {
             let x: f64 = x.into();
@@ -104,9 +130,11 @@ impl Design {
         }
         let scales: Vec<Scale> =
             size.iter().map(|&size| Scale { base: 0.0, unit: unit_of(0.0, 0.0, size) }).collect();
-        let cells = indices.par_iter().zip(values).map(|(&j, &x)| scales[j as usize].of(x.into()));
+        // Powers of two: as exact as a division, and faster.
+        let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
+        let scaled = |(&j, &x): (&u32, &V)| -> f64 { x.into() * factors[j as usize] };
+        let cells = indices.par_iter().zip(values).map(scaled);
         let exact = cells.clone().all(|x| f64::from(x as f32) == x);
-        let (indptr, indices) = (indptr.to_vec(), indices.to_vec());
         let n_rows = indptr.len() - 1;
         let stored = if exact {
             let values = cells.map(|x| x as f32).collect();
@@ -123,7 +151,7 @@ impl Design {
             Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
             Stored::F64(cells) => sizes(cells, n_rows, scales.len()),
         };
-        Design { stored, scales, sizes, n_rows }
+        Design { stored, scales, sizes, identity: Arc::new(()), n_rows }
     }
 
     /// Rows of the matrix.
@@ -141,12 +169,12 @@ impl Design {
 fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
     let rows: Vec<u32> = (0..n_rows as u32).collect();
     let chosen = Chosen::new(cells, &rows, n_columns);
-    let moments = chosen.moments(&vec![1.0; n_rows]);
-    let filled = moments.iter().filter(|moments| moments[1] > 0.0).count();
-    let share = |[_, square]: &[f64; 2]| {
+    let squares = chosen.sums_of_squares(&vec![1.0; n_rows]);
+    let filled = squares.iter().filter(|square| **square > 0.0).count();
+    let share = |square: &f64| {
         if *square > 0.0 { n_rows as f64 / (square * filled as f64) } else { 0.0 }
     };
-    let share: Vec<f64> = moments.iter().map(share).collect();
+    let share: Vec<f64> = squares.iter().map(share).collect();
     let mut sizes = vec![0.0; n_rows];
     chosen.dots_of_squares(&share, &mut sizes);
     sizes.iter().map(|&size| size as f32).collect()
@@ -166,12 +194,12 @@ pub(super) fn check<V>(matrix: &Csr<'_, V>) -> Result<()> {
     if indptr.last() != Some(&values.len()) || indices.len() != values.len() {
         return bad("indptr, indices and data disagree in length");
     }
-    if indices.iter().any(|&j| j as usize >= n_columns) {
-        return bad("a column is out of range");
-    }
-    let ascend = |ends: &[usize]| indices[ends[0]..ends[1]].is_sorted_by(|a, b| a < b);
-    if !indptr.windows(2).all(ascend) {
+    let rows = || indptr.windows(2).map(|ends| &indices[ends[0]..ends[1]]);
+    if !rows().all(|row| row.is_sorted_by(|a, b| a < b)) {
         return bad("the columns of each row must ascend, none of them twice");
+    }
+    if rows().any(|row| row.last().is_some_and(|&j| j as usize >= n_columns)) {
+        return bad("a column is out of range");
     }
     Ok(())
 }

@@ -13,11 +13,15 @@
 //!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
 //!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
 //!   next sample larger, up to all rows.
+//! - *A model that learns.* Each step tells how the slopes change along it, and H is made to say the same (BFGS). Steps
+//!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
+//! - *What was known.* A solve may start from the margins and the model that another one on the same rows left.
 //!
-//! Cost of a step: two passes over the cells of the rows, one more and the sample's products when H is made anew.
+//! Cost of a step: two passes over the cells of the rows, and the sample's products when H is made anew.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::cells::{Cell, Cells, Chosen};
 use super::design::{Design, Scale, Stored};
@@ -44,13 +48,36 @@ pub struct Problem<'a> {
     pub penalty: Option<&'a [f64]>,
 }
 
-/// Where to start.
+/// Weights to start from.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Columns with their weights.
     pub weights: &'a [(u32, f64)],
     /// The bias.
     pub bias: f64,
+}
+
+/// What a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
+/// the point reached with its margins, which saves a pass over the cells, and the curvature, which saves more. On other
+/// rows it is worth its weights.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    identity: Arc<()>,
+    rows: Vec<u32>,
+    /// In the units of the stored cells.
+    w: Vec<f64>,
+    margins: Vec<f64>,
+    bias: f64,
+    curvature: Option<Arc<Curvature>>,
+}
+
+/// Where to start.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin<'a> {
+    /// From weights.
+    Weights(&'a Start<'a>),
+    /// From where another solve ended.
+    Kept(&'a Kept),
 }
 
 /// When to stop.
@@ -102,11 +129,18 @@ const NEAR: f64 = 0.9;
 /// solution, between these two. And the largest working set.
 const ADDED: [usize; 2] = [100, 1000];
 const MOST_COLUMNS: usize = 4096;
-/// Rows drawn per column of the working set, and at least.
+/// Rows drawn per column of the working set; those where the last step gained more than `FAR` of the objective, so
+/// that the model does not hold for long anyway, and at the first step from nothing; and the least ones.
 const ROWS_PER_COLUMN: usize = 6;
+const ROWS_PER_COLUMN_FAR: usize = 3;
+const FAR: f64 = 0.1;
 const LEAST_ROWS: usize = 2000;
 /// A step must leave at most this share of the last step's gain to be gained, else H is made anew.
 const PROGRESS: f64 = 0.3;
+/// What is left to gain is taken to be at least so many times what a step promises: a model may promise too little,
+/// most of all one from another solve that has taken no step in this one.
+const TRIED: f64 = 1.1;
+const UNTRIED: f64 = 1.5;
 /// Above this share the sample was too small.
 const SLOW: f64 = 0.5;
 /// The rows' curvatures may have changed by this share of their sum, else H is made anew.
@@ -114,10 +148,15 @@ const STALE: f64 = 0.25;
 /// Share of a step's gain that may be left to gain by the model, where H comes from all rows and where from a sample,
 /// which is not worth more.
 const PRECISION: [f64; 2] = [0.01, 0.1];
+/// Share of the columns of the working set that H need not hold.
+const OTHERS: f64 = 0.1;
 /// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
 const RIDGE: f64 = 1e-3;
 /// A column whose variance at the node is at most this share of its mean square counts as constant.
 const LEAST_SPREAD: f64 = 1e-12;
+/// A model learns from a step along which the slopes change by at least this share of what it says; its own
+/// curvatures fall to no less at once.
+const LEAST_BEND: f64 = 1e-3;
 /// Halvings of a step.
 const HALVINGS: usize = 40;
 /// Share of the promised gain that a step must keep.
@@ -136,7 +175,20 @@ pub fn solve(
     options: Options,
     monitor: &Monitor,
 ) -> Result<Solution> {
-    check(problem, start)?;
+    solve_from(problem, start.map(Origin::Weights), options, monitor).map(|(solution, _)| solution)
+}
+
+/// Solves a problem as [`solve`] does, from weights or from what another solve left; returns that of this one too.
+///
+/// # Errors
+/// As [`solve`]; [`Error::Value`] if what was kept belongs to another matrix.
+pub fn solve_from(
+    problem: &Problem<'_>,
+    from: Option<Origin<'_>>,
+    options: Options,
+    monitor: &Monitor,
+) -> Result<(Solution, Kept)> {
+    check(problem, from)?;
     let (rows, targets, total) = targets(problem);
     let right = targets.0.iter().filter(|&&target| target > 0.0).count();
     if right == 0 || right == rows.len() {
@@ -147,19 +199,23 @@ pub fn solve(
         };
         let objective = if rows.is_empty() { 0.0 } else { total * (-ONE_SIDED_BIAS).exp().ln_1p() };
         let weights = Vec::new();
-        return Ok(Solution { weights, bias, objective, n_iter: 0, gap: 0.0, duality_gap: 0.0 });
+        let solution = Solution { weights, bias, objective, n_iter: 0, gap: 0.0, duality_gap: 0.0 };
+        let identity = problem.design.identity.clone();
+        let (w, margins) = (vec![0.0; problem.design.n_columns()], vec![0.0; rows.len()]);
+        let rows = rows.into_owned();
+        return Ok((solution, Kept { identity, rows, w, margins, bias: 0.0, curvature: None }));
     }
     match &problem.design.stored {
         Stored::F32(cells) => {
-            Solver::new(cells, &rows, &targets, problem, total).solve(start, options, monitor)
+            Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
         Stored::F64(cells) => {
-            Solver::new(cells, &rows, &targets, problem, total).solve(start, options, monitor)
+            Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
     }
 }
 
-fn check(problem: &Problem<'_>, start: Option<&Start<'_>>) -> Result<()> {
+fn check(problem: &Problem<'_>, from: Option<Origin<'_>>) -> Result<()> {
     let Problem { design, rows, sign, weight, lambda, penalty } = *problem;
     Error::check_len("sign", sign.len(), rows.len(), "entries")?;
     Error::check_len("weight", weight.len(), rows.len(), "entries")?;
@@ -179,7 +235,12 @@ fn check(problem: &Problem<'_>, start: Option<&Start<'_>>) -> Result<()> {
             return bad("The penalties must be finite and positive.");
         }
     }
-    if let Some(start) = start {
+    if let Some(Origin::Kept(kept)) = from
+        && !Arc::ptr_eq(&kept.identity, &design.identity)
+    {
+        return bad("What was kept belongs to another matrix.");
+    }
+    if let Some(Origin::Weights(start)) = from {
         if start.weights.iter().any(|&(j, _)| j as usize >= design.n_columns()) {
             return bad("A column of the start is out of range.");
         }
@@ -297,18 +358,29 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// The given start, or w = 0 if that is better or none is given.
-    fn start(&self, start: Option<&Start<'_>>) -> Point {
+    fn start(&self, from: Option<Origin<'_>>) -> Point {
         let (n, d) = (self.rows.len(), self.lambda.len());
-        if let Some(start) = start {
-            let mut w = vec![0.0; d];
-            let mut bias = start.bias;
-            for &(j, weight) in start.weights {
-                let scale = self.design.scales[j as usize];
-                w[j as usize] += weight * scale.unit;
-                bias += weight * scale.base;
+        let given = from.map(|from| match from {
+            Origin::Weights(start) => {
+                let (mut w, mut bias) = (vec![0.0; d], start.bias);
+                for &(j, weight) in start.weights {
+                    let scale = self.design.scales[j as usize];
+                    w[j as usize] += weight * scale.unit;
+                    bias += weight * scale.base;
+                }
+                (w, bias, None)
             }
-            let mut margins = vec![0.0; n];
-            self.chosen.dots(&w, &mut margins);
+            Origin::Kept(kept) => {
+                let margins = (kept.rows == self.rows).then(|| kept.margins.clone());
+                (kept.w.clone(), kept.bias, margins)
+            }
+        });
+        if let Some((w, bias, margins)) = given {
+            let margins = margins.unwrap_or_else(|| {
+                let mut margins = vec![0.0; n];
+                self.chosen.dots(&w, &mut margins);
+                margins
+            });
             if margins.iter().sum::<f64>().is_finite() && bias.is_finite() {
                 let point = self.point(w, margins, bias);
                 let right: f64 = self.targets.0.iter().filter(|&&target| target > 0.0).sum();
@@ -323,69 +395,106 @@ impl<'a, V: Cell> Solver<'a, V> {
 
     fn solve(
         &self,
-        start: Option<&Start<'_>>,
+        from: Option<Origin<'_>>,
         options: Options,
         monitor: &Monitor,
-    ) -> Result<Solution> {
+    ) -> Result<(Solution, Kept)> {
         let tol = options.tol.max(LEAST_TOL);
-        let mut point = self.start(start);
-        let mut curvature: Option<Curvature> = None;
-        let mut rows_per_column = ROWS_PER_COLUMN;
+        let mut point = self.start(from);
+        let mut curvature = match from {
+            Some(Origin::Kept(kept)) if kept.rows == self.rows => kept.curvature.clone(),
+            _ => None,
+        };
+        let mut rows_per_column = curvature.as_ref().map_or(ROWS_PER_COLUMN, |model| {
+            (model.n_rows / model.columns.len().max(1)).max(ROWS_PER_COLUMN)
+        });
         let mut last_gain = f64::INFINITY;
-        let mut n_iter = 0;
+        // The share of its promised gain that the last step kept; the steps taken, all and with this model.
+        let mut kept = 1.0;
+        let (mut n_iter, mut n_with) = (0, 0);
+        // Where the last step started: the weights and the slopes.
+        let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
         loop {
             monitor.check()?;
-            let gradient = self.gradient(&point);
+            if curvature.as_ref().is_some_and(|model| model.is_stale(&point.state.h)) {
+                curvature = None;
+            }
+            // Where there is no model, one pass finds what it needs too.
+            let (gradient, moments) = self.slopes(&point, curvature.is_none());
             if self.duality_gap(&point, &gradient, tol) <= tol || n_iter >= options.max_iter {
-                return Ok(self.solution(&point, &gradient, f64::INFINITY, n_iter));
+                return Ok(self.end(point, curvature, &gradient, f64::INFINITY, n_iter));
+            }
+            if let (Some(model), Some((w, before))) = (&mut curvature, last.take()) {
+                Arc::make_mut(model).learn((&w, &before), (&point.w, &gradient));
             }
             let working = self.working_set(&point.w, &gradient);
             // The model of the step before serves while it covers the columns and steps gain what they promise.
             let mut step = None;
-            if let Some(old) =
-                curvature.as_ref().filter(|old| old.serves(&working.needed, &point.state.h))
-            {
-                let again = old.step(self, &point.w, &gradient);
-                if again.gain <= (PROGRESS * last_gain).max(tol * point.objective) {
+            let mut is_untried = n_iter == 0;
+            if let Some(old) = curvature.as_ref().filter(|old| old.covers(&working.needed)) {
+                let again = old.step(self, &point.w, &gradient, &working.needed);
+                let rate = again.gain / last_gain;
+                // A new model costs about as much as two more steps.
+                let after_two = again.gain * rate.min(1.0).powi(2);
+                if rate <= PROGRESS || after_two <= tol * point.objective {
                     step = Some(again);
-                } else if old.steps == 1 && again.gain > SLOW * last_gain {
+                } else if n_with == 1 && again.gain > SLOW * last_gain {
                     rows_per_column = rows_per_column.saturating_mul(2);
                 }
             }
             let step = step.unwrap_or_else(|| {
-                let new = Curvature::new(self, &point.state.h, working.all, rows_per_column);
-                curvature.insert(new).step(self, &point.w, &gradient)
+                let is_far =
+                    if n_iter > 0 { last_gain > FAR * point.objective } else { from.is_none() };
+                let per_column = if is_far { ROWS_PER_COLUMN_FAR } else { rows_per_column };
+                let moments = moments.unwrap_or_else(|| {
+                    let State { r, h, .. } = &point.state;
+                    self.chosen.moments(r, h)
+                });
+                let new = Curvature::new(self, &point.state.h, &moments, working.all, per_column);
+                n_with = 0;
+                is_untried = false;
+                let step = new.step(self, &point.w, &gradient, &working.needed);
+                curvature = Some(Arc::new(new));
+                step
             });
-            // Gains fall geometrically at worst: what the steps to come gain together.
-            let to_come = 1.0 / (1.0 - (step.gain / last_gain).min(0.9));
+            // Gains fall geometrically at worst: what the steps to come gain together, by the share of its gain that
+            // a step keeps.
+            let least = if is_untried { UNTRIED } else { TRIED };
+            let to_come = (kept / (1.0 - (step.gain / last_gain).min(0.9))).max(least);
             let gap = step.gain * to_come * working.left_out / point.objective;
             if gap <= tol {
-                return Ok(self.solution(&point, &gradient, gap, n_iter));
+                return Ok(self.end(point, curvature, &gradient, gap, n_iter));
             }
             n_iter += 1;
+            n_with += 1;
             last_gain = step.gain;
             let (next, length) = self.search(&point, &gradient, &step);
             let sampled = curvature.as_ref().is_some_and(|model| model.n_rows < self.rows.len());
             match next {
-                Some(next) => point = next,
+                Some(next) => {
+                    kept = (point.objective - next.objective) / step.gain;
+                    last = Some((std::mem::replace(&mut point, next).w, gradient));
+                }
                 None if sampled => {}
                 // Rounding hides what is left to gain.
-                None => return Ok(self.solution(&point, &gradient, gap, n_iter)),
+                None => return Ok(self.end(point, curvature, &gradient, gap, n_iter)),
             }
             if length < 1.0 {
                 rows_per_column = rows_per_column.saturating_mul(2);
                 curvature = None;
-            } else if let Some(model) = &mut curvature {
-                model.steps += 1;
             }
         }
     }
 
-    /// The slope of the loss, by column.
-    fn gradient(&self, point: &Point) -> Vec<f64> {
-        let mut gradient = self.chosen.sums(&point.state.r);
-        gradient.iter_mut().for_each(|g| *g = -*g);
-        gradient
+    /// The slope of the loss, by column, and if wanted the moments as well.
+    fn slopes(&self, point: &Point, with_moments: bool) -> (Vec<f64>, Option<Vec<[f64; 3]>>) {
+        let State { r, h, .. } = &point.state;
+        if with_moments {
+            let moments = self.chosen.moments(r, h);
+            (moments.iter().map(|moments| -moments[0]).collect(), Some(moments))
+        } else {
+            (self.chosen.sums(r).into_iter().map(|sum| -sum).collect(), None)
+        }
     }
 
     /// The duality gap as a share of the objective if it is at most `tol`, else that or a lower bound of it.
@@ -460,8 +569,15 @@ impl<'a, V: Cell> Solver<'a, V> {
         (None, 0.0)
     }
 
-    fn solution(&self, point: &Point, gradient: &[f64], gap: f64, n_iter: usize) -> Solution {
-        let duality_gap = self.duality_gap(point, gradient, f64::INFINITY);
+    fn end(
+        &self,
+        point: Point,
+        curvature: Option<Arc<Curvature>>,
+        gradient: &[f64],
+        gap: f64,
+        n_iter: usize,
+    ) -> (Solution, Kept) {
+        let duality_gap = self.duality_gap(&point, gradient, f64::INFINITY);
         let mut bias = point.state.bias;
         let mut weights = Vec::new();
         let mut penalty = 0.0;
@@ -472,23 +588,26 @@ impl<'a, V: Cell> Solver<'a, V> {
             weights.push((j as u32, w / scale.unit));
         }
         let objective = point.state.loss * self.total + self.strength * penalty;
-        Solution { weights, bias, objective, n_iter, gap: gap.min(duality_gap), duality_gap }
+        let gap = gap.min(duality_gap);
+        let solution = Solution { weights, bias, objective, n_iter, gap, duality_gap };
+        let Point { w, margins, state, .. } = point;
+        let (identity, rows) = (self.design.identity.clone(), self.rows.to_vec());
+        (solution, Kept { identity, rows, w, margins, bias: state.bias, curvature })
     }
 }
 
 /// The curvature of the loss over some columns, each in units of the root of its own.
+#[derive(Debug, Clone)]
 struct Curvature {
     columns: Vec<usize>,
     /// The correlations of the columns, weighted by h, from some of the rows.
     correlations: Vec<f64>,
-    /// The root of each column's own curvature, from all rows; 0 for a column that is constant.
+    /// The root of the own curvature of every column of the matrix, from all rows; 0 for a column that is constant.
     scale: Vec<f64>,
-    /// Means of the columns, weighted by h.
+    /// Means of all columns, weighted by h.
     means: Vec<f64>,
     /// Rows that the correlations come from.
     n_rows: usize,
-    /// Steps that were taken with it.
-    steps: usize,
     /// The h it was made with.
     h: Vec<f64>,
 }
@@ -497,11 +616,12 @@ impl Curvature {
     fn new<V: Cell>(
         solver: &Solver<'_, V>,
         all_h: &[f64],
+        moments: &[[f64; 3]],
         columns: Vec<usize>,
         rows_per_column: usize,
     ) -> Self {
         let (n, width) = (all_h.len(), columns.len());
-        let (means, own) = spread(solver, all_h, &columns);
+        let (means, scale) = spread(moments, all_h.iter().sum());
         // As many rows as cost about as much as two passes over all cells, if that is more.
         let per_row = (solver.n_cells as f64 / n as f64).min(width as f64);
         let cheap = 4.0 * solver.n_cells as f64 / (per_row * per_row).max(1.0);
@@ -522,24 +642,83 @@ impl Curvature {
             (chosen.gram::<f64>(&h, &columns), 1.0)
         };
         let correlations = correlations(gram, &sums, h.iter().sum(), shrink);
-        let scale = own.iter().map(|own| own.sqrt()).collect();
-        let (n_rows, steps) = (rows.len(), 0);
-        Curvature { columns, correlations, scale, means, n_rows, steps, h: all_h.to_vec() }
+        let n_rows = rows.len();
+        Curvature { columns, correlations, scale, means, n_rows, h: all_h.to_vec() }
     }
 
-    /// Whether it holds for these columns and curvatures of the rows, about.
-    fn serves(&self, columns: &[usize], h: &[f64]) -> bool {
+    /// Whether the curvatures of the rows are no longer about those it was made with.
+    fn is_stale(&self, h: &[f64]) -> bool {
         let change: f64 = self.h.iter().zip(h).map(|(old, new)| (old - new).abs()).sum();
-        change <= STALE * h.iter().sum::<f64>()
-            && columns.iter().all(|j| self.columns.binary_search(j).is_ok())
+        change > STALE * h.iter().sum::<f64>()
     }
 
-    fn step<V: Cell>(&self, solver: &Solver<'_, V>, w: &[f64], gradient: &[f64]) -> Step {
+    /// Whether it holds nearly all of the columns.
+    fn covers(&self, columns: &[usize]) -> bool {
+        self.others(columns).count() as f64 <= OTHERS * columns.len() as f64
+    }
+
+    /// Makes the model give the change of slopes that a step made (BFGS; Nocedal, Wright: Numerical Optimization, 2006,
+    /// section 6.1): the directions that a sample gets wrong are those in which steps go wrong. What the columns that
+    /// the model does not hold add to the change, few as they are, is laid to the others.
+    fn learn(&mut self, from: (&[f64], &[f64]), to: (&[f64], &[f64])) {
+        let width = self.columns.len();
+        let step: Vec<f64> =
+            self.columns.iter().map(|&j| (to.0[j] - from.0[j]) * self.scale[j]).collect();
+        let of_column = |&j: &usize| match self.scale[j] {
+            scale if scale > 0.0 => (to.1[j] - from.1[j]) / scale,
+            _ => 0.0,
+        };
+        let change: Vec<f64> = self.columns.iter().map(of_column).collect();
+        let mut expected = vec![0.0; width];
+        for (&step, row) in step.iter().zip(self.correlations.chunks_exact(width)) {
+            if step != 0.0 {
+                expected.iter_mut().zip(row).for_each(|(sum, x)| *sum += step * x);
+            }
+        }
+        let along = |x: &[f64]| -> f64 { x.iter().zip(&step).map(|(x, step)| x * step).sum() };
+        let (found, promised) = (along(&change), along(&expected));
+        if !(found > LEAST_BEND * promised && promised > 0.0) {
+            return;
+        }
+        let diagonal = |(change, expected): (&f64, &f64)| {
+            let own = 1.0 + change * change / found - expected * expected / promised;
+            own.max(LEAST_BEND).sqrt()
+        };
+        let roots: Vec<f64> = change.iter().zip(&expected).map(diagonal).collect();
+        let inverse: Vec<f64> = roots.iter().map(|root| 1.0 / root).collect();
+        for (p, row) in self.correlations.chunks_exact_mut(width).enumerate() {
+            let (add, subtract) = (change[p] / found, expected[p] / promised);
+            for (q, x) in row.iter_mut().enumerate() {
+                *x = (*x + add * change[q] - subtract * expected[q]) * (inverse[p] * inverse[q]);
+            }
+            row[p] = 1.0;
+        }
+        for (&j, root) in self.columns.iter().zip(&roots) {
+            self.scale[j] *= root;
+        }
+    }
+
+    /// Those of the columns that it does not hold.
+    fn others<'b>(&'b self, columns: &'b [usize]) -> impl Iterator<Item = usize> + 'b {
+        columns.iter().copied().filter(|j| self.columns.binary_search(j).is_err())
+    }
+
+    /// `needed`: columns that have a weight or should have one. Those that H does not hold count as uncorrelated.
+    fn step<V: Cell>(
+        &self,
+        solver: &Solver<'_, V>,
+        w: &[f64],
+        gradient: &[f64],
+        needed: &[usize],
+    ) -> Step {
         let precision = PRECISION[usize::from(self.n_rows < solver.rows.len())];
         // A constant column stands still at 0 in the model.
         let local = |of_column: &dyn Fn(usize, f64) -> f64, constant: f64| -> Vec<f64> {
-            let columns = self.columns.iter().zip(&self.scale);
-            columns.map(|(&j, &s)| if s > 0.0 { of_column(j, s) } else { constant }).collect()
+            let of_column = |&j: &usize| match self.scale[j] {
+                s if s > 0.0 => of_column(j, s),
+                _ => constant,
+            };
+            self.columns.iter().map(of_column).collect()
         };
         let model = Model {
             curvature: &self.correlations,
@@ -550,14 +729,29 @@ impl Curvature {
         let (to, mut gain) = model.minimise(precision);
         let (mut moves, mut shift) = (Vec::new(), 0.0);
         for (at, &j) in self.columns.iter().enumerate() {
-            let new = if self.scale[at] > 0.0 {
-                if to[at] == w[j] * self.scale[at] { w[j] } else { to[at] / self.scale[at] }
+            let scale = self.scale[j];
+            let new = if scale > 0.0 {
+                if to[at] == w[j] * scale { w[j] } else { to[at] / scale }
             } else {
                 gain += solver.lambda[j] * w[j].abs(); // the bias does the same for nothing
                 0.0
             };
             if new != w[j] {
-                shift += self.means[at] * (new - w[j]);
+                shift += self.means[j] * (new - w[j]);
+                moves.push((j, new));
+            }
+        }
+        for j in self.others(needed).filter(|&j| self.scale[j] > 0.0) {
+            // Twice the curvature: columns that are alike would go too far together.
+            let (own, penalty) = (self.scale[j].powi(2), solver.lambda[j]);
+            let target = w[j] - gradient[j] / (2.0 * own);
+            let new = target.signum() * (target.abs() - penalty / (2.0 * own)).max(0.0);
+            let step = new - w[j];
+            if step != 0.0 {
+                let change = step * (gradient[j] + 0.5 * own * step);
+                // There may be as much again beyond the shortened step.
+                gain -= 2.0 * (change + penalty * (new.abs() - w[j].abs()));
+                shift += self.means[j] * step;
                 moves.push((j, new));
             }
         }
@@ -565,16 +759,14 @@ impl Curvature {
     }
 }
 
-/// Each column's mean and its own curvature, 0 if it is constant.
-fn spread<V: Cell>(solver: &Solver<'_, V>, h: &[f64], columns: &[usize]) -> (Vec<f64>, Vec<f64>) {
-    let sum: f64 = h.iter().sum();
-    let moments = solver.chosen.moments(h);
-    let of_column = |&j: &usize| {
-        let [first, second] = moments[j];
+/// Each column's mean and the root of its own curvature, 0 if it is constant, for curvatures of rows that add up to
+/// `sum`.
+fn spread(moments: &[[f64; 3]], sum: f64) -> (Vec<f64>, Vec<f64>) {
+    let of_column = |&[_, first, second]: &[f64; 3]| {
         let own = second - first * (first / sum);
-        (first / sum, if own > LEAST_SPREAD * second { own } else { 0.0 })
+        (first / sum, if own > LEAST_SPREAD * second { own.sqrt() } else { 0.0 })
     };
-    columns.iter().map(of_column).unzip()
+    moments.iter().map(of_column).unzip()
 }
 
 /// Centres the lower triangle of a Gram matrix of rows with weights that add up to `sum`, scales it to a unit diagonal,
@@ -658,9 +850,37 @@ mod tests {
         let Stored::F64(cells) = &design.stored else { unreachable!() };
         let mut solver = Solver::new(cells, &rows, &targets, &problem, total);
         solver.most_columns = 12;
-        let found = solver.solve(None, options, &monitor).unwrap();
+        let found = solver.solve(None, options, &monitor).unwrap().0;
         assert!((found.objective / expected.objective - 1.0).abs() < 1e-8);
         assert!(found.n_iter > expected.n_iter);
+    }
+
+    #[test]
+    fn a_model_learns_how_the_slopes_change_along_a_step() {
+        let mut model = Curvature {
+            columns: vec![0, 2, 3],
+            correlations: vec![1.0, 0.2, 0.0, 0.2, 1.0, -0.5, 0.0, -0.5, 1.0],
+            scale: vec![2.0, 9.0, 0.5, 3.0],
+            means: vec![0.0; 4],
+            n_rows: 10,
+            h: Vec::new(),
+        };
+        let (w, to) = ([0.1, 0.0, -0.3, 0.0], [0.2, 0.0, 0.5, -0.4]);
+        let (slope, slope_there) = ([0.0; 4], [0.7, 5.0, 0.3, -1.6]);
+        model.learn((&w, &slope), (&to, &slope_there));
+        for (p, &j) in model.columns.iter().enumerate() {
+            assert_eq!(model.correlations[4 * p], 1.0);
+            let of_column = |(q, &k): (usize, &usize)| {
+                model.correlations[3 * p + q] * model.scale[k] * (to[k] - w[k])
+            };
+            let change: f64 = model.columns.iter().enumerate().map(of_column).sum();
+            assert!((model.scale[j] * change - slope_there[j]).abs() < 1e-12);
+        }
+        // Slopes that fall along a step are none of a convex function.
+        let before = model.clone();
+        model.learn((&to, &slope), (&w, &slope_there));
+        assert_eq!(model.correlations, before.correlations);
+        assert_eq!(model.scale, before.scale);
     }
 
     #[test]

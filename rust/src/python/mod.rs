@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use super::kernel::surrogate_features;
     #[pymodule_export]
-    use super::oblique::{PyDesign, l1_logistic};
+    use super::oblique::{PyDesign, PyKept, l1_logistic};
     #[pymodule_export]
     use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
 }

@@ -8,20 +8,30 @@ use pyo3::types::PyDict;
 use super::convert::TableArgument;
 use super::fit::{optional, slice};
 use super::run::run;
-use crate::error::Result;
-use crate::oblique::design::{Csr, Design};
-use crate::oblique::logistic::{Options, Problem, Start, solve};
+use crate::oblique::design::Design;
+use crate::oblique::logistic::{Kept, Options, Origin, Problem, Start, solve_from};
 use crate::parallel::Monitor;
 
 /// A matrix ready for `l1_logistic`: from a table, or from the `indptr`, `indices` and `data` of a CSR matrix.
 #[pyclass(name = "Design", frozen)]
 pub struct PyDesign(Design);
 
+/// What a solve leaves for the next one on the same rows.
+#[pyclass(name = "Kept", frozen)]
+pub struct PyKept(Kept);
+
 /// The `data` of a CSR matrix.
 #[derive(FromPyObject)]
 pub enum Data<'py> {
     F64(PyReadonlyArray1<'py, f64>),
     F32(PyReadonlyArray1<'py, f32>),
+}
+
+/// Where a solve starts.
+#[derive(FromPyObject)]
+pub enum StartArgument<'py> {
+    Kept(Bound<'py, PyKept>),
+    Weights(PyReadonlyArray1<'py, u32>, PyReadonlyArray1<'py, f64>, f64),
 }
 
 /// The `indptr` or `indices` of a CSR matrix.
@@ -60,31 +70,28 @@ impl PyDesign {
         n_columns: usize,
         n_jobs: usize,
     ) -> PyResult<Self> {
-        fn design<V: Copy + Into<f64> + Sync>(
-            indptr: &[usize],
-            indices: &[u32],
-            values: &[V],
-            n_columns: usize,
-        ) -> Result<Design> {
-            Design::from_csr(&Csr { indptr, indices, values, n_columns })
-        }
         let (indptr, indices) = (indptr.to(usize::MAX)?, indices.to(u32::MAX)?);
         let monitor = Monitor::default();
         let made = match &data {
             Data::F64(data) => {
                 let data = slice(data)?;
-                run(py, n_jobs, &monitor, None, || design(&indptr, &indices, data, n_columns))
+                run(py, n_jobs, &monitor, None, || {
+                    Design::from_csr_parts(indptr, indices, data, n_columns)
+                })
             }
             Data::F32(data) => {
                 let data = slice(data)?;
-                run(py, n_jobs, &monitor, None, || design(&indptr, &indices, data, n_columns))
+                run(py, n_jobs, &monitor, None, || {
+                    Design::from_csr_parts(indptr, indices, data, n_columns)
+                })
             }
         };
         made.map(PyDesign)
     }
 }
 
-/// Solves an l1 logistic regression; returns the solution by name. `start`: columns, weights and bias.
+/// Solves an l1 logistic regression; returns the solution by name. `start`: columns, weights and bias, or what the
+/// solution of another problem on the same matrix calls `kept`.
 #[pyfunction]
 #[pyo3(signature = (design, rows, sign, weight, *, strength, penalty, start, tol, max_iter, n_jobs))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
@@ -97,7 +104,7 @@ pub fn l1_logistic<'py>(
     weight: PyReadonlyArray1<'_, f64>,
     strength: f64,
     penalty: Option<PyReadonlyArray1<'_, f64>>,
-    start: Option<(PyReadonlyArray1<'_, u32>, PyReadonlyArray1<'_, f64>, f64)>,
+    start: Option<StartArgument<'py>>,
     tol: f64,
     max_iter: usize,
     n_jobs: usize,
@@ -111,20 +118,27 @@ pub fn l1_logistic<'py>(
         penalty: optional(&penalty)?,
     };
     let weights: Vec<(u32, f64)> = match &start {
-        None => Vec::new(),
-        Some((columns, weights, _)) => {
+        Some(StartArgument::Weights(columns, weights, _)) => {
             let (columns, weights) = (slice(columns)?, slice(weights)?);
             if columns.len() != weights.len() {
                 return Err(PyTypeError::new_err("The start's arrays differ in length."));
             }
             columns.iter().copied().zip(weights.iter().copied()).collect()
         }
+        _ => Vec::new(),
     };
-    let start = start.as_ref().map(|(_, _, bias)| Start { weights: &weights, bias: *bias });
+    let given = match &start {
+        Some(StartArgument::Weights(_, _, bias)) => Some(Start { weights: &weights, bias: *bias }),
+        _ => None,
+    };
+    let from = match &start {
+        Some(StartArgument::Kept(kept)) => Some(Origin::Kept(&kept.get().0)),
+        _ => given.as_ref().map(Origin::Weights),
+    };
     let monitor = Monitor::default();
     let options = Options { tol, max_iter };
-    let found =
-        run(py, n_jobs, &monitor, None, || solve(&problem, start.as_ref(), options, &monitor))?;
+    let (found, kept) =
+        run(py, n_jobs, &monitor, None, || solve_from(&problem, from, options, &monitor))?;
     let (columns, weights): (Vec<u32>, Vec<f64>) = found.weights.into_iter().unzip();
     let dict = PyDict::new(py);
     dict.set_item("columns", columns.into_pyarray(py))?;
@@ -134,5 +148,6 @@ pub fn l1_logistic<'py>(
     dict.set_item("n_iter", found.n_iter)?;
     dict.set_item("gap", found.gap)?;
     dict.set_item("duality_gap", found.duality_gap)?;
+    dict.set_item("kept", PyKept(kept))?;
     Ok(dict)
 }
