@@ -534,6 +534,13 @@ def test_commands_on_trees_of_weighted_sums(
     assert f" {method} tree has " in error
 
 
+def test_voronoi_of_many_clusters_has_a_leaf_each(folder: Path) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", "--method", "voronoi", "-k", "17", "-q"]
+    assert main([*fit, "-o", "model.json"]) == 0
+    model = tc.load("model.json")
+    assert not model.exact and model.n_leaves_ == 17
+
+
 def test_commands_on_a_kauri_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*KAURI, "-q"]) == 0
     expected = fitted_kauri()

@@ -556,3 +556,15 @@ def test_affinities_of_other_rows(name):
         gemini.value(soft(4, 2))
     with pytest.raises(ValueError, match=re.escape("of shape (4, 4). Got the shape (3, 3)")):
         gemini.value(soft(4, 2), gemini.affinity(rows(3)))
+
+
+@pytest.mark.parametrize("form", ["ova", "ovo"])
+def test_wasserstein_in_the_smallest_and_largest_units(form):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 2)), rng.dirichlet(np.ones(3), 40)
+    gemini = make_gemini(f"wasserstein_{form}")
+    value, gradient = gemini.value_and_gradient(y, gemini.affinity(X))
+    for unit in (1e-30, 1e-15, 1e15):
+        found, slope = gemini.value_and_gradient(y, gemini.affinity(X) * unit)
+        assert found == pytest.approx(unit * value, rel=1e-9)
+        np.testing.assert_allclose(slope / unit, gradient, rtol=1e-6, atol=1e-9)

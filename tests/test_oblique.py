@@ -652,3 +652,19 @@ def test_bad_sparse_input_is_refused():
         model.fit(X[:0])
     with pytest.raises(ValueError, match="Complex data not supported: X has dtype complex128"):
         model.fit(X.astype(complex))
+
+
+def test_a_tree_with_more_clusters_than_the_reference_finds_is_refused():
+    X = np.repeat([[0.0, 0.0], [1.0, 1.0], [5.0, 0.0]], 10, axis=0)
+    given = tc.ExKMC(3, random_state=0).fit(X)
+    with (
+        pytest.warns(ConvergenceWarning, match="Only 2 distinct"),
+        pytest.raises(ValueError, match="has 3 clusters, but the reference found only 2 in X"),
+    ):
+        tc.ObliqueTree(init=given).fit(X[:20])
+
+
+@pytest.mark.parametrize("alphas", [1, [None, 1], ["a", 1]])
+def test_alphas_that_are_no_numbers(alphas):
+    with pytest.raises(TypeError, match="alphas must be numbers, at least 0"):
+        tc.ObliqueTree(2).alpha_path(np.eye(4), alphas)

@@ -352,8 +352,8 @@ def _add_fit(commands: Any) -> None:
         help="exkmc (default) explains k-means and grows up to --leaves, imm has one leaf per "
         "cluster; kernel-exkmc and kernel-imm explain kernel k-means, kernel-expand any labels, by "
         "fewest mistakes; kauri makes clusters and tree at once; oblique fits clusters and a tree "
-        "of weighted sums together, voronoi has the bisectors of the centers; douglas makes "
-        "clusters by soft bins of few columns, and has no tree",
+        "of weighted sums together, voronoi has the bisectors of the centers (exact up to 16 "
+        "clusters); douglas makes clusters by soft bins of few columns, and has no tree",
     )
     tree.add_argument(
         "--leaves",

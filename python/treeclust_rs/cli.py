@@ -52,7 +52,7 @@ from .metrics import agreement, n_parameters
 from .oblique import ObliqueTree
 from .threshold import IMM, ExKMC
 from .tree import ClusterTree
-from .voronoi import VoronoiTree
+from .voronoi import MOST_EXACT, VoronoiTree
 
 __all__ = ["main"]
 
@@ -316,7 +316,8 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         return Kauri(n_clusters, max_leaves=arguments.leaves or n_clusters, **common)
     common |= {"n_clusters": arguments.clusters, "reference": reference}
     if method == "voronoi":
-        return VoronoiTree(**common)
+        k = _n_clusters(arguments) if reference is None else len(set(reference.tolist()) - {-1})
+        return VoronoiTree(**common, exact=k <= MOST_EXACT)
     if method == "oblique":
         given = {"alpha": arguments.alpha, "max_depth": arguments.max_depth}
         return ObliqueTree(**common, **{k: v for k, v in given.items() if v is not None})

@@ -166,8 +166,8 @@ class Douglas(SavedEstimator):
 
     A step with b rows takes 6 b L k operations for the model, L = (n_cuts + 1)^m cells, and memory
     of O(L k + b sqrt(L) k), not of b L; the Wasserstein objective takes k transport problems of b
-    rows, which is most of the time unless L is thousands. Memory beside the table is 8 n (m + d)
-    bytes, the affinity that of one batch.
+    rows, one-vs-one k (k - 1) / 2, which is most of the time unless L is thousands. Memory beside
+    the table is 8 n (m + d) bytes, the affinity that of one batch.
 
     References
     ----------
@@ -336,7 +336,9 @@ class Douglas(SavedEstimator):
         """Go on training with more rows, which are seen once.
 
         The first call of a model that was not fitted fixes which columns are cut, their scale, and
-        where the cuts start, from its rows; there is one start, and no warm-up. `table_` and
+        where the cuts start, from its rows; there is one start, and no warm-up. Later calls go on
+        with them whatever the parameters now say, and with the optimiser's state unless the model
+        was read from a file. `table_` and
         `labels_` are then of the rows of the last call, `loss_curve_` has an entry per call.
 
         Parameters

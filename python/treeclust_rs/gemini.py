@@ -69,6 +69,8 @@ _SAME = 4 * _EPS
 _SUM_ERROR = 1e-12
 # Pivots of one transport problem; some thousands are usual.
 _MAX_PIVOTS = 100_000_000
+# Largest distances of a problem that are handed to the solver as they are.
+_LEAST_COST, _MOST_COST = 1e-3, 1e6
 
 
 # ---- one-vs-all and one-vs-one --------------------------------------------------------------
@@ -783,13 +785,19 @@ def _prices(have: FloatArray, want: FloatArray, costs: FloatArray) -> FloatArray
 
     have /= np.add.reduce(have)
     want /= np.add.reduce(want)
+    # Nor is that for costs.
+    unit = float(np.maximum.reduce(costs, axis=None))
+    if unit == 0.0 or _LEAST_COST < unit < _MOST_COST:
+        unit = 1.0
+    else:
+        costs = costs / unit
     prices: FloatArray
     _, _, _, prices, status = emd_c(have, want, costs, _MAX_PIVOTS, 1)
     if status != _OPTIMAL:
         raise RuntimeError(
             f"The transport of {len(have)} to {len(want)} rows was not solved (status {status})."
         )
-    return prices
+    return prices if unit == 1.0 else prices * unit
 
 
 _OPTIMAL = 1

@@ -88,7 +88,8 @@ class ObliqueTree(TreeClusterer):
     alpha : float, default=1.0
         Price of the weights, at least 0 (the paper's lambda): the larger, the fewer weights and
         leaves. It is set against costs that add up to the number of rows (their weight). Texts, as
-        tf-idf, need a smaller one, some 0.1, because their cells are small. With
+        tf-idf, need a smaller one, some 0.1, because their cells are small; columns of very small
+        units need ``scale="standard"``. With
         ``splits="axis"`` the price of a test.
     splits : {"oblique", "axis"}, default="oblique"
         "axis": threshold tests, ``x <= a``, found by exact enumeration.
@@ -360,9 +361,12 @@ class ObliqueTree(TreeClusterer):
         ValueError, TypeError
             As by `fit`; and if `alphas` is empty or holds what alpha cannot be.
         """
-        values = sorted(alphas)
-        if not values:
+        given = list(alphas) if isinstance(alphas, Iterable) else alphas
+        if not isinstance(given, list) or not all(isinstance(alpha, Real) for alpha in given):
+            raise TypeError(f"alphas must be numbers, at least 0. Got {given!r} instead.")
+        if not given:
             raise ValueError("alphas is empty: give at least one value of alpha.")
+        values = sorted(given)
         models = []
         for alpha in values:
             model = copy.copy(self).set_params(alpha=alpha)
@@ -470,6 +474,11 @@ class ObliqueTree(TreeClusterer):
             )
             classes, labels = reference.classes, reference.labels
             centers = reference.centers.in_units
+        if tree is not None and len(tree.classes) > len(classes):
+            raise ValueError(
+                f"The tree given as init has {len(tree.classes)} clusters, but the reference found "
+                f"only {len(classes)} in X."
+            )
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return Prepared(
             table, kept, rows, weight, units, classes, labels, centers, seed, n_jobs, started
