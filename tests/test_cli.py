@@ -696,8 +696,8 @@ WRONG = {
     ),
     "reference of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method exkmc, imm, kernel-imm, kernel-exkmc or kernel-expand; a "
-        "kauri tree has threshold cuts and makes",
+        "--reference goes with --method exkmc, imm, oblique, voronoi, kernel-imm, kernel-exkmc or "
+        "kernel-expand; a kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
