@@ -5,8 +5,6 @@ import json
 import os
 import pickle
 import random
-import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -27,6 +25,7 @@ from sklearn.preprocessing import StandardScaler
 
 import oracles
 import treeclust_rs as tc
+from processes import interrupt, start
 from test_export import mutate
 
 ARRAYS = (
@@ -727,21 +726,9 @@ else:
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to another process")
 @pytest.mark.parametrize("fitted_before", [False, True])
 def test_ctrl_c_ends_a_long_fit_and_leaves_the_estimator_as_it_was(fitted_before):
-    code = INTERRUPTED.replace("FITTED_BEFORE", str(fitted_before))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        # A line of progress says that the core is at work.
-        line = process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+    line, out, err = interrupt(INTERRUPTED.replace("FITTED_BEFORE", str(fitted_before)))
     assert line.startswith("[ExKMC] 20,000 rows, "), line + err
-    assert out.strip() == "interrupted and well", err
+    assert out == "interrupted and well", err
 
 
 @all_models
@@ -807,6 +794,40 @@ def test_one_thread_inside_joblib_workers(backend):
     for n_threads, n_asked, others in results:
         assert n_threads == 1 and n_asked == 2
         assert others == own
+
+
+FORKED = """
+import os
+import numpy as np
+import treeclust_rs as tc
+
+X = np.random.default_rng(0).normal(size=(20_000, 6))
+model = tc.ExKMC(max_leaves=30, reference=X[:5], n_jobs=2)
+labels = model.fit(X).labels_
+child = os.fork()
+same = np.array_equal(model.fit(X).labels_, labels)
+if child == 0:
+    os._exit(0 if same else 1)
+assert same and os.waitpid(child, 0)[1] == 0
+print("both are well")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_fits_with_threads_of_its_own():
+    with start(FORKED) as process:
+        out, err = process.communicate(timeout=120)
+    assert out.strip() == "both are well", err
+
+
+def test_fits_at_the_same_time_from_several_threads():
+    X = np.random.default_rng(0).normal(size=(20_000, 6))
+    model = tc.ExKMC(max_leaves=30, reference=X[:5], n_jobs=2)
+    alone = bits(clone(model).fit(X))
+    together = joblib.Parallel(n_jobs=4, backend="threading")(
+        joblib.delayed(lambda: bits(clone(model).fit(X)))() for _ in range(12)
+    )
+    assert all(others == alone for others in together)
 
 
 @all_models

@@ -2,10 +2,7 @@
 
 import copy
 import json
-import os
 import pickle
-import signal
-import subprocess
 import sys
 import warnings
 
@@ -20,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import oracles_oblique as oracle
 import treeclust_rs as tc
+from processes import interrupt
 from trees import route_all
 
 SOLVERS = {
@@ -572,19 +570,9 @@ else:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to another process")
 def test_ctrl_c_ends_a_long_fit_and_leaves_the_estimator_as_it_was():
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    ) as process:
-        line = process.stderr.readline()  # the core is at work
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+    line, out, err = interrupt(INTERRUPTED)
     assert line.startswith("[ObliqueTree] 40,000 rows, "), line + err
-    assert out.strip() == "interrupted and well", err
+    assert out == "interrupted and well", err
 
 
 def test_verbose_tells_what_was_reached(capfd):
