@@ -6,13 +6,14 @@ Ohl et al., "End-to-end training of unsupervised trees: Kauri and Douglas": the 
 in tables 3 (ARI) and 4 (cost over that of k-means), of the authors' PyTorch code; table 6 (ARI), of
 their NumPy code; the active cut points of the votes (section 5.3). Data and subsamples are those of
 `kauri.py`: columns are standardised on the subsample, figures are means (standard deviations) over
-30 random subsamples of 80 % of the rows. Data that are missing are left out by name. Avila takes an
-hour; with `--keep` what is measured is kept in a file, and not measured again.
+30 random subsamples of 80 % of the rows. Data that are missing are left out by name. Avila takes
+hours; with `--keep` every run is kept in a file, and a later call goes on from there.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import shlex
 import sys
@@ -191,38 +192,33 @@ def run(
     data: DataSet,
     X: np.ndarray,
     y: np.ndarray,
-    runs: int,
-    methods: list[str],
+    number: int,
+    method: str,
+    found: Found,
     peer: GemclusPeer | None,
-) -> Figures:
-    """Fit every method to every subsample."""
+) -> None:
+    """Fit a method to a subsample."""
     setting = SETTINGS[data.name]
-    found = {method: Found() for method in methods}
-    size = int(SHARE * len(X))
-    for number in range(runs):
-        rows = np.sort(np.random.default_rng(number).permutation(len(X))[:size])
-        sample, classes = standardised(X[rows]), y[rows]
-        kmeans = KMeans(data.n_clusters, n_init=10, random_state=number).fit(sample)
-        reference = kmeans_cost(sample, kmeans.labels_)
-        for method in methods:
-            of_method = found[method]
-            start = time.perf_counter()
-            if method == GEMCLUS:
-                assert peer is not None
-                stored = peer.file(sample)
-                labels = peer.douglas(stored, **_peer_parameters(setting, data, number))[2]
-                peer.forget(stored)
-            else:
-                model = MODELS[method](setting, data.n_clusters, number)
-                with warnings.catch_warnings():
-                    # Clusters that stayed empty are counted below.
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    model.fit(sample)
-                labels = model.labels_
-                of_method.active.update(model.active_cut_points_.tolist())
-            of_method.seconds.append(time.perf_counter() - start)
-            of_method.add(sample, classes, labels, reference)
-    return found
+    rows = np.sort(np.random.default_rng(number).permutation(len(X))[: int(SHARE * len(X))])
+    sample, classes = standardised(X[rows]), y[rows]
+    kmeans = KMeans(data.n_clusters, n_init=10, random_state=number).fit(sample)
+    reference = kmeans_cost(sample, kmeans.labels_)
+    start = time.perf_counter()
+    if method == GEMCLUS:
+        assert peer is not None
+        stored = peer.file(sample)
+        labels = peer.douglas(stored, **_peer_parameters(setting, data, number))[2]
+        peer.forget(stored)
+    else:
+        model = MODELS[method](setting, data.n_clusters, number)
+        with warnings.catch_warnings():
+            # Clusters that stayed empty are counted below.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(sample)
+        labels = model.labels_
+        found.active.update(model.active_cut_points_.tolist())
+    found.seconds.append(time.perf_counter() - start)
+    found.add(sample, classes, labels, reference)
 
 
 def _peer_parameters(setting: Setting, data: DataSet, seed: int) -> dict[str, Any]:
@@ -346,11 +342,13 @@ def main() -> None:
     parser.add_argument("--skip", nargs="+", default=[], help="data sets to leave out")
     parser.add_argument("--keep", type=Path, help="file of what is measured, JSON")
     parser.add_argument("--methods", nargs="+", choices=MODELS, default=[PAPER, LARGE, OURS])
+    parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
     parser.add_argument("--peer", action="store_true", help="fit gemclus' Douglas as well: slow")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
+    ends = time.monotonic() + 60 * arguments.minutes
     missing = common.Missing()
     methods = list(arguments.methods)
     peer: GemclusPeer | None = None
@@ -373,12 +371,21 @@ def main() -> None:
             continue
         kept = read_kept(arguments.keep).get(data.name, {})
         asked = [*methods, RANDOM] if data.name == VOTES else methods
-        wanted = [method for method in asked if method not in kept]
-        if wanted:
-            X, y = data.load(arguments.data)
-            print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
-            kept |= run(data, X, y, arguments.runs, wanted, peer)
-            keep(arguments.keep, data.name, {method: kept[method] for method in wanted})
+        X, y = data.load(arguments.data)
+        print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
+        for number, method in itertools.product(range(arguments.runs), asked):
+            found = kept.setdefault(method, Found())
+            if len(found.ari) == number and time.monotonic() < ends:
+                run(data, X, y, number, method, found, peer)
+                keep(arguments.keep, data.name, {method: found})
+        for method in asked:
+            if len(kept[method].ari) < arguments.runs:
+                missing.add(
+                    f"{data.name}, {method}: {len(kept[method].ari)} of {arguments.runs} runs, the "
+                    "rest for lack of time."
+                )
+        if not all(kept[method].ari for method in asked):
+            continue
         measured[data.name] = kept
         if data.name == VOTES:
             votes = votes_table(arguments.data, data, kept)

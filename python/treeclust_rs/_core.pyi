@@ -134,8 +134,7 @@ def apply_sparse(
     oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
 def fit_oblique(
-    table: _Table | None,
-    sparse: _Sparse | None,
+    rows: _Table | _Sparse,
     *,
     shift: _Floats,
     scale: _Floats,
@@ -155,8 +154,7 @@ def fit_oblique(
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
 def spherical_kmeans(
-    table: _Table | None,
-    sparse: _Sparse | None,
+    rows: _Table | _Sparse,
     n_clusters: int,
     *,
     sample_weight: _Floats | None,
@@ -166,8 +164,7 @@ def spherical_kmeans(
     n_jobs: int,
 ) -> tuple[_Codes, _Floats]: ...
 def assign_rows(
-    table: _Table | None,
-    sparse: _Sparse | None,
+    rows: _Table | _Sparse,
     *,
     shift: _Floats,
     scale: _Floats,
@@ -178,8 +175,7 @@ def assign_rows(
     n_jobs: int,
 ) -> tuple[_Codes, float]: ...
 def mean_centers(
-    table: _Table | None,
-    sparse: _Sparse | None,
+    rows: _Table | _Sparse,
     *,
     shift: _Floats,
     scale: _Floats,

@@ -38,8 +38,8 @@ class SparseTable:
     feature_names: list[str] | None = None
 
     @property
-    def core(self) -> tuple[Any, Any, Any, int]:
-        """The arrays as the core takes them."""
+    def data(self) -> tuple[Any, Any, Any, int]:
+        """The matrix as the core takes it."""
         return self.indptr, self.indices, self.values, self.n_features
 
     def matrix(self) -> csr_array:

@@ -511,7 +511,7 @@ class ObliqueTree(TreeClusterer):
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = _core.fit_oblique(
-            *_stored(rows),
+            rows.data,
             shift=units.shift,
             scale=units.scale,
             cosine=self.metric == "cosine",
@@ -631,7 +631,7 @@ class ObliqueTree(TreeClusterer):
         shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
         centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
         _, cost = _core.assign_rows(
-            *_stored(table),
+            table.data,
             shift=np.ascontiguousarray(shift),
             scale=self.scale_,
             cosine=cosine,
@@ -690,11 +690,6 @@ class ObliqueTree(TreeClusterer):
         self.classes_ = np.asarray(tree.classes)
 
 
-def _stored(rows: Table | SparseTable) -> tuple[Any, Any]:
-    """Give the rows as the core takes them: a table or a sparse matrix, and None for the other."""
-    return (rows.data, None) if isinstance(rows, Table) else (None, rows.core)
-
-
 def _spherical_reference(
     given: Given,
     rows: Table | SparseTable,
@@ -710,7 +705,7 @@ def _spherical_reference(
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
         found, centers = _core.spherical_kmeans(
-            *_stored(rows),
+            rows.data,
             k,
             sample_weight=weight,
             n_init=n_init,
@@ -743,9 +738,9 @@ def _spherical_reference(
     else:
         assert labels is not None and given.classes is not None
         centers = np.zeros((len(given.classes), d))
-        centers = _core.mean_centers(*_stored(rows), labels=labels, centers=centers, **measure)
+        centers = _core.mean_centers(rows.data, labels=labels, centers=centers, **measure)
     if labels is None:
-        labels, _ = _core.assign_rows(*_stored(rows), labels=None, centers=centers, **measure)
+        labels, _ = _core.assign_rows(rows.data, labels=None, centers=centers, **measure)
     return given.classes or list(range(len(centers))), labels, centers
 
 

@@ -197,14 +197,20 @@ impl<'b, 't> Run<'_, 'b, 't> {
         leaf_of_row.iter().map(label).collect()
     }
 
-    /// Gives the clusters of the tree their own centers, and tells what they then cost.
-    fn settle(&mut self) -> Result<Settlement> {
-        let tao = self.tao(Loss::Labels(self.free_labels()), 0);
-        let leaf_of_row = tao.leaf_of_row(&self.tree);
-        let penalty = tao.objective(&self.tree).penalty;
+    /// Gives the clusters of the tree their own centers; the leaves and labels of the rows.
+    fn center(&mut self) -> Result<(Vec<u32>, Vec<u32>)> {
+        let leaf_of_row = self.tao(Loss::Labels(self.free_labels()), 0).leaf_of_row(&self.tree);
         let labels = self.labels(&leaf_of_row);
         let Problem { geometry, weights, .. } = self.problem;
         self.centers = geometry.centers(&labels, *weights, &self.centers)?;
+        Ok((leaf_of_row, labels))
+    }
+
+    /// As [`Run::center`], and tells what the clusters then cost.
+    fn settle(&mut self) -> Result<Settlement> {
+        let (leaf_of_row, labels) = self.center()?;
+        let tao = self.tao(Loss::Labels(self.free_labels()), 0);
+        let penalty = tao.penalty(&self.tree, 0);
         let own = self.costs()?;
         let regrets = labels.iter().zip(own.regrets.chunks(self.k));
         let loss = own.minimum + regrets.map(|(&label, r)| r[label as usize]).sum::<f64>();
@@ -305,9 +311,7 @@ pub fn direct(
     let settled = Settled::default();
     let mut run = problem.start(start, plan, monitor, &settled)?;
     if plan.keep_labels {
-        let leaf_of_row = run.tao(Loss::Labels(run.free_labels()), 0).leaf_of_row(&run.tree);
-        let labels = run.labels(&leaf_of_row);
-        run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
+        run.center()?;
     } else {
         run.first(Loss::Labels(run.free_labels()))?;
     }
@@ -328,11 +332,9 @@ pub fn direct(
         }
         let mut objective = tao.objective(&tree);
         objective.loss += costs.minimum;
-        let leaf_of_row = tao.leaf_of_row(&tree);
         run.tree = tree;
         run.step(0.0, objective, 0.0);
-        let labels = run.labels(&leaf_of_row);
-        run.centers = problem.geometry.centers(&labels, problem.weights, &run.centers)?;
+        run.center()?;
         let value = objective.value(plan.lambda);
         if before - value <= plan.tol * value {
             if n_sweeps == plan.n_sweeps {

@@ -469,7 +469,7 @@ impl Tao<'_, '_> {
         rows.par_chunks(BLOCK).flat_map_iter(of_block).collect()
     }
 
-    fn penalty(&self, tree: &Tree, id: usize) -> f64 {
+    pub(super) fn penalty(&self, tree: &Tree, id: usize) -> f64 {
         tree.tests(id).into_iter().map(|test| self.splits.penalty(test)).sum()
     }
 

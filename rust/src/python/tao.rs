@@ -34,47 +34,47 @@ const SWEEPS: usize = 2;
 /// Of the logistic problems.
 const SOLVER: Options = Options { tol: 1e-3, max_iter: 100 };
 
-/// A sparse matrix in the index types of the core.
-struct OwnedCsr {
-    indptr: Vec<usize>,
-    indices: Vec<u32>,
+/// The rows of a fit, as they arrive: a table, or a sparse matrix.
+#[derive(FromPyObject)]
+pub enum RowsArgument<'py> {
+    #[pyo3(transparent)]
+    Sparse(Sparse<'py>),
+    #[pyo3(transparent)]
+    Table(TableArgument<'py>),
 }
 
-impl OwnedCsr {
-    fn of(sparse: &Sparse<'_>) -> PyResult<Self> {
+/// The same in the types of the core; a sparse matrix has its indices copied.
+enum Held<'a> {
+    Table(Table<'a>),
+    Sparse { indptr: Vec<usize>, indices: Vec<u32>, values: &'a [f64], n_columns: usize },
+}
+
+impl RowsArgument<'_> {
+    fn held<'a>(&'a self, monitor: &'a Monitor) -> PyResult<Held<'a>> {
+        let (indptr, indices, values, n_columns) = match self {
+            RowsArgument::Table(table) => {
+                return Ok(Held::Table(table.table()?.with_monitor(monitor)));
+            }
+            RowsArgument::Sparse(sparse) => sparse,
+        };
         let bad =
-            || PyValueError::new_err("An index of the sparse matrix is negative or too large.");
-        let indptr = slice(&sparse.0)?.iter().map(|&i| usize::try_from(i));
-        let indices = slice(&sparse.1)?.iter().map(|&i| u32::try_from(i));
-        Ok(OwnedCsr {
-            indptr: indptr.collect::<std::result::Result<_, _>>().map_err(|_| bad())?,
-            indices: indices.collect::<std::result::Result<_, _>>().map_err(|_| bad())?,
+            |_| PyValueError::new_err("An index of the sparse matrix is negative or too large.");
+        let indptr = slice(indptr)?.iter().map(|&i| usize::try_from(i).map_err(bad));
+        let indices = slice(indices)?.iter().map(|&i| u32::try_from(i).map_err(bad));
+        Ok(Held::Sparse {
+            indptr: indptr.collect::<PyResult<_>>()?,
+            indices: indices.collect::<PyResult<_>>()?,
+            values: slice(values)?,
+            n_columns: *n_columns,
         })
     }
 }
 
-/// The rows of a fit: a table, or a sparse matrix.
-enum Given<'a, 't> {
-    Table(&'a Table<'t>),
-    Sparse(OwnedCsr, &'a [f64], usize),
-}
-
-impl<'a, 't> Given<'a, 't> {
-    fn of(table: Option<&'a Table<'t>>, sparse: Option<&'a Sparse<'_>>) -> PyResult<Self> {
-        match (table, sparse) {
-            (Some(table), None) => Ok(Given::Table(table)),
-            (None, Some(sparse)) => {
-                Ok(Given::Sparse(OwnedCsr::of(sparse)?, slice(&sparse.2)?, sparse.3))
-            }
-            _ => Err(PyValueError::new_err("Give either a table or a sparse matrix.")),
-        }
-    }
-
+impl<'t> Held<'t> {
     fn rows(&self) -> Result<Rows<'_, 't>> {
         Ok(match self {
-            Given::Table(table) => Rows::Table(table),
-            Given::Sparse(csr, values, n_columns) => {
-                let (indptr, indices) = (&csr.indptr[..], &csr.indices[..]);
+            Held::Table(table) => Rows::Table(table),
+            Held::Sparse { indptr, indices, values, n_columns } => {
                 let matrix = Csr { indptr, indices, values, n_columns: *n_columns };
                 Rows::Sparse(SparseRows::new(matrix)?)
             }
@@ -121,17 +121,15 @@ fn given_tree(arrays: TreeArrays<'_>, cluster: &[i64], axis: bool) -> Result<Tre
     Ok(Tree { nodes: (0..arrays.kind.len()).map(node).collect::<Result<_>>()? })
 }
 
-/// Fits an oblique or axis-aligned tree; returns its arrays by name. Exactly one of `table` and `sparse` is given, and
-/// `sparse` only with `cosine`. `init`: "bisecting" or "random" where no `tree` is given. `schedule`: factor and number of
+/// Fits an oblique or axis-aligned tree; returns its arrays by name. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no `tree` is given. `schedule`: factor and number of
 /// values of mu, and whether leaves hold histograms; none: the direct solver.
 #[pyfunction]
-#[pyo3(signature = (table, sparse, *, shift, scale, cosine, centers, labels, sample_weight, init, tree, axis, alpha,
+#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, init, tree, axis, alpha,
                     max_depth, max_iter, schedule, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_oblique<'py>(
     py: Python<'py>,
-    table: Option<TableArgument<'_>>,
-    sparse: Option<Sparse<'_>>,
+    rows: RowsArgument<'_>,
     shift: PyReadonlyArray1<'_, f64>,
     scale: PyReadonlyArray1<'_, f64>,
     cosine: bool,
@@ -150,10 +148,8 @@ pub fn fit_oblique<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let monitor = Monitor::default();
-    let table = table.as_ref().map(TableArgument::table).transpose()?;
-    let table = table.as_ref().map(|table| table.with_monitor(&monitor));
-    let given = Given::of(table.as_ref(), sparse.as_ref())?;
-    let rows = given.rows()?;
+    let held = rows.held(&monitor)?;
+    let rows = held.rows()?;
     let units = units(&shift, &scale, rows.n_features())?;
     let weights = optional(&sample_weight)?;
     let (centers, labels) = (slice2(&centers)?, slice(&labels)?);
@@ -221,12 +217,11 @@ fn geometry<'a, 't>(rows: Rows<'a, 't>, units: &'a Units, cosine: bool) -> Geome
 
 /// Spherical k-means: labels and centers of the best of `n_init` starts.
 #[pyfunction]
-#[pyo3(signature = (table, sparse, n_clusters, *, sample_weight, n_init, max_iter, seed, n_jobs))]
+#[pyo3(signature = (rows, n_clusters, *, sample_weight, n_init, max_iter, seed, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn spherical_kmeans<'py>(
     py: Python<'py>,
-    table: Option<TableArgument<'_>>,
-    sparse: Option<Sparse<'_>>,
+    rows: RowsArgument<'_>,
     n_clusters: usize,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_init: usize,
@@ -235,9 +230,8 @@ pub fn spherical_kmeans<'py>(
     n_jobs: usize,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>)> {
     let monitor = Monitor::default();
-    let table = table.as_ref().map(TableArgument::table).transpose()?;
-    let given = Given::of(table.as_ref(), sparse.as_ref())?;
-    let rows = given.rows()?;
+    let held = rows.held(&monitor)?;
+    let rows = held.rows()?;
     let weights = optional(&sample_weight)?;
     let found = run(py, n_jobs, &monitor, None, || {
         let options = spherical::Options { n_clusters, n_init, max_iter, seed };
@@ -248,12 +242,11 @@ pub fn spherical_kmeans<'py>(
 
 /// The nearest center of every row, and the cost of the rows about the centers of given labels (else the nearest).
 #[pyfunction]
-#[pyo3(signature = (table, sparse, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
+#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn assign_rows<'py>(
     py: Python<'py>,
-    table: Option<TableArgument<'_>>,
-    sparse: Option<Sparse<'_>>,
+    rows: RowsArgument<'_>,
     shift: PyReadonlyArray1<'_, f64>,
     scale: PyReadonlyArray1<'_, f64>,
     cosine: bool,
@@ -263,9 +256,8 @@ pub fn assign_rows<'py>(
     n_jobs: usize,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
     let monitor = Monitor::default();
-    let table = table.as_ref().map(TableArgument::table).transpose()?;
-    let given = Given::of(table.as_ref(), sparse.as_ref())?;
-    let rows = given.rows()?;
+    let held = rows.held(&monitor)?;
+    let rows = held.rows()?;
     let units = units(&shift, &scale, rows.n_features())?;
     let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
     let centers = slice2(&centers)?;
@@ -282,12 +274,11 @@ pub fn assign_rows<'py>(
 
 /// The centers (in units) of the clusters of given labels; those without rows keep the ones given.
 #[pyfunction]
-#[pyo3(signature = (table, sparse, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
+#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn mean_centers<'py>(
     py: Python<'py>,
-    table: Option<TableArgument<'_>>,
-    sparse: Option<Sparse<'_>>,
+    rows: RowsArgument<'_>,
     shift: PyReadonlyArray1<'_, f64>,
     scale: PyReadonlyArray1<'_, f64>,
     cosine: bool,
@@ -297,9 +288,8 @@ pub fn mean_centers<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let monitor = Monitor::default();
-    let table = table.as_ref().map(TableArgument::table).transpose()?;
-    let given = Given::of(table.as_ref(), sparse.as_ref())?;
-    let rows = given.rows()?;
+    let held = rows.held(&monitor)?;
+    let rows = held.rows()?;
     let units = units(&shift, &scale, rows.n_features())?;
     let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
     let (centers, labels) = (slice2(&centers)?, slice(&labels)?);
