@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import re
 
 import numpy as np
 import polars as pl
@@ -389,6 +390,28 @@ def test_the_printed_table():
     )
 
 
+def test_html_of_the_table():
+    page = small_table(feature_names=("<b>", "b", "debt & co"))._repr_html_()
+    assert page.count("<tr>") == 4
+    assert "&lt;b&gt;</th>" in page and "debt &amp; co</th>" in page and "<b></th>" not in page
+    second = page.split("<tr>")[3]
+    assert re.findall(">([^<>]+)</td>", second) == [
+        *("&lt;= 1.5", "-2 to 3.25", "20", "50.0 %", "95.0 %", " 1")
+    ]
+    assert "purity: share of the cell" in page
+    assert "<script" not in page
+    many = small_table(
+        features=np.array([0]),
+        cuts=(np.arange(299.0),),
+        clusters=np.zeros(300, dtype=np.int64),
+        occupied=np.arange(300),
+        n_rows=np.ones(300, dtype=np.int64),
+        n_agreeing=np.ones(300, dtype=np.int64),
+    )._repr_html_()
+    assert many.count("<tr>") == 201
+    assert "and 100 more cells" in many
+
+
 def test_wide_tables_are_printed_with_letters():
     name = "a name that is much too long for a column of its own, and then some more"
     table = small_table(feature_names=("age", "b", name), n_agreeing=np.array([5, 20, 15]))
@@ -510,7 +533,8 @@ def test_one_row_and_one_cluster():
 
 
 def test_equal_rows_make_one_cluster():
-    with pytest.warns(ConvergenceWarning, match="Only 1 of the 3 clusters"):
+    message = "Only 1 of the 3 clusters have rows. No column to cut varies"
+    with pytest.warns(ConvergenceWarning, match=message):
         model = quick().fit(np.ones((10, 2)))
     assert model.labels_.tolist() == [0] * 10
     assert model.active_cut_points_.tolist() == []
@@ -590,6 +614,16 @@ def test_affinities_are_checked():
         quick().fit(X, affinity=skew)
     with pytest.raises(ValueError, match="kl_ova' does not look at rows"):
         quick(gemini="kl_ova").fit(X, affinity=good)
+    kernel = MMD(kernel="rbf").affinity(X)
+    message = r"affinity\[0, 0\] is 1.0, but the distance of a row from itself is 0. Kernel values"
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X, affinity=kernel)
+    quick(gemini="mmd2_ova").fit(X, affinity=kernel)
+    negative = good.copy()
+    negative[2, 5] = negative[5, 2] = -1
+    message = r"affinity\[2, 5\] is -1.0, but distances are not negative"
+    with pytest.raises(ValueError, match=message):
+        quick().fit(X, affinity=negative)
 
 
 def test_nothing_works_before_fit():
@@ -602,8 +636,12 @@ def test_nothing_works_before_fit():
             getattr(model, name)()
     with pytest.raises(NotFittedError):
         model.save("model.json")
-    with pytest.raises(AttributeError, match="no labels_ yet: call fit first"):
-        _ = model.labels_
+    for name in ("cut_points_", "active_cut_points_", "weights_", "classes_", "n_iter_"):
+        with pytest.raises(AttributeError, match=f"This Douglas has no {name} yet: call fit first"):
+            getattr(model, name)
+    for name in ("labels_", "cut_points_", "active_cut_points_", "weights_", "n_iter_"):
+        with pytest.raises(AttributeError, match=f"This Douglas has no {name} yet: call fit first"):
+            getattr(model, name)
 
 
 def test_verbose_tells_start_epoch_and_objective(capfd):

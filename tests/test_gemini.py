@@ -516,6 +516,11 @@ def test_names():
             "A precomputed matrix of all rows is square. Got the shape (3, 2)",
         ),
         (
+            lambda: Wasserstein(metric="precomputed").affinity(np.eye(3)),
+            ValueError,
+            "matrix[0, 0] is 1.0, but the distance of a row from itself is 0",
+        ),
+        (
             lambda: MMD(kernel="precomputed").affinity(np.arange(9.0).reshape(3, 3)),
             ValueError,
             "matrix is not symmetric: matrix[0, 2]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import polars as pl
 
 from ._conditions import Condition, Span, printable, row_text, rule_text
 from ._input import Table, column_of
-from ._text import format_share
+from ._text import cluster_colors, cluster_html, format_share, html_table
 from .export.polars import column_expr
 
 __all__ = ["CellTable"]
@@ -210,49 +211,71 @@ class CellTable:
 
     # ---- text -----------------------------------------------------------------------------
 
-    def __str__(self) -> str:
+    def _head(self) -> str:
         found = f"{self.n_clusters:,} {_plural(self.n_clusters, 'cluster')}"
         total = int(self.n_rows.sum())
-        head = (
+        return (
             f"CellTable: {len(self.occupied):,} of {self.n_cells:,} "
             f"{_plural(self.n_cells, 'cell')} with rows, {found}, {total:,} "
             f"{_plural(total, 'row')}"
         )
-        order = self._order[:_MAX_PRINTED]
-        cells = self.occupied[order].tolist()
-        lines = self._bin_columns(cells)
-        legend: list[str] = []
-        figures = self._figures(order, total)
-        if len(lines[0]) + len(figures[0]) > _MAX_WIDTH:
-            lines, legend = self._letter_columns(cells), ["", *self._legend()]
-        gap = "  " if self.cuts else ""
-        rows = [f"{line}{gap}{figure}" for line, figure in zip(lines, figures, strict=True)]
-        left = len(self.occupied) - len(cells)
-        rest = [f"... and {left:,} more cells: rules() has them all"] if left else []
-        notes = []
+
+    def _notes(self) -> list[str]:
+        """Say what the lines do not show."""
+        left = len(self.occupied) - _MAX_PRINTED
+        notes = [f"... and {left:,} more cells: rules() has them all"] if left > 0 else []
         if self.agreement < 1:
-            notes = [
+            notes += [
                 "",
                 "purity: share of the cell's rows that the model, whose bins are soft, predicts to "
                 "be of",
                 "the cell's cluster.",
             ]
-        return "\n".join([head, *legend, "", *rows, *rest, *notes])
+        return notes
 
-    def _figures(self, order: IntArray, total: int) -> list[str]:
-        rows = [f"{n:,}" for n in self.n_rows[order].tolist()]
-        width = max(4, *map(len, rows)) if rows else 4
-        lines = [f"{'rows':>{width}}    share   purity  cluster"]
-        for n, good, cell, text in zip(
-            self.n_rows[order].tolist(),
-            self.n_agreeing[order].tolist(),
-            self.occupied[order].tolist(),
-            rows,
-            strict=True,
-        ):
-            share, purity = format_share(n / max(total, 1)), format_share(good / max(n, 1))
-            lines.append(f"{text:>{width}}  {share:>7}  {purity:>7}  {self.clusters[cell]}")
-        return lines
+    def __str__(self) -> str:
+        order = self._order[:_MAX_PRINTED]
+        cells = self.occupied[order].tolist()
+        lines = self._bin_columns(cells)
+        legend: list[str] = []
+        figures = self._figure_lines(order)
+        if len(lines[0]) + len(figures[0]) > _MAX_WIDTH:
+            lines, legend = self._letter_columns(cells), ["", *self._legend()]
+        gap = "  " if self.cuts else ""
+        rows = [f"{line}{gap}{figure}" for line, figure in zip(lines, figures, strict=True)]
+        return "\n".join([self._head(), *legend, "", *rows, *self._notes()])
+
+    def _repr_html_(self) -> str:
+        order = self._order[:_MAX_PRINTED]
+        cells = self.occupied[order]
+        colors = cluster_colors(self.n_clusters)
+        titles = [(html.escape(self.feature_name(f)), True) for f in self.features.tolist()]
+        titles += [("rows", False), ("share", False), ("purity", False), ("cluster", True)]
+        rows = []
+        for cell, (*figures, cluster) in zip(cells.tolist(), self._figures(order), strict=True):
+            bins = zip(self.cuts, self.bins_of(cell), strict=True)
+            texts = [*(_bin_text(cuts, place) for cuts, place in bins), *figures]
+            named = cluster_html(cluster, colors[int(cluster)])
+            rows.append([*(html.escape(text) for text in texts), named])
+        return html_table(self._head(), titles, rows, self._notes())
+
+    def _figures(self, order: IntArray) -> list[tuple[str, str, str, str]]:
+        """Write rows, share, purity and cluster of occupied cells."""
+        total = max(int(self.n_rows.sum()), 1)
+        n_rows, agreeing = self.n_rows[order].tolist(), self.n_agreeing[order].tolist()
+        clusters = self.clusters[self.occupied[order]].tolist()
+        return [
+            (f"{n:,}", format_share(n / total), format_share(good / max(n, 1)), str(cluster))
+            for n, good, cluster in zip(n_rows, agreeing, clusters, strict=True)
+        ]
+
+    def _figure_lines(self, order: IntArray) -> list[str]:
+        figures = self._figures(order)
+        width = max([4, *(len(n) for n, _, _, _ in figures)])
+        return [
+            f"{'rows':>{width}}    share   purity  cluster",
+            *(f"{n:>{width}}  {share:>7}  {good:>7}  {name}" for n, share, good, name in figures),
+        ]
 
     def _bin_columns(self, cells: list[int]) -> list[str]:
         """Write the bins of the cells, a column per feature; the first line has their names."""

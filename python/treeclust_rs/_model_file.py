@@ -47,7 +47,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
                 f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
                 "model was read from a file or truncated without their sums. Fit it anew to get it."
             )
-        if name in (*self._from_rows, self._fitted_by):
+        # A property of a fitted model that was asked too early.
+        of_fitted = name.endswith("_") and hasattr(type(self), name)
+        unfitted = self._fitted_by not in self.__dict__
+        if name in (*self._from_rows, self._fitted_by) or (of_fitted and unfitted):
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -324,9 +324,6 @@ def export_html(tree: ClusterTree, *, max_nodes: int = _MAX_HTML_NODES) -> str:
         titles += [("mistakes", False), ("cluster", True), (_SHARES_TITLE, True)]
     else:
         titles += [("cluster", True), ("split", True), ("gain", False)]
-    headers = "".join(
-        f'<th style="{_HTML_TEXT if left else _HTML_CELL}">{name}</th>' for name, left in titles
-    )
     body = []
     for n_written, line in enumerate(_lines(tree, _MAX_INDENT)):
         if n_written == max_nodes:
@@ -337,38 +334,52 @@ def export_html(tree: ClusterTree, *, max_nodes: int = _MAX_HTML_NODES) -> str:
         cluster = ""
         if is_leaf or tree.move is not None:
             code = int(tree.leaf_clusters[node] if is_leaf else tree.cluster[node])
-            name = html.escape(tree.cluster_name(code))
-            square = "&#9632;" if is_leaf else "&#9633;"
-            cluster = f'<span style="color:{colors[code]}">{square}</span> '
-            cluster += name if is_leaf else f"({name})"
+            cluster = cluster_html(tree.cluster_name(code), colors[code], is_leaf)
+        row = [html.escape(line.indent + line.label), f"{n_rows:,}"]
+        row.append(html.escape(format_share(n_rows / total)))
         if tree.move is None or tree.gain is None:
             shares = html.escape(shares_text(tree, node)) if is_leaf else ""
-            rest = (
-                f'<td style="{_HTML_CELL}">{format_weight(float(tree.mistakes[node]))}</td>'
-                f'<td style="{_HTML_TEXT}">{cluster}</td><td style="{_HTML_TEXT}">{shares}</td>'
-            )
+            row += [format_weight(float(tree.mistakes[node])), cluster, shares]
         else:
             gain = "" if is_leaf else format_gain(float(tree.gain[node]))
-            rest = (
-                f'<td style="{_HTML_TEXT}">{cluster}</td>'
-                f'<td style="{_HTML_TEXT}">{move_name(tree, node)}</td>'
-                f'<td style="{_HTML_CELL}">{gain}</td>'
-            )
-        body.append(
-            f'<tr><td style="{_HTML_TEXT}">{html.escape(line.indent + line.label)}</td>'
-            f'<td style="{_HTML_CELL}">{n_rows:,}</td>'
-            f'<td style="{_HTML_CELL}">{html.escape(format_share(n_rows / total))}</td>'
-            f"{rest}</tr>"
-        )
+            row += [cluster, move_name(tree, node), gain]
+        body.append(row)
     notes = _notes(tree)
     if tree.n_nodes > max_nodes:
         notes.append(
             f"The first {max_nodes:,} of {tree.n_nodes:,} nodes: print(tree) writes them all, "
             "tree.truncate(m) gives the tree of m leaves."
         )
+    return html_table(summary_text(tree), titles, body, notes)
+
+
+def cluster_html(name: str, color: str, filled: bool = True) -> str:
+    """Write a cluster beside a square of its color; one that is not filled in parentheses."""
+    square, text = ("&#9632;", name) if filled else ("&#9633;", f"({name})")
+    return f'<span style="color:{color}">{square}</span> {html.escape(text)}'
+
+
+def html_table(
+    head: str, titles: list[tuple[str, bool]], rows: list[list[str]], notes: list[str]
+) -> str:
+    """Write a static HTML table.
+
+    `titles`: of the columns, and whether they are text, not numbers. The cells and titles are HTML;
+    head and notes are plain text.
+    """
+    styles = [_HTML_TEXT if is_text else _HTML_CELL for _, is_text in titles]
+
+    def line(tag: str, cells: Iterable[str]) -> str:
+        return "".join(
+            f'<{tag} style="{style}">{cell}</{tag}>'
+            for style, cell in zip(styles, cells, strict=True)
+        )
+
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
     foot = f'<p style="margin:4px 10px">{html.escape(" ".join(notes))}</p>' if notes else ""
     return (
-        f'<div><p style="margin:4px 10px"><b>{html.escape(summary_text(tree))}</b></p>'
-        f'<table style="border-collapse:collapse"><thead><tr>{headers}</tr></thead>'
-        f"<tbody>{''.join(body)}</tbody></table>{foot}</div>"
+        f'<div><p style="margin:4px 10px"><b>{html.escape(head)}</b></p>'
+        '<table style="border-collapse:collapse">'
+        f"<thead><tr>{line('th', (title for title, _ in titles))}</tr></thead>"
+        f"<tbody>{body}</tbody></table>{foot}</div>"
     )

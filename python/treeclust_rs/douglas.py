@@ -35,7 +35,7 @@ from ._model_file import SavedEstimator
 from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
 from ._soft_training import Plan, Rows, gradient_unit, search, train_epoch
 from .export.json import check_keys, float_array
-from .gemini import GEMINIS, Gemini, Wasserstein, make_gemini
+from .gemini import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
 
 __all__ = ["Douglas"]
 
@@ -284,9 +284,9 @@ class Douglas(SavedEstimator):
         ------
         ValueError
             If X or `affinity` hold NaN or inf, there are fewer rows than clusters, `feature_mask`
-            or `affinity` have another shape, `affinity` is not symmetric or given to an objective
-            that does not look at rows, or there are so many cells that training would take more
-            than 4 GiB.
+            or `affinity` have another shape, `affinity` is not symmetric, holds what cannot be a
+            distance (wasserstein_) or is given to an objective that does not look at rows, or there
+            are so many cells that training would take more than 4 GiB.
         TypeError
             If a column is not numbers, or `feature_mask` holds anything but True and False.
 
@@ -324,9 +324,14 @@ class Douglas(SavedEstimator):
         self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
         n_found = int((n_rows > 0).sum())
         if n_found < k:
+            advice = (
+                "Other starts (n_init, random_state), more epochs (max_iter) or more cuts (n_cuts) "
+                "may find more."
+            )
+            if not len(columns.features):
+                advice = "No column to cut varies: no cut can tell rows apart."
             warnings.warn(
-                f"Only {n_found} of the {k} clusters have rows. Other starts (n_init, "
-                "random_state), more epochs (max_iter) or more cuts (n_cuts) may find more.",
+                f"Only {n_found} of the {k} clusters have rows. {advice}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -432,10 +437,12 @@ class Douglas(SavedEstimator):
                 raise ValueError(
                     f"affinity was given, but gemini={gemini.name!r} does not look at rows."
                 )
-            given = check_gram(affinity, table.n_samples, name="affinity")
             if isinstance(gemini, Wasserstein):
+                given = check_distances(affinity, table.n_samples, name="affinity")
                 # What is given need not keep the triangle inequality.
                 gemini = dataclasses.replace(gemini, metric="precomputed", metric_params=None)
+            else:
+                given = check_gram(affinity, table.n_samples, name="affinity")
             return Rows(model, gemini, affinity=given)
         if not gemini.uses_rows:
             return Rows(model, gemini)

@@ -588,7 +588,7 @@ class _OfDistances(Gemini):
         """Give the distance of every two rows; see `Gemini.affinity`."""
         name = self._metric_name
         if name == "precomputed":
-            return _square(X, "matrix")
+            return _square(X, "matrix", check_distances)
         rows = as_rows(X)
         n = len(rows)
         check_size(n * n, f"The distances of {n:,} rows", "Take minibatches of them.")
@@ -613,7 +613,8 @@ class _OfDistances(Gemini):
             i, j = bad[0].tolist()
             raise ValueError(
                 f"The distance {self.metric!r} of the rows {i} and {j} (counting from 0) is "
-                f"{float(distances[i, j])!r}; it must be finite."
+                f"{float(distances[i, j])!r}; it must be finite. Where numbers are too large for "
+                "it, a larger unit helps."
             )
         return distances
 
@@ -819,14 +820,38 @@ def _of_pairs(function: Any, rows: FloatArray, given: Mapping[str, Any]) -> Floa
     return found
 
 
-def _square(matrix: Any, name: str) -> FloatArray:
+def _square(matrix: Any, name: str, check: Callable[..., FloatArray] = check_gram) -> FloatArray:
     """Check a precomputed matrix."""
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(
             f"A precomputed matrix of all rows is square. Got the shape {shape} instead."
         )
-    return check_gram(matrix, shape[0], name=name)
+    return check(matrix, shape[0], name=name)
+
+
+def check_distances(matrix: Any, n_samples: int, *, name: str) -> FloatArray:
+    """Check a matrix of distances.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `check_gram`; also if a distance is negative, or that of a row from itself is not 0.
+    """
+    distances = check_gram(matrix, n_samples, name=name)
+    own = np.flatnonzero(distances.diagonal())
+    if len(own):
+        i = int(own[0])
+        raise ValueError(
+            f"{name}[{i}, {i}] is {float(distances[i, i])!r}, but the distance of a row from "
+            "itself is 0. Kernel values go with the objectives mmd_ and mmd2_."
+        )
+    if n_samples and distances.min() < 0:
+        i, j = (int(place) for place in np.unravel_index(distances.argmin(), distances.shape))
+        raise ValueError(
+            f"{name}[{i}, {j}] is {float(distances[i, j])!r}, but distances are not negative."
+        )
+    return distances
 
 
 # ---- names --------------------------------------------------------------------------------------

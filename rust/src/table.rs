@@ -127,7 +127,8 @@ impl Column<'_> {
         pairs
     }
 
-    fn is_contiguous(&self) -> bool {
+    /// Whether the cells lie one after the other.
+    pub fn is_contiguous(&self) -> bool {
         with_column!(self, v => v.as_slice().is_some())
     }
 

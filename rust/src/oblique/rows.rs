@@ -4,8 +4,10 @@ use super::design::{Csr, check};
 use crate::error::Result;
 use crate::table::Table;
 
-/// Rows scored side by side: neighbouring cells of a C-ordered matrix are then read while they are in cache.
+/// Rows scored side by side: of columns that lie one after the other; and of a C-ordered matrix, whose neighbouring
+/// cells are then read while they are in the nearest cache.
 const TILE: usize = 256;
+const TILE_OF_ROWS: usize = 16;
 
 /// A checked matrix in compressed sparse rows.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +67,9 @@ impl Rows<'_, '_> {
         let mut scores = vec![bias; rows.len()];
         match self {
             Rows::Table(table) => {
-                for (rows, scores) in rows.chunks(TILE).zip(scores.chunks_mut(TILE)) {
+                let in_columns = weights.iter().all(|w| table.column(w.0 as usize).is_contiguous());
+                let tile = if in_columns { TILE } else { TILE_OF_ROWS };
+                for (rows, scores) in rows.chunks(tile).zip(scores.chunks_mut(tile)) {
                     for &(column, weight) in weights {
                         table.column(column as usize).add_to(rows, weight, scores);
                     }
