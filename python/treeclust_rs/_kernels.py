@@ -68,7 +68,6 @@ ORIGIN_FREE = frozenset({"epsilon", "gaussian", "laplacian", "linear", "rbf"})
 
 _WITH_GAMMA = frozenset({"chi2", "laplacian", "polynomial", "rbf"})
 _NOT_NEGATIVE = frozenset({"additive_chi2", "chi2", "hellinger", "histogram_intersection"})
-_NO_ORIGIN = frozenset({"epsilon", "laplacian", "rbf"})
 _UNIT_DIAGONAL = frozenset({"chi2", "epsilon", "laplacian", "rbf"})
 # What kernel_params may hold, and the default (None: must be given).
 _PARAMS: dict[str, dict[str, float | None]] = {
@@ -140,11 +139,6 @@ class Kernel:
     coef0: float = 1.0
     params: Mapping[str, Any] = field(default_factory=dict)
     function: Callable[..., float] | None = None
-
-    @property
-    def ignores_origin(self) -> bool:
-        """Whether the kernel stays the same when all rows are moved alike."""
-        return self.name in _NO_ORIGIN
 
     @property
     def label(self) -> str:

@@ -24,11 +24,6 @@ impl Segment {
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-
-    /// Number of rows that are searched.
-    pub fn n_active(&self) -> usize {
-        self.active
-    }
 }
 
 /// The row array.

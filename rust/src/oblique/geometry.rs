@@ -72,11 +72,6 @@ impl<'a, 't> Geometry<'a, 't> {
         Geometry::Cosine { rows, inverse: lengths.into_iter().map(inverse).collect() }
     }
 
-    /// Whether centers have length 1.
-    pub fn is_spherical(&self) -> bool {
-        matches!(self, Geometry::Cosine { .. })
-    }
-
     /// The rows.
     pub fn rows(&self) -> Rows<'a, 't> {
         match self {
