@@ -43,6 +43,7 @@ from peer_gemclus import GemclusPeer
 from peer_process import PeerError
 
 PAPER, LARGE, OURS = "paper's", "paper's, large weights", "ours"
+SQUARED = "ours, mmd2_ova"
 RANDOM, GEMCLUS = "ours, random cuts", "gemclus"
 
 # ---- what the paper says ----------------------------------------------------------------------
@@ -123,6 +124,11 @@ def our_model(_setting: Setting, k: int, seed: int) -> Douglas:
     return Douglas(k, n_jobs=1, random_state=seed)
 
 
+def squared_model(_setting: Setting, k: int, seed: int) -> Douglas:
+    """Leave everything but the objective at its default."""
+    return Douglas(k, gemini="mmd2_ova", n_jobs=1, random_state=seed)
+
+
 def random_model(_setting: Setting, k: int, seed: int) -> Douglas:
     """Leave all but the start of the cuts at its default.
 
@@ -132,7 +138,13 @@ def random_model(_setting: Setting, k: int, seed: int) -> Douglas:
     return Douglas(k, init="random", n_jobs=1, random_state=seed)
 
 
-MODELS = {PAPER: paper_model, LARGE: large_model, OURS: our_model, RANDOM: random_model}
+MODELS = {
+    PAPER: paper_model,
+    LARGE: large_model,
+    OURS: our_model,
+    SQUARED: squared_model,
+    RANDOM: random_model,
+}
 
 # ---- the runs ---------------------------------------------------------------------------------
 
@@ -312,10 +324,14 @@ def votes_table(folder: Path, data: DataSet, found: Figures) -> str:
         runs = len(found[method].ari)
         often = found[method].active.most_common()
         said = ", ".join(f"{names[feature]} {times / runs:.0%}" for feature, times in often)
-        first = {names[feature] for feature, _ in often[:3]}
+        active = found[method].active
+        ranks = [
+            1 + sum(times > active[names.index(name)] for times in active.values())
+            for name in MOST_ACTIVE
+        ]
         sections.append(
             f"{method}: {said}; average ARI {np.mean(found[method].ari):.2f}. The paper's three "
-            f"first: {verdict(first == set(MOST_ACTIVE))}."
+            f"are number {', '.join(map(str, ranks))}; first: {verdict(max(ranks) <= 3)}."
         )
     return "\n\n".join(sections)
 
@@ -331,6 +347,14 @@ Where the figures differ:
   wine is near PyTorch's 0.54, from large ones near NumPy's 0.17.
 - A Wasserstein objective with Euclidean distances is not the k-means cost: on cancer the clusters
   of k-means have a lower objective (2.34) than those found (2.38).
+- gemclus 1.1.1, the NumPy code of the paper's authors as it is now, with the paper's
+  hyper-parameters (`--peer`): 0.02 on vowel in six runs, 0.40 on the votes in one (seven minutes).
+- Nothing reaches 0.15 on vowel that is near k-means, whose own ARI there is 0.15: mmd2_ova, which
+  is the objective of k-means but for constants, comes to 0.14.
+- Votes: at a learning rate of 0.001 a cut moves by half a standard deviation at most, so that most
+  of what is active is so from its random start; two thirds of them start active. The paper's
+  three features are active more often than that. Over all rows instead of subsamples they are
+  among the first four with our defaults and random cuts, beside superfund_right_to_sue.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
 
@@ -341,7 +365,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="only the data sets whose name holds this")
     parser.add_argument("--skip", nargs="+", default=[], help="data sets to leave out")
     parser.add_argument("--keep", type=Path, help="file of what is measured, JSON")
-    parser.add_argument("--methods", nargs="+", choices=MODELS, default=[PAPER, LARGE, OURS])
+    parser.add_argument(
+        "--methods", nargs="+", choices=MODELS, default=[PAPER, LARGE, OURS, SQUARED]
+    )
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
     parser.add_argument("--peer", action="store_true", help="fit gemclus' Douglas as well: slow")
     parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
@@ -392,7 +418,8 @@ def main() -> None:
     sections = [
         "Mean (standard deviation) over subsamples of 80 % of the rows. "
         f"{PAPER}: its hyper-parameters (appendix E), fitted by treeclust_rs from random cuts and "
-        f"weights, of standard deviation 0.1 ({LARGE}: 1); {OURS}: treeclust_rs with its defaults. "
+        f"weights, of standard deviation 0.1 ({LARGE}: 1); {OURS}: treeclust_rs with its defaults; "
+        f"{SQUARED}: with this objective. "
         "Vowel is the class hid against the rest, k = 2, as the paper's figures of k-means show.",
         ari_table(measured, methods),
         ratio_table(measured, methods),
