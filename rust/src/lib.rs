@@ -11,7 +11,6 @@ pub mod kernel;
 pub mod oblique;
 pub mod parallel;
 pub mod partition;
-pub mod pools;
 pub mod search;
 pub mod table;
 pub mod threshold;
