@@ -350,11 +350,11 @@ Where the figures differ:
 - gemclus 1.1.1, the NumPy code of the paper's authors as it is now, with the paper's
   hyper-parameters (`--peer`): 0.02 on vowel in six runs, 0.40 on the votes in one (seven minutes).
 - Nothing reaches 0.15 on vowel that is near k-means, whose own ARI there is 0.15: mmd2_ova, which
-  is the objective of k-means but for constants, comes to 0.14.
+  is the objective of k-means but for constants, comes to 0.13.
 - Votes: at a learning rate of 0.001 a cut moves by half a standard deviation at most, so that most
-  of what is active is so from its random start; two thirds of them start active. The paper's
-  three features are active more often than that. Over all rows instead of subsamples they are
-  among the first four with our defaults and random cuts, beside superfund_right_to_sue.
+  of what is active is so from its random start. Of the paper's three features two are first then,
+  the third is fifth. With our defaults and random cuts, over all rows instead of subsamples, the
+  three are among the first four, beside superfund_right_to_sue.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
 
