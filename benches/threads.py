@@ -4,8 +4,7 @@
 
 Rounds of a fit on one thread and a fit on two; then rounds of a fit on one thread and two such fits
 at the same time. The latter say what the machine itself allows: on shared machines two busy cores
-may give less than twice the work of one. They come last, because after them Linux may leave both
-threads of the next fit on one core for as long as it takes, which is not what is asked here.
+may give less than twice the work of one, and are apart from the rest so as not to disturb it.
 """
 
 from __future__ import annotations

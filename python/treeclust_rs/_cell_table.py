@@ -194,11 +194,7 @@ class CellTable:
             )
         if not self.cuts:
             return pl.repeat(int(self.clusters[0]), pl.len(), dtype=pl.Int64).alias("cluster")
-        names = [
-            f"x{feature}" if self.feature_names is None else self.feature_names[feature]
-            for feature in self.features.tolist()
-        ]
-        columns = [column_expr(name) for name in names]
+        columns = [column_expr(self.feature_names, feature) for feature in self.features.tolist()]
         cell: pl.Expr = pl.lit(0, dtype=pl.Int64)
         for column, cuts in zip(columns, self.cuts, strict=True):
             above = [(column > cut).cast(pl.Int64) for cut in cuts.tolist()]

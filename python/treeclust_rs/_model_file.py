@@ -42,15 +42,15 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
     def __getattr__(self, name: str) -> Any:
         # Only called for what is not there.
-        if name in self._from_rows and self._fitted_by in self.__dict__:
+        fitted = self._fitted_by in self.__dict__
+        if name in self._from_rows and fitted:
             raise AttributeError(
                 f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
                 "model was read from a file or truncated without their sums. Fit it anew to get it."
             )
-        # A property of a fitted model that was asked too early.
-        of_fitted = name.endswith("_") and hasattr(type(self), name)
-        unfitted = self._fitted_by not in self.__dict__
-        if name in (*self._from_rows, self._fitted_by) or (of_fitted and unfitted):
+        # Properties of the class, too, come here when they ask for what a fit sets.
+        of_fit = name in (*self._from_rows, self._fitted_by) or hasattr(type(self), name)
+        if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._input import Table
+from ._input import Table, column_of
 from ._kernels import ALIASES, Kernel, is_number
 from ._reference import Units
 
@@ -215,8 +215,7 @@ class SurrogateFeatures:
 
 
 def _column(table: Table, f: int) -> FloatArray:
-    column = table.data[f] if isinstance(table.data, list) else table.data[:, f]
-    return np.asarray(column, dtype=np.float64)
+    return np.asarray(column_of(table, f), dtype=np.float64)
 
 
 def _label(table: Table, f: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import polars.selectors as cs
 
@@ -69,7 +71,7 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
 
     def column(feature: int) -> pl.Expr:
         if feature not in columns:
-            columns[feature] = column_expr(_column_name(tree, feature))
+            columns[feature] = column_expr(tree.feature_names, feature)
         return columns[feature]
 
     for node in range(tree.n_nodes - 1, -1, -1):
@@ -102,12 +104,9 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
     return pl.when(missing).then(nothing).otherwise(done[0]).alias("cluster")
 
 
-def _column_name(tree: ClusterTree, feature: int) -> str:
-    return f"x{feature}" if tree.feature_names is None else tree.feature_names[feature]
-
-
-def column_expr(name: str) -> pl.Expr:
-    """Give the column of a name, whatever characters it has, as Float64."""
+def column_expr(names: Sequence[str] | None, feature: int) -> pl.Expr:
+    """Give a column, whatever characters its name has, as Float64; x0, x1, ... without names."""
+    name = f"x{feature}" if names is None else names[feature]
     # pl.col reads "*" and "^...$" as patterns; a selector takes every name as it is.
     is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     column = cs.by_name(name).as_expr() if is_pattern else pl.col(name)

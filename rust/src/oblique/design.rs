@@ -90,21 +90,12 @@ impl Design {
         Ok(Design::new(stored, scales, n))
     }
 
-    /// Copies a matrix in compressed sparse rows; nothing is made dense. Takes 8 or 12 bytes for each stored cell.
+    /// Copies the cells of a matrix in compressed sparse rows and takes over their places; nothing is made dense.
+    /// Takes 8 or 12 bytes for each stored cell.
     ///
     /// # Errors
     /// [`Error::Value`] if the arrays are no such matrix, or a cell is NaN or infinite.
-    pub fn from_csr<V: Copy + Into<f64> + Sync>(matrix: &Csr<'_, V>) -> Result<Self> {
-        check(matrix)?;
-        let Csr { indptr, indices, values, n_columns } = *matrix;
-        Design::from_checked(indptr.to_vec(), indices.to_vec(), values, n_columns)
-    }
-
-    /// As [`Design::from_csr`], but takes over the places of the cells, which saves a copy.
-    ///
-    /// # Errors
-    /// As [`Design::from_csr`].
-    pub fn from_csr_parts<V: Copy + Into<f64> + Sync>(
+    pub fn from_csr<V: Copy + Into<f64> + Sync>(
         indptr: Vec<usize>,
         indices: Vec<u32>,
         values: &[V],
@@ -114,7 +105,7 @@ impl Design {
         Design::from_checked(indptr, indices, values, n_columns)
     }
 
-    fn from_checked<V: Copy + Into<f64> + Sync>(
+    pub(super) fn from_checked<V: Copy + Into<f64> + Sync>(
         indptr: Vec<usize>,
         indices: Vec<u32>,
         values: &[V],
@@ -473,13 +464,7 @@ mod tests {
     fn a_sparse_matrix_is_the_table_it_stands_for() {
         let (indptr, indices) = ([0, 2, 2, 5], [0, 3, 0, 1, 3]);
         let values = [1.0, -8.0, 0.5, 1e-3, 3.0];
-        let design = Design::from_csr(&Csr {
-            indptr: &indptr,
-            indices: &indices,
-            values: &values,
-            n_columns: 4,
-        })
-        .unwrap();
+        let design = Design::from_csr(indptr.to_vec(), indices.to_vec(), &values, 4).unwrap();
         let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
         assert_eq!(cells(&design), expected);
         assert!(matches!(design.stored, Stored::F64(_)));

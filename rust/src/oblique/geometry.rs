@@ -219,7 +219,7 @@ fn group_weight(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec
 /// Sums of the rows of each group, each row multiplied by its factor; every column is added up by one thread in the
 /// order of the rows.
 fn sparse_sums(csr: &SparseRows<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
-    let d = csr.matrix().n_columns;
+    let d = csr.n_columns();
     let stripes: Vec<Vec<f64>> = (0..d.div_ceil(STRIPE))
         .into_par_iter()
         .map(|stripe| {

@@ -1,6 +1,6 @@
 //! The rows a tree is fitted to, as the caller holds them: a table, or a sparse matrix that is never made dense.
 
-use super::design::{Csr, check};
+use super::design::{Csr, Design, check};
 use crate::error::Result;
 use crate::table::Table;
 
@@ -23,9 +23,18 @@ impl<'a> SparseRows<'a> {
         Ok(SparseRows(matrix))
     }
 
-    /// The matrix.
-    pub fn matrix(&self) -> &Csr<'a, f64> {
-        &self.0
+    /// Number of columns.
+    pub fn n_columns(&self) -> usize {
+        self.0.n_columns
+    }
+
+    /// The matrix as the node solver reads it.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Value`] if a cell is NaN or infinite.
+    pub fn design(&self) -> Result<Design> {
+        let Csr { indptr, indices, values, n_columns } = self.0;
+        Design::from_checked(indptr.to_vec(), indices.to_vec(), values, n_columns)
     }
 
     /// Columns and cells of a row.

@@ -76,13 +76,13 @@ impl PyDesign {
             Data::F64(data) => {
                 let data = slice(data)?;
                 run(py, n_jobs, &monitor, None, || {
-                    Design::from_csr_parts(indptr, indices, data, n_columns)
+                    Design::from_csr(indptr, indices, data, n_columns)
                 })
             }
             Data::F32(data) => {
                 let data = slice(data)?;
                 run(py, n_jobs, &monitor, None, || {
-                    Design::from_csr_parts(indptr, indices, data, n_columns)
+                    Design::from_csr(indptr, indices, data, n_columns)
                 })
             }
         };

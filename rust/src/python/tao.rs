@@ -121,8 +121,9 @@ fn given_tree(arrays: TreeArrays<'_>, cluster: &[i64], axis: bool) -> Result<Tre
     Ok(Tree { nodes: (0..arrays.kind.len()).map(node).collect::<Result<_>>()? })
 }
 
-/// Fits an oblique or axis-aligned tree; returns its arrays by name. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no `tree` is given. `schedule`: factor and number of
-/// values of mu, and whether leaves hold histograms; none: the direct solver.
+/// Fits an oblique or axis-aligned tree; returns its arrays by name. Sparse rows only with `cosine`. `init`: "bisecting"
+/// or "random" where no `tree` is given. `schedule`: factor and number of values of mu, and whether leaves hold
+/// histograms; none: the direct solver.
 #[pyfunction]
 #[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, init, tree, axis, alpha,
                     max_depth, max_iter, schedule, seed, n_jobs, progress))]
@@ -200,7 +201,7 @@ pub fn fit_oblique<'py>(
             _ => {
                 let design = match rows {
                     Rows::Table(table) => Design::from_table(table)?,
-                    Rows::Sparse(sparse) => Design::from_csr(sparse.matrix())?,
+                    Rows::Sparse(sparse) => sparse.design()?,
                 };
                 monitor.check()?;
                 let shares = units.scale.iter().any(|s| *s != 1.0).then_some(&units.scale[..]);
