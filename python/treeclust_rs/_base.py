@@ -14,6 +14,7 @@ import polars as pl
 from joblib.parallel import get_active_backend
 from sklearn.utils.validation import check_is_fitted
 
+from . import _core
 from ._input import Table, align_table, check_finite
 from ._model_file import SavedEstimator
 from .export import (
@@ -71,12 +72,12 @@ def leaves_of_all(
     kept: npt.NDArray[np.bool_] | None,
     tree: ClusterTree,
     table: Table,
-    n_jobs: int,
+    threads: _core.Threads,
 ) -> npt.NDArray[np.int32]:
     """Give the leaf of every row of a fit; those the fit left out go down the tree."""
     if kept is None:
         return leaf_of_row.astype(np.int32)
-    leaves = tree.apply(table.data, n_jobs)
+    leaves = tree.apply(table.data, threads)
     leaves[kept] = leaf_of_row
     return leaves.astype(np.int32)
 

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -7,6 +7,7 @@ import numpy.typing as npt
 __all__ = [
     "Design",
     "Kept",
+    "Threads",
     "apply",
     "apply_sparse",
     "assign_rows",
@@ -32,9 +33,19 @@ _Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _I
 _Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
 _Sparse = tuple[_Ints, _Ints, _Floats, int]
 
-def find_non_finite(table: _Table, n_jobs: int) -> list[tuple[int, int, int, int]]: ...
+@final
+class Threads:
+    """Threads that the calls of one fit share; gone with the object."""
+
+    def __new__(cls, n_jobs: int) -> Self: ...
+    @property
+    def n_jobs(self) -> int: ...
+
+_Jobs = int | Threads
+
+def find_non_finite(table: _Table, n_jobs: _Jobs) -> list[tuple[int, int, int, int]]: ...
 def column_units(
-    table: _Table, sample_weight: _Floats | None, standardise: bool, n_jobs: int
+    table: _Table, sample_weight: _Floats | None, standardise: bool, n_jobs: _Jobs
 ) -> tuple[_Floats, _Floats]: ...
 def label_costs(
     table: _Table,
@@ -43,7 +54,7 @@ def label_costs(
     centers: _Floats,
     manhattan: bool,
     sample_weight: _Floats | None,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
@@ -52,7 +63,7 @@ def group_sums(
     groups: _Codes,
     n_groups: int,
     sample_weight: _Floats | None,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats]: ...
 def fit_tree(
     table: _Table,
@@ -66,13 +77,13 @@ def fit_tree(
     max_leaves: int,
     max_depth: int | None,
     min_samples_leaf: int,
-    n_jobs: int,
+    n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
     surrogate: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
 def surrogate_features(
-    table: _Table, surrogate: dict[str, Any], n_jobs: int
+    table: _Table, surrogate: dict[str, Any], n_jobs: _Jobs
 ) -> tuple[_Floats, list[int]]: ...
 def fit_kauri(
     table: _Table,
@@ -88,21 +99,21 @@ def fit_kauri(
     max_features: int,
     seed: int,
     all_moves: bool,
-    n_jobs: int,
+    n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
 
 @final
 class Design:
     @staticmethod
-    def from_table(table: _Table, n_jobs: int) -> Design: ...
+    def from_table(table: _Table, n_jobs: _Jobs) -> Design: ...
     @staticmethod
     def from_csr(
         indptr: npt.NDArray[np.signedinteger[Any]],
         indices: npt.NDArray[np.signedinteger[Any]],
         data: npt.NDArray[np.floating[Any]],
         n_columns: int,
-        n_jobs: int,
+        n_jobs: _Jobs,
     ) -> Design: ...
 
 @final
@@ -119,18 +130,18 @@ def l1_logistic(
     start: tuple[_Codes, _Floats, float] | Kept | None,
     tol: float,
     max_iter: int,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> dict[str, Any]: ...
 def apply(
     tree: _Tests,
     table: _Table,
-    n_jobs: int,
+    n_jobs: _Jobs,
     oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
 def apply_sparse(
     tree: _Tests,
     rows: _Sparse,
-    n_jobs: int,
+    n_jobs: _Jobs,
     oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
 def fit_oblique(
@@ -150,7 +161,7 @@ def fit_oblique(
     max_iter: int,
     schedule: tuple[float, int, bool] | None,
     seed: int,
-    n_jobs: int,
+    n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
 ) -> dict[str, Any]: ...
 def spherical_kmeans(
@@ -161,7 +172,7 @@ def spherical_kmeans(
     n_init: int,
     max_iter: int,
     seed: int,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> tuple[_Codes, _Floats]: ...
 def assign_rows(
     rows: _Table | _Sparse,
@@ -172,7 +183,7 @@ def assign_rows(
     centers: _Floats,
     labels: _Codes | None,
     sample_weight: _Floats | None,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> tuple[_Codes, float]: ...
 def mean_centers(
     rows: _Table | _Sparse,
@@ -183,5 +194,5 @@ def mean_centers(
     centers: _Floats,
     labels: _Codes,
     sample_weight: _Floats | None,
-    n_jobs: int,
+    n_jobs: _Jobs,
 ) -> _Floats: ...

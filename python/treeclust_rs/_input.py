@@ -24,6 +24,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import issparse
 
+from . import _core
+
 __all__ = [
     "Table",
     "align_table",
@@ -158,14 +160,14 @@ def align_table(
     return _frame_table(source, range(n_features), names, estimator_name)
 
 
-def check_finite(table: Table, n_jobs: int) -> None:
+def check_finite(table: Table, n_jobs: int | _core.Threads) -> None:
     """Raise ValueError if a column holds NaN or inf.
 
     Parameters
     ----------
     table : Table
         What `read_table` or `align_table` gave.
-    n_jobs : int or None
+    n_jobs : int or Threads
         Passed to the core.
 
     Raises
@@ -176,8 +178,6 @@ def check_finite(table: Table, n_jobs: int) -> None:
     columns = table.data if isinstance(table.data, list) else [table.data]
     if all(column.dtype.kind != "f" for column in columns):
         return
-    from treeclust_rs import _core
-
     found = _core.find_non_finite(table.data, n_jobs)
     if not found:
         return

@@ -36,7 +36,7 @@ class LeafSums:
         rows: Table,
         units: Units,
         sample_weight: FloatArray | None,
-        n_jobs: int,
+        threads: _core.Threads,
     ) -> LeafSums:
         ids = np.flatnonzero(tree.kind == 0).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
@@ -54,7 +54,7 @@ class LeafSums:
             group[leaf_of_row],
             len(ids),
             sample_weight,
-            n_jobs,
+            threads,
         )
         return cls(ids, weight, sums)
 

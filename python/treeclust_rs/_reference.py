@@ -257,7 +257,7 @@ def make_reference(
     criterion: Criterion,
     n_clusters: int | None,
     random_state: Any,
-    n_jobs: int,
+    threads: _core.Threads,
     estimator_name: str,
     needs_distinct: bool,
     n_init: int = N_INIT,
@@ -271,7 +271,15 @@ def make_reference(
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, table.n_samples, estimator_name)
         labels = _cluster(
-            table, units, sample_weight, criterion, k, random_state, n_jobs, n_init, max_iter
+            table,
+            units,
+            sample_weight,
+            criterion,
+            k,
+            random_state,
+            threads.n_jobs,
+            n_init,
+            max_iter,
         )
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
@@ -280,7 +288,7 @@ def make_reference(
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
         assert labels is not None and classes is not None
-        centers = centers_of(table, units, labels, len(classes), sample_weight, criterion, n_jobs)
+        centers = centers_of(table, units, labels, len(classes), sample_weight, criterion, threads)
     if classes is None:
         classes = list(range(len(centers.high)))
     if needs_distinct or given.centers is not None:
@@ -292,7 +300,7 @@ def make_reference(
         centers.in_units,
         criterion == "kmedians",
         sample_weight,
-        n_jobs,
+        threads,
     )
     if given.labels is None:
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
@@ -379,12 +387,12 @@ def centers_of(
     k: int,
     sample_weight: FloatArray | None,
     criterion: Criterion,
-    n_jobs: int,
+    threads: _core.Threads,
 ) -> Centers:
     if criterion == "kmedians":
         return Centers.from_own(own_medians(table, labels, k, sample_weight), units)
     weight, sums = _core.group_sums(
-        table.data, units.shift, units.scale, labels.astype(np.uint32), k, sample_weight, n_jobs
+        table.data, units.shift, units.scale, labels.astype(np.uint32), k, sample_weight, threads
     )
     return Centers.from_units(sums / weight[:, None], units)
 

@@ -282,20 +282,20 @@ class Kauri(KernelModel):
         started = time.perf_counter()
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
-        n_jobs = effective_n_jobs(self.n_jobs)
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, n_jobs)
+        check_finite(table, threads)
         if gram is not None:
             gram = check_gram(gram, table.n_samples)
         kept, _, rows, weight = fitted_rows(Given(), table, weight)
         if gram is not None and kept is not None:
             gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = stocks_of(self, rows, units, weight, gram, rng, n_jobs, rank_tol=self.tol)
+        stocks = stocks_of(self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol)
         tell = progress_line(self.verbose, name, rows.n_samples, started)
         fitted = _core.fit_kauri(
             rows.data,
@@ -310,17 +310,17 @@ class Kauri(KernelModel):
             max_features=self._n_drawn(rows.n_features),
             seed=seed,
             all_moves=self.moves == "all",
-            n_jobs=n_jobs,
+            n_jobs=threads,
             progress=tell,
         )
         tree = _make_tree(fitted, rows)
-        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, n_jobs)
+        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, threads)
         centers = leaf_sums.centers(tree, units)
         path = fitted["objective"]
         inertia = stocks.trace - float(path[-1])
         if abs(inertia) <= ROUNDING * abs(stocks.trace):
             inertia = 0.0
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)

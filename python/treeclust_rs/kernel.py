@@ -193,11 +193,11 @@ class _KernelTree(CostTree, KernelModel):
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
         has_base = self._has_base()
-        n_jobs = effective_n_jobs(self.n_jobs)
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, n_jobs)
+        check_finite(table, threads)
         if gram is not None:
             gram = check_gram(gram, table.n_samples)
         given = read_reference(self.reference, X, table, weight)
@@ -209,12 +209,13 @@ class _KernelTree(CostTree, KernelModel):
         is_default = self.n_clusters is None and self.reference is None
         limits = self._limits
         check_max_leaves(limits["max_leaves"], asked, is_default)
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
         rng = check_random_state(self.random_state)
         clustered = given.n_clusters is None
         if clustered:
             check_enough_rows(asked, self.n_clusters, rows.n_samples, name)
         # A clustering given from outside needs no kernel matrix.
+        n_jobs = threads.n_jobs
         stocks = stocks_of(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
         if clustered:
             found = cluster(
@@ -230,9 +231,9 @@ class _KernelTree(CostTree, KernelModel):
             labels = found.labels
             classes = list(range(int(labels.max()) + 1))
         else:
-            classes, labels = _given_labels(given, rows, units, weight, n_jobs)
+            classes, labels = _given_labels(given, rows, units, weight, threads)
         k = len(classes)
-        centers = centers_of(rows, units, labels, k, weight, "kmeans", n_jobs)
+        centers = centers_of(rows, units, labels, k, weight, "kmeans", threads)
         is_linear = stocks.kernel is not None and stocks.kernel.name == "linear"
         base = self._make_base(stocks, rows, units, centers, classes) if has_base else _Base()
         if self._by_mismatch:
@@ -240,7 +241,7 @@ class _KernelTree(CostTree, KernelModel):
         elif is_linear and self.approximation is None:
             # As ExKMC has them, to the last bit.
             regrets, _, minimum = _core.label_costs(
-                rows.data, units.shift, units.scale, centers.in_units, False, weight, n_jobs
+                rows.data, units.shift, units.scale, centers.in_units, False, weight, threads
             )
             costs = _Costs(regrets, minimum)
         else:
@@ -260,14 +261,14 @@ class _KernelTree(CostTree, KernelModel):
             max_leaves=limits["max_leaves"] or k,
             max_depth=limits["max_depth"],
             min_samples_leaf=limits["min_samples_leaf"],
-            n_jobs=n_jobs,
+            n_jobs=threads,
             progress=tell,
         )
         _warn_underflow(fitted["skipped_features"], base, rows)
         tree = make_tree(fitted, classes, rows)
         path = cost_path(fitted, costs.minimum)
-        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, n_jobs)
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
+        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, threads)
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
         inertias: dict[str, float] = {}
         if clustered:
             # The kernel matrix is at hand.
@@ -483,7 +484,7 @@ class _Fit:
 
 
 def _given_labels(
-    given: Given, rows: Table, units: Units, weight: FloatArray | None, n_jobs: int
+    given: Given, rows: Table, units: Units, weight: FloatArray | None, threads: _core.Threads
 ) -> tuple[list[int] | list[str], Codes]:
     """Give the clusters of a reference that have rows, and each row's."""
     if given.labels is not None:
@@ -493,7 +494,7 @@ def _given_labels(
     assert given.centers is not None
     in_units = Centers.from_own(given.centers, units).in_units
     _, nearest, _ = _core.label_costs(
-        rows.data, units.shift, units.scale, in_units, False, weight, n_jobs
+        rows.data, units.shift, units.scale, in_units, False, weight, threads
     )
     found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
     return found.tolist(), labels

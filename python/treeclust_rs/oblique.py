@@ -64,7 +64,7 @@ class Prepared:
     centers: FloatArray
     """In units; of length 1 for cosine."""
     seed: int
-    n_jobs: int
+    threads: _core.Threads
     started: float
 
 
@@ -421,7 +421,7 @@ class ObliqueTree(TreeClusterer):
     def _prepare(self, X: Any, sample_weight: Any, tree: ClusterTree | None) -> Prepared:
         """Read the rows and settle the free clustering."""
         started = time.perf_counter()
-        n_jobs = effective_n_jobs(self.n_jobs)
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table: Table | SparseTable
         if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
@@ -435,7 +435,7 @@ class ObliqueTree(TreeClusterer):
             table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
         if isinstance(table, Table):
-            check_finite(table, n_jobs)
+            check_finite(table, threads)
         given = read_reference(self.reference, X, table, weight)
         check_n_clusters(self.n_clusters, given)
         if tree is not None:
@@ -453,11 +453,11 @@ class ObliqueTree(TreeClusterer):
         if self.metric == "cosine":
             units = Units(np.zeros(d), np.ones(d))
             classes, labels, centers = _spherical_reference(
-                given, rows, weight, n_clusters, self.n_init, rng, n_jobs, name
+                given, rows, weight, n_clusters, self.n_init, rng, threads, name
             )
         else:
             assert isinstance(rows, Table)
-            units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+            units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
             reference = make_reference(
                 given,
                 rows,
@@ -466,7 +466,7 @@ class ObliqueTree(TreeClusterer):
                 criterion="kmeans",
                 n_clusters=n_clusters,
                 random_state=rng,
-                n_jobs=n_jobs,
+                threads=threads,
                 estimator_name=name,
                 needs_distinct=False,
                 n_init=self.n_init,
@@ -481,7 +481,7 @@ class ObliqueTree(TreeClusterer):
             )
         seed = int(rng.randint(np.iinfo(np.int32).max))
         return Prepared(
-            table, kept, rows, weight, units, classes, labels, centers, seed, n_jobs, started
+            table, kept, rows, weight, units, classes, labels, centers, seed, threads, started
         )
 
     def _check_init(self, tree: ClusterTree, table: Table | SparseTable, given: Given) -> None:
@@ -526,7 +526,7 @@ class ObliqueTree(TreeClusterer):
             max_iter=int(self.max_iter),
             schedule=schedule,
             seed=prepared.seed,
-            n_jobs=prepared.n_jobs,
+            n_jobs=prepared.threads,
             progress=tell,
         )
         if not fitted["converged"]:
@@ -697,7 +697,7 @@ def _spherical_reference(
     n_clusters: int | None,
     n_init: int,
     rng: Any,
-    n_jobs: int,
+    threads: _core.Threads,
     estimator_name: str,
 ) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
     """Settle classes, labels and centers (of length 1) for cosine."""
@@ -711,7 +711,7 @@ def _spherical_reference(
             n_init=n_init,
             max_iter=KMEANS_STEPS,
             seed=int(rng.randint(np.iinfo(np.int32).max)),
-            n_jobs=n_jobs,
+            n_jobs=threads,
         )
         used, codes = np.unique(found, return_inverse=True)
         if len(used) < k:
@@ -727,7 +727,7 @@ def _spherical_reference(
         "scale": np.ones(d),
         "cosine": True,
         "sample_weight": weight,
-        "n_jobs": n_jobs,
+        "n_jobs": threads,
     }
     labels: npt.NDArray[np.uint32] | None = None
     if given.labels is not None:
@@ -803,11 +803,11 @@ def _leaves_of_all(
 ) -> npt.NDArray[np.int32]:
     table, kept = prepared.table, prepared.kept
     if isinstance(table, Table):
-        return leaves_of_all(leaf_of_row, kept, tree, table, prepared.n_jobs)
+        return leaves_of_all(leaf_of_row, kept, tree, table, prepared.threads)
     leaves = leaf_of_row.astype(np.int32)
     if kept is None:
         return leaves
     of_all = np.empty(table.n_samples, dtype=np.int32)
     of_all[kept] = leaves
-    of_all[~kept] = tree.apply(table.take(~kept).matrix(), prepared.n_jobs)
+    of_all[~kept] = tree.apply(table.take(~kept).matrix(), prepared.threads)
     return of_all

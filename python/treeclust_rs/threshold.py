@@ -114,15 +114,15 @@ class CentersTree(CostTree):
         """
         started = time.perf_counter()
         self._validate_params()
-        n_jobs = effective_n_jobs(self.n_jobs)
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, n_jobs)
+        check_finite(table, threads)
         given = read_reference(self.reference, X, table, weight)
         check_n_clusters(self.n_clusters, given)
         kept, given, rows, weight = fitted_rows(given, table, weight)
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
         growth = self._growth(asked)
         reference = make_reference(
@@ -133,16 +133,26 @@ class CentersTree(CostTree):
             criterion=self.criterion,
             n_clusters=self.n_clusters,
             random_state=self.random_state,
-            n_jobs=n_jobs,
+            threads=threads,
             estimator_name=name,
             needs_distinct=growth.base,
         )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = self._grow(rows, units, reference, growth, weight, n_jobs, tell)
+        fitted = self._grow(rows, units, reference, growth, weight, threads, tell)
         tree = make_tree(fitted, reference.classes, table)
         path = cost_path(fitted, reference.minimum)
-        summary = _Summary.of(fitted, tree, reference, rows, units, weight, self.criterion, n_jobs)
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, n_jobs)
+        summary = _Summary.of(
+            fitted["leaf_of_row"],
+            float(path[-1]),
+            tree,
+            reference,
+            rows,
+            units,
+            weight,
+            self.criterion,
+            threads,
+        )
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)
@@ -163,7 +173,7 @@ class CentersTree(CostTree):
         reference: Reference,
         growth: Growth,
         weight: FloatArray | None,
-        n_jobs: int,
+        threads: _core.Threads,
         tell: Callable[[int, float], None] | None,
     ) -> dict[str, Any]:
         """Give the tree's arrays by name, as the core does."""
@@ -178,7 +188,7 @@ class CentersTree(CostTree):
             max_leaves=growth.max_leaves or reference.n_clusters,
             max_depth=growth.max_depth,
             min_samples_leaf=growth.min_samples_leaf,
-            n_jobs=n_jobs,
+            n_jobs=threads,
             progress=tell,
         )
         return fitted
@@ -301,24 +311,24 @@ class _Summary:
     @classmethod
     def of(
         cls,
-        fitted: dict[str, Any],
+        leaf_of_row: npt.NDArray[np.uint32],
+        surrogate: float,
         tree: ClusterTree,
         reference: Reference,
         rows: Table,
         units: Units,
         sample_weight: FloatArray | None,
         criterion: str,
-        n_jobs: int,
+        threads: _core.Threads,
     ) -> _Summary:
         summary = cls(reference.inertia, reference.centers.in_units, units)
-        leaf_of_row = fitted["leaf_of_row"]
         if criterion == "kmedians":
             clusters = tree.leaf_clusters[leaf_of_row]
             medians = own_medians(rows, clusters, reference.n_clusters, sample_weight)
             empty = np.isnan(medians).any(axis=1)
             medians[empty] = reference.centers.high[empty]
             in_units = np.ascontiguousarray((medians - units.shift) / units.scale)
-            inertia = _label_cost(rows, units, in_units, clusters, True, sample_weight, n_jobs)
+            inertia = _label_cost(rows, units, in_units, clusters, True, sample_weight, threads)
             return cls(*summary._head(), fixed=(medians, inertia))
         leaves = np.flatnonzero(tree.kind == 0).astype(np.int64)
         by_cluster = len(leaves) * rows.n_features > cls.MOST
@@ -332,17 +342,16 @@ class _Summary:
             rank[leaf_of_row],
             n_groups,
             sample_weight,
-            n_jobs,
+            threads,
         )
         summary = cls(*summary._head(), leaves, weight, sums)
-        surrogate = float(cost_path(fitted, reference.minimum)[-1])
         groups = np.arange(n_groups) if by_cluster else tree.leaf_clusters[leaves]
         centers, inertia = summary._means(groups, surrogate)
         if inertia < _CANCELLED * surrogate:
             # The two sums cancel: the reference's centers lie far from their rows.
             clusters = tree.leaf_clusters[leaf_of_row]
             in_units = np.ascontiguousarray((centers - units.shift) / units.scale)
-            inertia = _label_cost(rows, units, in_units, clusters, False, sample_weight, n_jobs)
+            inertia = _label_cost(rows, units, in_units, clusters, False, sample_weight, threads)
             return cls(
                 *summary._head(), leaves, weight, None if by_cluster else sums, (centers, inertia)
             )
@@ -395,10 +404,10 @@ def _label_cost(
     labels: npt.NDArray[Any],
     manhattan: bool,
     sample_weight: FloatArray | None,
-    n_jobs: int,
+    threads: _core.Threads,
 ) -> float:
     regrets, _, minimum = _core.label_costs(
-        table.data, units.shift, units.scale, centers, manhattan, sample_weight, n_jobs
+        table.data, units.shift, units.scale, centers, manhattan, sample_weight, threads
     )
     return float(minimum + own_regret(regrets, labels))
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import issparse
 
+from . import _core
 from ._conditions import (
     INTERVAL,
     LEAF,
@@ -677,7 +678,7 @@ class ClusterTree:
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: Any, n_jobs: int = 1) -> IntArray:
+    def apply(self, data: Any, n_jobs: int | _core.Threads = 1) -> IntArray:
         """Give the leaf that each row reaches.
 
         Parameters
@@ -698,8 +699,6 @@ class ClusterTree:
         NonFiniteError
             If a cell is NaN or infinite.
         """
-        from . import _core
-
         n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
             raise ValueError(f"The tree has {self.n_features} features; the data have {n_columns}.")

@@ -194,7 +194,7 @@ class VoronoiTree(CentersTree):
         reference: Reference,
         growth: Growth,  # noqa: ARG002
         weight: FloatArray | None,
-        n_jobs: int,
+        threads: _core.Threads,
         tell: Callable[[int, float], None] | None,  # noqa: ARG002
     ) -> dict[str, Any]:
         centers = reference.centers.in_units
@@ -205,7 +205,7 @@ class VoronoiTree(CentersTree):
         fitted = _tests(nodes, centers, units)
         tests = tuple(fitted[name] for name in _TESTS)
         oblique = tuple(fitted[name] for name in _OBLIQUE) if len(nodes) > 1 else None
-        leaf_of_row = _core.apply(tests, rows.data, n_jobs, oblique)
+        leaf_of_row = _core.apply(tests, rows.data, threads, oblique)
         assert leaf_of_row is not None, "the rows are finite"
         return _with_statistics(fitted, nodes, leaf_of_row, reference, weight)
 

@@ -344,8 +344,15 @@ impl Index {
                 |builder, _, _, cells| builder.visit(cells),
             );
             todo.clear();
-            for (feature, builder) in features.into_iter().zip(built) {
-                match builder.finish(|| sorted_sample(table.column(feature)), max_bins) {
+            let finished: Vec<_> = features
+                .into_par_iter()
+                .zip(built)
+                .map(|(feature, builder)| {
+                    (feature, builder.finish(|| sorted_sample(table.column(feature)), max_bins))
+                })
+                .collect();
+            for (feature, column) in finished {
+                match column {
                     Ok(column) => columns[feature] = Some(column),
                     Err(ends) => todo.push((feature, ends)),
                 }

@@ -1,4 +1,4 @@
-//! Threads: a local pool per call, sums in a fixed order, and a way to stop.
+//! Threads: local pools, sums in a fixed order, and a way to stop.
 //!
 //! Work that adds floating-point numbers is cut into pieces that do not depend on the number of threads, each
 //! summed by one thread in row order, and the pieces are combined in index order: the same bits for any `n_jobs`.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::convert::{Rows, TableArgument};
 use super::kernel::SurrogateArgument;
-use super::run::run;
+use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::criterion::label_cost::CutKind;
 use crate::criterion::mistakes::Centers;
@@ -57,12 +57,12 @@ pub fn units(
 pub fn find_non_finite(
     py: Python<'_>,
     table: TableArgument<'_>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<Vec<(usize, usize, usize, usize)>> {
     let monitor = Monitor::default();
     let (cells, table) = (table.flat(), table.table()?);
     let table = table.with_monitor(&monitor);
-    let found = run(py, n_jobs, &monitor, None, || {
+    let found = run(py, &n_jobs, &monitor, None, || {
         // Clean data need no columns to be told apart: one pass over the memory as it lies.
         let clean = cells.is_some_and(|cells| cells.par_chunks(1 << 16).all(all_finite));
         Ok(if clean { vec![] } else { table.find_non_finite() })
@@ -79,7 +79,7 @@ pub fn column_units<'py>(
     table: TableArgument<'_>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     standardise: bool,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
     let table = table.table()?;
     let weights = optional(&sample_weight)?;
@@ -88,7 +88,7 @@ pub fn column_units<'py>(
     }
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let units = run(py, n_jobs, &monitor, None, || Ok(Units::of(&table, weights, standardise)))?;
+    let units = run(py, &n_jobs, &monitor, None, || Ok(Units::of(&table, weights, standardise)))?;
     Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
 }
 
@@ -104,7 +104,7 @@ pub fn label_costs<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     manhattan: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
     let table = table.table()?;
     let units = units(&shift, &scale, table.n_features())?;
@@ -115,7 +115,7 @@ pub fn label_costs<'py>(
     let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let costs = run(py, n_jobs, &monitor, None, || {
+    let costs = run(py, &n_jobs, &monitor, None, || {
         let costs = costs::label_costs(&table, &units, centers, metric, weights);
         monitor.check().and(costs)
     })?;
@@ -134,14 +134,14 @@ pub fn group_sums<'py>(
     groups: PyReadonlyArray1<'_, u32>,
     n_groups: usize,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
     let table = table.table()?;
     let units = units(&shift, &scale, table.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let sums = run(py, n_jobs, &monitor, None, || {
+    let sums = run(py, &n_jobs, &monitor, None, || {
         let sums = costs::group_sums(&table, &units, groups, n_groups, weights);
         monitor.check().and(sums)
     })?;
@@ -166,7 +166,7 @@ pub fn fit_tree<'py>(
     max_leaves: usize,
     max_depth: Option<usize>,
     min_samples_leaf: usize,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
     search: Option<(usize, usize)>,
     surrogate: Option<SurrogateArgument<'_>>,
@@ -196,7 +196,7 @@ pub fn fit_tree<'py>(
     };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let fitted = run(py, n_jobs, &monitor, progress, || imm::fit(&table, &problem, &monitor))?;
+    let fitted = run(py, &n_jobs, &monitor, progress, || imm::fit(&table, &problem, &monitor))?;
     to_dict(py, fitted, problem.k)
 }
 
@@ -314,7 +314,7 @@ pub fn apply<'py>(
     py: Python<'py>,
     tree: Arrays<'_>,
     table: TableArgument<'_>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
     oblique: Option<Oblique<'_>>,
 ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
     let (rows, table) = (table.rows(), table.table()?);
@@ -330,7 +330,7 @@ pub fn apply<'py>(
             None => Ok(None),
         }
     };
-    let leaves = run(py, n_jobs, &monitor, None, work)?;
+    let leaves = run(py, &n_jobs, &monitor, None, work)?;
     Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
 }
 
@@ -345,7 +345,7 @@ pub fn apply_sparse<'py>(
     py: Python<'py>,
     tree: Arrays<'_>,
     rows: Sparse<'_>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
     oblique: Option<Oblique<'_>>,
 ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
     let arrays = tree_arrays(&tree, oblique.as_ref())?;
@@ -357,6 +357,6 @@ pub fn apply_sparse<'py>(
         n_features: *n_features,
     };
     let work = || ClusterTree::new(arrays, rows.n_features)?.apply_sparse(rows);
-    let leaves = run(py, n_jobs, &Monitor::default(), None, work)?;
+    let leaves = run(py, &n_jobs, &Monitor::default(), None, work)?;
     Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use super::convert::TableArgument;
 use super::fit::{optional, slice2, tests_to_dict};
-use super::run::run;
+use super::run::{Jobs, run};
 use crate::grow::Limits;
 use crate::kauri::fit::{Fitted, Problem, fit};
 use crate::kauri::gains::Kind;
@@ -33,7 +33,7 @@ pub fn fit_kauri<'py>(
     max_features: usize,
     seed: u64,
     all_moves: bool,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let table = table.table()?;
@@ -54,7 +54,7 @@ pub fn fit_kauri<'py>(
     };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let fitted = run(py, n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
+    let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
     to_dict(py, fitted)
 }
 

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::convert::TableArgument;
 use super::fit::{matrix, slice};
-use super::run::run;
+use super::run::{Jobs, run};
 use crate::kernel::features::{Family, Spec, Surrogate};
 use crate::parallel::Monitor;
 
@@ -61,13 +61,13 @@ pub fn surrogate_features<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
     surrogate: SurrogateArgument<'_>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Vec<usize>)> {
     let table = table.table()?;
     let settled = surrogate.settle()?;
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let (values, columns) = run(py, n_jobs, &monitor, None, || {
+    let (values, columns) = run(py, &n_jobs, &monitor, None, || {
         let surrogate = Surrogate::new(&table, &settled.spec())?;
         let columns: Vec<usize> = (0..surrogate.len()).map(|f| surrogate.place(f).0).collect();
         Ok((surrogate.matrix(), columns))

@@ -25,5 +25,7 @@ mod _core {
     #[pymodule_export]
     use super::oblique::{PyDesign, PyKept, l1_logistic};
     #[pymodule_export]
+    use super::run::PyThreads;
+    #[pymodule_export]
     use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use super::convert::TableArgument;
 use super::fit::{optional, slice};
-use super::run::run;
+use super::run::{Jobs, run};
 use crate::oblique::design::Design;
 use crate::oblique::logistic::{Kept, Options, Origin, Problem, Start, solve_from};
 use crate::parallel::Monitor;
@@ -55,10 +55,10 @@ impl Index<'_> {
 #[pymethods]
 impl PyDesign {
     #[staticmethod]
-    fn from_table(py: Python<'_>, table: TableArgument<'_>, n_jobs: usize) -> PyResult<Self> {
+    fn from_table(py: Python<'_>, table: TableArgument<'_>, n_jobs: Jobs<'_>) -> PyResult<Self> {
         let monitor = Monitor::default();
         let table = table.table()?;
-        run(py, n_jobs, &monitor, None, || Design::from_table(&table)).map(PyDesign)
+        run(py, &n_jobs, &monitor, None, || Design::from_table(&table)).map(PyDesign)
     }
 
     #[staticmethod]
@@ -68,20 +68,20 @@ impl PyDesign {
         indices: Index<'_>,
         data: Data<'_>,
         n_columns: usize,
-        n_jobs: usize,
+        n_jobs: Jobs<'_>,
     ) -> PyResult<Self> {
         let (indptr, indices) = (indptr.to(usize::MAX)?, indices.to(u32::MAX)?);
         let monitor = Monitor::default();
         let made = match &data {
             Data::F64(data) => {
                 let data = slice(data)?;
-                run(py, n_jobs, &monitor, None, || {
+                run(py, &n_jobs, &monitor, None, || {
                     Design::from_csr(indptr, indices, data, n_columns)
                 })
             }
             Data::F32(data) => {
                 let data = slice(data)?;
-                run(py, n_jobs, &monitor, None, || {
+                run(py, &n_jobs, &monitor, None, || {
                     Design::from_csr(indptr, indices, data, n_columns)
                 })
             }
@@ -107,7 +107,7 @@ pub fn l1_logistic<'py>(
     start: Option<StartArgument<'py>>,
     tol: f64,
     max_iter: usize,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let problem = Problem {
         design: &design.get().0,
@@ -138,7 +138,7 @@ pub fn l1_logistic<'py>(
     let monitor = Monitor::default();
     let options = Options { tol, max_iter };
     let (found, kept) =
-        run(py, n_jobs, &monitor, None, || solve_from(&problem, from, options, &monitor))?;
+        run(py, &n_jobs, &monitor, None, || solve_from(&problem, from, options, &monitor))?;
     let (columns, weights): (Vec<u32>, Vec<f64>) = found.weights.into_iter().unzip();
     let dict = PyDict::new(py);
     dict.set_item("columns", columns.into_pyarray(py))?;

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -14,17 +15,64 @@ const POLL: Duration = Duration::from_millis(50);
 /// How often progress is told.
 const TELL: Duration = Duration::from_millis(500);
 
-/// Runs `work` on `n_jobs` threads while this thread waits, looks for signals and tells progress to
+/// Threads that the calls of one fit share: made once, gone with the object. New threads pay for their first memory
+/// anew, and threads that outlive a fit are woken on the core they ran on last, be it the same for all.
+#[pyclass(frozen, name = "Threads", module = "treeclust_rs._core")]
+pub struct PyThreads {
+    n_jobs: usize,
+    // Made by the first call: threads that find work at once are put on cores of their own.
+    pool: Mutex<Option<Arc<rayon::ThreadPool>>>,
+}
+
+#[pymethods]
+impl PyThreads {
+    #[new]
+    fn new(n_jobs: usize) -> Self {
+        PyThreads { n_jobs: n_jobs.max(1), pool: Mutex::new(None) }
+    }
+
+    /// Number of threads.
+    #[getter]
+    fn n_jobs(&self) -> usize {
+        self.n_jobs
+    }
+}
+
+/// Where a call runs: on as many threads of its own, or on those of a fit.
+#[derive(FromPyObject)]
+pub enum Jobs<'py> {
+    Number(usize),
+    Threads(PyRef<'py, PyThreads>),
+}
+
+impl Jobs<'_> {
+    fn pool(&self) -> Result<Arc<rayon::ThreadPool>> {
+        match self {
+            Jobs::Number(n_jobs) => pool(*n_jobs).map(Arc::new),
+            Jobs::Threads(threads) => {
+                let mut made = threads.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                let pool = match made.take() {
+                    Some(pool) => pool,
+                    None => Arc::new(pool(threads.n_jobs)?),
+                };
+                Ok(made.insert(pool).clone())
+            }
+        }
+    }
+}
+
+/// Runs `work` on `jobs` while this thread waits, looks for signals and tells progress to
 /// `progress(n_leaves, gain)`.
 pub fn run<T: Send>(
     py: Python<'_>,
-    n_jobs: usize,
+    jobs: &Jobs<'_>,
     monitor: &Monitor,
     progress: Option<Py<PyAny>>,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
+    let pool = jobs.pool()?;
     py.detach(|| {
-        pool(n_jobs)?.in_place_scope(|scope| {
+        pool.in_place_scope(|scope| {
             let (sender, receiver) = channel();
             scope.spawn(move |_| {
                 let result = catch_unwind(AssertUnwindSafe(work))

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use super::convert::TableArgument;
 use super::fit::{Arrays, Oblique, Sparse, matrix, optional, slice, slice2, tree_arrays, units};
-use super::run::run;
+use super::run::{Jobs, run};
 use crate::costs::Units;
 use crate::error::{Error, Result};
 use crate::index::{Index, MAX_BINS};
@@ -145,7 +145,7 @@ pub fn fit_oblique<'py>(
     max_iter: usize,
     schedule: Option<(f64, usize, bool)>,
     seed: u64,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let monitor = Monitor::default();
@@ -162,7 +162,7 @@ pub fn fit_oblique<'py>(
         None => None,
     };
     let begin = if init == "random" { Start::Random } else { Start::Bisecting };
-    let fitted = run(py, n_jobs, &monitor, progress, || {
+    let fitted = run(py, &n_jobs, &monitor, progress, || {
         let geometry = geometry(rows, &units, cosine);
         let (keep_labels, n_leaves) = (tree.is_some(), tree.as_ref().map(Tree::n_leaves));
         let start = match tree {
@@ -228,13 +228,13 @@ pub fn spherical_kmeans<'py>(
     n_init: usize,
     max_iter: usize,
     seed: u64,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>)> {
     let monitor = Monitor::default();
     let held = rows.held(&monitor)?;
     let rows = held.rows()?;
     let weights = optional(&sample_weight)?;
-    let found = run(py, n_jobs, &monitor, None, || {
+    let found = run(py, &n_jobs, &monitor, None, || {
         let options = spherical::Options { n_clusters, n_init, max_iter, seed };
         spherical::kmeans(&Geometry::cosine(rows), weights, &options, &monitor)
     })?;
@@ -254,7 +254,7 @@ pub fn assign_rows<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
     let monitor = Monitor::default();
     let held = rows.held(&monitor)?;
@@ -263,7 +263,7 @@ pub fn assign_rows<'py>(
     let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
     let centers = slice2(&centers)?;
     let labels = labels.as_ref().map(slice).transpose()?;
-    let (nearest, cost) = run(py, n_jobs, &monitor, None, || {
+    let (nearest, cost) = run(py, &n_jobs, &monitor, None, || {
         check_labels(labels, rows.n_samples(), k)?;
         let costs = geometry(rows, &units, cosine).costs(centers, weights)?;
         let regrets = costs.regrets.chunks(k).zip(labels.unwrap_or(&costs.nearest));
@@ -286,7 +286,7 @@ pub fn mean_centers<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: PyReadonlyArray1<'_, u32>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: usize,
+    n_jobs: Jobs<'_>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let monitor = Monitor::default();
     let held = rows.held(&monitor)?;
@@ -294,7 +294,7 @@ pub fn mean_centers<'py>(
     let units = units(&shift, &scale, rows.n_features())?;
     let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
     let (centers, labels) = (slice2(&centers)?, slice(&labels)?);
-    let found = run(py, n_jobs, &monitor, None, || {
+    let found = run(py, &n_jobs, &monitor, None, || {
         check_labels(Some(labels), rows.n_samples(), k)?;
         geometry(rows, &units, cosine).centers(labels, weights, centers)
     })?;
