@@ -496,6 +496,15 @@ def test_douglas_has_no_tree(
     assert message in capsys.readouterr().err
 
 
+def test_advice_on_cells_names_options(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wide = pl.DataFrame({f"c{j}": [0.0, 1.0, 5.0, 6.0 + j] for j in range(40)})
+    wide.write_csv(folder / "wide.csv")
+    options = ["--method", "douglas", "-k", "2", "--n-cuts", "2", "-o", "model.json"]
+    assert main(["fit", "wide.csv", *options]) == 2
+    message = capsys.readouterr().err
+    assert "Cut fewer columns (--columns or --drop), or less often (--n-cuts 2)." in message
+
+
 @pytest.mark.parametrize(
     ("method", "options", "expected"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -22,6 +23,8 @@ IntArray = npt.NDArray[np.int64]
 
 # Copies of the weights in a fit: themselves, their gradient, and Adam's two means.
 _COPIES = 4
+# More cells than these make a fit take minutes, whatever the rows.
+_MANY_CELLS = 1 << 18
 # Cuts are rounded to as few digits as move them by at most this share of the temperature.
 _ROUNDING = 0.01
 # What lies farther from the mean, in standard deviations, counts as here: it can be multiplied.
@@ -62,6 +65,11 @@ class BinnedColumns:
         ------
         ValueError
             If the mask is none, or there would be too many cells.
+
+        Warns
+        -----
+        UserWarning
+            If there are so many cells that training takes long.
         """
         mask = _read_mask(feature_mask, table)
         shift, scale = _core.column_units(table.data, None, True, n_jobs)
@@ -195,12 +203,22 @@ def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int) -> None:
     """Raise ValueError if the cells of so many features are too many."""
     cells = (n_cuts + 1) ** n_features
     shown = f"{cells:,}" if cells < 10**15 else f"about 1e{int(math.log10(cells))}"
+    made = f"{n_features} columns in {n_cuts + 1} bins each make {shown} cells"
+    fewer = "Cut fewer columns (feature_mask)"
+    if n_cuts > 1:
+        fewer += f", or less often (n_cuts={n_cuts})"
     check_size(
         _COPIES * cells * n_clusters,
-        f"{n_features} columns in {n_cuts + 1} bins each make {shown} cells; their weights for "
-        f"{n_clusters} clusters, with all that training needs,",
-        f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts}).",
+        f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
+        f"{fewer}.",
     )
+    if cells > _MANY_CELLS:
+        warnings.warn(
+            f"{made}, and every step of the training goes through all of them: it may take long. "
+            f"{fewer}.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _short(number: float, slack: float) -> float:

@@ -59,6 +59,8 @@ __all__ = ["main"]
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
 # Of so many rows the kernel costs, O(n^2), are computed to be printed and saved if no fit did.
 _MAX_COST_ROWS = 10_000
+# Parameters that messages advise to change, as options.
+_OPTIONS = {"feature_mask": "--columns or --drop", "n_cuts=": "--n-cuts "}
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.95
 
@@ -631,6 +633,8 @@ def _quoted(path: Path) -> str:
 
 
 def _say(message: str) -> None:
+    for parameter, option in _OPTIONS.items():
+        message = message.replace(parameter, option)
     print(f"treeclust: {message}", file=sys.stderr)
 
 

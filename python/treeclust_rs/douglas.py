@@ -294,6 +294,8 @@ class Douglas(SavedEstimator):
         -----
         ConvergenceWarning
             If not all clusters have rows.
+        UserWarning
+            If the columns make so many cells that training takes long.
         """
         started = time.perf_counter()
         self._validate_params()
