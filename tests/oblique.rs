@@ -7,8 +7,8 @@ use treeclust_rs::oblique::design::Design;
 use treeclust_rs::oblique::geometry::Geometry;
 use treeclust_rs::oblique::initial::{self, Start};
 use treeclust_rs::oblique::logistic::Options;
+use treeclust_rs::oblique::memory::Memory;
 use treeclust_rs::oblique::rows::Rows;
-use treeclust_rs::oblique::settled::Settled;
 use treeclust_rs::oblique::tao::{Labels, Loss, Node, Settings, Splits, Tao, Test, Tree};
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::table::Table;
@@ -96,7 +96,7 @@ fn no_pass_and_no_growth_raises_the_objective() {
         let rows = Rows::Table(&table);
         let units = plain_units(4);
         let geometry = Geometry::Euclidean { rows, units: &units };
-        let (monitor, settled) = (Monitor::default(), Settled::default());
+        let (monitor, memory) = (Monitor::default(), Memory::default());
         let design = Design::from_table(&table).unwrap();
         let index = Index::new(&table, 16);
         let weights = (seed % 2 == 1).then_some(&data.weights[..]);
@@ -112,7 +112,7 @@ fn no_pass_and_no_growth_raises_the_objective() {
                     Splits::Oblique { rows, design: &design, shares: Some(&shares) }
                 };
                 let settings = settings(0.7, 2 * (seed as usize % 2));
-                let tao = Tao { splits, loss, settings, monitor: &monitor, settled: &settled };
+                let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
                 let start = if seed < 3 { Start::Random } else { Start::Bisecting };
                 let mut tree = if axis {
                     Tree::leaf(0)
@@ -146,14 +146,14 @@ fn at_a_node_no_threshold_is_better_than_the_one_found() {
         let data = data(seed, 120, 3);
         let table = Table::from_matrix(data.x.view()).unwrap();
         let index = Index::new(&table, 8);
-        let (monitor, settled) = (Monitor::default(), Settled::default());
+        let (monitor, memory) = (Monitor::default(), Memory::default());
         let lambda = 0.5;
         let tao = Tao {
             splits: Splits::Axis { table: &table, index: &index },
             loss: Loss::Costs { costs: &data.costs, k: K },
             settings: settings(lambda, 0),
             monitor: &monitor,
-            settled: &settled,
+            memory: &memory,
         };
         let mut tree = Tree::leaf(0);
         tao.grow(&mut tree).unwrap();
@@ -186,7 +186,7 @@ fn a_high_price_leaves_one_leaf() {
     let data = data(0, 200, 4);
     let table = Table::from_matrix(data.x.view()).unwrap();
     let rows = Rows::Table(&table);
-    let (units, monitor, settled) = (plain_units(4), Monitor::default(), Settled::default());
+    let (units, monitor, memory) = (plain_units(4), Monitor::default(), Memory::default());
     let geometry = Geometry::Euclidean { rows, units: &units };
     let design = Design::from_table(&table).unwrap();
     let tao = Tao {
@@ -194,7 +194,7 @@ fn a_high_price_leaves_one_leaf() {
         loss: Loss::Costs { costs: &data.costs, k: K },
         settings: settings(1e6, 1),
         monitor: &monitor,
-        settled: &settled,
+        memory: &memory,
     };
     let mut tree = initial::tree(&geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
     assert_eq!(tree.n_leaves(), 8);
@@ -209,14 +209,14 @@ fn growth_keeps_within_its_leaves_and_takes_the_best_first() {
     let data = data(1, 300, 3);
     let table = Table::from_matrix(data.x.view()).unwrap();
     let index = Index::new(&table, 256);
-    let (monitor, settled) = (Monitor::default(), Settled::default());
+    let (monitor, memory) = (Monitor::default(), Memory::default());
     let costs_with = |max_leaves: usize| {
         let tao = Tao {
             splits: Splits::Axis { table: &table, index: &index },
             loss: Loss::Costs { costs: &data.costs, k: K },
             settings: Settings { max_leaves, ..settings(0.0, 0) },
             monitor: &monitor,
-            settled: &settled,
+            memory: &memory,
         };
         let mut tree = Tree::leaf(0);
         tao.grow(&mut tree).unwrap();
@@ -233,7 +233,7 @@ fn threads_do_not_change_a_bit() {
     let run = || {
         let table = Table::from_matrix(data.x.view()).unwrap();
         let rows = Rows::Table(&table);
-        let (units, monitor, settled) = (plain_units(5), Monitor::default(), Settled::default());
+        let (units, monitor, memory) = (plain_units(5), Monitor::default(), Memory::default());
         let geometry = Geometry::Euclidean { rows, units: &units };
         let design = Design::from_table(&table).unwrap();
         let tao = Tao {
@@ -241,7 +241,7 @@ fn threads_do_not_change_a_bit() {
             loss: Loss::Costs { costs: &data.costs, k: K },
             settings: settings(1.0, 1),
             monitor: &monitor,
-            settled: &settled,
+            memory: &memory,
         };
         let mut tree = initial::tree(&geometry, None, Start::Bisecting, 4, 0, &monitor).unwrap();
         tao.rescale(&mut tree);
@@ -262,13 +262,13 @@ fn a_stopped_monitor_ends_a_pass() {
     let data = data(3, 100, 2);
     let table = Table::from_matrix(data.x.view()).unwrap();
     let index = Index::new(&table, 256);
-    let (monitor, settled) = (Monitor::default(), Settled::default());
+    let (monitor, memory) = (Monitor::default(), Memory::default());
     let tao = Tao {
         splits: Splits::Axis { table: &table, index: &index },
         loss: Loss::Costs { costs: &data.costs, k: K },
         settings: settings(0.0, 0),
         monitor: &monitor,
-        settled: &settled,
+        memory: &memory,
     };
     monitor.stop();
     assert!(tao.pass(&mut Tree::leaf(0)).is_err());

@@ -10,7 +10,7 @@
 
 use super::geometry::Geometry;
 use super::logistic::Options;
-use super::settled::Settled;
+use super::memory::Memory;
 use super::tao::{Labels, Loss, Node, Objective, Settings, Splits, Tao, Tree, squared_distance};
 use crate::costs::LabelCosts;
 use crate::error::{Error, Result};
@@ -141,7 +141,7 @@ struct Run<'a, 'b, 't> {
     problem: &'b Problem<'a, 't>,
     plan: &'b Plan,
     monitor: &'b Monitor,
-    settled: &'b Settled,
+    memory: &'b Memory,
     k: usize,
     free_inertia: f64,
     /// The free clustering's mean cost.
@@ -158,8 +158,8 @@ impl<'b, 't> Run<'_, 'b, 't> {
     {
         let Plan { lambda, max_depth, max_leaves, solver, .. } = *self.plan;
         let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, solver };
-        let (monitor, settled) = (self.monitor, self.settled);
-        Tao { splits: self.problem.splits, loss, settings, monitor, settled }
+        let (monitor, memory) = (self.monitor, self.memory);
+        Tao { splits: self.problem.splits, loss, settings, monitor, memory }
     }
 
     fn free_labels(&self) -> Labels<'b> {
@@ -262,7 +262,7 @@ impl<'a, 't> Problem<'a, 't> {
         tree: Tree,
         plan: &'b Plan,
         monitor: &'b Monitor,
-        settled: &'b Settled,
+        memory: &'b Memory,
     ) -> Result<Run<'a, 'b, 't>> {
         let (n, d) = (self.geometry.rows().n_samples(), self.geometry.rows().n_features());
         let k = self.centers.len() / d.max(1);
@@ -286,7 +286,7 @@ impl<'a, 't> Problem<'a, 't> {
             problem: self,
             plan,
             monitor,
-            settled,
+            memory,
             k,
             free_inertia,
             unit,
@@ -308,8 +308,8 @@ pub fn direct(
     plan: &Plan,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let settled = Settled::default();
-    let mut run = problem.start(start, plan, monitor, &settled)?;
+    let memory = Memory::default();
+    let mut run = problem.start(start, plan, monitor, &memory)?;
     if plan.keep_labels {
         run.center()?;
     } else {
@@ -359,8 +359,8 @@ pub fn path(
     schedule: &Schedule,
     monitor: &Monitor,
 ) -> Result<Fitted> {
-    let settled = Settled::default();
-    let mut run = problem.start(start, plan, monitor, &settled)?;
+    let memory = Memory::default();
+    let mut run = problem.start(start, plan, monitor, &memory)?;
     let given = if plan.keep_labels {
         let free = run.centers.clone();
         let objective = run.settle()?.objective;
@@ -578,8 +578,8 @@ mod tests {
             for histograms in [false, true] {
                 let schedule = Schedule { factor: 1.1, n_steps: 100, histograms };
                 let plan = plan(0.5);
-                let settled = Settled::default();
-                let mut run = problem.start(start.clone(), &plan, monitor, &settled).unwrap();
+                let memory = Memory::default();
+                let mut run = problem.start(start.clone(), &plan, monitor, &memory).unwrap();
                 run.first(schedule.loss(run.free_labels())).unwrap();
                 let mut z = problem.labels.to_vec();
                 for mu in [0.1, 0.5, 2.0, 10.0] {

@@ -25,10 +25,10 @@ use rayon::prelude::*;
 
 use super::design::Design;
 use super::logistic::{self, Options, Start};
+use super::memory::{Key, Memory};
 pub use super::reduced::Plane;
 use super::reduced::{Candidate, LEAST, Reduced, TIE};
 use super::rows::Rows;
-use super::settled::{Key, Settled};
 use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::error::Result;
 use crate::index::Index;
@@ -318,7 +318,7 @@ impl Splits<'_, '_> {
     }
 
     /// Whether each row goes right.
-    pub fn sides(&self, test: &Test, rows: &[u32]) -> Vec<bool> {
+    pub fn sides(&self, test: &Test, rows: &[u32], memory: &Memory) -> Vec<bool> {
         let of_table = |table: &Table<'_>, feature: usize, threshold: f64| {
             let mut cells = vec![];
             table.column(feature).gather(rows, &mut cells);
@@ -326,11 +326,10 @@ impl Splits<'_, '_> {
         };
         match (test, self) {
             (Test::Oblique(plane), Splits::Oblique { rows: all, .. }) => {
-                all.scores(rows, &plane.weights, plane.bias).into_iter().map(|s| s >= 0.0).collect()
+                memory.sides(plane, *all, rows)
             }
             (Test::Oblique(plane), Splits::Axis { table, .. }) => {
-                let scores = Rows::Table(table).scores(rows, &plane.weights, plane.bias);
-                scores.into_iter().map(|s| s >= 0.0).collect()
+                memory.sides(plane, Rows::Table(table), rows)
             }
             (&Test::Threshold { feature, threshold }, Splits::Axis { table, .. }) => {
                 of_table(table, feature, threshold)
@@ -386,8 +385,8 @@ pub struct Tao<'a, 't> {
     pub settings: Settings,
     /// Told to stop.
     pub monitor: &'a Monitor,
-    /// Problems that need not be looked at again.
-    pub settled: &'a Settled,
+    /// What need not be reckoned again.
+    pub memory: &'a Memory,
 }
 
 /// What becomes of a test.
@@ -430,9 +429,13 @@ impl Tao<'_, '_> {
         rows
     }
 
+    fn sides(&self, test: &Test, rows: &[u32]) -> Vec<bool> {
+        self.splits.sides(test, rows, self.memory)
+    }
+
     fn split(&self, test: &Test, rows: &[u32]) -> [Vec<u32>; 2] {
         let blocks: Vec<Vec<bool>> =
-            rows.par_chunks(BLOCK).map(|rows| self.splits.sides(test, rows)).collect();
+            rows.par_chunks(BLOCK).map(|rows| self.sides(test, rows)).collect();
         let mut parts = [vec![], vec![]];
         for (&row, right) in rows.iter().zip(blocks.into_iter().flatten()) {
             parts[usize::from(right)].push(row);
@@ -455,8 +458,7 @@ impl Tao<'_, '_> {
                     Node::Split { test, left, right } => {
                         let here: Vec<u32> = places.iter().map(|&p| rows[p as usize]).collect();
                         let mut parts = [vec![], vec![]];
-                        for (place, right) in places.into_iter().zip(self.splits.sides(test, &here))
-                        {
+                        for (place, right) in places.into_iter().zip(self.sides(test, &here)) {
                             parts[usize::from(right)].push(place);
                         }
                         let below = [*left, *right].into_iter().zip(parts);
@@ -507,6 +509,10 @@ impl Tao<'_, '_> {
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
     pub fn pass(&self, tree: &mut Tree) -> Result<bool> {
+        self.memory.keep_only(tree.tests(0).into_iter().filter_map(|test| match test {
+            Test::Oblique(plane) => Some(plane),
+            Test::Threshold { .. } => None,
+        }));
         let rows = self.rows(tree);
         let mut changed = self.fit_leaves(tree, &rows);
         for level in tree.levels().iter().rev() {
@@ -585,7 +591,7 @@ impl Tao<'_, '_> {
         let lambda = self.settings.lambda;
         let reduced = self.reduced(tree, [*left, *right], rows);
         let below = [*left, *right].map(|child| self.penalty(tree, child));
-        let now = reduced.loss(self.splits.sides(test, &reduced.rows));
+        let now = reduced.loss(self.sides(test, &reduced.rows));
         // The objective under this node, as far as it depends on the test.
         let before = now + lambda * (self.splits.penalty(test) + below[0] + below[1]);
         let without = [0, 1].map(|side| reduced.all[side] + lambda * below[side]);
@@ -603,11 +609,11 @@ impl Tao<'_, '_> {
                 let Test::Oblique(old) = test else { return Ok(update) };
                 let numbers = [before, below[0], below[1], lambda, self.settings.n_sweeps as f64];
                 let key = Key::of(&reduced, Some(old), &numbers);
-                if self.settled.contains(key) {
+                if self.memory.is_settled(key) {
                     return Ok(update);
                 }
                 let Some(new) = self.better_plane(&reduced, old, now)? else {
-                    self.settled.insert(key);
+                    self.memory.settle(key);
                     return Ok(update);
                 };
                 let norm = new.plane.norm(shares);
@@ -622,7 +628,7 @@ impl Tao<'_, '_> {
                     let plane = if scale < 1.0 { new.plane.scaled(scale) } else { new.plane };
                     update = Update::Replace(Test::Oblique(plane), false);
                 } else {
-                    self.settled.insert(key);
+                    self.memory.settle(key);
                 }
             }
             Splits::Axis { .. } => {
@@ -701,7 +707,7 @@ impl Tao<'_, '_> {
         let gap = best.cut.upper;
         let threshold = threshold::between(gap.below, gap.above);
         let test = Test::Threshold { feature: best.feature, threshold };
-        let loss = reduced.loss(self.splits.sides(&test, &reduced.rows));
+        let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))
     }
 
@@ -779,7 +785,7 @@ impl Tao<'_, '_> {
                 continue;
             }
             let key = Key::of(&reduced, None, &[before, lambda]);
-            if self.settled.contains(key) {
+            if self.memory.is_settled(key) {
                 continue;
             }
             let test = match self.splits {
@@ -789,7 +795,7 @@ impl Tao<'_, '_> {
                 Splits::Axis { .. } => self.best_threshold(&reduced)?.map(|found| found.0),
             };
             let Some(test) = test else {
-                self.settled.insert(key);
+                self.memory.settle(key);
                 continue;
             };
             let parts = self.split(&test, rows);
@@ -797,7 +803,7 @@ impl Tao<'_, '_> {
             let after = loss(&parts[0], &leaves[0]) + loss(&parts[1], &leaves[1]);
             let value = after + lambda * self.splits.penalty(&test);
             if value >= before * (1.0 - TIE) || parts.iter().any(Vec::is_empty) {
-                self.settled.insert(key);
+                self.memory.settle(key);
             } else if value < least {
                 least = value;
                 best = Some(LeafSplit { test, leaves, parts, gain: before - value });

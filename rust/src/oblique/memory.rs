@@ -1,0 +1,181 @@
+//! What a fit remembers, so that late in it, when most nodes are as they were, little is reckoned twice. Leaving it out
+//! would change nothing but the time.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::reduced::{Plane, Reduced};
+use super::rows::Rows;
+
+/// Planes of fewer weights are evaluated sooner than looked up.
+const FEW: usize = 16;
+/// Rows in a word of [`Sides`], each with two bits: whether its side is known, and whether that is the right one.
+const ROWS: usize = 32;
+
+/// A node problem or a plane, by 128 bits of hash.
+type Hashed = [u64; 2];
+
+fn hashed(write: impl Fn(&mut DefaultHasher)) -> Hashed {
+    [0u8, 1].map(|start| {
+        let mut hasher = DefaultHasher::new();
+        start.hash(&mut hasher);
+        write(&mut hasher);
+        hasher.finish()
+    })
+}
+
+fn write_number(x: f64, hasher: &mut DefaultHasher) {
+    x.to_bits().hash(hasher);
+}
+
+fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
+    write_number(plane.bias, hasher);
+    for &(column, weight) in &plane.weights {
+        write_number(weight, hasher);
+        column.hash(hasher);
+    }
+}
+
+/// What a fit remembers: node problems that are known to have no better answer than what is there, and the sides of
+/// rows.
+#[derive(Debug, Default)]
+pub struct Memory {
+    settled: Mutex<HashSet<Hashed>>,
+    sides: RwLock<HashMap<Hashed, Arc<Sides>>>,
+}
+
+/// What a problem is remembered by.
+#[derive(Debug, Clone, Copy)]
+pub struct Key(Hashed);
+
+impl Key {
+    /// The rows and their losses, the plane that is there, and the numbers that decide whether another one is taken.
+    pub(super) fn of(reduced: &Reduced, plane: Option<&Plane>, numbers: &[f64]) -> Self {
+        Key(hashed(|hasher| {
+            reduced.rows.hash(hasher);
+            reduced.sign.hash(hasher);
+            let all = reduced.weight.iter().chain(&reduced.all).chain(numbers);
+            all.for_each(|x| write_number(*x, hasher));
+            if let Some(plane) = plane {
+                write_plane(plane, hasher);
+            }
+        }))
+    }
+}
+
+impl Memory {
+    /// Whether the problem is known to have no better answer.
+    pub(super) fn is_settled(&self, key: Key) -> bool {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.0)
+    }
+
+    /// Remembers a problem.
+    pub(super) fn settle(&self, key: Key) {
+        self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
+    }
+
+    /// Whether each of some rows lies to the right of a plane. Two bits for each of all rows while the plane is known.
+    pub(super) fn sides(&self, plane: &Plane, all: Rows<'_, '_>, rows: &[u32]) -> Vec<bool> {
+        let evaluate = |rows: &[u32]| {
+            let scores = all.scores(rows, &plane.weights, plane.bias);
+            scores.into_iter().map(|score| score >= 0.0)
+        };
+        if plane.weights.len() < FEW {
+            return evaluate(rows).collect();
+        }
+        let known = self.known(plane, all.n_samples());
+        let (mut sides, mut open) = (vec![false; rows.len()], vec![]);
+        for (place, &row) in rows.iter().enumerate() {
+            match known.get(row) {
+                Some(right) => sides[place] = right,
+                None => open.push(place),
+            }
+        }
+        let asked: Vec<u32> = open.iter().map(|&place| rows[place]).collect();
+        for (place, right) in open.into_iter().zip(evaluate(&asked)) {
+            sides[place] = right;
+            known.set(rows[place], right);
+        }
+        sides
+    }
+
+    fn known(&self, plane: &Plane, n_rows: usize) -> Arc<Sides> {
+        let key = hashed(|hasher| write_plane(plane, hasher));
+        if let Some(known) = self.sides.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return known.clone();
+        }
+        let mut sides = self.sides.write().unwrap_or_else(PoisonError::into_inner);
+        sides.entry(key).or_insert_with(|| Arc::new(Sides::new(n_rows))).clone()
+    }
+
+    /// Forgets the sides of all planes but the given ones.
+    pub(super) fn keep_only<'a>(&self, planes: impl Iterator<Item = &'a Plane>) {
+        let kept: HashSet<Hashed> =
+            planes.map(|plane| hashed(|hasher| write_plane(plane, hasher))).collect();
+        let mut sides = self.sides.write().unwrap_or_else(PoisonError::into_inner);
+        sides.retain(|key, _| kept.contains(key));
+    }
+}
+
+/// On which side of a plane rows lie, as far as it was asked. Threads may find the same side at the same time.
+#[derive(Debug)]
+struct Sides(Vec<AtomicU64>);
+
+impl Sides {
+    fn new(n_rows: usize) -> Self {
+        Sides((0..n_rows.div_ceil(ROWS)).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn get(&self, row: u32) -> Option<bool> {
+        let bits = self.0[row as usize / ROWS].load(Ordering::Relaxed) >> Self::shift(row);
+        (bits & 1 != 0).then_some(bits & 2 != 0)
+    }
+
+    fn set(&self, row: u32, right: bool) {
+        let bits = 1 | u64::from(right) << 1;
+        self.0[row as usize / ROWS].fetch_or(bits << Self::shift(row), Ordering::Relaxed);
+    }
+
+    fn shift(row: u32) -> usize {
+        2 * (row as usize % ROWS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Table;
+    use ndarray::Array2;
+    use rayon::prelude::*;
+
+    #[test]
+    fn remembered_sides_are_those_of_the_scores() {
+        let mut rng = fastrand::Rng::with_seed(5);
+        let (n, d) = (300, FEW + 4);
+        let x = Array2::from_shape_fn((n, d), |_| rng.f64() - 0.5);
+        let table = Table::from_matrix(x.view()).unwrap();
+        let all = Rows::Table(&table);
+        let mut plane = |n_weights: usize| Plane {
+            weights: (0..n_weights as u32).map(|column| (column, rng.f64() - 0.5)).collect(),
+            bias: 0.01,
+        };
+        let planes = [plane(d), plane(d), plane(3)];
+        let memory = Memory::default();
+        for round in 0..4u64 {
+            (0..40u64).into_par_iter().for_each(|seed| {
+                let mut rng = fastrand::Rng::with_seed(100 * round + seed);
+                let plane = &planes[rng.usize(..planes.len())];
+                let rows: Vec<u32> = (0..n as u32).filter(|_| rng.u8(..4) == 0).collect();
+                let scores = all.scores(&rows, &plane.weights, plane.bias);
+                let expected: Vec<bool> = scores.iter().map(|score| *score >= 0.0).collect();
+                assert_eq!(memory.sides(plane, all, &rows), expected);
+            });
+            let known = memory.sides.read().unwrap().len();
+            assert!((1..=2).contains(&known), "{known}"); // the plane of three weights never
+            memory.keep_only(planes[1..].iter());
+            assert!(memory.sides.read().unwrap().len() <= 1);
+        }
+    }
+}
