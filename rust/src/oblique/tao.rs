@@ -19,7 +19,7 @@
 //! ([`Tao::grow`]), which brings back what was lost too early.
 //!
 //! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
-//! problems, which see every row once a level.
+//! problems, which see every row once a level. Which way a row goes at a test is remembered while the test stays.
 
 use rayon::prelude::*;
 
