@@ -66,7 +66,8 @@ class Douglas(SavedEstimator):
     gemini : str or Gemini, default="wasserstein_ova"
         The objective: a name of `treeclust_rs.gemini.GEMINIS`, or an object of that module, which
         may have another kernel or distance. "_ova" compares each cluster with all rows, "_ovo" each
-        with each.
+        with each. "mmd2_ova" is the objective of k-means but for constants, and quicker on many
+        rows.
     n_cuts : int, default=1
         Cuts of each column; one more is the number of its bins (the paper's T).
     temperature : float, default=0.1
