@@ -514,9 +514,8 @@ def test_constant_columns_are_not_cut():
 )  # fmt: skip
 def test_too_many_cells_are_refused_before_they_are_made(d, n_cuts, shown):
     X = np.random.default_rng(0).normal(size=(20, d))
-    with pytest.raises(ValueError, match=rf"({shown}).*GiB.*feature_mask") as raised:
+    with pytest.raises(ValueError, match=rf"({shown}).*GiB.*feature_mask.*n_cuts={n_cuts}"):
         quick(n_cuts=n_cuts).fit(X)
-    assert (f"less often (n_cuts={n_cuts})" in str(raised.value)) == (n_cuts > 1)
     mask = np.arange(d) < 3
     assert quick(n_cuts=n_cuts, feature_mask=mask, max_iter=1).fit(X).n_features_in_ == d
 

@@ -204,18 +204,16 @@ def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int) -> None:
     cells = (n_cuts + 1) ** n_features
     shown = f"{cells:,}" if cells < 10**15 else f"about 1e{int(math.log10(cells))}"
     made = f"{n_features} columns in {n_cuts + 1} bins each make {shown} cells"
-    fewer = "Cut fewer columns (feature_mask)"
-    if n_cuts > 1:
-        fewer += f", or less often (n_cuts={n_cuts})"
+    fewer = f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts})."
     check_size(
         _COPIES * cells * n_clusters,
         f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
-        f"{fewer}.",
+        fewer,
     )
     if cells > _MANY_CELLS:
         warnings.warn(
             f"{made}, and every step of the training goes through all of them: it may take long. "
-            f"{fewer}.",
+            f"{fewer}",
             UserWarning,
             stacklevel=4,
         )

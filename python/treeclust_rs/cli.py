@@ -60,7 +60,7 @@ _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
 # Of so many rows the kernel costs, O(n^2), are computed to be printed and saved if no fit did.
 _MAX_COST_ROWS = 10_000
 # Parameters that messages advise to change, as options.
-_OPTIONS = {"feature_mask": "--columns or --drop", "n_cuts=": "--n-cuts "}
+_OPTIONS = {"(feature_mask)": "(--columns or --drop)", "(n_cuts=": "(--n-cuts "}
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.95
 
