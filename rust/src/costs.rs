@@ -35,8 +35,11 @@ pub struct Units {
 impl Units {
     /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column).
     pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Self {
-        let shift: Vec<f64> =
-            (0..table.n_features()).into_par_iter().map(|f| middle_value(table, f)).collect();
+        let shift: Vec<f64> = (0..table.n_features())
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|f| middle_value(table, f))
+            .collect();
         if !standardise {
             let scale = vec![1.0; shift.len()];
             return Units { shift, scale };
@@ -134,6 +137,7 @@ pub fn label_costs(
     let minima: Vec<f64> = regrets
         .par_chunks_mut(ROWS * k)
         .zip(nearest.par_chunks_mut(ROWS))
+        .with_max_len(1)
         .enumerate()
         .map_init(
             || vec![0.0; d * LANES],

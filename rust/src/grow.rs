@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use crate::criterion::{Criterion, Cut};
 use crate::error::{Error, Result};
+use crate::index::BinnedColumn;
 use crate::partition::{Partition, Segment};
 use crate::search::{BestCut, Engine, Searched};
 use crate::table::Table;
@@ -80,23 +81,31 @@ impl<'a> Grown<'a> {
     }
 
     /// Splits a leaf by a cut of a column; returns the left child's id and the rows that are not searched from here on.
-    /// `range`: of the cut's column, where rows may not be searched. `keep(row, left)`: whether a searched row stays one.
+    /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one.
     pub fn split(
         &mut self,
         table: &Table<'_>,
-        range: f64,
+        binned: &BinnedColumn,
         id: usize,
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
+        // Most rows are known by their bins: a byte each, where a cell may lie anywhere in memory.
         let column = table.column(best.feature);
-        let mut dropped = Vec::new();
-        column.gather(self.partition.dropped(self.nodes[id].segment), &mut dropped);
-        let cut = narrow(best.cut, &dropped, range);
+        let gap = best.cut.upper;
+        let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
+        let dropped =
+            self.partition.dropped(self.nodes[id].segment).iter().map(|&row| row as usize);
+        let dropped = dropped.filter(|&row| reaches_gap[usize::from(binned.codes[row])]);
+        let dropped: Vec<f64> = dropped.map(|row| column.get(row)).collect();
+        let cut = narrow(best.cut, &dropped, 2.0 * binned.half_range());
+        let side = binned.per_bin(|low, high| cut.side(low, high));
         let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
-            let mut cells = Vec::new();
-            column.gather(rows, &mut cells);
-            sides.extend(cells.iter().map(|&x| cut.goes_left(x)));
+            sides.extend(rows.iter().map(|&row| {
+                let row = row as usize;
+                side[usize::from(binned.codes[row])]
+                    .unwrap_or_else(|| cut.goes_left(column.get(row)))
+            }));
         };
         self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
     }
@@ -144,7 +153,7 @@ pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     cut
 }
 
-fn test_of(feature: usize, cut: Cut) -> Test {
+pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
     let upper = threshold::between(cut.upper.below, cut.upper.above);
     match cut.lower {
         None => Test::Threshold { feature, threshold: upper },
@@ -230,8 +239,8 @@ pub fn best_first<C: Criterion>(
     }
     while n_leaves < limits.max_leaves {
         let Some((id, leaf, best)) = growth.next(grown)? else { break };
-        let range = engine.range(best.feature);
-        let (left, _) = grown.split(engine.table, range, id, &best, |_, _| true);
+        let binned = engine.index.column(best.feature);
+        let (left, _) = grown.split(engine.table, binned, id, &best, |_, _| true);
         growth.cost -= engine.criterion.scale(&leaf.searched.node).cost;
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
@@ -349,8 +358,9 @@ pub fn split_all<S: Splitter>(
         let Some(best) = engine.open(rows, &node)? else {
             return Err(Error::Internal(format!("node {id} cannot be split.")));
         };
-        let range = engine.range(best.feature);
-        let (left, removed) = grown.split(engine.table, range, id, &best, splitter.keep(id, &best));
+        let binned = engine.index.column(best.feature);
+        let keep = splitter.keep(id, &best);
+        let (left, removed) = grown.split(engine.table, binned, id, &best, keep);
         n_leaves += 1;
         engine.monitor.report(n_leaves, best.score);
         splitter.split(id, left, &best);

@@ -55,6 +55,11 @@ impl BinnedColumn {
         }
     }
 
+    /// What `of` says of the smallest and the largest value of each bin.
+    pub fn per_bin<T>(&self, of: impl Fn(f64, f64) -> T) -> Vec<T> {
+        self.low.iter().zip(&self.high).map(|(&low, &high)| of(low, high)).collect()
+    }
+
     fn common_bin(&self) -> Option<u8> {
         let n = self.codes.len();
         let m = n.min(1024);
@@ -329,12 +334,14 @@ impl Index {
             },
             |builder, _, _, cells| builder.visit(cells),
         );
-        let built: Vec<_> = built.into_par_iter().map(ByteBuilder::finish).collect();
+        let built: Vec<_> =
+            built.into_par_iter().with_max_len(1).map(ByteBuilder::finish).collect();
         for (&feature, column) in bytes.iter().zip(built) {
             columns[feature] = Some(column);
         }
         let mut todo: Vec<(usize, (Vec<f64>, bool))> = others
             .into_par_iter()
+            .with_max_len(1)
             .map(|feature| (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins)))
             .collect();
         while !todo.is_empty() && !table.stopped() {
@@ -347,6 +354,7 @@ impl Index {
             let finished: Vec<_> = features
                 .into_par_iter()
                 .zip(built)
+                .with_max_len(1)
                 .map(|(feature, builder)| {
                     (feature, builder.finish(|| sorted_sample(table.column(feature)), max_bins))
                 })

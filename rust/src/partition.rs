@@ -91,6 +91,7 @@ impl Partition {
         let rows = &mut self.rows[segment.start..][..segment.len];
         let blocks: Vec<Sides> = rows
             .par_chunks(BLOCK)
+            .with_max_len(1)
             .enumerate()
             .map(|(block, rows)| {
                 let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));

@@ -33,8 +33,12 @@ impl Default for SearchOptions {
 
 /// Rows whose sums are added column after column while they are in cache.
 const ROW_TILE: usize = 1024;
-/// Rows of one column summed by one thread in one go.
-const BLOCK: usize = 16_384;
+/// Rows of one column that one thread takes in one go, at least.
+const BLOCK: usize = 4096;
+/// Most sums of one column held at a time.
+const MOST_BLOCKS: usize = 32;
+/// Sorted cells of one column grouped by one thread in one go.
+const SORTED_BLOCK: usize = 2048;
 /// Second keys closer than this are equal.
 const KEY_TIE: f64 = 1e-9;
 
@@ -133,7 +137,6 @@ pub(crate) fn best_cut<'g, C: Criterion>(
     monitor: &Monitor,
     groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
 ) -> Result<Option<BestCut>> {
-    let scale = criterion.scale(node);
     let scores: Vec<f64> = (0..features.len())
         .into_par_iter()
         .with_min_len(at_a_time)
@@ -142,6 +145,19 @@ pub(crate) fn best_cut<'g, C: Criterion>(
             Ok(criterion.best_score(node, features[i], groups(i).view()))
         })
         .collect::<Result<_>>()?;
+    choose_cut(criterion, node, features, &scores, at_a_time, groups)
+}
+
+/// As [`best_cut`] where the features' best scores are known.
+fn choose_cut<'g, C: Criterion>(
+    criterion: &C,
+    node: &C::Node,
+    features: &[usize],
+    scores: &[f64],
+    at_a_time: usize,
+    groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
+) -> Result<Option<BestCut>> {
+    let scale = criterion.scale(node);
     let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     if best == f64::NEG_INFINITY || best <= scale.floor {
         return Ok(None);
@@ -176,6 +192,14 @@ impl OwnGroups {
         self.low.reserve(n_groups);
         self.high.reserve(n_groups);
         self.sums.reserve(n_groups * width);
+    }
+
+    /// Adds groups of larger values.
+    fn append(&mut self, mut other: Self) {
+        self.count.append(&mut other.count);
+        self.sums.append(&mut other.sums);
+        self.low.append(&mut other.low);
+        self.high.append(&mut other.high);
     }
 
     /// Adds rows to the group pushed last.
@@ -214,13 +238,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         options: SearchOptions,
         monitor: &'a Monitor,
     ) -> Self {
-        let (chunks, direct) = (table.feature_chunks(), options.direct);
+        let (chunks, direct) = (table.feature_chunks(3, 9), options.direct);
         Engine { table, index, criterion, monitor, chunks, direct }
-    }
-
-    /// Largest minus smallest value of a column.
-    pub(crate) fn range(&self, feature: usize) -> f64 {
-        2.0 * self.index.column(feature).half_range()
     }
 
     fn empty_chunk(&self, features: &Range<usize>) -> Chunk {
@@ -442,42 +461,45 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         searched: &Searched<C::Node>,
     ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
-        let (features, groups): (Vec<usize>, Vec<Option<OwnGroups>>) = match &searched.found {
-            Found::Nothing => return Ok(None),
-            Found::Direct => (0..self.index.n_features()).map(|f| (f, None)).unzip(),
-            Found::Bounded { features, .. } => {
-                let groups = self.refined(rows, node, features)?;
-                (features.clone(), groups.into_iter().map(Some).collect())
+        match &searched.found {
+            Found::Nothing => Ok(None),
+            Found::Direct => {
+                let features: Vec<usize> = (0..self.index.n_features()).collect();
+                features.par_iter().for_each(|&f| criterion.prepare(f));
+                // Groups are made twice rather than held for all columns.
+                let groups = |i: usize| Cow::Owned(self.sorted_groups(rows, features[i]));
+                best_cut(criterion, node, &features, 8, self.monitor, groups)
             }
-        };
-        if rows.len() <= self.direct {
-            features.par_iter().for_each(|&f| criterion.prepare(f));
+            Found::Bounded { features, .. } => {
+                let (groups, scores) = self.refined(rows, node, features)?;
+                let groups = |i: usize| Cow::Borrowed(&groups[i]);
+                choose_cut(criterion, node, features, &scores, 1, groups)
+            }
         }
-        // Small nodes: groups are made twice rather than held for all columns.
-        let groups = |i: usize| match &groups[i] {
-            Some(groups) => Cow::Borrowed(groups),
-            None => Cow::Owned(self.sorted_groups(rows, features[i])),
-        };
-        let at_a_time = if rows.len() <= self.direct { 8 } else { 1 };
-        best_cut(criterion, node, &features, at_a_time, self.monitor, groups)
     }
 
     /// Groups of the node's rows for each column: bins, and single values in those bins that may hide a better cut
-    /// than the best edge.
-    fn refined(&self, rows: &[u32], node: &C::Node, features: &[usize]) -> Result<Vec<OwnGroups>> {
+    /// than the best edge; with the best score of each column.
+    fn refined(
+        &self,
+        rows: &[u32],
+        node: &C::Node,
+        features: &[usize],
+    ) -> Result<(Vec<OwnGroups>, Vec<f64>)> {
         let criterion = self.criterion;
         let margin = criterion.scale(node).margin;
-        let bins: Vec<OwnGroups> = features
+        let bins: Vec<(OwnGroups, f64)> = features
             .par_iter()
             .with_max_len(1)
             .map(|&f| {
                 self.monitor.check()?;
                 criterion.prepare(f);
-                Ok(self.own_bins(rows, f))
+                let bins = self.own_bins(rows, f);
+                let edge = criterion.best_score(node, f, bins.view());
+                Ok((bins, edge))
             })
             .collect::<Result<_>>()?;
-        let edge = |(&f, bins): (&usize, &OwnGroups)| criterion.best_score(node, f, bins.view());
-        let edges: Vec<f64> = features.par_iter().zip(&bins).map(edge).collect();
+        let (bins, edges): (Vec<OwnGroups>, Vec<f64>) = bins.into_iter().unzip();
         let best = edges.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut key = f64::NEG_INFINITY;
         for ((&f, bins), &edge) in features.iter().zip(&bins).zip(&edges) {
@@ -488,8 +510,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         features
             .par_iter()
             .zip(bins)
+            .zip(edges)
             .with_max_len(1)
-            .map(|(&feature, bins)| {
+            .map(|((&feature, bins), edge)| {
                 self.monitor.check()?;
                 let mut inside = vec![0.0; bins.count.len()];
                 criterion.bounds(node, feature, bins.view(), &mut inside);
@@ -512,11 +535,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                                 && (bound > best + margin || wide() >= key - KEY_TIE)
                     })
                     .collect();
-                Ok(if opened.contains(&true) {
-                    self.split_bins(rows, feature, bins, &opened)
-                } else {
-                    bins
-                })
+                if !opened.contains(&true) {
+                    return Ok((bins, edge));
+                }
+                let groups = self.split_bins(rows, feature, bins, &opened);
+                let score = criterion.best_score(node, feature, groups.view());
+                Ok((groups, score))
             })
             .collect()
     }
@@ -525,9 +549,10 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     fn own_bins(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let binned = self.index.column(feature);
         let (n_bins, width) = (binned.n_bins(), self.criterion.width());
-        // Blocks of a fixed size, so that one column alone keeps all threads busy and has the same bits for any number.
+        // One column alone keeps all threads busy, and its sums have the same bits for any number of them.
         let blocks: Vec<_> = rows
-            .par_chunks(BLOCK)
+            .par_chunks(BLOCK.max(rows.len().div_ceil(MOST_BLOCKS)))
+            .with_max_len(1)
             .map(|rows| {
                 let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
                 self.criterion.fill(rows, &binned.codes, None, &mut count, &mut sums);
@@ -556,6 +581,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
         let blocks: Vec<Vec<u32>> = rows
             .par_chunks(BLOCK)
+            .with_max_len(4)
             .map(|rows| rows.iter().copied().filter(is_inside).collect())
             .collect();
         let inside = blocks.concat();
@@ -584,6 +610,28 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     /// One group per distinct value.
     fn sorted_groups(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let pairs = self.table.column(feature).sort(rows);
+        if pairs.len() <= SORTED_BLOCK {
+            return self.grouped(&pairs);
+        }
+        // Cut between values, so that one thread sums all rows of a value.
+        let mut rest = &pairs[..];
+        let mut blocks = Vec::new();
+        while !rest.is_empty() {
+            let last = rest[SORTED_BLOCK.min(rest.len()) - 1].0;
+            let (block, others) = rest.split_at(rest.partition_point(|pair| pair.0 <= last));
+            blocks.push(block);
+            rest = others;
+        }
+        let mut groups = OwnGroups::default();
+        let blocks = blocks.into_par_iter().with_max_len(1).map(|block| self.grouped(block));
+        for block in blocks.collect::<Vec<_>>() {
+            groups.append(block);
+        }
+        groups
+    }
+
+    /// One group per distinct value of sorted cells.
+    fn grouped(&self, pairs: &[(f64, u32)]) -> OwnGroups {
         let width = self.criterion.width();
         let mut groups = OwnGroups::default();
         for equal in pairs.chunk_by(|a, b| a.0 == b.0) {

@@ -120,10 +120,9 @@ impl Column<'_> {
 
     /// The cells of the given rows with their rows, in ascending order.
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
-        let mut cells = Vec::new();
-        self.gather(rows, &mut cells);
-        let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(rows.iter().copied()).collect();
-        pairs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let pair = |&row: &u32| (self.get(row as usize), row);
+        let mut pairs: Vec<_> = rows.par_iter().with_min_len(1024).map(pair).collect();
+        pairs.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         pairs
     }
 
@@ -252,11 +251,11 @@ impl<'a> Table<'a> {
         self.n_samples > TILE && self.columns.first().is_some_and(|c| !c.is_contiguous())
     }
 
-    /// Column ranges to hand to threads: small enough to share out evenly, because columns differ in cost and the dear
-    /// ones often lie side by side.
-    pub fn feature_chunks(&self) -> Vec<std::ops::Range<usize>> {
+    /// Column ranges of at most `most` columns to hand to threads, `each` or more a thread if there are enough columns:
+    /// small enough to share out evenly, because columns differ in cost and the dear ones often lie side by side.
+    pub fn feature_chunks(&self, each: usize, most: usize) -> Vec<std::ops::Range<usize>> {
         let d = self.n_features();
-        let length = (d / (8 * parallel::n_threads())).clamp(1, 8);
+        let length = (d / (each * parallel::n_threads())).clamp(1, most);
         (0..d).step_by(length).map(|start| start..(start + length).min(d)).collect()
     }
 
@@ -269,7 +268,7 @@ impl<'a> Table<'a> {
         visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
     ) -> Vec<S> {
         let mut chunks: Vec<Vec<(usize, S)>> = self
-            .feature_chunks()
+            .feature_chunks(8, 8)
             .into_par_iter()
             .map(|features| features.map(|f| (f, state(f))).collect())
             .collect();

@@ -430,7 +430,7 @@ impl<'a, 't> TableCenters<'a, 't> {
         Error::check_len("centers", centers.low.len(), k * d, "entries")?;
         Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
         let snap = Snap::new(table, index, labels, centers, k);
-        let rough = (0..d).into_par_iter().map(|f| snap.column(f, false)).collect();
+        let rough = (0..d).into_par_iter().with_max_len(1).map(|f| snap.column(f, false)).collect();
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         Ok(TableCenters { snap, rough, exact })
     }
@@ -589,21 +589,23 @@ impl<'a, 't> Snap<'a, 't> {
         }
         if closely && wanted.contains(&true) {
             let column = self.table.column(feature);
-            let blocks: Vec<Vec<f64>> = binned
+            let blocks: Vec<Vec<(usize, f64)>> = binned
                 .codes
                 .par_chunks(BLOCK)
+                .with_max_len(1)
                 .enumerate()
                 .map(|(block, codes)| {
                     let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
-                    wanted.map(|(i, _)| column.get(block * BLOCK + i)).collect()
+                    let mut found = Vec::new();
+                    for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
+                        let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
+                        found.extend(clusters.map(|cluster| (cluster, x)));
+                    }
+                    found
                 })
                 .collect();
-            for x in blocks.into_iter().flatten() {
-                for (center, found) in centers.iter().zip(&mut found) {
-                    if near(x, center) {
-                        found.push(x);
-                    }
-                }
+            for (cluster, x) in blocks.into_iter().flatten() {
+                found[cluster].push(x);
             }
         }
         for (center, found) in centers.iter().zip(&mut found) {
@@ -627,10 +629,16 @@ impl<'a, 't> Snap<'a, 't> {
         if binned.low == binned.high {
             // Bins are values: the bytes say it all.
             let n_bins = binned.n_bins();
-            let mut seen = vec![false; self.k * n_bins];
-            for (&code, &label) in binned.codes.iter().zip(self.labels) {
+            let nowhere = || vec![false; self.k * n_bins];
+            let rows = binned.codes.par_iter().zip(self.labels).with_min_len(BLOCK);
+            let seen = rows.fold(nowhere, |mut seen, (&code, &label)| {
                 seen[label as usize * n_bins + usize::from(code)] = true;
-            }
+                seen
+            });
+            let seen = seen.reduce(nowhere, |mut a, b| {
+                a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
+                a
+            });
             let ends = |seen: &[bool]| {
                 let first = seen.iter().position(|&seen| seen);
                 let last = seen.iter().rposition(|&seen| seen);
@@ -638,12 +646,17 @@ impl<'a, 't> Snap<'a, 't> {
             };
             return seen.chunks(n_bins).map(ends).collect();
         }
-        let mut ends = vec![nothing; self.k];
-        for (row, &label) in self.labels.iter().enumerate() {
+        let wider = |a: &mut (f64, f64), b: (f64, f64)| *a = (a.0.min(b.0), a.1.max(b.1));
+        let no_rows = || vec![nothing; self.k];
+        let rows = self.labels.par_iter().enumerate().with_min_len(BLOCK);
+        let ends = rows.fold(no_rows, |mut ends, (row, &label)| {
             let x = self.table.column(feature).get(row);
-            let (low, high) = &mut ends[label as usize];
-            (*low, *high) = (low.min(x), high.max(x));
-        }
-        ends
+            wider(&mut ends[label as usize], (x, x));
+            ends
+        });
+        ends.reduce(no_rows, |mut a, b| {
+            a.iter_mut().zip(b).for_each(|(a, b)| wider(a, b));
+            a
+        })
     }
 }

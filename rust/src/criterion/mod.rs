@@ -70,6 +70,13 @@ impl Cut {
     pub fn goes_left(&self, x: f64) -> bool {
         x <= self.upper.below && self.lower.is_none_or(|gap| x >= gap.above)
     }
+
+    /// Whether all values between `low` and `high` go left; none if some do and some do not.
+    pub fn side(&self, low: f64, high: f64) -> Option<bool> {
+        let all_left = self.goes_left(low) && self.goes_left(high);
+        let outside = low > self.upper.below || self.lower.is_some_and(|gap| high < gap.above);
+        (all_left || outside).then_some(all_left)
+    }
 }
 
 /// What the search needs to know of a node beside its rows.
@@ -171,4 +178,23 @@ pub trait Criterion: Sync {
         floor: f64,
         key_floor: f64,
     ) -> Option<Cut>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_values_has_a_side_if_all_its_values_have_it() {
+        let gap = |below: f64| Gap { below, above: below + 1.0 };
+        for lower in [None, Some(gap(1.0))] {
+            let cut = Cut { lower, upper: gap(4.0), n_left: 0 };
+            for (low, high) in (0..8).flat_map(|a| (a..8).map(move |b| (a, b))) {
+                let mut sides = (low..=high).map(|x| cut.goes_left(f64::from(x)));
+                let first = sides.next();
+                let expected = first.filter(|&side| sides.all(|other| other == side));
+                assert_eq!(cut.side(f64::from(low), f64::from(high)), expected, "{low} {high}");
+            }
+        }
+    }
 }

@@ -8,10 +8,9 @@ use super::gains::{
 use super::stocks::{Cuts, Kernel, LeafColumn, Maker, Weights, add_row, dot, norm};
 use crate::criterion::{Cut, Gap};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, GrownNode, Limits};
+use crate::grow::{Grown, GrownNode, Limits, test_of};
 use crate::parallel::{self, Monitor};
 use crate::partition::{Partition, Segment};
-use crate::search::BestCut;
 use crate::table::Table;
 use crate::tree::Test;
 
@@ -422,10 +421,12 @@ impl<'a, 't> Growth<'a, 't> {
         let order = self.orders[choice.feature].all(parent);
         let at = |i: usize| self.table.column(choice.feature).get(order[i] as usize);
         let upper = Gap { below: at(choice.n_left - 1), above: at(choice.n_left) };
-        let cut = Cut { lower: None, upper, n_left: 0 };
-        let best = BestCut { feature: choice.feature, cut, score: choice.gain };
-        // All rows are searched, so no gap is narrowed and no range is needed.
-        let (left, _) = self.grown.split(self.table, 0.0, id, &best, |_, _| true);
+        let test = test_of(choice.feature, Cut { lower: None, upper, n_left: 0 });
+        for (i, &row) in order.iter().enumerate() {
+            self.goes_left[row as usize] = i < choice.n_left;
+        }
+        let go_left = sides_of(&self.goes_left);
+        let (left, _) = self.grown.split_by(id, test, choice.gain, go_left, |_, _| true);
         self.kinds[id] = Some(choice.movement.kind);
         self.kinds.extend([None, None]);
         self.n_leaves += 1;
@@ -445,17 +446,9 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let to_open: Vec<usize> = children.into_iter().filter(|&c| self.may_split(c)).collect();
         if !to_open.is_empty() {
-            for (side, child) in children.into_iter().enumerate() {
-                for &row in self.grown.partition.all(self.grown.nodes[child].segment) {
-                    self.goes_left[row as usize] = side == 0;
-                }
-            }
             let goes_left = &self.goes_left;
-            let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
-                sides.extend(rows.iter().map(|&row| goes_left[row as usize]));
-            };
             self.orders.par_iter_mut().with_max_len(1).for_each(|order| {
-                order.split(parent, go_left, |_, _| true);
+                order.split(parent, sides_of(goes_left), |_, _| true);
             });
             for child in to_open {
                 self.open(child)?;
@@ -843,4 +836,9 @@ impl View<'_, '_, '_> {
 /// How many columns of a leaf of `n_rows` rows one thread should take at least.
 fn columns_per_thread(n_rows: usize) -> usize {
     (WORTH_A_THREAD / n_rows.max(1)).max(1)
+}
+
+/// The sides of rows, as a [`Partition`] asks for them.
+fn sides_of(goes_left: &[bool]) -> impl Fn(&[u32], &mut Vec<bool>) + Sync {
+    |rows, sides| sides.extend(rows.iter().map(|&row| goes_left[row as usize]))
 }

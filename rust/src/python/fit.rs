@@ -64,7 +64,8 @@ pub fn find_non_finite(
     let table = table.with_monitor(&monitor);
     let found = run(py, &n_jobs, &monitor, None, || {
         // Clean data need no columns to be told apart: one pass over the memory as it lies.
-        let clean = cells.is_some_and(|cells| cells.par_chunks(1 << 16).all(all_finite));
+        let clean =
+            cells.is_some_and(|cells| cells.par_chunks(1 << 16).with_max_len(1).all(all_finite));
         Ok(if clean { vec![] } else { table.find_non_finite() })
     })?;
     Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
