@@ -267,8 +267,10 @@ impl<'a> Table<'a> {
         state: impl Fn(usize) -> S + Sync,
         visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
     ) -> Vec<S> {
+        // Columns that lie apart are best shared out one by one.
+        let most = if self.is_strided() { 8 } else { 1 };
         let mut chunks: Vec<Vec<(usize, S)>> = self
-            .feature_chunks(8, 8)
+            .feature_chunks(8, most)
             .into_par_iter()
             .map(|features| features.map(|f| (f, state(f))).collect())
             .collect();
