@@ -238,6 +238,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         options: SearchOptions,
         monitor: &'a Monitor,
     ) -> Self {
+        // What a row adds to the sums is read anew for every chunk, so these are longer than reading cells alone would ask.
         let (chunks, direct) = (table.feature_chunks(3, 9), options.direct);
         Engine { table, index, criterion, monitor, chunks, direct }
     }
