@@ -74,12 +74,8 @@ fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
 }
 
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
-    if rows.len() > 8 * TILE {
-        rows.par_iter().map(|&r| view[r as usize].to_f64()).collect_into_vec(out);
-    } else {
-        out.clear();
-        out.extend(rows.iter().map(|&r| view[r as usize].to_f64()));
-    }
+    let cells = rows.par_iter().with_min_len(TILE).map(|&r| view[r as usize].to_f64());
+    cells.collect_into_vec(out);
 }
 
 impl Column<'_> {
@@ -120,8 +116,9 @@ impl Column<'_> {
 
     /// The cells of the given rows with their rows, in ascending order.
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
-        let pair = |&row: &u32| (self.get(row as usize), row);
-        let mut pairs: Vec<_> = rows.par_iter().with_min_len(1024).map(pair).collect();
+        let mut cells = Vec::new();
+        self.gather(rows, &mut cells);
+        let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(rows.iter().copied()).collect();
         pairs.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         pairs
     }
