@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +25,33 @@ import common
 import treeclust_rs as tc
 from common import CASES, Case, seconds, table, verdict
 
-ROUNDS = 25
-# Quick fits are repeated for as long: a neighbour may keep a shared machine busy for seconds.
-LEAST_SECONDS = 20.0
-SLOW_ROUNDS = 9
+# Tables are measured in turns, so that a busy minute of a shared machine hurts them alike.
+TURNS = 15
+TURN_SECONDS = 2.0
+
+
+@dataclass
+class Work:
+    """Fits of one table: what is asked of them, and what they took."""
+
+    case: Case
+    form: str
+    X: object
+    centers: np.ndarray
+    times: dict[str, list[float]] = field(default_factory=dict)
+
+    def fit(self, n_jobs: int) -> float:
+        model = tc.ExKMC(max_leaves=self.case.max_leaves, reference=self.centers, n_jobs=n_jobs)
+        return seconds(lambda: model.fit(self.X))
+
+    def two_at_once(self) -> float:
+        with ThreadPoolExecutor(2) as pool:
+            return seconds(lambda: list(pool.map(self.fit, (1, 1))))
+
+    def row(self) -> list[str]:
+        one, two, alone, pair = (statistics.median(times) for times in self.times.values())
+        numbers = f"{one:.4f}", f"{two:.4f}", f"{one / two:.2f}", f"{2 * alone / pair:.2f}"
+        return [self.case.name, self.form, *numbers, verdict(one / two >= self.case.reach_threads)]
 
 
 def main() -> None:
@@ -38,7 +62,7 @@ def main() -> None:
     arguments = parser.parse_args()
     common.one_thread()
     missing = common.Missing()
-    rows = []
+    works = []
     for case in [c for c in CASES if c.reach_threads > 1 and arguments.only in c.name]:
         if case.file is not None and not (arguments.data / case.file).exists():
             missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
@@ -47,13 +71,15 @@ def main() -> None:
         data = case.load(arguments.data)
         centers = KMeans(case.n_clusters, n_init=1, random_state=0).fit(data.array).cluster_centers_
         for X, form in ((data.array, "float64 array"), (data.stored, data.stored_as)):
-            rows.append([case.name, form, *measure(case, X, centers)])
+            works.append(Work(case, form, X, centers))
+    measure(works, lambda work: {"1": lambda: work.fit(1), "2": lambda: work.fit(2)})
+    measure(works, lambda work: {"alone": lambda: work.fit(1), "both": work.two_at_once})
     head = ("work", "table", "1 thread, s", "2 threads, s", "faster", "two fits at once", "holds")
     reach = max(case.reach_threads for case in CASES)
     sections = [
-        "Medians of interleaved fits, the reference centers given. *Two fits at once*: how much "
-        "more two threads do that have nothing to do with each other.",
-        table(head, rows),
+        f"Medians of interleaved fits, the reference centers given, the tables in {TURNS} turns. "
+        "*Two fits at once*: how much more two threads do that have nothing to do with each other.",
+        table(head, [work.row() for work in works]),
         f"Reach: {reach:g} times faster.",
         *(f"Not measured: {line}" for line in missing.lines),
     ]
@@ -65,26 +91,15 @@ def main() -> None:
         common.record("Threads", command, body)
 
 
-def measure(case: Case, X: object, centers: np.ndarray) -> list[str]:
-    def fit(n_jobs: int) -> float:
-        model = tc.ExKMC(max_leaves=case.max_leaves, reference=centers, n_jobs=n_jobs)
-        return seconds(lambda: model.fit(X))
-
-    def both() -> float:
-        with ThreadPoolExecutor(2) as pool:
-            return seconds(lambda: list(pool.map(fit, (1, 1))))
-
-    one, two = medians({"1": lambda: fit(1), "2": lambda: fit(2)})
-    alone, pair = medians({"1": lambda: fit(1), "both": both})
-    holds = verdict(one / two >= case.reach_threads)
-    return [f"{one:.4f}", f"{two:.4f}", f"{one / two:.2f}", f"{2 * alone / pair:.2f}", holds]
-
-
-def medians(runs: dict[str, Callable[[], float]]) -> list[float]:
-    round_seconds = sum(run() for run in runs.values())
-    rounds = max(ROUNDS, round(LEAST_SECONDS / round_seconds))
-    times = common.interleaved(runs, rounds, SLOW_ROUNDS)
-    return [statistics.median(times[name]) for name in runs]
+def measure(works: list[Work], runs_of: Callable[[Work], dict[str, Callable[[], float]]]) -> None:
+    for turn in range(TURNS):
+        print(f"... turn {turn + 1} of {TURNS}", file=sys.stderr, flush=True)
+        for work in works:
+            runs = runs_of(work)
+            spent = sum(run() for run in runs.values())  # not kept: caches hold another table
+            rounds = max(1, round(TURN_SECONDS / spent))
+            for name, times in common.interleaved(runs, rounds, rounds).items():
+                work.times.setdefault(name, []).extend(times)
 
 
 if __name__ == "__main__":
