@@ -46,7 +46,8 @@ fn data(seed: u64, n: usize, d: usize) -> Data {
 
 fn settings(lambda: f64, n_sweeps: usize) -> Settings {
     let solver = Options { tol: 1e-3, max_iter: 100 };
-    Settings { lambda, max_depth: 4, max_leaves: usize::MAX, n_sweeps, solver }
+    let (max_depth, max_leaves, keep_columns) = (4, usize::MAX, false);
+    Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, solver }
 }
 
 fn plain_units(d: usize) -> Units {

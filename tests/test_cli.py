@@ -510,8 +510,8 @@ def test_advice_on_cells_names_options(folder: Path, capsys: pytest.CaptureFixtu
     [
         (
             "oblique",
-            ["--alpha", "0.5", "--max-depth", "2", "-k", "3"],
-            tc.ObliqueTree(3, alpha=0.5, max_depth=2, random_state=0),
+            ["--alpha", "0.5", "--max-depth", "2", "-k", "3", "--relax"],
+            tc.ObliqueTree(3, alpha=0.5, max_depth=2, relax=True, random_state=0),
         ),
         ("voronoi", ["-k", "3"], tc.VoronoiTree(3, random_state=0)),
     ],

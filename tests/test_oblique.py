@@ -354,6 +354,48 @@ def test_refining_helps():
     assert not hasattr(cloned.init, "tree_")
 
 
+# ---- relaxed weights ----------------------------------------------------------------------
+
+
+def relaxed_pairs():
+    blobs = turned_blobs(900, k=7, d=6, spread=2.2)[0]
+    shared = {"max_depth": 4, "alpha": 10.0, "random_state": 0}
+    for name, options in SOLVERS.items():
+        options = {**shared, **options, "mu_steps": 300}
+        yield pytest.param(blobs, 7, options, id=name)
+        options = {**options, "scale": "standard"}
+        yield pytest.param(blobs * [1, 9, 1, 0.1, 1, 1], 7, options, id=f"{name}-scaled")
+    options = {**shared, "metric": "cosine"}
+    yield pytest.param(documents(900, k=7), 7, options, id="sparse")
+
+
+def columns_of_tests(tree):
+    inner = np.flatnonzero(tree.children_left >= 0)
+    return [set(tree.oblique_test(node)[0].tolist()) for node in inner]
+
+
+@pytest.mark.parametrize(("X", "k", "options"), list(relaxed_pairs()))
+def test_relaxing_lowers_the_cost_on_columns_that_the_tests_have(X, k, options):
+    plain = fit(tc.ObliqueTree(k, **options), X)
+    relaxed = fit(tc.ObliqueTree(k, relax=True, **options), X)
+    assert relaxed.reference_inertia_ == plain.reference_inertia_
+    assert relaxed.inertia_ < plain.inertia_ * (1 - 1e-4)
+    assert relaxed.n_parameters_ <= plain.n_parameters_
+    before = columns_of_tests(plain.tree_)
+    assert min(len(columns) for columns in before) < X.shape[1]  # something to keep to
+    for columns in columns_of_tests(relaxed.tree_):
+        assert any(columns <= old for old in before)
+    # The rounds are those without, and more.
+    n = plain.n_iter_
+    assert relaxed.objective_path_[:n].equals(plain.objective_path_)
+    costs = relaxed.objective_path_["cost"].to_numpy()[n:]
+    assert len(costs) and (np.diff(costs) <= 1e-12).all()
+    assert relaxed.inertia_ <= costs[-1] * relaxed.reference_inertia_ * (1 + 1e-9)
+    assert (relaxed.labels_ == relaxed.predict(X)).all()
+    again = tc.ObliqueTree(k, relax=True, n_jobs=2, **options)
+    assert bits(fit(again, X)) == bits(relaxed)
+
+
 # ---- the path of alpha --------------------------------------------------------------------
 
 
@@ -601,6 +643,7 @@ BAD = {
     "factor": ({"mu_factor": 1.0}, X3, "The 'mu_factor' parameter of ObliqueTree must be"),
     "histogram": ({"leaves": "histogram"}, X3, 'leaves="histogram" goes with solver="path"'),
     "scale": ({"metric": "cosine", "scale": "standard"}, X3, "does not go with metric"),
+    "relax": ({"relax": True, "splits": "axis"}, X3, 'relax=True goes with splits="oblique"'),
     "init": ({"init": "kmeans"}, X3, "must be 'bisecting', 'random', a fitted estimator"),
     "not a tree": ({"init": KMeans()}, X3, "must be 'bisecting', 'random', a fitted estimator"),
     "axis": ({"init": OBLIQUE, "splits": "axis"}, X3, "cannot start from a tree with oblique"),

@@ -79,6 +79,7 @@ _METHODS_OF = {
     "--moves": ("kauri",),
     "--alpha": ("oblique",),
     "--max-depth": ("oblique",),
+    "--relax": ("oblique",),
     "--gemini": ("douglas",),
     "--n-cuts": ("douglas",),
 }
@@ -392,6 +393,13 @@ def _add_fit(commands: Any) -> None:
         type=_whole_number(1, 30),
         metavar="N",
         help="of an oblique tree (default: 4)",
+    )
+    tree.add_argument(
+        "--relax",
+        action="store_true",
+        default=None,
+        help="free the weights of an oblique tree from their price in the end: a lower cost on the "
+        "columns that its tests have",
     )
 
     bins = parser.add_argument_group("the bins (douglas)")

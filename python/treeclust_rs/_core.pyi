@@ -160,6 +160,7 @@ def fit_oblique(
     max_depth: int,
     max_iter: int,
     schedule: tuple[float, int, bool] | None,
+    relax: bool,
     seed: int,
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,

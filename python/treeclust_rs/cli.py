@@ -321,8 +321,10 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         k = _n_clusters(arguments) if reference is None else len(set(reference.tolist()) - {-1})
         return VoronoiTree(**common, exact=k <= MOST_EXACT)
     if method == "oblique":
-        given = {"alpha": arguments.alpha, "max_depth": arguments.max_depth}
-        return ObliqueTree(**common, **{k: v for k, v in given.items() if v is not None})
+        for name in ("alpha", "max_depth", "relax"):
+            if (value := getattr(arguments, name)) is not None:
+                common[name] = value
+        return ObliqueTree(**common)
     if method not in KERNEL_TREES:
         common["criterion"] = arguments.criterion or "kmeans"
     if method in ("imm", "kernel-imm"):

@@ -58,6 +58,8 @@ pub struct Plan {
     pub tol: f64,
     /// Sweeps over the weights of a test, once the logistic problems alone make no more progress.
     pub n_sweeps: usize,
+    /// Whether to end with a descent on E alone, on the columns that the tests then have.
+    pub relax: bool,
     /// Of the logistic problems.
     pub solver: Options,
 }
@@ -83,7 +85,7 @@ impl Schedule {
 /// What was reached after a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// mu; 0 for the direct fit and with the direct solver.
+    /// mu; 0 for the direct fit and with the direct solver. Relaxed, the last one.
     pub mu: f64,
     /// E of the tree's clusters, about the centers of the round (direct) or their own (path); and phi.
     pub objective: Objective,
@@ -157,7 +159,8 @@ impl<'b, 't> Run<'_, 'b, 't> {
         'b: 'c,
     {
         let Plan { lambda, max_depth, max_leaves, solver, .. } = *self.plan;
-        let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, solver };
+        let keep_columns = false;
+        let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, solver };
         let (monitor, memory) = (self.monitor, self.memory);
         Tao { splits: self.problem.splits, loss, settings, monitor, memory }
     }
@@ -225,7 +228,49 @@ impl<'b, 't> Run<'_, 'b, 't> {
         self.steps.push(Step { mu, objective, mismatch, n_weights, n_leaves });
     }
 
-    fn finish(self, converged: bool) -> Result<Fitted> {
+    /// Tree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
+    /// that the tests have, which undoes what the penalty took from their weights (Meinshausen: Relaxed Lasso, 2007).
+    fn descend(&mut self, relaxed: bool) -> Result<bool> {
+        let lambda = if relaxed { 0.0 } else { self.plan.lambda };
+        let (mut before, mut n_sweeps) = (f64::INFINITY, 0);
+        for round in 0..self.plan.max_iter {
+            let costs = self.costs()?;
+            let mut tao = self.tao(Loss::Costs { costs: &costs.regrets, k: self.k }, n_sweeps);
+            (tao.settings.lambda, tao.settings.keep_columns) = (lambda, relaxed);
+            let mut tree = std::mem::replace(&mut self.tree, Tree::leaf(0));
+            if round == 0 {
+                tao.rescale(&mut tree);
+            }
+            if !relaxed {
+                tao.grow(&mut tree)?;
+            }
+            for _ in 0..self.plan.n_passes {
+                if !tao.pass(&mut tree)? {
+                    break;
+                }
+            }
+            let mut objective = tao.objective(&tree);
+            objective.loss += costs.minimum;
+            self.tree = tree;
+            let mu = self.steps.last().map_or(0.0, |step| step.mu);
+            self.step(mu, objective, 0.0);
+            self.center()?;
+            let value = objective.value(lambda);
+            if before - value <= self.plan.tol * value {
+                if n_sweeps == self.plan.n_sweeps {
+                    return Ok(true);
+                }
+                n_sweeps = self.plan.n_sweeps;
+            }
+            before = value;
+        }
+        Ok(false)
+    }
+
+    fn finish(mut self, mut converged: bool) -> Result<Fitted> {
+        if self.plan.relax {
+            converged &= self.descend(true)?;
+        }
         let tao = self.tao(Loss::Labels(self.free_labels()), 0);
         let leaf_of_row = tao.leaf_of_row(&self.tree);
         let costs = self.problem.geometry.costs(&self.centers, self.problem.weights)?;
@@ -315,36 +360,7 @@ pub fn direct(
     } else {
         run.first(Loss::Labels(run.free_labels()))?;
     }
-    let mut before = f64::INFINITY;
-    let (mut n_sweeps, mut converged) = (0, false);
-    for round in 0..plan.max_iter {
-        let costs = run.costs()?;
-        let tao = run.tao(Loss::Costs { costs: &costs.regrets, k: run.k }, n_sweeps);
-        let mut tree = std::mem::replace(&mut run.tree, Tree::leaf(0));
-        if round == 0 {
-            tao.rescale(&mut tree);
-        }
-        tao.grow(&mut tree)?;
-        for _ in 0..plan.n_passes {
-            if !tao.pass(&mut tree)? {
-                break;
-            }
-        }
-        let mut objective = tao.objective(&tree);
-        objective.loss += costs.minimum;
-        run.tree = tree;
-        run.step(0.0, objective, 0.0);
-        run.center()?;
-        let value = objective.value(plan.lambda);
-        if before - value <= plan.tol * value {
-            if n_sweeps == plan.n_sweeps {
-                converged = true;
-                break;
-            }
-            n_sweeps = plan.n_sweeps;
-        }
-        before = value;
-    }
+    let converged = run.descend(false)?;
     run.finish(converged)
 }
 
@@ -530,6 +546,7 @@ mod tests {
             max_iter: 30,
             tol: 1e-6,
             n_sweeps: 1,
+            relax: false,
             solver: Options { tol: 1e-3, max_iter: 100 },
         }
     }
@@ -568,6 +585,31 @@ mod tests {
                 let summary = &fitted.summary;
                 let ratio = summary.inertia / summary.free_inertia * 300.0;
                 assert!(ratio <= last * (1.0 + 1e-12), "{ratio} {last}");
+            }
+        });
+    }
+
+    #[test]
+    fn relaxing_never_raises_the_cost_and_adds_nothing() {
+        with_problem(|problem, start, monitor| {
+            let schedule = Schedule { factor: 1.3, n_steps: 200, histograms: false };
+            for (lambda, by_path) in [(3.0, false), (30.0, false), (3.0, true), (30.0, true)] {
+                let fit = |relax| {
+                    let plan = Plan { relax, ..plan(lambda) };
+                    match by_path {
+                        true => path(problem, start.clone(), &plan, &schedule, monitor).unwrap(),
+                        false => direct(problem, start.clone(), &plan, monitor).unwrap(),
+                    }
+                };
+                let (plain, relaxed) = (fit(false), fit(true));
+                let (before, after) = relaxed.steps.split_at(plain.steps.len());
+                assert_eq!(before, plain.steps);
+                let losses: Vec<f64> = after.iter().map(|step| step.objective.loss).collect();
+                assert!(!losses.is_empty());
+                assert!(losses.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{losses:?}");
+                assert!(relaxed.summary.inertia <= plain.summary.inertia * (1.0 + 1e-12));
+                assert!(relaxed.tree.n_weights() <= plain.tree.n_weights());
+                assert!(relaxed.tree.n_leaves() <= plain.tree.n_leaves());
             }
         });
     }

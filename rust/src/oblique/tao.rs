@@ -41,6 +41,8 @@ use crate::threshold;
 const BLOCK: usize = 4096;
 /// A better test is scaled down to lower the objective, but not below this.
 const SHRINK: f64 = 0.1;
+/// A share in phi that keeps a column out of a test.
+const PROHIBITIVE: f64 = 1e100;
 /// Pairs of labels that a leaf is tried to be split into.
 const PAIRS: usize = 3;
 
@@ -354,6 +356,8 @@ pub struct Settings {
     pub max_leaves: usize,
     /// Sweeps over the weights of a test, 0 for none.
     pub n_sweeps: usize,
+    /// Whether a test may only weigh the columns it weighs already.
+    pub keep_columns: bool,
     /// Of the logistic problems.
     pub solver: Options,
 }
@@ -607,7 +611,9 @@ impl Tao<'_, '_> {
         match self.splits {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
-                let numbers = [before, below[0], below[1], lambda, self.settings.n_sweeps as f64];
+                let Settings { n_sweeps, keep_columns, .. } = self.settings;
+                let options = [n_sweeps as f64, f64::from(u8::from(keep_columns))];
+                let numbers = [before, below[0], below[1], lambda, options[0], options[1]];
                 let key = Key::of(&reduced, Some(old), &numbers);
                 if self.memory.is_settled(key) {
                     return Ok(update);
@@ -671,13 +677,20 @@ impl Tao<'_, '_> {
     /// if all rows go one way.
     fn logistic(&self, reduced: &Reduced, start: Option<&Plane>) -> Result<Option<Candidate>> {
         let Splits::Oblique { rows, design, shares } = self.splits else { return Ok(None) };
+        let columns = start.filter(|_| self.settings.keep_columns).map(|plane| {
+            let mut only = vec![PROHIBITIVE; design.n_columns()];
+            for &(column, _) in &plane.weights {
+                only[column as usize] = shares.map_or(1.0, |shares| shares[column as usize]);
+            }
+            only
+        });
         let problem = logistic::Problem {
             design,
             rows: &reduced.rows,
             sign: &reduced.sign,
             weight: &reduced.weight,
             lambda: self.settings.lambda.max(LEAST * reduced.total()),
-            penalty: shares,
+            penalty: columns.as_deref().or(shares),
         };
         let start = start.map(|plane| Start { weights: &plane.weights, bias: plane.bias });
         let found = logistic::solve(&problem, start.as_ref(), self.settings.solver, self.monitor)?;

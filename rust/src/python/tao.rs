@@ -126,7 +126,7 @@ fn given_tree(arrays: TreeArrays<'_>, cluster: &[i64], axis: bool) -> Result<Tre
 /// histograms; none: the direct solver.
 #[pyfunction]
 #[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, init, tree, axis, alpha,
-                    max_depth, max_iter, schedule, seed, n_jobs, progress))]
+                    max_depth, max_iter, schedule, relax, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_oblique<'py>(
     py: Python<'py>,
@@ -144,6 +144,7 @@ pub fn fit_oblique<'py>(
     max_depth: usize,
     max_iter: usize,
     schedule: Option<(f64, usize, bool)>,
+    relax: bool,
     seed: u64,
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
@@ -181,6 +182,7 @@ pub fn fit_oblique<'py>(
             max_iter,
             tol: TOL,
             n_sweeps: SWEEPS,
+            relax,
             solver: SOLVER,
         };
         let schedule =
