@@ -151,6 +151,8 @@ struct Run<'a, 'b, 't> {
     tree: Tree,
     centers: Vec<f64>,
     steps: Vec<Step>,
+    /// Whether only the cost counts and tests keep to their columns.
+    relaxed: bool,
 }
 
 impl<'b, 't> Run<'_, 'b, 't> {
@@ -158,11 +160,15 @@ impl<'b, 't> Run<'_, 'b, 't> {
     where
         'b: 'c,
     {
-        let Plan { lambda, max_depth, max_leaves, solver, .. } = *self.plan;
-        let keep_columns = false;
+        let Plan { max_depth, max_leaves, solver, .. } = *self.plan;
+        let (lambda, keep_columns) = (self.lambda(), self.relaxed);
         let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, solver };
         let (monitor, memory) = (self.monitor, self.memory);
         Tao { splits: self.problem.splits, loss, settings, monitor, memory }
+    }
+
+    fn lambda(&self) -> f64 {
+        if self.relaxed { 0.0 } else { self.plan.lambda }
     }
 
     fn free_labels(&self) -> Labels<'b> {
@@ -222,7 +228,7 @@ impl<'b, 't> Run<'_, 'b, 't> {
 
     fn step(&mut self, mu: f64, objective: Objective, mismatch: f64) {
         let (n_weights, n_leaves) = (self.tree.n_weights(), self.tree.n_leaves());
-        let value = |objective: &Objective| objective.value(self.plan.lambda);
+        let value = |objective: &Objective| objective.value(self.lambda());
         let gain = self.steps.last().map_or(0.0, |step| value(&step.objective) - value(&objective));
         self.monitor.report(n_leaves, gain);
         self.steps.push(Step { mu, objective, mismatch, n_weights, n_leaves });
@@ -230,18 +236,16 @@ impl<'b, 't> Run<'_, 'b, 't> {
 
     /// Tree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
     /// that the tests have, which undoes what the penalty took from their weights (Meinshausen: Relaxed Lasso, 2007).
-    fn descend(&mut self, relaxed: bool) -> Result<bool> {
-        let lambda = if relaxed { 0.0 } else { self.plan.lambda };
+    fn descend(&mut self) -> Result<bool> {
         let (mut before, mut n_sweeps) = (f64::INFINITY, 0);
         for round in 0..self.plan.max_iter {
             let costs = self.costs()?;
-            let mut tao = self.tao(Loss::Costs { costs: &costs.regrets, k: self.k }, n_sweeps);
-            (tao.settings.lambda, tao.settings.keep_columns) = (lambda, relaxed);
+            let tao = self.tao(Loss::Costs { costs: &costs.regrets, k: self.k }, n_sweeps);
             let mut tree = std::mem::replace(&mut self.tree, Tree::leaf(0));
             if round == 0 {
                 tao.rescale(&mut tree);
             }
-            if !relaxed {
+            if !self.relaxed {
                 tao.grow(&mut tree)?;
             }
             for _ in 0..self.plan.n_passes {
@@ -255,7 +259,7 @@ impl<'b, 't> Run<'_, 'b, 't> {
             let mu = self.steps.last().map_or(0.0, |step| step.mu);
             self.step(mu, objective, 0.0);
             self.center()?;
-            let value = objective.value(lambda);
+            let value = objective.value(self.lambda());
             if before - value <= self.plan.tol * value {
                 if n_sweeps == self.plan.n_sweeps {
                     return Ok(true);
@@ -269,7 +273,8 @@ impl<'b, 't> Run<'_, 'b, 't> {
 
     fn finish(mut self, mut converged: bool) -> Result<Fitted> {
         if self.plan.relax {
-            converged &= self.descend(true)?;
+            self.relaxed = true;
+            converged &= self.descend()?;
         }
         let tao = self.tao(Loss::Labels(self.free_labels()), 0);
         let leaf_of_row = tao.leaf_of_row(&self.tree);
@@ -338,6 +343,7 @@ impl<'a, 't> Problem<'a, 't> {
             tree,
             centers,
             steps: vec![],
+            relaxed: false,
         })
     }
 }
@@ -360,7 +366,7 @@ pub fn direct(
     } else {
         run.first(Loss::Labels(run.free_labels()))?;
     }
-    let converged = run.descend(false)?;
+    let converged = run.descend()?;
     run.finish(converged)
 }
 

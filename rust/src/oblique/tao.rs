@@ -612,8 +612,8 @@ impl Tao<'_, '_> {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
                 let Settings { n_sweeps, keep_columns, .. } = self.settings;
-                let options = [n_sweeps as f64, f64::from(u8::from(keep_columns))];
-                let numbers = [before, below[0], below[1], lambda, options[0], options[1]];
+                let (sweeps, kept) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
+                let numbers = [before, below[0], below[1], lambda, sweeps, kept];
                 let key = Key::of(&reduced, Some(old), &numbers);
                 if self.memory.is_settled(key) {
                     return Ok(update);
@@ -677,13 +677,14 @@ impl Tao<'_, '_> {
     /// if all rows go one way.
     fn logistic(&self, reduced: &Reduced, start: Option<&Plane>) -> Result<Option<Candidate>> {
         let Splits::Oblique { rows, design, shares } = self.splits else { return Ok(None) };
-        let columns = start.filter(|_| self.settings.keep_columns).map(|plane| {
-            let mut only = vec![PROHIBITIVE; design.n_columns()];
+        let mut columns = None;
+        if self.settings.keep_columns {
+            let Some(plane) = start else { return Ok(None) };
+            let only = columns.insert(vec![PROHIBITIVE; design.n_columns()]);
             for &(column, _) in &plane.weights {
                 only[column as usize] = shares.map_or(1.0, |shares| shares[column as usize]);
             }
-            only
-        });
+        }
         let problem = logistic::Problem {
             design,
             rows: &reduced.rows,
