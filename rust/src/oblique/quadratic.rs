@@ -93,8 +93,8 @@ impl Model<'_> {
         gain
     }
 
-    /// Conjugate gradients over the coordinates that are not 0, up to where some of them become 0; returns the decrease
-    /// and whether none did.
+    /// Conjugate gradients over the coordinates that are not 0, then the best of several lengths of the way they found;
+    /// returns the decrease and whether no coordinate becomes 0 on the way.
     fn cross_face(&mut self) -> (f64, bool) {
         let width = self.from.len();
         let face: Vec<usize> = (0..width).filter(|&j| self.from[j] != 0.0).collect();
@@ -132,42 +132,48 @@ impl Model<'_> {
             }
             size = now;
         }
-        // Either up to where the first coordinate becomes 0, or all the way with all that would change sign at 0.
-        let (mut length, mut first) = (1.0, None);
-        for (at, (&j, x)) in face.iter().zip(&x).enumerate() {
-            let until = -self.from[j] / x;
-            if until >= 0.0 && until < length {
-                (length, first) = (until, Some(at));
-            }
-        }
-        let bend: f64 = face.iter().zip(&x).map(|(&j, x)| slope_change[j] * x).sum();
-        let mut gain = length * dot(&downhill, &x) - 0.5 * length * length * bend;
-        if let Some(first) = first {
-            let stays = |(&j, x): (&usize, &f64)| {
-                if (self.from[j] + x) * self.from[j] > 0.0 { *x } else { -self.from[j] }
+        // All the way, or past half as many ends each time, down to the first: coordinates that become 0 stay there.
+        let end = |(&j, x): (&usize, &f64)| -self.from[j] / x;
+        let mut ends: Vec<f64> =
+            face.iter().zip(&x).map(end).filter(|end| (0.0..1.0).contains(end)).collect();
+        ends.sort_unstable_by(f64::total_cmp);
+        let inside = ends.is_empty();
+        ends.push(1.0);
+        let (mut best, mut moves, mut image) = (0.0, vec![], vec![]);
+        let mut at = ends.len() - 1;
+        loop {
+            let length = ends[at];
+            let stop = |(j, x): (&usize, &f64)| {
+                let end = end((j, x));
+                if end >= 0.0 && end <= length { -self.from[*j] } else { length * x }
             };
-            let all_the_way: Vec<f64> = face.iter().zip(&x).map(stays).collect();
-            let mut image = vec![0.0; width];
-            for (&j, x) in face.iter().zip(&all_the_way) {
-                add(&mut image, *x, &self.curvature[j * width..][..width]);
-            }
-            let bend: f64 = face.iter().zip(&all_the_way).map(|(&j, x)| image[j] * x).sum();
-            let farther = dot(&downhill, &all_the_way) - 0.5 * bend;
-            if farther > gain {
-                (gain, length, x, slope_change) = (farther, 1.0, all_the_way, image);
+            let stopped: Vec<f64> = face.iter().zip(&x).map(stop).collect();
+            let mut change = vec![0.0; width];
+            if at == 0 {
+                add(&mut change, length, &slope_change);
             } else {
-                x[first] = -self.from[face[first]] / length;
+                for (&j, x) in face.iter().zip(&stopped) {
+                    add(&mut change, *x, &self.curvature[j * width..][..width]);
+                }
             }
+            let bend: f64 = face.iter().zip(&stopped).map(|(&j, x)| change[j] * x).sum();
+            let gain = dot(&downhill, &stopped) - 0.5 * bend;
+            if gain > best {
+                (best, moves, image) = (gain, stopped, change);
+            }
+            if at == 0 {
+                break;
+            }
+            at /= 2;
         }
-        if gain.is_nan() || gain <= 0.0 {
+        if moves.is_empty() {
             return (0.0, true);
         }
-        for (&j, x) in face.iter().zip(&x) {
-            let to = self.from[j] + length * x;
-            self.from[j] = if to * self.from[j] > 0.0 { to } else { 0.0 };
+        for (&j, x) in face.iter().zip(&moves) {
+            self.from[j] += x;
         }
-        add(&mut self.slope, length, &slope_change);
-        (gain, first.is_none())
+        add(&mut self.slope, 1.0, &image);
+        (best, inside)
     }
 }
 
