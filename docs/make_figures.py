@@ -48,7 +48,8 @@ def draw_wine() -> None:
 def draw_digits() -> None:
     """Draw an oblique tree over images, its weights and means as pictures."""
     X = load_digits().data
-    model = tc.ObliqueTree(10, max_depth=4, random_state=0).alpha_path(X, [1, 10])[-1]
+    oblique = tc.ObliqueTree(10, max_depth=4, relax=True, random_state=0)
+    model = oblique.alpha_path(X, [1, 10])[-1]
     print(
         f"digits: {model.n_leaves_} leaves, {model.n_parameters_} parameters, "
         f"{model.cost_ratio_:.4f} of the cost of k-means"

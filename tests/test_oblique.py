@@ -391,6 +391,8 @@ def test_relaxing_lowers_the_cost_on_columns_that_the_tests_have(X, k, options):
     costs = relaxed.objective_path_["cost"].to_numpy()[n:]
     assert len(costs) and (np.diff(costs) <= 1e-12).all()
     assert relaxed.inertia_ <= costs[-1] * relaxed.reference_inertia_ * (1 + 1e-9)
+    penalties = relaxed.objective_path_["penalty"].to_numpy()
+    assert penalties[-1] < 2 * penalties[n - 1]  # weights are free, but not their size
     assert (relaxed.labels_ == relaxed.predict(X)).all()
     again = tc.ObliqueTree(k, relax=True, n_jobs=2, **options)
     assert bits(fit(again, X)) == bits(relaxed)

@@ -242,10 +242,10 @@ impl<'b, 't> Run<'_, 'b, 't> {
             let costs = self.costs()?;
             let tao = self.tao(Loss::Costs { costs: &costs.regrets, k: self.k }, n_sweeps);
             let mut tree = std::mem::replace(&mut self.tree, Tree::leaf(0));
-            if round == 0 {
-                tao.rescale(&mut tree);
-            }
             if !self.relaxed {
+                if round == 0 {
+                    tao.rescale(&mut tree);
+                }
                 tao.grow(&mut tree)?;
             }
             for _ in 0..self.plan.n_passes {

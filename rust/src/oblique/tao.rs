@@ -629,9 +629,13 @@ impl Tao<'_, '_> {
                 let worth =
                     matches!(update, Update::Keep) || new.loss + lambda * norm + below < best;
                 let room = before - margin - below - new.loss;
-                let scale = if lambda * norm <= room { 1.0 } else { room / (lambda * norm) };
+                let mut scale = if lambda * norm <= room { 1.0 } else { room / (lambda * norm) };
                 if worth && scale >= SHRINK {
-                    let plane = if scale < 1.0 { new.plane.scaled(scale) } else { new.plane };
+                    if keep_columns {
+                        // Without a price any norm will do: about the old one, by a power of two, which moves no row.
+                        scale = 2f64.powf((old.norm(shares) / norm).log2().round());
+                    }
+                    let plane = new.plane.scaled(scale);
                     update = Update::Replace(Test::Oblique(plane), false);
                 } else {
                     self.memory.settle(key);
