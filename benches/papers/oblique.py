@@ -267,7 +267,7 @@ DATA_SETS = (
             *_direct(6, (1, 2, 3, 4)),
             *_direct(5, (1, 2, 5, 5.3)),
             *_direct(5, (1, 1.7, 5.5, 10)),
-            *_direct(5, (1, 2, 5, 7), relax=True),
+            *_direct(5, (1, 2, 6), relax=True),
             *_direct(4, (20, 60, 150), relax=True),
             *_baselines(1024, 10),
             *_path(4, (10.0,)),
