@@ -879,7 +879,7 @@ def main() -> None:
     sections = [
         "Cost in per cent above the free clustering, reckoned from the labels alone. Parameters "
         "are weights, biases and leaves (thresholds: two each). path has the paper's lambdas; "
-        "direct is the best tree of no more parameters.",
+        "direct is the best tree of no more parameters, relaxed or not.",
         *sections,
         "**Figure 3**: joint optimisation against the tree fitted to the free labels, where the "
         "path begins\n\n" + table(JOINT_HEADER, joint),
