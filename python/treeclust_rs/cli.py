@@ -306,12 +306,10 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
     }
-    given = {name: getattr(arguments, name) for name in (*KERNEL_OPTIONS, "moves")}
+    of_method = ("moves", "alpha", "max_depth", "relax", "gemini", "n_cuts")
+    given = {name: getattr(arguments, name) for name in (*KERNEL_OPTIONS, *of_method)}
     common |= {name: value for name, value in given.items() if value is not None}
     if method == "douglas":
-        for name in ("gemini", "n_cuts"):
-            if (value := getattr(arguments, name)) is not None:
-                common[name] = value
         return Douglas(_n_clusters(arguments), **common)
     if method == "kauri":
         n_clusters = _n_clusters(arguments)
@@ -321,9 +319,6 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         k = _n_clusters(arguments) if reference is None else len(set(reference.tolist()) - {-1})
         return VoronoiTree(**common, exact=k <= MOST_EXACT)
     if method == "oblique":
-        for name in ("alpha", "max_depth", "relax"):
-            if (value := getattr(arguments, name)) is not None:
-                common[name] = value
         return ObliqueTree(**common)
     if method not in KERNEL_TREES:
         common["criterion"] = arguments.criterion or "kmeans"

@@ -87,7 +87,7 @@ impl Schedule {
 pub struct Step {
     /// mu; 0 for the direct fit and with the direct solver. Relaxed, the last one.
     pub mu: f64,
-    /// E of the tree's clusters, about the centers of the round (direct) or their own (path); and phi.
+    /// E of the tree's clusters, about the centers of the round (direct, relaxed) or their own (path); and phi.
     pub objective: Objective,
     /// Weight of the rows whose auxiliary label is not the tree's.
     pub mismatch: f64,

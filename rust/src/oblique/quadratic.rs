@@ -93,6 +93,16 @@ impl Model<'_> {
         gain
     }
 
+    /// H x, x being 0 but for some coordinates.
+    fn image(&self, coordinates: &[usize], x: &[f64]) -> Vec<f64> {
+        let width = self.from.len();
+        let mut image = vec![0.0; width];
+        for (&j, &x) in coordinates.iter().zip(x) {
+            add(&mut image, x, &self.curvature[j * width..][..width]);
+        }
+        image
+    }
+
     /// Conjugate gradients over the coordinates that are not 0, then the best of several lengths of the way they found;
     /// returns the decrease and whether no coordinate becomes 0 on the way.
     fn cross_face(&mut self) -> (f64, bool) {
@@ -106,10 +116,7 @@ impl Model<'_> {
         let mut size = dot(&rest, &rest);
         let (mut promised, mut little) = (0.0, 0);
         for _ in 0..GRADIENTS.min(2 * face.len()) {
-            let mut image = vec![0.0; width]; // H direction
-            for (&j, &d) in face.iter().zip(&direction) {
-                add(&mut image, d, &self.curvature[j * width..][..width]);
-            }
+            let image = self.image(&face, &direction);
             let bend: f64 = face.iter().zip(&direction).map(|(&j, d)| image[j] * d).sum();
             // Next to no bend is none: far along, where a coordinate becomes 0.
             let step = size / bend.max(FLAT * dot(&direction, &direction));
@@ -148,14 +155,10 @@ impl Model<'_> {
                 if end >= 0.0 && end <= length { -self.from[*j] } else { length * x }
             };
             let stopped: Vec<f64> = face.iter().zip(&x).map(stop).collect();
-            let mut change = vec![0.0; width];
-            if at == 0 {
-                add(&mut change, length, &slope_change);
-            } else {
-                for (&j, x) in face.iter().zip(&stopped) {
-                    add(&mut change, *x, &self.curvature[j * width..][..width]);
-                }
-            }
+            let change = match at {
+                0 => slope_change.iter().map(|change| length * change).collect(),
+                _ => self.image(&face, &stopped),
+            };
             let bend: f64 = face.iter().zip(&stopped).map(|(&j, x)| change[j] * x).sum();
             let gain = dot(&downhill, &stopped) - 0.5 * bend;
             if gain > best {

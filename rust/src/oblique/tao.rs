@@ -633,7 +633,7 @@ impl Tao<'_, '_> {
                 if worth && scale >= SHRINK {
                     if keep_columns {
                         // Without a price any norm will do: about the old one, by a power of two, which moves no row.
-                        scale = 2f64.powf((old.norm(shares) / norm).log2().round());
+                        scale = 2f64.powi((old.norm(shares) / norm).log2().round() as i32);
                     }
                     let plane = new.plane.scaled(scale);
                     update = Update::Replace(Test::Oblique(plane), false);
