@@ -171,6 +171,34 @@ def test_random_cuts_are_normal_in_standard_deviations():
     assert 0.7 < cuts.std() < 1.3
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_cuts", [1, 2])
+def test_cuts_to_start_from_may_be_given(n_cuts):
+    """In the columns' own units, in any order, and of the columns that are cut only."""
+    X = three_blobs()[0] * 100
+    given = np.array([[410.0, 620.0], [np.nan, np.inf], [30.0, -170.0]])[:, :n_cuts]
+    options = {"n_cuts": n_cuts, "feature_mask": [True, False, True]}
+    still = {"max_iter": 1, "warm_up": 0, "learning_rate": 1e-9}
+    for begun in (
+        quick(init=given, **options, **still).fit(X),
+        quick(init=given.tolist(), **options, **still).partial_fit(X),
+    ):
+        cuts = begun.cut_points_
+        assert np.isnan(cuts[1]).all()
+        np.testing.assert_allclose(cuts[[0, 2]], np.sort(given[[0, 2]], axis=1), atol=1)
+    # Warm: the cuts of one model are where another begins.
+    model = quick(n_cuts=n_cuts).fit(X)
+    again = quick(n_cuts=n_cuts, init=model.cut_points_, **still).fit(X)
+    np.testing.assert_allclose(again.cut_points_, model.cut_points_, atol=1)
+
+
+def test_given_cuts_are_for_the_first_rows_only():
+    X, _ = three_blobs()
+    model = quick(init=np.zeros((3, 1))).partial_fit(X)
+    model.set_params(init=np.zeros((1, 1))).partial_fit(X)
+    assert len(model.loss_curve_) == 2
+
+
 def test_sgd_learns_too():
     X, codes = three_blobs()
     model = quick(solver="sgd", n_init=5, max_iter=200).fit(X)
@@ -583,6 +611,9 @@ def test_other_numbers_count_as_float64(dtype):
         ({"n_cuts": 0}, None, "n_cuts"),
         ({"temperature": 0.0}, None, "temperature"),
         ({"init": "kmeans"}, None, "init"),
+        ({"init": [[1.0]]}, None, r"init have the shape \(1, 1\); .* it must be \(3, 1\)"),
+        ({"init": [[0.0]] * 3, "n_cuts": 2}, None, r"n_cuts=2 it must be \(3, 2\)"),
+        ({"init": [[0.0], [np.nan], [0.0]]}, None, r"\[nan\] in column x1, which is cut"),
         ({"n_init": 0}, None, "n_init"),
         ({"solver": "lbfgs"}, None, "solver"),
         ({"learning_rate": 0.0}, None, "learning_rate"),
@@ -607,6 +638,11 @@ def test_refused(options, X, message):
 def test_masks_of_other_types_are_refused():
     with pytest.raises(TypeError, match="True and False"):
         quick(feature_mask=[0, 1, 1]).fit(three_blobs()[0])
+
+
+def test_given_cuts_of_other_types_are_refused():
+    with pytest.raises(TypeError, match=r"init must be numbers. Got dtype <U1"):
+        quick(init=[["a"], ["b"], ["c"]]).fit(three_blobs()[0])
 
 
 def test_affinities_are_checked():

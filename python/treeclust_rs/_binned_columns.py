@@ -111,6 +111,34 @@ class BinnedColumns:
                 out[place] = _short(cut, slack * scale)
         return own
 
+    def given_cuts(self, init: Any, n_cuts: int) -> FloatArray:
+        """Read cuts to start from, in own units, and give those of the columns that are cut.
+
+        Raises
+        ------
+        TypeError
+            If they are not numbers.
+        ValueError
+            If their shape is not (n_features, n_cuts), or one is NaN or infinite.
+        """
+        given = np.asarray(init)
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"The cuts given as init must be numbers. Got dtype {given.dtype}.")
+        if given.shape != (self.n_features, n_cuts):
+            raise ValueError(
+                f"The cuts given as init have the shape {given.shape}; with {self.n_features} "
+                f"columns and n_cuts={n_cuts} it must be ({self.n_features}, {n_cuts})."
+            )
+        own = given[self.features].astype(np.float64)
+        for feature, cuts in zip(self.features.tolist(), own, strict=True):
+            if not np.isfinite(cuts).all():
+                name = f"x{feature}" if self.feature_names is None else self.feature_names[feature]
+                raise ValueError(
+                    f"The cuts given as init are {cuts.tolist()} in column {name}, which is cut: "
+                    "they must be finite there."
+                )
+        return np.sort(self.in_units(own), axis=1)
+
     def in_units(self, own_cuts: FloatArray) -> FloatArray:
         """Give cuts in own units as the model has them."""
         shift, scale = self.shift[self.features], self.scale[self.features]

@@ -67,7 +67,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         The file replaces an old one at once, or not at all.
 
         The file holds what predicting, explaining and reading the tree need. It does not hold the
-        labels of the training rows, nor a `reference` or `random_state` that is not a plain value.
+        labels of the training rows, nor parameters that are no plain values (a `reference`, a
+        `random_state`, cuts given as `init`): those are as by default when it is read.
 
         Parameters
         ----------

@@ -99,7 +99,8 @@ class Plan:
     n_clusters: int
     n_cuts: int
     temperature: float
-    init: str
+    init: str | FloatArray
+    """Where cuts start; an array of them has the shape (m, T), in the model's units."""
     solver: str
     learning_rate: float | None
     batch_size: int
@@ -111,7 +112,9 @@ class Plan:
     def start(self, rows: Rows, rng: np.random.RandomState, number: int = 0) -> SoftBins:
         """Give a model to start from; `number` counts the starts."""
         shape = len(rows.model), self.n_cuts
-        if self.init == "random":
+        if not isinstance(self.init, str):
+            cuts = self.init.copy()
+        elif self.init == "random":
             cuts = np.sort(rng.standard_normal(shape), axis=1)
         else:
             cuts = _quantile_cuts(rows.model, self.n_cuts)

@@ -76,9 +76,11 @@ class Douglas(SavedEstimator):
     feature_mask : array-like of bool of shape (n_features,), default=None
         True for the columns to cut; None: all. The objective sees all columns all the same. Columns
         that do not vary are never cut.
-    init : {"quantile", "random"}, default="quantile"
-        Where cuts start: at the quantiles that make bins of all but equal numbers of rows, or, as
-        in the paper, at random, by a normal distribution about the mean.
+    init : {"quantile", "random"} or array-like of shape (n_features, n_cuts), default="quantile"
+        Where cuts start: at the quantiles that make bins of all but equal numbers of rows; as in
+        the paper, at random, by a normal distribution about the mean; or the cuts themselves, in
+        the columns' own units, `cut_points_` of another model say. Of columns that are not cut they
+        may be NaN.
     n_init : int, default=5
         Number of starts; the model of the greatest objective is kept. Weights start small and
         random; every other start gives each cell a cluster at random instead. Of more than 10,000
@@ -197,7 +199,7 @@ class Douglas(SavedEstimator):
         "n_cuts": [Interval(Integral, 1, None, closed="left")],
         "temperature": [Interval(Real, LOWEST_TEMPERATURE, None, closed="left")],
         "feature_mask": ["array-like", None],
-        "init": [StrOptions({"quantile", "random"})],
+        "init": [StrOptions({"quantile", "random"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"adam", "sgd"})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -227,7 +229,7 @@ class Douglas(SavedEstimator):
         n_cuts: int = 1,
         temperature: float = 0.1,
         feature_mask: Any = None,
-        init: str = "quantile",
+        init: Any = "quantile",
         n_init: int = 5,
         solver: str = "adam",
         learning_rate: float | None = None,
@@ -284,12 +286,14 @@ class Douglas(SavedEstimator):
         Raises
         ------
         ValueError
-            If X or `affinity` hold NaN or inf, there are fewer rows than clusters, `feature_mask`
-            or `affinity` have another shape, `affinity` is not symmetric, holds what cannot be a
-            distance (wasserstein_) or is given to an objective that does not look at rows, or there
-            are so many cells that training would take more than 4 GiB.
+            If X, `affinity` or cuts given as `init` hold NaN or inf, there are fewer rows than
+            clusters, `feature_mask`, `init` or `affinity` have another shape, `affinity` is not
+            symmetric, holds what cannot be a distance (wasserstein_) or is given to an objective
+            that does not look at rows, or there are so many cells that training would take more
+            than 4 GiB.
         TypeError
-            If a column is not numbers, or `feature_mask` holds anything but True and False.
+            If a column or `init` is not numbers, or `feature_mask` holds anything but True and
+            False.
 
         Warns
         -----
@@ -311,7 +315,7 @@ class Douglas(SavedEstimator):
         rng = check_random_state(self.random_state)
         tell = self._progress(table.n_samples, started)
         with one_blas_thread():
-            model, curve, objective = search(rows, self._plan(k), self.n_init, rng, tell)
+            model, curve, objective = search(rows, self._plan(k, columns), self.n_init, rng, tell)
             cuts = columns.readable_cuts(model)
             model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
@@ -388,7 +392,7 @@ class Douglas(SavedEstimator):
             columns = before.columns.widened(table)
             k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
-        plan = self._plan(k)
+        plan = self._plan(k, columns if before is None else None)
         with one_blas_thread():
             trainer = None if before is None else copy.deepcopy(before.trainer)
             if trainer is None:
@@ -411,12 +415,16 @@ class Douglas(SavedEstimator):
         self.objective_ = value
         return self
 
-    def _plan(self, k: int) -> Plan:
+    def _plan(self, k: int, columns: BinnedColumns | None) -> Plan:
+        """Say how to train; without columns it goes on from cuts that are there."""
+        init = self.init
+        if columns is not None and not isinstance(init, str):
+            init = columns.given_cuts(init, self.n_cuts)
         return Plan(
             n_clusters=k,
             n_cuts=self.n_cuts,
             temperature=self.temperature,
-            init=self.init,
+            init=init,
             solver=self.solver,
             learning_rate=self.learning_rate,
             batch_size=self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k),
