@@ -456,11 +456,11 @@ DOUGLAS = ["fit", "points.csv", "--columns", "x,y", "--method", "douglas", "-k",
 
 
 def test_commands_on_a_model_of_douglas(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--gemini", "mmd_ova", "--n-cuts", "2", "--scale", "standard"]
+    options = ["--gemini", "mmd_ova", "--n-cuts", "2", "--prune", "0.001", "--scale", "standard"]
     assert main([*DOUGLAS, *options, "-o", "model.json", "--labels-out", "labels.csv"]) == 0
     columns = points().select("x", "y")
     expected = tc.Douglas(3, gemini="mmd_ova", n_cuts=2, scale="standard", random_state=0)
-    expected.fit(columns)
+    expected.set_params(prune=0.001).fit(columns)
     printed = capsys.readouterr().out
     assert str(expected.table_) in printed
     assert "active columns    x, y" in printed
@@ -484,6 +484,7 @@ def test_commands_on_a_model_of_douglas(folder: Path, capsys: pytest.CaptureFixt
         ([*DOUGLAS, "--plot", "a.dot"], "--plot: a model of douglas has no tree"),
         ([*DOUGLAS[:-1], "99"], "-k 99 is more than the 60 rows"),
         (["fit", "points.csv", "--n-cuts", "2"], "--n-cuts goes with --method douglas"),
+        (["fit", "points.csv", "--prune", "0.1"], "--prune goes with --method douglas"),
         (["plot", "model.json", "-o", "a.dot"], "a.dot: a model of douglas has no tree"),
         (["info", "model.json", "--leaves", "2"], "--leaves 2: a model of douglas has no tree"),
     ],
@@ -759,6 +760,14 @@ WRONG = {
     "gamma that is none": (
         ["fit", "none.csv", "--method", "kauri", "--kernel", "rbf", "--gamma", "nan"],
         "argument --gamma: must be a number above 0, or scale. Got 'nan'",
+    ),
+    "price that is none": (
+        ["fit", "none.csv", "--method", "oblique", "--alpha", "-1"],
+        "argument --alpha: must be a number, at least 0. Got '-1'",
+    ),
+    "share that is all": (
+        ["fit", "none.csv", "--method", "douglas", "--prune", "1"],
+        "argument --prune: must be at least 0 and below 1. Got '1'",
     ),
     "gamma of a kernel without": (
         ["fit", "none.csv", "--method", "kauri", "--gamma", "2"],

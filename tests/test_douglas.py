@@ -525,6 +525,57 @@ def test_feature_mask_says_what_is_cut():
     assert len(set(model.labels_.tolist())) >= 2
 
 
+@pytest.mark.parametrize("n_cuts", [1, 2])
+def test_pruning_leaves_out_columns_that_hardly_matter(n_cuts):
+    X, codes = three_blobs(150)
+    X = np.column_stack([X[:, 2], X[:, 0], X[:, 0] * 2 + 1, X[:, 1]])  # noise; one column twice
+    full = quick(n_cuts=n_cuts).fit(X)
+    model = quick(n_cuts=n_cuts, prune=0.02).fit(X)
+    assert full.weights_.shape == ((n_cuts + 1) ** 4, 3)
+    assert model.weights_.shape == ((n_cuts + 1) ** 2, 3)
+    assert np.isnan(model.cut_points_).all(axis=1).tolist() in (
+        [True, True, False, False],
+        [True, False, True, False],
+    )
+    assert model.objective_ > 0.97 * full.objective_
+    assert adjusted_rand_score(model.labels_, codes) > 0.95
+    assert model.labels_.tolist() == model.predict(X).tolist()
+    assert set(model.table_.features) <= set(np.flatnonzero(np.isfinite(model.cut_points_[:, 0])))
+
+
+def test_pruning_far_leaves_one_column_and_none_leaves_all():
+    X, _ = three_blobs()
+    one = quick(2, prune=0.999).fit(X)
+    assert np.isfinite(one.cut_points_[:, 0]).sum() == 1
+    assert state(quick(2, prune=0.0).fit(X)) == state(quick(2).fit(X))
+    # A single column, or none that varies, has nothing to spare.
+    assert quick(2, prune=0.5).fit(X[:, :1]).weights_.shape == (2, 2)
+    with pytest.warns(ConvergenceWarning, match="No column to cut varies"):
+        assert quick(2, prune=0.5).fit(X * 0).weights_.shape == (1, 2)
+
+
+def test_pruned_models_are_as_good_as_others(tmp_path):
+    X, _ = three_blobs(150)
+    model = quick(prune=0.05, n_jobs=1).fit(X)
+    assert model.weights_.shape == (4, 3)
+    assert state(quick(prune=0.05, n_jobs=2).fit(pl.DataFrame(X))) == state(model)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert again.prune == 0.05
+    assert again.predict(X).tolist() == model.labels_.tolist()
+    assert again.score(X) == pytest.approx(model.score(X))
+    assert np.isnan(model.partial_fit(X[::-1]).cut_points_[2]).all()
+    assert len(model.loss_curve_) > 1
+
+
+def test_pruning_of_many_rows_looks_at_some(monkeypatch):
+    monkeypatch.setattr("treeclust_rs._soft_training._START_ROWS", 100)
+    X, codes = three_blobs(600)
+    model = quick(prune=0.05).fit(X)
+    assert model.weights_.shape == (4, 3)
+    assert adjusted_rand_score(model.labels_, codes) > 0.95
+
+
 def test_constant_columns_are_not_cut():
     X, _ = three_blobs()
     wide = np.column_stack([np.full(90, 7.0), X[:, 0], np.zeros(90), X[:, 1:]])
@@ -622,6 +673,8 @@ def test_other_numbers_count_as_float64(dtype):
         ({"tol": -1.0}, None, "tol"),
         ({"n_iter_no_change": 0}, None, "n_iter_no_change"),
         ({"scale": "robust"}, None, "scale"),
+        ({"prune": -0.1}, None, "prune"),
+        ({"prune": 1.0}, None, "prune"),
         ({"feature_mask": [True]}, None, r"shape \(1,\); X has 3 columns"),
         ({"feature_mask": [False] * 3}, None, "no column is left"),
         ({}, np.zeros((0, 2)), r"0 sample\(s\)"),

@@ -97,6 +97,37 @@ def test_cuts_may_come_in_any_order():
     )
 
 
+@pytest.mark.parametrize(("m", "n_cuts", "k"), [(3, 1, 2), (2, 2, 3), (1, 1, 2), (4, 2, 2)])
+def test_without_a_feature_its_cells_are_averaged_by_their_rows(m, n_cuts, k):
+    model = random_model(m, n_cuts, k)
+    rows = np.random.default_rng(1).normal(size=(m, 200))
+    cells = list(itertools.product(range(n_cuts + 1), repeat=m))
+    of_rows = [
+        tuple(int(np.sum(c < x)) for c, x in zip(model.cuts, row, strict=True)) for row in rows.T
+    ]
+    counts = model.cell_counts(rows)
+    assert counts.tolist() == [of_rows.count(cell) for cell in cells]
+    for feature in range(m):
+        fewer = model.without(feature, counts)
+        assert fewer.cuts.tolist() == np.delete(model.cuts, feature, axis=0).tolist()
+        left = list(itertools.product(range(n_cuts + 1), repeat=m - 1))
+        for weights, cell in zip(fewer.weights, left, strict=True):
+            same = [i for i, c in enumerate(cells) if c[:feature] + c[feature + 1 :] == cell]
+            share = counts[same] + 1e-3
+            expected = (model.weights[same].T * share).sum(axis=1) / share.sum()
+            np.testing.assert_allclose(weights, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_feature_without_say_may_go():
+    """Weights that do not depend on a feature: the probabilities are the same without it."""
+    model, rows = random_model(3, 2, 2), np.random.default_rng(1).normal(size=(3, 50))
+    model.weights.reshape(3, 3, 3, 2)[:] = model.weights.reshape(3, 3, 3, 2)[:, :1].copy()
+    fewer = model.without(1, model.cell_counts(rows))
+    np.testing.assert_allclose(
+        fewer.probabilities(rows[[0, 2]]), model.probabilities(rows), rtol=1e-12
+    )
+
+
 @pytest.mark.parametrize("n_cuts", [1, 3])
 @pytest.mark.parametrize("temperature", [1e-6, 0.1, 1e6])
 def test_extremes_give_no_nan(n_cuts, temperature):

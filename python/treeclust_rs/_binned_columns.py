@@ -78,6 +78,10 @@ class BinnedColumns:
         _check_n_cells(n_cuts, len(features), n_clusters)
         return cls(table.n_features, table.feature_names, features, shift, scale, lower, upper)
 
+    def only(self, kept: list[int]) -> BinnedColumns:
+        """Give the columns with fewer that are cut: those at these places."""
+        return replace(self, features=self.features[kept])
+
     def widened(self, table: Table) -> BinnedColumns:
         """Give the columns with ranges that hold more rows."""
         lower, upper = _ranges(table)

@@ -82,6 +82,7 @@ _METHODS_OF = {
     "--relax": ("oblique",),
     "--gemini": ("douglas",),
     "--n-cuts": ("douglas",),
+    "--prune": ("douglas",),
 }
 _NATURE = {
     "exkmc": "an exkmc tree explains the clusters of k-means, or of --reference",
@@ -204,25 +205,34 @@ def _whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], i
     return read
 
 
+def _number(text: str) -> float:
+    """Read a number; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def _gamma(text: str) -> float | str:
     if text == "scale":
         return text
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = _number(text)
     if not 0 < number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number above 0, or scale. Got {text!r}")
     return number
 
 
 def _price(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
+    number = _number(text)
     if not 0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"must be a number, at least 0. Got {text!r}")
+    return number
+
+
+def _share(text: str) -> float:
+    number = _number(text)
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 0 and below 1. Got {text!r}")
     return number
 
 
@@ -415,6 +425,13 @@ def _add_fit(commands: Any) -> None:
         type=_whole_number(1),
         metavar="N",
         help="cuts of each column (default: 1); m columns make (N + 1)^m cells",
+    )
+    bins.add_argument(
+        "--prune",
+        type=_share,
+        metavar="SHARE",
+        help="leave out, in the end, the columns that can go for this share of the objective, 0.01 "
+        "say (default: 0, none)",
     )
 
     kernel = parser.add_argument_group("the kernel that compares rows (kauri, kernel-...)")

@@ -45,6 +45,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Numbers held at once while the probabilities of many rows are computed.
 _BLOCK = 1 << 21
+# What a cell without rows counts, in rows, where cells become one.
+_EMPTY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,26 @@ class SoftBins:
         n_cuts = self._shape[0] * self._shape[1]
         cuts, weights = vector[:n_cuts], vector[n_cuts:]
         return cuts.reshape(self._shape), weights.reshape(-1, self._n_clusters)
+
+    def cell_counts(self, rows: FloatArray) -> FloatArray:
+        """Count the rows, of shape (m, n), in every cell, its edges being sharp: shape (L,)."""
+        cells = np.zeros(rows.shape[1], dtype=np.int64)
+        for cuts, column in zip(self.cuts, rows, strict=True):
+            cells *= self.n_bins
+            cells += np.searchsorted(np.sort(cuts), column)
+        return np.bincount(cells, minlength=len(self.weights)).astype(np.float64)
+
+    def without(self, feature: int, counts: FloatArray) -> SoftBins:
+        """Give the model without a feature: cells that differ in it alone become one.
+
+        Its weights are their means, each counting by the rows in it, of shape (L,).
+        """
+        n_features, k = len(self.cuts), self._n_clusters
+        held = counts.reshape((self.n_bins,) * n_features)[..., np.newaxis] + _EMPTY
+        weights = self.weights.reshape(*held.shape[:-1], k)
+        means = (weights * held).sum(axis=feature) / held.sum(axis=feature)
+        cuts = np.delete(self.cuts, feature, axis=0)
+        return SoftBins(cuts, means.reshape(-1, k), self.temperature)
 
     def forward(self, rows: FloatArray) -> Tape:
         """Compute the probabilities of rows, keeping what `backward` needs.

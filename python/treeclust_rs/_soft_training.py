@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from ._optimisers import SGD, Adam, Optimiser
 from ._soft_bins import SoftBins
 from .gemini import MMD, Gemini, Wasserstein
 
-__all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "search", "train_epoch"]
+__all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "prune", "search", "train_epoch"]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -73,6 +74,10 @@ class Rows:
         seen = None if self.seen is None else self.seen[index]
         affinity = None if self.affinity is None else self.affinity[np.ix_(index, index)]
         return Rows(self.model[:, index], self.gemini, seen, affinity)
+
+    def without(self, feature: int) -> Rows:
+        """Give the rows to a model without a feature."""
+        return dataclasses.replace(self, model=np.delete(self.model, feature, axis=0))
 
     def batch(self, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
         """Give the rows of a batch for the model, and their affinity."""
@@ -228,9 +233,7 @@ def search(
         Is told the start, its epoch, and the objective.
     """
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init + 1).tolist()
-    few = rows
-    if len(rows) > _START_ROWS and (n_init > 1 or plan.warm_up):
-        few = rows.part(np.random.RandomState(seeds[0]).permutation(len(rows))[:_START_ROWS])
+    few = _some(rows, seeds[0]) if n_init > 1 or plan.warm_up else rows
     tried = few if n_init > 1 else rows
     best: tuple[float, SoftBins, list[float]] | None = None
     for number, seed in enumerate(seeds[1:]):
@@ -249,6 +252,74 @@ def search(
         curve = train(model, rows, plan, of_rest, None if tell is None else partial(tell, n_init))
         value = evaluate(model, rows, plan.batch_size, seeds[0])
     return model, curve, value
+
+
+def prune(
+    model: SoftBins, rows: Rows, plan: Plan, share: float, seed: int
+) -> tuple[list[int], Rows, SoftBins, list[float] | None, float]:
+    """Leave features out while the objective stays, and train on with the others.
+
+    Step by step the feature goes without which the objective is greatest, to the last one; then the
+    fewest are taken that keep it. Of more than 10,000 rows these steps see 10,000.
+
+    Parameters
+    ----------
+    model : SoftBins
+        A trained model.
+    rows : Rows
+        What it learned from.
+    plan : Plan
+        How to train.
+    share : float
+        The objective may fall by this share of its value.
+    seed : int
+        Of the batches that are looked at, and of those that train.
+
+    Returns
+    -------
+    kept : list of int
+        Places of the features that stay, ascending.
+    rows : Rows
+        With these features only.
+    model : SoftBins
+        Of these features.
+    curve : list of float or None
+        Of the training; None if it brought nothing, and the model is as before it.
+    value : float
+        The objective.
+    """
+    some = _some(rows, seed)
+    value = evaluate(model, some, plan.batch_size, seed)
+    least = value - share * abs(value)
+    kept = list(range(len(some.model)))
+    best = kept, model, value
+    while len(kept) > 1:
+        counts = model.cell_counts(some.model)
+        tried = []
+        for place in range(len(kept)):
+            fewer, candidate = some.without(place), model.without(place, counts)
+            tried.append((evaluate(candidate, fewer, plan.batch_size, seed), candidate))
+        place = max(range(len(tried)), key=lambda place: tried[place][0])
+        value, model = tried[place]
+        some, kept = some.without(place), kept[:place] + kept[place + 1 :]
+        if value >= least:
+            best = kept, model, value
+    kept, model, value = best
+    rows = dataclasses.replace(rows, model=rows.model[kept])
+    value = evaluate(model, rows, plan.batch_size, seed)
+    trained = copy.deepcopy(model)
+    curve = train(trained, rows, plan, np.random.RandomState(seed))
+    after = evaluate(trained, rows, plan.batch_size, seed)
+    if after < value:
+        return kept, rows, model, None, value
+    return kept, rows, trained, curve, after
+
+
+def _some(rows: Rows, seed: int) -> Rows:
+    """Give at most 10,000 of the rows."""
+    if len(rows) <= _START_ROWS:
+        return rows
+    return rows.part(np.random.RandomState(seed).permutation(len(rows))[:_START_ROWS])
 
 
 def evaluate(model: SoftBins, rows: Rows, batch_size: int, seed: int) -> float:

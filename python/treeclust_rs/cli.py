@@ -306,7 +306,7 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
     }
-    of_method = ("moves", "alpha", "max_depth", "relax", "gemini", "n_cuts")
+    of_method = ("moves", "alpha", "max_depth", "relax", "gemini", "n_cuts", "prune")
     given = {name: getattr(arguments, name) for name in (*KERNEL_OPTIONS, *of_method)}
     common |= {name: value for name, value in given.items() if value is not None}
     if method == "douglas":

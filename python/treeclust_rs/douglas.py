@@ -33,7 +33,7 @@ from ._input import Table, align_table, check_finite, read_table
 from ._kernels import check_gram, one_blas_thread
 from ._model_file import SavedEstimator
 from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
-from ._soft_training import Plan, Rows, gradient_unit, search, train_epoch
+from ._soft_training import Plan, Rows, gradient_unit, prune, search, train_epoch
 from .export.json import check_keys, float_array
 from .gemini import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
 
@@ -104,6 +104,11 @@ class Douglas(SavedEstimator):
         `n_iter_no_change` epochs. None: after `max_iter` epochs.
     n_iter_no_change : int, default=10
         Epochs without a rise that end the training.
+    prune : float, default=0.0
+        Columns that hardly matter are cut no more, after the training: as many as can go, one after
+        the other, until the objective falls by this share. Their cells become one, and the model
+        trains on. 0: none goes. Of 16 columns 0.01 often leaves 3 to 6, and a table to read. Not
+        by `partial_fit`.
     scale : {None, "standard"}, default=None
         "standard": the objective sees the columns divided by their standard deviations. Cuts are in
         the columns' own units all the same.
@@ -125,7 +130,7 @@ class Douglas(SavedEstimator):
         have the last numbers.
     loss_curve_ : ndarray of shape (n_iter_,)
         The objective, which training raises: mean of the batches of each epoch (of the best start;
-        of the last stage with more than 10,000 rows).
+        of the last stage with more than 10,000 rows, or with `prune`).
     n_iter_ : int
         Number of epochs.
     objective_ : float
@@ -208,6 +213,7 @@ class Douglas(SavedEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "prune": [Interval(Real, 0.0, 1.0, closed="left")],
         "scale": [StrOptions({"standard"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -238,6 +244,7 @@ class Douglas(SavedEstimator):
         max_iter: int = 200,
         tol: float | None = 1e-3,
         n_iter_no_change: int = 10,
+        prune: float = 0.0,
         scale: str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -257,6 +264,7 @@ class Douglas(SavedEstimator):
         self.max_iter = max_iter
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
+        self.prune = prune
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -315,7 +323,12 @@ class Douglas(SavedEstimator):
         rng = check_random_state(self.random_state)
         tell = self._progress(table.n_samples, started)
         with one_blas_thread():
-            model, curve, objective = search(rows, self._plan(k, columns), self.n_init, rng, tell)
+            plan = self._plan(k, columns)
+            model, curve, objective = search(rows, plan, self.n_init, rng, tell)
+            if self.prune and len(columns.features) > 1:
+                seed = rng.randint(np.iinfo(np.int32).max)
+                kept, rows, model, new, objective = prune(model, rows, plan, self.prune, seed)
+                curve, columns = new or curve, columns.only(kept)
             cuts = columns.readable_cuts(model)
             model.cuts[:] = columns.in_units(cuts)
             labels = model.probabilities(rows.model).argmax(axis=1)
