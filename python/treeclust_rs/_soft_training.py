@@ -294,13 +294,7 @@ def prune(
     kept = list(range(len(some.model)))
     best = kept, model, value
     while len(kept) > 1:
-        counts = model.cell_counts(some.model)
-        tried = []
-        for place in range(len(kept)):
-            fewer, candidate = some.without(place), model.without(place, counts)
-            tried.append((evaluate(candidate, fewer, plan.batch_size, seed), candidate))
-        place = max(range(len(tried)), key=lambda place: tried[place][0])
-        value, model = tried[place]
+        value, model, place = _without_one(model, some, plan.batch_size, seed)
         some, kept = some.without(place), kept[:place] + kept[place + 1 :]
         if value >= least:
             best = kept, model, value
@@ -313,6 +307,21 @@ def prune(
     if after < value:
         return kept, rows, model, None, value
     return kept, rows, trained, curve, after
+
+
+def _without_one(
+    model: SoftBins, rows: Rows, batch_size: int, seed: int
+) -> tuple[float, SoftBins, int]:
+    """Leave out the feature that takes least of the objective; give that, and which it is."""
+    counts = model.cell_counts(rows.model)
+    best: tuple[float, SoftBins, int] | None = None
+    for place in range(len(rows.model)):
+        fewer = model.without(place, counts)
+        value = evaluate(fewer, rows.without(place), batch_size, seed)
+        if best is None or value > best[0]:
+            best = value, fewer, place
+    assert best is not None, "there is a feature"
+    return best
 
 
 def _some(rows: Rows, seed: int) -> Rows:
