@@ -106,9 +106,9 @@ class Douglas(SavedEstimator):
         Epochs without a rise that end the training.
     prune : float, default=0.0
         Columns that hardly matter are cut no more, after the training: as many as can go, one after
-        the other, until the objective falls by this share. Their cells become one, and the model
-        trains on. 0: none goes. Of 16 columns 0.01 often leaves 3 to 6, and a table to read. Not
-        by `partial_fit`.
+        the other, for this share of the objective. Cells that differ in them alone become one, and
+        the model trains on. 0: none goes; 0.01 left 4 of the 16 columns of the congressional votes
+        on average. Not by `partial_fit`.
     scale : {None, "standard"}, default=None
         "standard": the objective sees the columns divided by their standard deviations. Cuts are in
         the columns' own units all the same.
@@ -174,7 +174,8 @@ class Douglas(SavedEstimator):
 
     A step with b rows takes 6 b L k operations for the model, L = (n_cuts + 1)^m cells, and memory
     of O(L k + b sqrt(L) k), not of b L; the Wasserstein objective takes k transport problems of b
-    rows, one-vs-one k (k - 1) / 2, which is most of the time unless L is thousands. Memory beside
+    rows, one-vs-one k (k - 1) / 2, which is most of the time unless L is thousands. `prune` looks
+    at m (m + 1) / 2 models, each on at most eight batches, and trains once more. Memory beside
     the table is 8 n (m + d) bytes, the affinity that of one batch.
 
     References
