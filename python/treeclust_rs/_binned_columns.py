@@ -139,7 +139,7 @@ class BinnedColumns:
                 name = f"x{feature}" if self.feature_names is None else self.feature_names[feature]
                 raise ValueError(
                     f"The cuts given as init are {cuts.tolist()} in column {name}, which is cut: "
-                    "they must be finite there."
+                    "they must be finite there (feature_mask leaves columns out)."
                 )
         return np.sort(self.in_units(own), axis=1)
 
