@@ -299,6 +299,7 @@ DATA_SETS = (
             *_direct(4, (1,)),
             *_direct(5, (1, 3, 10, 20, 40)),
             *_direct(5, (1, 3, 10, 20), relax=True),
+            *_direct(5, (0.1, 0.3), relax=True),
             *_baselines(1024, 10),
             *_path(4, (10.0,)),
             *_path(5, (100.0,)),
