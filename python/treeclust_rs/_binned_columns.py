@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._cell_table import CellTable, cells_of
-from ._input import Table, column_of
+from ._input import Table, column_label, column_of
 from ._kernels import check_size
 from ._soft_bins import SoftBins
 
@@ -136,10 +136,10 @@ class BinnedColumns:
         own = given[self.features].astype(np.float64)
         for feature, cuts in zip(self.features.tolist(), own, strict=True):
             if not np.isfinite(cuts).all():
-                name = f"x{feature}" if self.feature_names is None else self.feature_names[feature]
                 raise ValueError(
-                    f"The cuts given as init are {cuts.tolist()} in column {name}, which is cut: "
-                    "they must be finite there (feature_mask leaves columns out)."
+                    f"The cuts given as init are {cuts.tolist()} in "
+                    f"{column_label(self.feature_names, feature)}, which is cut: they must be "
+                    "finite there (feature_mask leaves columns out)."
                 )
         return np.sort(self.in_units(own), axis=1)
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from ._conditions import Condition, Span, printable, row_text, rule_text
 from ._input import Table, column_of
+from ._soft_bins import hard_cells
 from ._text import cluster_colors, cluster_html, format_share, html_table
 from .export.polars import column_expr
 
@@ -307,12 +308,8 @@ class CellTable:
 
 def cells_of(table: Table, features: IntArray, cuts: tuple[FloatArray, ...]) -> IntArray:
     """Give the cell of every row: the number of cuts below its value, per feature."""
-    cells = np.zeros(table.n_samples, dtype=np.int64)
-    for feature, of_feature in zip(features.tolist(), cuts, strict=True):
-        column = column_of(table, feature).astype(np.float64, copy=False)
-        cells *= len(of_feature) + 1
-        cells += np.searchsorted(of_feature, column, side="left")
-    return cells
+    columns = (column_of(table, feature) for feature in features.tolist())
+    return hard_cells((c.astype(np.float64, copy=False) for c in columns), cuts, table.n_samples)
 
 
 def _span(cuts: FloatArray, place: int) -> Span:

@@ -183,7 +183,7 @@ def check_finite(table: Table, n_jobs: int | _core.Threads) -> None:
         return
     problems = [
         (
-            _column_label(table.feature_names, column),
+            column_label(table.feature_names, column),
             _counts((n_nan, "NaN"), (n_inf, "inf")),
             first_row,
         )
@@ -695,7 +695,7 @@ def _check_width(n_given: int, n_features: int, estimator_name: str) -> None:
         )
 
 
-def _column_label(names: list[str] | None, column: int) -> str:
+def column_label(names: list[str] | None, column: int) -> str:
     return f"column x{column}" if names is None else f"column {names[column]!r}"
 
 

@@ -33,13 +33,15 @@ W           `weights`, of shape (L, k), the last feature's bin running fastest
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-__all__ = ["SoftBins", "Tape"]
+__all__ = ["SoftBins", "Tape", "hard_cells"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -115,10 +117,7 @@ class SoftBins:
 
     def cell_counts(self, rows: FloatArray) -> FloatArray:
         """Count the rows, of shape (m, n), in every cell, its edges being sharp: shape (L,)."""
-        cells = np.zeros(rows.shape[1], dtype=np.int64)
-        for cuts, column in zip(self.cuts, rows, strict=True):
-            cells *= self.n_bins
-            cells += np.searchsorted(np.sort(cuts), column)
+        cells = hard_cells(rows, np.sort(self.cuts, axis=1), rows.shape[1])
         return np.bincount(cells, minlength=len(self.weights)).astype(np.float64)
 
     def without(self, feature: int, counts: FloatArray) -> SoftBins:
@@ -250,6 +249,20 @@ class SoftBins:
             part = self.forward(rows[:, start : start + step])
             found[start : start + step] = part.probabilities.T
         return found
+
+
+def hard_cells(
+    columns: Iterable[npt.NDArray[Any]], cuts: Iterable[FloatArray], n: int
+) -> npt.NDArray[np.int64]:
+    """Give the cell of each of n rows: the number of cuts, ascending, below its value, per feature.
+
+    The last feature's bin runs fastest.
+    """
+    cells = np.zeros(n, dtype=np.int64)
+    for column, of_feature in zip(columns, cuts, strict=True):
+        cells *= len(of_feature) + 1
+        cells += np.searchsorted(of_feature, column, side="left")
+    return cells
 
 
 def _softmax(logits: FloatArray, axis: int) -> FloatArray:

@@ -75,9 +75,9 @@ class Rows:
         affinity = None if self.affinity is None else self.affinity[np.ix_(index, index)]
         return Rows(self.model[:, index], self.gemini, seen, affinity)
 
-    def without(self, feature: int) -> Rows:
-        """Give the rows to a model without a feature."""
-        return dataclasses.replace(self, model=np.delete(self.model, feature, axis=0))
+    def only(self, features: list[int]) -> Rows:
+        """Give the rows to a model of these features."""
+        return dataclasses.replace(self, model=self.model[features])
 
     def batch(self, index: IntArray) -> tuple[FloatArray, FloatArray | None]:
         """Give the rows of a batch for the model, and their affinity."""
@@ -118,7 +118,7 @@ class Plan:
         """Give a model to start from; `number` counts the starts."""
         shape = len(rows.model), self.n_cuts
         if not isinstance(self.init, str):
-            cuts = self.init.copy()
+            cuts = self.init
         elif self.init == "random":
             cuts = np.sort(rng.standard_normal(shape), axis=1)
         else:
@@ -291,15 +291,14 @@ def prune(
     some = _some(rows, seed)
     value = evaluate(model, some, plan.batch_size, seed)
     least = value - share * abs(value)
-    kept = list(range(len(some.model)))
-    best = kept, model, value
-    while len(kept) > 1:
-        value, model, place = _without_one(model, some, plan.batch_size, seed)
-        some, kept = some.without(place), kept[:place] + kept[place + 1 :]
+    left = list(range(len(some.model)))
+    kept, smallest = left, model
+    while len(left) > 1:
+        value, place, model, some = _without_one(model, some, plan.batch_size, seed)
+        left = left[:place] + left[place + 1 :]
         if value >= least:
-            best = kept, model, value
-    kept, model, value = best
-    rows = dataclasses.replace(rows, model=rows.model[kept])
+            kept, smallest = left, model
+    rows, model = rows.only(kept), smallest
     value = evaluate(model, rows, plan.batch_size, seed)
     trained = copy.deepcopy(model)
     curve = train(trained, rows, plan, np.random.RandomState(seed))
@@ -311,15 +310,17 @@ def prune(
 
 def _without_one(
     model: SoftBins, rows: Rows, batch_size: int, seed: int
-) -> tuple[float, SoftBins, int]:
+) -> tuple[float, int, SoftBins, Rows]:
     """Leave out the feature that takes least of the objective; give that, and which it is."""
     counts = model.cell_counts(rows.model)
-    best: tuple[float, SoftBins, int] | None = None
-    for place in range(len(rows.model)):
-        fewer = model.without(place, counts)
-        value = evaluate(fewer, rows.without(place), batch_size, seed)
+    features = range(len(rows.model))
+    best: tuple[float, int, SoftBins, Rows] | None = None
+    for place in features:
+        smaller = model.without(place, counts)
+        fewer = rows.only([feature for feature in features if feature != place])
+        value = evaluate(smaller, fewer, batch_size, seed)
         if best is None or value > best[0]:
-            best = value, fewer, place
+            best = value, place, smaller, fewer
     assert best is not None, "there is a feature"
     return best
 
