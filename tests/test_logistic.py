@@ -309,6 +309,52 @@ def test_what_a_solve_keeps_leads_to_the_optimum_of_the_next(make):
         np.testing.assert_array_equal(again["weights"], found["weights"])
 
 
+@pytest.mark.parametrize("make", [example, sparse_example])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.2])
+def test_slopes_that_were_kept_lead_to_the_optimum_too(make, share):
+    # Weights stay as they are: only rows whose labels change need to be read again.
+    X, y, weight = make()
+    matrix = design(X)
+    strength = 0.02 * largest_strength(X, y, weight)
+    rng = np.random.default_rng(1)
+    kept = solve(matrix, y, strength, weight=weight, tol=1e-3)["kept"]
+    for factor in (1.1, 0.9, 1.0, 0.3):
+        y = y ^ (rng.random(len(y)) < share)
+        strength *= factor
+        expected = solve(matrix, y, strength, weight=weight)
+        for tol in (0.1, 1e-3, TIGHT):
+            found = solve(matrix, y, strength, weight=weight, start=kept, tol=tol)
+            assert found["gap"] <= tol
+            assert found["objective"] == pytest.approx(expected["objective"], rel=max(tol, 1e-9))
+        kept = found["kept"]
+        again = solve(matrix, y, strength, weight=weight, start=kept, max_iter=0)
+        assert again["n_iter"] == 0
+        np.testing.assert_array_equal(again["weights"], found["weights"])
+
+
+@pytest.mark.parametrize("make", [example, sparse_example])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.08, 0.3])
+def test_what_a_solve_keeps_serves_when_rows_come_and_go(make, share):
+    X, y, weight = make()
+    matrix = design(X)
+    strength = 0.02 * largest_strength(X, y, weight)
+    rng = np.random.default_rng(2)
+    rows = np.flatnonzero(rng.random(len(y)) < 0.8)
+    kept = solve(matrix, y[rows], strength, rows=rows, weight=weight[rows])["kept"]
+    for scale in (1.0, 1.0, 7.0):  # of weights and strength, which changes nothing
+        there = np.isin(np.arange(len(y)), rows)
+        rows = np.flatnonzero(there ^ (rng.random(len(y)) < share))
+        weight, strength = scale * weight, scale * strength
+        given = {"rows": rows, "weight": weight[rows]}
+        expected = solve(matrix, y[rows], strength, **given)
+        for tol in (1e-3, 1e-6, TIGHT):
+            found = solve(matrix, y[rows], strength, **given, start=kept, tol=tol)
+            assert found["gap"] <= tol  # an estimate: the curvature is that of other rows
+            above = max(4 * tol, 1e-9)
+            assert found["objective"] == pytest.approx(expected["objective"], rel=above)
+        kept = found["kept"]
+
+
 def test_what_a_solve_keeps_is_worth_its_weights_on_other_rows():
     X, y, weight = example()
     matrix = design(X)

@@ -16,7 +16,8 @@
 //! - *A model that learns.* Each step tells how the slopes change along it, and H is made to say the same (BFGS). Steps
 //!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
-//! - *What was known.* A solve may start from the margins and the model that another one on the same rows left.
+//! - *What was known.* A solve may start from the margins and the model that another one left on the same rows, or
+//!   on nearly the same.
 //!
 //! Cost of a step: two passes over the cells of the rows, and the sample's products when H is made anew.
 
@@ -58,17 +59,29 @@ pub struct Start<'a> {
 }
 
 /// What a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
-/// the point reached with its margins, which saves a pass over the cells, and the curvature, which saves more. On other
-/// rows it is worth its weights.
+/// the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature, which
+/// saves more. Where some rows have come or gone the curvature serves all the same; on other rows it is worth its
+/// weights.
 #[derive(Debug, Clone)]
 pub struct Kept {
     identity: Arc<()>,
     rows: Vec<u32>,
+    targets: Targets,
     /// In the units of the stored cells.
     w: Vec<f64>,
     margins: Vec<f64>,
     bias: f64,
+    gradient: Vec<f64>,
     curvature: Option<Arc<Curvature>>,
+    n_cells: usize,
+}
+
+impl Kept {
+    /// Without the curvature where that takes more room than the cells of the rows.
+    pub(super) fn bounded(mut self) -> Self {
+        self.curvature = self.curvature.filter(|model| model.correlations.len() <= self.n_cells);
+        self
+    }
 }
 
 /// Where to start.
@@ -78,6 +91,8 @@ pub enum Origin<'a> {
     Weights(&'a Start<'a>),
     /// From where another solve ended.
     Kept(&'a Kept),
+    /// From nowhere of its own, but with the curvature that another solve left, if it serves.
+    Curvature(&'a Kept),
 }
 
 /// When to stop.
@@ -148,6 +163,9 @@ const STALE: f64 = 0.25;
 /// Share of a step's gain that may be left to gain by the model, where H comes from all rows and where from a sample,
 /// which is not worth more.
 const PRECISION: [f64; 2] = [0.01, 0.1];
+/// Share of the rows whose targets may differ from those of a solve before, for its slopes to be of use; and of those
+/// that may have come or gone since, for its curvature to be.
+const CHANGED: f64 = 0.1;
 /// Share of the columns of the working set that H need not hold.
 const OTHERS: f64 = 0.1;
 /// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
@@ -175,16 +193,18 @@ pub fn solve(
     options: Options,
     monitor: &Monitor,
 ) -> Result<Solution> {
-    solve_from(problem, start.map(Origin::Weights), options, monitor).map(|(solution, _)| solution)
+    let from = start.map(Origin::Weights);
+    solve_from(problem, from.as_slice(), options, monitor).map(|(solution, _)| solution)
 }
 
-/// Solves a problem as [`solve`] does, from weights or from what another solve left; returns that of this one too.
+/// Solves a problem as [`solve`] does, from the best of some weights and of what other solves left; returns what this
+/// one leaves too.
 ///
 /// # Errors
 /// As [`solve`]; [`Error::Value`] if what was kept belongs to another matrix.
 pub fn solve_from(
     problem: &Problem<'_>,
-    from: Option<Origin<'_>>,
+    from: &[Origin<'_>],
     options: Options,
     monitor: &Monitor,
 ) -> Result<(Solution, Kept)> {
@@ -202,8 +222,11 @@ pub fn solve_from(
         let solution = Solution { weights, bias, objective, n_iter: 0, gap: 0.0, duality_gap: 0.0 };
         let identity = problem.design.identity.clone();
         let (w, margins) = (vec![0.0; problem.design.n_columns()], vec![0.0; rows.len()]);
-        let rows = rows.into_owned();
-        return Ok((solution, Kept { identity, rows, w, margins, bias: 0.0, curvature: None }));
+        let (rows, gradient) = (rows.into_owned(), w.clone());
+        let (bias, curvature) = (0.0, None);
+        let n_cells = 0;
+        let kept = Kept { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
+        return Ok((solution, kept));
     }
     match &problem.design.stored {
         Stored::F32(cells) => {
@@ -215,7 +238,7 @@ pub fn solve_from(
     }
 }
 
-fn check(problem: &Problem<'_>, from: Option<Origin<'_>>) -> Result<()> {
+fn check(problem: &Problem<'_>, from: &[Origin<'_>]) -> Result<()> {
     let Problem { design, rows, sign, weight, lambda, penalty } = *problem;
     Error::check_len("sign", sign.len(), rows.len(), "entries")?;
     Error::check_len("weight", weight.len(), rows.len(), "entries")?;
@@ -235,17 +258,21 @@ fn check(problem: &Problem<'_>, from: Option<Origin<'_>>) -> Result<()> {
             return bad("The penalties must be finite and positive.");
         }
     }
-    if let Some(Origin::Kept(kept)) = from
-        && !Arc::ptr_eq(&kept.identity, &design.identity)
-    {
-        return bad("What was kept belongs to another matrix.");
-    }
-    if let Some(Origin::Weights(start)) = from {
-        if start.weights.iter().any(|&(j, _)| j as usize >= design.n_columns()) {
-            return bad("A column of the start is out of range.");
-        }
-        if !start.bias.is_finite() || start.weights.iter().any(|(_, w)| !w.is_finite()) {
-            return bad("The start must be finite.");
+    for origin in from {
+        match origin {
+            Origin::Kept(kept) | Origin::Curvature(kept) => {
+                if !Arc::ptr_eq(&kept.identity, &design.identity) {
+                    return bad("What was kept belongs to another matrix.");
+                }
+            }
+            Origin::Weights(start) => {
+                if start.weights.iter().any(|&(j, _)| j as usize >= design.n_columns()) {
+                    return bad("A column of the start is out of range.");
+                }
+                if !start.bias.is_finite() || start.weights.iter().any(|(_, w)| !w.is_finite()) {
+                    return bad("The start must be finite.");
+                }
+            }
         }
     }
     Ok(())
@@ -291,6 +318,13 @@ struct Point {
     margins: Vec<f64>,
     state: State,
     objective: f64,
+}
+
+/// The slopes of the loss where another solve ended.
+struct KeptSlopes {
+    gradient: Vec<f64>,
+    /// Whether they are those of this problem, or only about those.
+    exact: bool,
 }
 
 /// The columns of the next step.
@@ -357,54 +391,123 @@ impl<'a, V: Cell> Solver<'a, V> {
         Point { w, margins, state, objective }
     }
 
-    /// The given start, or w = 0 if that is better or none is given.
-    fn start(&self, from: Option<Origin<'_>>) -> Point {
+    /// The best of the given starts, or w = 0 if that is better; and what was kept there, if it was on these rows.
+    fn start<'b>(&self, from: &[Origin<'b>]) -> (Point, Option<&'b Kept>) {
         let (n, d) = (self.rows.len(), self.lambda.len());
-        let given = from.map(|from| match from {
-            Origin::Weights(start) => {
-                let (mut w, mut bias) = (vec![0.0; d], start.bias);
-                for &(j, weight) in start.weights {
-                    let scale = self.design.scales[j as usize];
-                    w[j as usize] += weight * scale.unit;
-                    bias += weight * scale.base;
+        let right: f64 = self.targets.0.iter().filter(|&&target| target > 0.0).sum();
+        let mut least = -right * right.ln() - (1.0 - right) * (-right).ln_1p();
+        let mut best = None;
+        for origin in from {
+            let (w, bias, kept) = match *origin {
+                Origin::Weights(start) => {
+                    let (mut w, mut bias) = (vec![0.0; d], start.bias);
+                    for &(j, weight) in start.weights {
+                        let scale = self.design.scales[j as usize];
+                        w[j as usize] += weight * scale.unit;
+                        bias += weight * scale.base;
+                    }
+                    (w, bias, None)
                 }
-                (w, bias, None)
-            }
-            Origin::Kept(kept) => {
-                let margins = (kept.rows == self.rows).then(|| kept.margins.clone());
-                (kept.w.clone(), kept.bias, margins)
-            }
-        });
-        if let Some((w, bias, margins)) = given {
-            let margins = margins.unwrap_or_else(|| {
-                let mut margins = vec![0.0; n];
-                self.chosen.dots(&w, &mut margins);
-                margins
-            });
+                Origin::Kept(kept) => {
+                    (kept.w.clone(), kept.bias, (kept.rows == self.rows).then_some(kept))
+                }
+                Origin::Curvature(_) => continue,
+            };
+            let margins = kept.map_or_else(
+                || {
+                    let mut margins = vec![0.0; n];
+                    self.chosen.dots(&w, &mut margins);
+                    margins
+                },
+                |kept| kept.margins.clone(),
+            );
             if margins.iter().sum::<f64>().is_finite() && bias.is_finite() {
                 let point = self.point(w, margins, bias);
-                let right: f64 = self.targets.0.iter().filter(|&&target| target > 0.0).sum();
-                let without = -right * right.ln() - (1.0 - right) * (-right).ln_1p();
-                if point.objective <= without {
-                    return point;
+                if point.objective <= least {
+                    least = point.objective;
+                    best = Some((point, kept));
                 }
             }
         }
-        self.point(vec![0.0; d], vec![0.0; n], 0.0)
+        best.unwrap_or_else(|| (self.point(vec![0.0; d], vec![0.0; n], 0.0), None))
+    }
+
+    /// The curvature that another solve left, for the rows of this one, whose curvatures are now `h`; none if too many
+    /// rows have come or gone.
+    fn carried(&self, kept: &Kept, h: &[f64]) -> Option<Arc<Curvature>> {
+        let model = kept.curvature.as_ref()?;
+        if kept.rows == self.rows {
+            return Some(model.clone());
+        }
+        let is_ascending = |rows: &[u32]| rows.is_sorted_by(|a, b| a < b);
+        if !is_ascending(&kept.rows) || !is_ascending(self.rows) {
+            return None;
+        }
+        // Each row's curvature there, 0 where it is new.
+        let mut others = kept.rows.iter().zip(&model.h).peekable();
+        let (mut n_common, mut common) = (0, 0.0);
+        let of_row = |(row, h): (&u32, &f64)| {
+            while others.next_if(|(other, _)| *other < row).is_some() {}
+            others.next_if(|(other, _)| *other == row).map_or(0.0, |(_, before)| {
+                n_common += 1;
+                common += h;
+                *before
+            })
+        };
+        let before: Vec<f64> = self.rows.iter().zip(h).map(of_row).collect();
+        let ratio = common / before.iter().sum::<f64>();
+        let enough = (1.0 - CHANGED) * kept.rows.len().max(h.len()) as f64;
+        if (n_common as f64) < enough || !(ratio > 0.0 && ratio.is_finite()) {
+            return None;
+        }
+        Some(Arc::new(Curvature {
+            columns: model.columns.clone(),
+            correlations: model.correlations.clone(),
+            scale: model.scale.iter().map(|scale| scale * ratio.sqrt()).collect(),
+            means: model.means.clone(),
+            // However many they were, they are not these.
+            n_rows: model.n_rows.min(h.len() - 1),
+            h: before.into_iter().map(|h| h * ratio).collect(),
+        }))
+    }
+
+    /// The slopes at a point that was kept: those found there, if no target is another since. Where some are, their
+    /// rows are added. That the bias has followed them is laid to all rows in proportion to their curvature, which is
+    /// right to first order. None if too many are.
+    fn kept_slopes(&self, point: &Point, kept: &Kept) -> Option<KeptSlopes> {
+        let (old, new) = (&kept.targets.0, &self.targets.0);
+        let changed: Vec<usize> = (0..new.len()).filter(|&i| old[i] != new[i]).collect();
+        if changed.is_empty() {
+            return Some(KeptSlopes { gradient: kept.gradient.clone(), exact: true });
+        }
+        let means = &kept.curvature.as_ref()?.means;
+        if changed.len() as f64 > CHANGED * new.len() as f64 {
+            return None;
+        }
+        let rows: Vec<u32> = changed.iter().map(|&i| self.rows[i]).collect();
+        let before = |i: usize| kept.targets.slope(i, kept.margins[i], kept.bias);
+        let change: Vec<f64> = changed.iter().map(|&i| point.state.r[i] - before(i)).collect();
+        let sums = Chosen::new(self.cells, &rows, self.lambda.len()).sums(&change);
+        let sum: f64 = change.iter().sum();
+        let of_column = |((g, x), mean): ((&f64, &f64), &f64)| g - (x - sum * mean);
+        let gradient = kept.gradient.iter().zip(&sums).zip(means).map(of_column).collect();
+        Some(KeptSlopes { gradient, exact: false })
     }
 
     fn solve(
         &self,
-        from: Option<Origin<'_>>,
+        from: &[Origin<'_>],
         options: Options,
         monitor: &Monitor,
     ) -> Result<(Solution, Kept)> {
         let tol = options.tol.max(LEAST_TOL);
-        let mut point = self.start(from);
-        let mut curvature = match from {
-            Some(Origin::Kept(kept)) if kept.rows == self.rows => kept.curvature.clone(),
-            _ => None,
-        };
+        let is_cold = from.iter().all(|origin| matches!(origin, Origin::Curvature(_)));
+        let (mut point, start) = self.start(from);
+        let mut curvature = from.iter().find_map(|origin| match origin {
+            Origin::Kept(kept) | Origin::Curvature(kept) => self.carried(kept, &point.state.h),
+            Origin::Weights(_) => None,
+        });
+        let mut slopes = start.and_then(|kept| self.kept_slopes(&point, kept));
         let mut rows_per_column = curvature.as_ref().map_or(ROWS_PER_COLUMN, |model| {
             (model.n_rows / model.columns.len().max(1)).max(ROWS_PER_COLUMN)
         });
@@ -419,9 +522,18 @@ impl<'a, V: Cell> Solver<'a, V> {
             if curvature.as_ref().is_some_and(|model| model.is_stale(&point.state.h)) {
                 curvature = None;
             }
-            // Where there is no model, one pass finds what it needs too.
-            let (gradient, moments) = self.slopes(&point, curvature.is_none());
-            if self.duality_gap(&point, &gradient, tol) <= tol || n_iter >= options.max_iter {
+            let is_last = n_iter >= options.max_iter;
+            let usable = |slopes: &KeptSlopes| curvature.is_some() && (slopes.exact || !is_last);
+            let (gradient, moments, is_exact) = match slopes.take().filter(usable) {
+                Some(KeptSlopes { gradient, exact }) => (gradient, None, exact),
+                None => {
+                    // Where there is no model, one pass finds what it needs too.
+                    let (gradient, moments) = self.slopes(&point, curvature.is_none());
+                    (gradient, moments, true)
+                }
+            };
+            // Only a step is taken by slopes that are not exact.
+            if is_exact && (is_last || self.duality_gap(&point, &gradient, tol) <= tol) {
                 return Ok(self.end(point, curvature, &gradient, f64::INFINITY, n_iter));
             }
             if let (Some(model), Some((w, before))) = (&mut curvature, last.take()) {
@@ -442,9 +554,12 @@ impl<'a, V: Cell> Solver<'a, V> {
                     rows_per_column = rows_per_column.saturating_mul(2);
                 }
             }
+            if step.is_none() && !is_exact {
+                curvature = None;
+                continue;
+            }
             let step = step.unwrap_or_else(|| {
-                let is_far =
-                    if n_iter > 0 { last_gain > FAR * point.objective } else { from.is_none() };
+                let is_far = if n_iter > 0 { last_gain > FAR * point.objective } else { is_cold };
                 let per_column = if is_far { ROWS_PER_COLUMN_FAR } else { rows_per_column };
                 let moments = moments.unwrap_or_else(|| {
                     let State { r, h, .. } = &point.state;
@@ -462,6 +577,9 @@ impl<'a, V: Cell> Solver<'a, V> {
             let least = if is_untried { UNTRIED } else { TRIED };
             let to_come = (kept / (1.0 - (step.gain / last_gain).min(0.9))).max(least);
             let gap = step.gain * to_come * working.left_out / point.objective;
+            if gap <= tol && !is_exact {
+                continue;
+            }
             if gap <= tol {
                 return Ok(self.end(point, curvature, &gradient, gap, n_iter));
             }
@@ -475,7 +593,7 @@ impl<'a, V: Cell> Solver<'a, V> {
                     kept = (point.objective - next.objective) / step.gain;
                     last = Some((std::mem::replace(&mut point, next).w, gradient));
                 }
-                None if sampled => {}
+                None if sampled || !is_exact => {}
                 // Rounding hides what is left to gain.
                 None => return Ok(self.end(point, curvature, &gradient, gap, n_iter)),
             }
@@ -592,7 +710,10 @@ impl<'a, V: Cell> Solver<'a, V> {
         let solution = Solution { weights, bias, objective, n_iter, gap, duality_gap };
         let Point { w, margins, state, .. } = point;
         let (identity, rows) = (self.design.identity.clone(), self.rows.to_vec());
-        (solution, Kept { identity, rows, w, margins, bias: state.bias, curvature })
+        let (targets, bias, gradient) = (self.targets.clone(), state.bias, gradient.to_vec());
+        let n_cells = self.n_cells;
+        let kept = Kept { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
+        (solution, kept)
     }
 }
 
@@ -850,7 +971,7 @@ mod tests {
         let Stored::F64(cells) = &design.stored else { unreachable!() };
         let mut solver = Solver::new(cells, &rows, &targets, &problem, total);
         solver.most_columns = 12;
-        let found = solver.solve(None, options, &monitor).unwrap().0;
+        let found = solver.solve(&[], options, &monitor).unwrap().0;
         assert!((found.objective / expected.objective - 1.0).abs() < 1e-8);
         assert!(found.n_iter > expected.n_iter);
     }

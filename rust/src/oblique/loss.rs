@@ -14,6 +14,7 @@ const LONGEST_BIAS_STEP: f64 = 30.0;
 const BIAS_STEP: f64 = 1e-9;
 
 /// y_i weight_i of the rows, the weights adding up to 1.
+#[derive(Debug, Clone)]
 pub struct Targets(pub Vec<f64>);
 
 /// The loss at some margins w . x_i, and its derivatives with respect to them.
@@ -60,6 +61,11 @@ impl Targets {
             near = step.abs() <= BIAS_STEP.sqrt() || high - low <= shortest;
         }
         state
+    }
+
+    /// The negative slope of row `i`'s loss.
+    pub fn slope(&self, i: usize, margin: f64, bias: f64) -> f64 {
+        of_row::<false>(margin + bias, self.0[i]).1
     }
 
     /// Sums of the loss, if it is asked for, of r and of the curvature as it is.

@@ -1,11 +1,12 @@
-//! What a fit remembers, so that late in it, when most nodes are as they were, little is reckoned twice. Leaving it out
-//! would change nothing but the time.
+//! What a fit remembers, so that late in it, when most nodes are nearly as they were, little is reckoned twice. Leaving
+//! it out would change little but the time: node problems are solved to the same precision from elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use super::logistic::Kept;
 use super::reduced::{Plane, Reduced};
 use super::rows::Rows;
 
@@ -38,11 +39,12 @@ fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What a fit remembers: node problems that are known to have no better answer than what is there, and the sides of
-/// rows.
+/// What a fit remembers: node problems that are known to have no better answer than what is there, what the last solve
+/// at a node left, and the sides of rows.
 #[derive(Debug, Default)]
 pub struct Memory {
     settled: Mutex<HashSet<Hashed>>,
+    solved: Mutex<HashMap<Solved, Arc<Kept>>>,
     sides: RwLock<HashMap<Hashed, Arc<Sides>>>,
 }
 
@@ -65,6 +67,9 @@ impl Key {
     }
 }
 
+/// A node by its number, and whether its test is to keep its columns.
+pub type Solved = (usize, bool);
+
 impl Memory {
     /// Whether the problem is known to have no better answer.
     pub(super) fn is_settled(&self, key: Key) -> bool {
@@ -74,6 +79,17 @@ impl Memory {
     /// Remembers a problem.
     pub(super) fn settle(&self, key: Key) {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
+    }
+
+    /// What the last solve at a node left. The node may be another one by now.
+    pub(super) fn last(&self, solved: Solved) -> Option<Arc<Kept>> {
+        self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&solved).cloned()
+    }
+
+    /// Remembers what a solve left; no more of it than the cells of its rows take.
+    pub(super) fn remember(&self, solved: Solved, kept: Kept) {
+        let kept = Arc::new(kept.bounded());
+        self.solved.lock().unwrap_or_else(PoisonError::into_inner).insert(solved, kept);
     }
 
     /// Whether each of some rows lies to the right of a plane. Two bits for each of all rows while the plane is known.

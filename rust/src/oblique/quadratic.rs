@@ -18,9 +18,10 @@ const OUTER: usize = 100;
 const INNER: usize = 20;
 /// Most faces crossed one after the other.
 const FACES: usize = 50;
-/// Most conjugate gradients in one go; they end when some in a row add less than a share of what all gained.
+/// Most conjugate gradients in one go; they end when some in a row add less than a share of what all gained: this one,
+/// per unit of the precision asked for.
 const GRADIENTS: usize = 100;
-const LITTLE: f64 = 1e-4;
+const LITTLE: f64 = 0.01;
 const IN_A_ROW: usize = 5;
 /// Least bend of a direction, per square of its length.
 const FLAT: f64 = 1e-14;
@@ -47,7 +48,7 @@ impl Model<'_> {
                 if settled {
                     break;
                 }
-                let (gain, inside) = self.cross_face();
+                let (gain, inside) = self.cross_face(LITTLE * precision);
                 gained += gain;
                 if inside {
                     break;
@@ -105,7 +106,7 @@ impl Model<'_> {
 
     /// Conjugate gradients over the coordinates that are not 0, then the best of several lengths of the way they found;
     /// returns the decrease and whether no coordinate becomes 0 on the way.
-    fn cross_face(&mut self) -> (f64, bool) {
+    fn cross_face(&mut self, least_share: f64) -> (f64, bool) {
         let width = self.from.len();
         let face: Vec<usize> = (0..width).filter(|&j| self.from[j] != 0.0).collect();
         let of_face = |j: &usize| -(self.slope[*j] + self.penalty[*j].copysign(self.from[*j]));
@@ -126,7 +127,7 @@ impl Model<'_> {
             add(&mut x, step, &direction);
             add(&mut slope_change, step, &image);
             promised += step * size;
-            little = if step * size > LITTLE * promised { 0 } else { little + 1 };
+            little = if step * size > least_share * promised { 0 } else { little + 1 };
             if little == IN_A_ROW {
                 break;
             }

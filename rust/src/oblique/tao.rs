@@ -24,7 +24,7 @@
 use rayon::prelude::*;
 
 use super::design::Design;
-use super::logistic::{self, Options, Start};
+use super::logistic::{self, Options, Origin, Start};
 use super::memory::{Key, Memory};
 pub use super::reduced::Plane;
 use super::reduced::{Candidate, LEAST, Reduced, TIE};
@@ -618,7 +618,7 @@ impl Tao<'_, '_> {
                 if self.memory.is_settled(key) {
                     return Ok(update);
                 }
-                let Some(new) = self.better_plane(&reduced, old, now)? else {
+                let Some(new) = self.better_plane(id, &reduced, old, now)? else {
                     self.memory.settle(key);
                     return Ok(update);
                 };
@@ -654,7 +654,13 @@ impl Tao<'_, '_> {
     }
 
     /// A plane better than the old one, both compared in the scale that suits them; none if there is none.
-    fn better_plane(&self, reduced: &Reduced, old: &Plane, now: f64) -> Result<Option<Candidate>> {
+    fn better_plane(
+        &self,
+        id: usize,
+        reduced: &Reduced,
+        old: &Plane,
+        now: f64,
+    ) -> Result<Option<Candidate>> {
         let Splits::Oblique { rows, shares, .. } = self.splits else { return Ok(None) };
         let lambda = self.settings.lambda;
         let scale = reduced.best_scale(rows, old, lambda, shares);
@@ -667,7 +673,7 @@ impl Tao<'_, '_> {
         let better = |new: &Candidate| {
             new.loss + lambda * new.plane.norm(shares) < before - TIE * reduced.total()
         };
-        let new = self.logistic(reduced, old.as_ref())?.filter(better);
+        let new = self.logistic(Some(id), reduced, old.as_ref())?.filter(better);
         let n_sweeps = self.settings.n_sweeps;
         let start = new.or(old.map(|plane| Candidate { plane, loss: now }));
         let refined = start.map(|start| match n_sweeps {
@@ -678,8 +684,14 @@ impl Tao<'_, '_> {
     }
 
     /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
-    /// if all rows go one way.
-    fn logistic(&self, reduced: &Reduced, start: Option<&Plane>) -> Result<Option<Candidate>> {
+    /// if all rows go one way. With the curvature that the last solve at the node left, but from `start`: where that
+    /// solve ended is where its plane was turned down.
+    fn logistic(
+        &self,
+        node: Option<usize>,
+        reduced: &Reduced,
+        start: Option<&Plane>,
+    ) -> Result<Option<Candidate>> {
         let Splits::Oblique { rows, design, shares } = self.splits else { return Ok(None) };
         let mut columns = None;
         if self.settings.keep_columns {
@@ -698,7 +710,18 @@ impl Tao<'_, '_> {
             penalty: columns.as_deref().or(shares),
         };
         let start = start.map(|plane| Start { weights: &plane.weights, bias: plane.bias });
-        let found = logistic::solve(&problem, start.as_ref(), self.settings.solver, self.monitor)?;
+        let solved = node.map(|id| (id, self.settings.keep_columns));
+        let last = solved.and_then(|solved| self.memory.last(solved));
+        let from: Vec<Origin<'_>> = last
+            .iter()
+            .map(|kept| Origin::Curvature(kept))
+            .chain(start.iter().map(Origin::Weights))
+            .collect();
+        let (found, kept) =
+            logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
+        if let Some(solved) = solved {
+            self.memory.remember(solved, kept);
+        }
         let weights = found.weights;
         let Some(bias) = reduced.best_bias(rows, &weights, found.bias) else { return Ok(None) };
         let plane = Plane { weights, bias };
@@ -808,7 +831,7 @@ impl Tao<'_, '_> {
             }
             let test = match self.splits {
                 Splits::Oblique { .. } => {
-                    self.logistic(&reduced, None)?.map(|found| Test::Oblique(found.plane))
+                    self.logistic(None, &reduced, None)?.map(|found| Test::Oblique(found.plane))
                 }
                 Splits::Axis { .. } => self.best_threshold(&reduced)?.map(|found| found.0),
             };

@@ -137,8 +137,9 @@ pub fn l1_logistic<'py>(
     };
     let monitor = Monitor::default();
     let options = Options { tol, max_iter };
-    let (found, kept) =
-        run(py, &n_jobs, &monitor, None, || solve_from(&problem, from, options, &monitor))?;
+    let (found, kept) = run(py, &n_jobs, &monitor, None, || {
+        solve_from(&problem, from.as_slice(), options, &monitor)
+    })?;
     let (columns, weights): (Vec<u32>, Vec<f64>) = found.weights.into_iter().unzip();
     let dict = PyDict::new(py);
     dict.set_item("columns", columns.into_pyarray(py))?;
