@@ -48,6 +48,47 @@ impl Cell for f64 {
     }
 }
 
+/// A column of a stored cell, in the smaller type that holds all of them: passes over the cells wait for memory.
+pub trait Place: Copy + Send + Sync + Default + PartialEq + 'static {
+    /// The column.
+    fn get(self) -> usize;
+    /// The type's number for a column, which it holds.
+    fn of(column: usize) -> Self;
+}
+
+impl Place for u16 {
+    #[inline(always)]
+    fn get(self) -> usize {
+        usize::from(self)
+    }
+    #[inline(always)]
+    fn of(column: usize) -> Self {
+        column as u16
+    }
+}
+
+impl Place for u32 {
+    #[inline(always)]
+    fn get(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn of(column: usize) -> Self {
+        column as u32
+    }
+}
+
+/// The cells of each row that are not 0.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sparse<V, J> {
+    /// Where each row starts, and the end.
+    pub indptr: Vec<usize>,
+    /// Columns, never descending in a row.
+    pub indices: Vec<J>,
+    /// Cells.
+    pub values: Vec<V>,
+}
+
 /// Rows of cells.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cells<V> {
@@ -58,24 +99,21 @@ pub enum Cells<V> {
         /// Cells of a row.
         width: usize,
     },
-    /// The cells that are not 0.
-    Sparse {
-        /// Where each row starts, and the end.
-        indptr: Vec<usize>,
-        /// Columns, never descending in a row.
-        indices: Vec<u32>,
-        /// Cells.
-        values: Vec<V>,
-    },
+    /// Some of the cells of at most [`NARROW`] columns.
+    Narrow(Sparse<V, u16>),
+    /// Some of the cells of more columns.
+    Wide(Sparse<V, u32>),
 }
+
+/// Columns of which each has its own `u16`.
+pub const NARROW: usize = 1 << 16;
 
 impl<V: Cell> Cells<V> {
     fn count(&self, rows: &[u32]) -> usize {
         match self {
             Cells::Dense { width, .. } => width * rows.len(),
-            Cells::Sparse { indptr, .. } => {
-                rows.iter().map(|&i| indptr[i as usize + 1] - indptr[i as usize]).sum()
-            }
+            Cells::Narrow(cells) => cells.count(rows),
+            Cells::Wide(cells) => cells.count(rows),
         }
     }
 
@@ -97,22 +135,8 @@ impl<V: Cell> Cells<V> {
                     *out = (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
                 }
             }
-            Cells::Sparse { indptr, indices, values } => {
-                for (&i, out) in rows.iter().zip(out) {
-                    let range = indptr[i as usize]..indptr[i as usize + 1];
-                    let (columns4, columns1) = indices[range.clone()].as_chunks::<4>();
-                    let (cells4, cells1) = values[range].as_chunks::<4>();
-                    let mut sums = [0.0; 4];
-                    for (columns, cells) in columns4.iter().zip(cells4) {
-                        for ((sum, &j), x) in sums.iter_mut().zip(columns).zip(cells) {
-                            *sum += term(x.get()) * w[j as usize];
-                        }
-                    }
-                    let rest = columns1.iter().zip(cells1);
-                    let rest: f64 = rest.map(|(&j, x)| term(x.get()) * w[j as usize]).sum();
-                    *out = (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
-                }
-            }
+            Cells::Narrow(cells) => cells.dots(rows, w, out, term),
+            Cells::Wide(cells) => cells.dots(rows, w, out, term),
         }
     }
 
@@ -127,78 +151,43 @@ impl<V: Cell> Cells<V> {
                     }
                 }
             }
-            Cells::Sparse { indptr, indices, values } => {
-                for (&i, &r) in rows.iter().zip(r) {
-                    let range = indptr[i as usize]..indptr[i as usize + 1];
-                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
-                        out[j as usize] += r * term(x.get());
-                    }
-                }
-            }
+            Cells::Narrow(cells) => cells.add_columns(rows, r, out, term),
+            Cells::Wide(cells) => cells.add_columns(rows, r, out, term),
         }
     }
 
     /// out_j += (sum_i r_i x_ij, sum_i h_i x_ij, sum_i h_i x_ij^2).
     #[inline(never)]
     fn add_moments(&self, rows: &[u32], r: &[f64], h: &[f64], out: &mut [[f64; 3]]) {
-        let add = |out: &mut [f64; 3], r: f64, h: f64, x: f64| {
-            let hx = h * x;
-            out[0] += r * x;
-            out[1] += hx;
-            out[2] += hx * x;
-        };
-        let rows = rows.iter().zip(r).zip(h);
         match self {
             Cells::Dense { values, width } => {
-                for ((&i, &r), &h) in rows {
+                for ((&i, &r), &h) in rows.iter().zip(r).zip(h) {
                     for (out, x) in out.iter_mut().zip(&values[i as usize * width..][..*width]) {
-                        add(out, r, h, x.get());
+                        add_moment(out, r, h, x.get());
                     }
                 }
             }
-            Cells::Sparse { indptr, indices, values } => {
-                for ((&i, &r), &h) in rows {
-                    let range = indptr[i as usize]..indptr[i as usize + 1];
-                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
-                        add(&mut out[j as usize], r, h, x.get());
-                    }
-                }
-            }
+            Cells::Narrow(cells) => cells.add_moments(rows, r, h, out),
+            Cells::Wide(cells) => cells.add_moments(rows, r, h, out),
         }
     }
 
     /// The given rows of a sparse matrix with only the columns that have a place: `places[j]` of column j, or
-    /// [`NOWHERE`]. Places ascend with columns.
-    #[inline(never)]
-    fn restrict(&self, rows: &[u32], places: &[u32]) -> Cells<V> {
-        let (mut starts, mut columns, mut kept) = (vec![0], Vec::new(), Vec::new());
-        if let Cells::Sparse { indptr, indices, values } = self {
-            for &i in rows {
-                let range = indptr[i as usize]..indptr[i as usize + 1];
-                for (&j, &x) in indices[range.clone()].iter().zip(&values[range]) {
-                    let place = places[j as usize];
-                    if place != NOWHERE {
-                        columns.push(place);
-                        kept.push(x);
-                    }
-                }
-                starts.push(columns.len());
-            }
+    /// [`NOWHERE`]. Places ascend with columns. None if all cells are stored.
+    fn restrict(&self, rows: &[u32], places: &[u32]) -> Option<Sparse<V, u32>> {
+        match self {
+            Cells::Dense { .. } => None,
+            Cells::Narrow(cells) => Some(cells.restrict(rows, places)),
+            Cells::Wide(cells) => Some(cells.restrict(rows, places)),
         }
-        Cells::Sparse { indptr: starts, indices: columns, values: kept }
     }
 
     /// Stored cells of the given rows in columns that have a place.
     fn count_placed(&self, rows: &[u32], places: &[u32], width: usize) -> usize {
         match self {
             Cells::Dense { .. } => rows.len() * width,
-            Cells::Sparse { indptr, indices, .. } => {
-                let of_row = |&i: &u32| {
-                    let columns = &indices[indptr[i as usize]..indptr[i as usize + 1]];
-                    columns.iter().filter(|&&j| places[j as usize] != NOWHERE).count()
-                };
-                rows.iter().map(of_row).sum()
-            }
+            Cells::Narrow(cells) => cells.count_placed(rows, places),
+            Cells::Wide(cells) => cells.count_placed(rows, places),
         }
     }
 
@@ -211,10 +200,9 @@ impl<V: Cell> Cells<V> {
         (columns, places): (&[usize], &[u32]),
         out: &mut [T],
     ) {
-        let width = columns.len();
-        let rows = rows.iter().zip(factors).zip(out.chunks_exact_mut(width));
         match self {
             Cells::Dense { values, width: all } => {
+                let rows = rows.iter().zip(factors).zip(out.chunks_exact_mut(columns.len()));
                 for ((&i, factor), out) in rows {
                     let row = &values[i as usize * all..][..*all];
                     for (out, &j) in out.iter_mut().zip(columns) {
@@ -222,38 +210,129 @@ impl<V: Cell> Cells<V> {
                     }
                 }
             }
-            Cells::Sparse { indptr, indices, values } => {
-                for ((&i, factor), out) in rows {
-                    let range = indptr[i as usize]..indptr[i as usize + 1];
-                    out.fill(T::default());
-                    for (&j, x) in indices[range.clone()].iter().zip(&values[range]) {
-                        if let Some(out) = out.get_mut(places[j as usize] as usize) {
-                            *out = T::of(out.get() + factor * x.get());
-                        }
-                    }
+            Cells::Narrow(cells) => cells.write_scaled((rows, factors), (columns, places), out),
+            Cells::Wide(cells) => cells.write_scaled((rows, factors), (columns, places), out),
+        }
+    }
+}
+
+/// Adds what one cell gives to the sums of its column.
+#[inline(always)]
+fn add_moment(out: &mut [f64; 3], r: f64, h: f64, x: f64) {
+    let hx = h * x;
+    out[0] += r * x;
+    out[1] += hx;
+    out[2] += hx * x;
+}
+
+/// As the methods of [`Cells`].
+impl<V: Cell, J: Place> Sparse<V, J> {
+    /// Columns and cells of a row.
+    #[inline(always)]
+    fn row(&self, i: u32) -> (&[J], &[V]) {
+        let range = self.indptr[i as usize]..self.indptr[i as usize + 1];
+        (&self.indices[range.clone()], &self.values[range])
+    }
+
+    fn count(&self, rows: &[u32]) -> usize {
+        rows.iter().map(|&i| self.indptr[i as usize + 1] - self.indptr[i as usize]).sum()
+    }
+
+    #[inline(always)]
+    fn dots(&self, rows: &[u32], w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
+        for (&i, out) in rows.iter().zip(out) {
+            let (columns, cells) = self.row(i);
+            let (columns4, columns1) = columns.as_chunks::<4>();
+            let (cells4, cells1) = cells.as_chunks::<4>();
+            let mut sums = [0.0; 4];
+            for (columns, cells) in columns4.iter().zip(cells4) {
+                for ((sum, j), x) in sums.iter_mut().zip(columns).zip(cells) {
+                    *sum += term(x.get()) * w[j.get()];
+                }
+            }
+            let rest = columns1.iter().zip(cells1);
+            let rest: f64 = rest.map(|(j, x)| term(x.get()) * w[j.get()]).sum();
+            *out = (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest;
+        }
+    }
+
+    #[inline(always)]
+    fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
+        for (&i, &r) in rows.iter().zip(r) {
+            let (columns, cells) = self.row(i);
+            for (j, x) in columns.iter().zip(cells) {
+                out[j.get()] += r * term(x.get());
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add_moments(&self, rows: &[u32], r: &[f64], h: &[f64], out: &mut [[f64; 3]]) {
+        for ((&i, &r), &h) in rows.iter().zip(r).zip(h) {
+            let (columns, cells) = self.row(i);
+            for (j, x) in columns.iter().zip(cells) {
+                add_moment(&mut out[j.get()], r, h, x.get());
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn restrict(&self, rows: &[u32], places: &[u32]) -> Sparse<V, u32> {
+        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        for &i in rows {
+            let (columns, cells) = self.row(i);
+            for (j, &x) in columns.iter().zip(cells) {
+                let place = places[j.get()];
+                if place != NOWHERE {
+                    indices.push(place);
+                    values.push(x);
+                }
+            }
+            indptr.push(indices.len());
+        }
+        Sparse { indptr, indices, values }
+    }
+
+    fn count_placed(&self, rows: &[u32], places: &[u32]) -> usize {
+        let placed = |j: &&J| places[j.get()] != NOWHERE;
+        rows.iter().map(|&i| self.row(i).0.iter().filter(placed).count()).sum()
+    }
+
+    #[inline(always)]
+    fn write_scaled<T: Cell>(
+        &self,
+        (rows, factors): (&[u32], &[f64]),
+        (columns, places): (&[usize], &[u32]),
+        out: &mut [T],
+    ) {
+        let rows = rows.iter().zip(factors).zip(out.chunks_exact_mut(columns.len()));
+        for ((&i, factor), out) in rows {
+            let (columns, cells) = self.row(i);
+            out.fill(T::default());
+            for (j, x) in columns.iter().zip(cells) {
+                if let Some(out) = out.get_mut(places[j.get()] as usize) {
+                    *out = T::of(out.get() + factor * x.get());
                 }
             }
         }
     }
 
     /// Adds sum_i h_i x_ip x_iq to out[p, q] for p in the stripe `p` (the rows of `out`) and q <= p, where p and q are
-    /// places of columns. The rows are sparse.
+    /// places of columns.
     #[inline(never)]
     fn add_gram(&self, rows: &[u32], h: &[f64], p: &Range<usize>, width: usize, out: &mut [f64]) {
-        let Cells::Sparse { indptr, indices, values } = self else { return };
         for (&i, &h) in rows.iter().zip(h) {
-            let range = indptr[i as usize]..indptr[i as usize + 1];
-            let (columns, cells) = (&indices[range.clone()], &values[range]);
-            let first = columns.partition_point(|&j| (j as usize) < p.start);
+            let (columns, cells) = self.row(i);
+            let first = columns.partition_point(|j| j.get() < p.start);
             for at in first..columns.len() {
-                let row = columns[at] as usize;
+                let row = columns[at].get();
                 if row >= p.end {
                     break;
                 }
                 let hx = h * cells[at].get();
                 let out = &mut out[(row - p.start) * width..][..=row];
-                for (&q, x) in columns[..=at].iter().zip(cells) {
-                    out[q as usize] += hx * x.get();
+                for (q, x) in columns[..=at].iter().zip(cells) {
+                    out[q.get()] += hx * x.get();
                 }
             }
         }
@@ -363,7 +442,8 @@ impl<'a, V: Cell> Chosen<'a, V> {
     }
 
     fn sparse_gram(&self, h: &[f64], width: usize, places: &[u32]) -> (Vec<f64>, Vec<f64>) {
-        let parts: Vec<_> = self.parts().map(|rows| self.cells.restrict(rows, places)).collect();
+        let parts = self.parts().filter_map(|rows| self.cells.restrict(rows, places));
+        let parts: Vec<Sparse<V, u32>> = parts.collect();
         let all: Vec<u32> = (0..CHUNK as u32).collect();
         let mut gram = vec![0.0; width * width];
         stripes(width, &mut gram).into_par_iter().with_max_len(1).for_each(|(p, out)| {
@@ -452,12 +532,15 @@ mod tests {
         let (mut indptr, mut indices, mut kept) = (vec![0], Vec::new(), Vec::new());
         for row in values.chunks(WIDTH) {
             for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                indices.push(j as u32);
+                indices.push(j as u16);
                 kept.push(x);
             }
             indptr.push(kept.len());
         }
-        (Cells::Dense { values, width: WIDTH }, Cells::Sparse { indptr, indices, values: kept })
+        (
+            Cells::Dense { values, width: WIDTH },
+            Cells::Narrow(Sparse { indptr, indices, values: kept }),
+        )
     }
 
     fn close(got: &[f64], expected: &[f64], relative: f64) {

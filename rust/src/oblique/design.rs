@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cells::{CHUNK, Cell, Cells, Chosen, DENSE};
+use super::cells::{CHUNK, Cell, Cells, Chosen, DENSE, NARROW, Place, Sparse};
 use crate::error::{Error, Result};
 use crate::table::Table;
 
@@ -59,8 +59,8 @@ pub struct Csr<'a, V> {
 }
 
 impl Design {
-    /// Copies the cells of a table. Takes 4 or 8 bytes a cell, or 8 or 12 for each that differs from its column's base
-    /// where those are at most two in five.
+    /// Copies the cells of a table. Takes 4 or 8 bytes a cell, or 6 or 10 for each that differs from its column's base
+    /// where those are at most two in five (2 more with more than 65,536 columns).
     ///
     /// # Errors
     /// [`Error::Value`] if a cell is NaN or infinite.
@@ -91,7 +91,7 @@ impl Design {
     }
 
     /// Copies the cells of a matrix in compressed sparse rows and takes over their places; nothing is made dense.
-    /// Takes 8 or 12 bytes for each stored cell.
+    /// Takes 6 or 10 bytes for each stored cell, 2 more with more than 65,536 columns.
     ///
     /// # Errors
     /// [`Error::Value`] if the arrays are no such matrix, or a cell is NaN or infinite.
@@ -129,10 +129,10 @@ impl Design {
         let n_rows = indptr.len() - 1;
         let stored = if exact {
             let values = cells.map(|x| x as f32).collect();
-            Stored::F32(Cells::Sparse { indptr, indices, values })
+            Stored::F32(sparse(indptr, indices, values, n_columns))
         } else {
             let values = cells.collect();
-            Stored::F64(Cells::Sparse { indptr, indices, values })
+            Stored::F64(sparse(indptr, indices, values, n_columns))
         };
         Ok(Design::new(stored, scales, n_rows))
     }
@@ -310,10 +310,32 @@ fn fill_dense<V: Cell>(table: &Table<'_>, scales: &[Scale]) -> Option<Cells<V>> 
 
 /// The cells other than 0, or none as in [`fill_dense`]. `counts`: how many there are in every chunk of rows.
 fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -> Option<Cells<V>> {
+    if scales.len() <= NARROW {
+        fill_places(table, scales, counts).map(Cells::Narrow)
+    } else {
+        fill_places(table, scales, counts).map(Cells::Wide)
+    }
+}
+
+/// Cells with the columns of a matrix in compressed sparse rows.
+fn sparse<V>(indptr: Vec<usize>, indices: Vec<u32>, values: Vec<V>, n_columns: usize) -> Cells<V> {
+    if n_columns <= NARROW {
+        let indices = indices.into_iter().map(|j| u16::of(j as usize)).collect();
+        Cells::Narrow(Sparse { indptr, indices, values })
+    } else {
+        Cells::Wide(Sparse { indptr, indices, values })
+    }
+}
+
+fn fill_places<V: Cell, J: Place>(
+    table: &Table<'_>,
+    scales: &[Scale],
+    counts: &[usize],
+) -> Option<Sparse<V, J>> {
     let (n, width) = (table.n_samples(), scales.len());
     let total = counts.iter().sum();
     let mut indptr = vec![0; n + 1];
-    let (mut indices, mut values) = (vec![0u32; total], vec![V::default(); total]);
+    let (mut indices, mut values) = (vec![J::default(); total], vec![V::default(); total]);
     let mut work = Vec::with_capacity(counts.len());
     {
         let (mut ends, mut columns, mut cells) =
@@ -342,7 +364,7 @@ fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -
                     if let (Some(column), Some(cell)) =
                         (columns.get_mut(filled), cells.get_mut(filled))
                     {
-                        *column = j as u32;
+                        *column = J::of(j);
                         *cell = x;
                     }
                     filled += usize::from(x != V::default());
@@ -351,14 +373,14 @@ fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -
             }
         }
         // Cells so small beside others that they are 0 in the column's unit were counted: the last row gets zeros.
-        columns[filled..].fill((width as u32).saturating_sub(1));
+        columns[filled..].fill(J::of(width.saturating_sub(1)));
         cells[filled..].fill(V::default());
         if let Some(end) = ends.last_mut() {
             *end = before + cells.len();
         }
         Some(())
     })?;
-    Some(Cells::Sparse { indptr, indices, values })
+    Some(Sparse { indptr, indices, values })
 }
 
 /// Writes the rows from `start` one after the other; none as in [`fill_dense`].
@@ -391,18 +413,20 @@ mod tests {
 
     /// The cells of a design, in the units of the columns.
     fn cells(design: &Design) -> Vec<Vec<f64>> {
+        fn row<V: Cell, J: Place>(cells: &Sparse<V, J>, i: usize, d: usize) -> Vec<f64> {
+            let mut row = vec![0.0; d];
+            for at in cells.indptr[i]..cells.indptr[i + 1] {
+                row[cells.indices[at].get()] += cells.values[at].get();
+            }
+            row
+        }
         fn rows<V: Cell>(cells: &Cells<V>, n: usize, d: usize) -> Vec<Vec<f64>> {
             let of_row = |i: usize| match cells {
                 Cells::Dense { values, .. } => {
                     values[i * d..][..d].iter().map(|x| x.get()).collect()
                 }
-                Cells::Sparse { indptr, indices, values } => {
-                    let mut row = vec![0.0; d];
-                    for at in indptr[i]..indptr[i + 1] {
-                        row[indices[at] as usize] += values[at].get();
-                    }
-                    row
-                }
+                Cells::Narrow(cells) => row(cells, i, d),
+                Cells::Wide(cells) => row(cells, i, d),
             };
             (0..n).map(of_row).collect()
         }
@@ -435,7 +459,7 @@ mod tests {
             if (i * 5 + j) % 4 == 0 { ((i + j) % 256) as f64 } else { j as f64 }
         });
         let design = check(&few);
-        assert!(matches!(design.stored, Stored::F32(Cells::Sparse { .. })));
+        assert!(matches!(design.stored, Stored::F32(Cells::Narrow(_))));
         let bases: Vec<f64> = design.scales.iter().map(|scale| scale.base).collect();
         assert_eq!(bases, [0.0, 1.0, 2.0, 3.0, 4.0]);
         let many = Array2::from_shape_fn((n, 3), |(i, j)| ((i * 7 + j) % 1009) as f64 + 2e9);
@@ -444,7 +468,7 @@ mod tests {
         assert!(design.scales.iter().all(|scale| scale.unit <= 2048.0));
         // 1/3 is not exact in 32 bits, 2^-600 not in their range; the base is 0.
         let sparse = few.mapv(|x| if x > 4.0 { x / 3.0 * 2f64.powi(-600) } else { 0.0 });
-        assert!(matches!(check(&sparse).stored, Stored::F64(Cells::Sparse { .. })));
+        assert!(matches!(check(&sparse).stored, Stored::F64(Cells::Narrow(_))));
     }
 
     #[test]
@@ -468,6 +492,28 @@ mod tests {
         let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
         assert_eq!(cells(&design), expected);
         assert!(matches!(design.stored, Stored::F64(_)));
+    }
+
+    #[test]
+    fn many_columns_have_places_too() {
+        for n_columns in [NARROW, NARROW + 1] {
+            let last = n_columns as u32 - 1;
+            let (indptr, indices) = (vec![0, 2, 3], vec![1, last, last]);
+            let design = Design::from_csr(indptr, indices, &[1.0, 2.0, -4.0], n_columns).unwrap();
+            let Stored::F32(stored) = &design.stored else { unreachable!() };
+            assert_eq!(matches!(stored, Cells::Narrow(_)), n_columns == NARROW);
+            let mut w = vec![0.0; n_columns];
+            w[1] = 4.0;
+            w[n_columns - 1] = 32.0;
+            let mut dots = [0.0; 2];
+            Chosen::new(stored, &[0, 1], n_columns).dots(&w, &mut dots);
+            let unit = |j: usize| design.scales[j].unit;
+            let last = 32.0 / unit(n_columns - 1);
+            assert_eq!(dots, [4.0 / unit(1) + 2.0 * last, -4.0 * last]);
+            let x = Array2::from_shape_fn((3, n_columns), |(i, j)| f64::from(u8::from(j % 9 == i)));
+            let table = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
+            assert_eq!(cells(&table), x.outer_iter().map(|x| x.to_vec()).collect::<Vec<_>>());
+        }
     }
 
     #[test]
