@@ -49,11 +49,13 @@ impl Cell for f64 {
 }
 
 /// A column of a stored cell, in the smaller type that holds all of them: passes over the cells wait for memory.
-pub trait Place: Copy + Send + Sync + Default + PartialEq + 'static {
+pub trait Place: Copy + Send + Sync + Default + Ord + 'static {
     /// The column.
     fn get(self) -> usize;
     /// The type's number for a column, which it holds.
     fn of(column: usize) -> Self;
+    /// As cells of either type.
+    fn cells<V>(sparse: Sparse<V, Self>) -> Cells<V>;
 }
 
 impl Place for u16 {
@@ -65,6 +67,9 @@ impl Place for u16 {
     fn of(column: usize) -> Self {
         column as u16
     }
+    fn cells<V>(sparse: Sparse<V, Self>) -> Cells<V> {
+        Cells::Narrow(sparse)
+    }
 }
 
 impl Place for u32 {
@@ -75,6 +80,9 @@ impl Place for u32 {
     #[inline(always)]
     fn of(column: usize) -> Self {
         column as u32
+    }
+    fn cells<V>(sparse: Sparse<V, Self>) -> Cells<V> {
+        Cells::Wide(sparse)
     }
 }
 
@@ -105,8 +113,8 @@ pub enum Cells<V> {
     Wide(Sparse<V, u32>),
 }
 
-/// Columns of which each has its own `u16`.
-pub const NARROW: usize = 1 << 16;
+/// Columns of which each has its own `u16`, and one is left.
+pub const NARROW: usize = u16::MAX as usize;
 
 impl<V: Cell> Cells<V> {
     fn count(&self, rows: &[u32]) -> usize {

@@ -47,11 +47,11 @@ pub struct Design {
 
 /// A matrix in compressed sparse rows.
 #[derive(Debug, Clone, Copy)]
-pub struct Csr<'a, V> {
+pub struct Csr<'a, V, J = u32> {
     /// Where each row starts, and the end.
     pub indptr: &'a [usize],
     /// Columns, ascending in each row.
-    pub indices: &'a [u32],
+    pub indices: &'a [J],
     /// Cells.
     pub values: &'a [V],
     /// Columns of the matrix.
@@ -60,7 +60,7 @@ pub struct Csr<'a, V> {
 
 impl Design {
     /// Copies the cells of a table. Takes 4 or 8 bytes a cell, or 6 or 10 for each that differs from its column's base
-    /// where those are at most two in five (2 more with more than 65,536 columns).
+    /// where those are at most two in five (2 more with more than 65,535 columns).
     ///
     /// # Errors
     /// [`Error::Value`] if a cell is NaN or infinite.
@@ -91,13 +91,13 @@ impl Design {
     }
 
     /// Copies the cells of a matrix in compressed sparse rows and takes over their places; nothing is made dense.
-    /// Takes 6 or 10 bytes for each stored cell, 2 more with more than 65,536 columns.
+    /// Takes 4 or 8 bytes for each stored cell, and what its column's number takes.
     ///
     /// # Errors
     /// [`Error::Value`] if the arrays are no such matrix, or a cell is NaN or infinite.
-    pub fn from_csr<V: Copy + Into<f64> + Sync>(
+    pub fn from_csr<V: Copy + Into<f64> + Sync, J: Place>(
         indptr: Vec<usize>,
-        indices: Vec<u32>,
+        indices: Vec<J>,
         values: &[V],
         n_columns: usize,
     ) -> Result<Self> {
@@ -105,34 +105,35 @@ impl Design {
         Design::from_checked(indptr, indices, values, n_columns)
     }
 
-    pub(super) fn from_checked<V: Copy + Into<f64> + Sync>(
+    pub(super) fn from_checked<V: Copy + Into<f64> + Sync, J: Place>(
         indptr: Vec<usize>,
-        indices: Vec<u32>,
+        indices: Vec<J>,
         values: &[V],
         n_columns: usize,
     ) -> Result<Self> {
         let mut size = vec![0.0f64; n_columns];
-        for (&j, &x) in indices.iter().zip(values) {
+        for (j, &x) in indices.iter().zip(values) {
             let x: f64 = x.into();
             if !x.is_finite() {
                 return Err(not_finite());
             }
-            size[j as usize] = size[j as usize].max(x.abs());
+            let size = &mut size[j.get()];
+            *size = size.max(x.abs());
         }
         let scales: Vec<Scale> =
             size.iter().map(|&size| Scale { base: 0.0, unit: unit_of(0.0, 0.0, size) }).collect();
         // Powers of two: as exact as a division, and faster.
         let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
-        let scaled = |(&j, &x): (&u32, &V)| -> f64 { x.into() * factors[j as usize] };
+        let scaled = |(j, &x): (&J, &V)| -> f64 { x.into() * factors[j.get()] };
         let cells = indices.par_iter().zip(values).map(scaled);
         let exact = cells.clone().all(|x| f64::from(x as f32) == x);
         let n_rows = indptr.len() - 1;
         let stored = if exact {
             let values = cells.map(|x| x as f32).collect();
-            Stored::F32(sparse(indptr, indices, values, n_columns))
+            Stored::F32(J::cells(Sparse { indptr, indices, values }))
         } else {
             let values = cells.collect();
-            Stored::F64(sparse(indptr, indices, values, n_columns))
+            Stored::F64(J::cells(Sparse { indptr, indices, values }))
         };
         Ok(Design::new(stored, scales, n_rows))
     }
@@ -176,7 +177,7 @@ fn not_finite() -> Error {
 }
 
 /// Whether the arrays are such a matrix.
-pub(super) fn check<V>(matrix: &Csr<'_, V>) -> Result<()> {
+pub(super) fn check<V, J: Place>(matrix: &Csr<'_, V, J>) -> Result<()> {
     let Csr { indptr, indices, values, n_columns } = *matrix;
     let bad = |why: &str| Err(Error::Value(format!("The sparse matrix is not valid: {why}.")));
     if indptr.first() != Some(&0) || !indptr.is_sorted() {
@@ -189,7 +190,7 @@ pub(super) fn check<V>(matrix: &Csr<'_, V>) -> Result<()> {
     if !rows().all(|row| row.is_sorted_by(|a, b| a < b)) {
         return bad("the columns of each row must ascend, none of them twice");
     }
-    if rows().any(|row| row.last().is_some_and(|&j| j as usize >= n_columns)) {
+    if rows().any(|row| row.last().is_some_and(|j| j.get() >= n_columns)) {
         return bad("a column is out of range");
     }
     Ok(())
@@ -314,16 +315,6 @@ fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -
         fill_places(table, scales, counts).map(Cells::Narrow)
     } else {
         fill_places(table, scales, counts).map(Cells::Wide)
-    }
-}
-
-/// Cells with the columns of a matrix in compressed sparse rows.
-fn sparse<V>(indptr: Vec<usize>, indices: Vec<u32>, values: Vec<V>, n_columns: usize) -> Cells<V> {
-    if n_columns <= NARROW {
-        let indices = indices.into_iter().map(|j| u16::of(j as usize)).collect();
-        Cells::Narrow(Sparse { indptr, indices, values })
-    } else {
-        Cells::Wide(Sparse { indptr, indices, values })
     }
 }
 
@@ -486,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_sparse_matrix_is_the_table_it_stands_for() {
-        let (indptr, indices) = ([0, 2, 2, 5], [0, 3, 0, 1, 3]);
+        let (indptr, indices) = ([0, 2, 2, 5], [0u32, 3, 0, 1, 3]);
         let values = [1.0, -8.0, 0.5, 1e-3, 3.0];
         let design = Design::from_csr(indptr.to_vec(), indices.to_vec(), &values, 4).unwrap();
         let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
@@ -496,24 +487,20 @@ mod tests {
 
     #[test]
     fn many_columns_have_places_too() {
-        for n_columns in [NARROW, NARROW + 1] {
-            let last = n_columns as u32 - 1;
-            let (indptr, indices) = (vec![0, 2, 3], vec![1, last, last]);
-            let design = Design::from_csr(indptr, indices, &[1.0, 2.0, -4.0], n_columns).unwrap();
+        for width in [NARROW, NARROW + 1] {
+            let x = Array2::from_shape_fn((3, width), |(i, j)| f64::from(u8::from(j % 9 == i)));
+            let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
             let Stored::F32(stored) = &design.stored else { unreachable!() };
-            assert_eq!(matches!(stored, Cells::Narrow(_)), n_columns == NARROW);
-            let mut w = vec![0.0; n_columns];
-            w[1] = 4.0;
-            w[n_columns - 1] = 32.0;
-            let mut dots = [0.0; 2];
-            Chosen::new(stored, &[0, 1], n_columns).dots(&w, &mut dots);
-            let unit = |j: usize| design.scales[j].unit;
-            let last = 32.0 / unit(n_columns - 1);
-            assert_eq!(dots, [4.0 / unit(1) + 2.0 * last, -4.0 * last]);
-            let x = Array2::from_shape_fn((3, n_columns), |(i, j)| f64::from(u8::from(j % 9 == i)));
-            let table = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
-            assert_eq!(cells(&table), x.outer_iter().map(|x| x.to_vec()).collect::<Vec<_>>());
+            assert_eq!(matches!(stored, Cells::Narrow(_)), width == NARROW);
+            assert_eq!(cells(&design), x.outer_iter().map(|x| x.to_vec()).collect::<Vec<_>>());
         }
+        let (indptr, indices) = (vec![0, 2, 3], vec![1u16, 9, 4]);
+        let narrow = Design::from_csr(indptr.clone(), indices, &[1.0, 2.0, -4.0], 10).unwrap();
+        let wide = Design::from_csr(indptr, vec![1u32, 9, 4], &[1.0, 2.0, -4.0], 10).unwrap();
+        assert!(narrow.stored != wide.stored);
+        assert_eq!(cells(&narrow), cells(&wide));
+        let negative = Design::from_csr(vec![0, 1], vec![u16::MAX], &[1.0], NARROW);
+        assert!(negative.is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Gabidolla, Carreira-Perpiñán: Optimal Interpretable Clustering Using Oblique Decision Trees, KDD 2022.
 
-mod cells;
+pub(crate) mod cells;
 pub mod design;
 pub mod fit;
 pub mod geometry;

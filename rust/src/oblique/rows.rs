@@ -1,5 +1,6 @@
 //! The rows a tree is fitted to, as the caller holds them: a table, or a sparse matrix that is never made dense.
 
+use super::cells::{NARROW, Place};
 use super::design::{Csr, Design, check};
 use crate::error::Result;
 use crate::table::Table;
@@ -34,6 +35,10 @@ impl<'a> SparseRows<'a> {
     /// [`crate::error::Error::Value`] if a cell is NaN or infinite.
     pub fn design(&self) -> Result<Design> {
         let Csr { indptr, indices, values, n_columns } = self.0;
+        if n_columns <= NARROW {
+            let narrow = indices.iter().map(|&j| u16::of(j as usize)).collect();
+            return Design::from_checked::<_, u16>(indptr.to_vec(), narrow, values, n_columns);
+        }
         Design::from_checked(indptr.to_vec(), indices.to_vec(), values, n_columns)
     }
 

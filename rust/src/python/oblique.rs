@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use super::convert::TableArgument;
 use super::fit::{optional, slice};
 use super::run::{Jobs, run};
+use crate::oblique::cells::{NARROW, Place};
 use crate::oblique::design::Design;
 use crate::oblique::logistic::{Kept, Options, Origin, Problem, Start, solve_from};
 use crate::parallel::Monitor;
@@ -70,24 +71,35 @@ impl PyDesign {
         n_columns: usize,
         n_jobs: Jobs<'_>,
     ) -> PyResult<Self> {
-        let (indptr, indices) = (indptr.to(usize::MAX)?, indices.to(u32::MAX)?);
-        let monitor = Monitor::default();
-        let made = match &data {
-            Data::F64(data) => {
-                let data = slice(data)?;
-                run(py, &n_jobs, &monitor, None, || {
-                    Design::from_csr(indptr, indices, data, n_columns)
-                })
-            }
-            Data::F32(data) => {
-                let data = slice(data)?;
-                run(py, &n_jobs, &monitor, None, || {
-                    Design::from_csr(indptr, indices, data, n_columns)
-                })
-            }
-        };
-        made.map(PyDesign)
+        let indptr = indptr.to(usize::MAX)?;
+        if n_columns <= NARROW {
+            csr(py, &n_jobs, indptr, indices.to(u16::MAX)?, &data, n_columns)
+        } else {
+            csr(py, &n_jobs, indptr, indices.to(u32::MAX)?, &data, n_columns)
+        }
     }
+}
+
+fn csr<J: Place>(
+    py: Python<'_>,
+    n_jobs: &Jobs<'_>,
+    indptr: Vec<usize>,
+    indices: Vec<J>,
+    data: &Data<'_>,
+    n_columns: usize,
+) -> PyResult<PyDesign> {
+    let monitor = Monitor::default();
+    let made = match data {
+        Data::F64(data) => {
+            let data = slice(data)?;
+            run(py, n_jobs, &monitor, None, || Design::from_csr(indptr, indices, data, n_columns))
+        }
+        Data::F32(data) => {
+            let data = slice(data)?;
+            run(py, n_jobs, &monitor, None, || Design::from_csr(indptr, indices, data, n_columns))
+        }
+    };
+    made.map(PyDesign)
 }
 
 /// Solves an l1 logistic regression; returns the solution by name. `start`: columns, weights and bias, or what the
