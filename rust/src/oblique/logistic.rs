@@ -77,10 +77,11 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Without the curvature where that takes more room than the cells of the rows.
-    pub(super) fn bounded(mut self) -> Self {
-        self.curvature = self.curvature.filter(|model| model.correlations.len() <= self.n_cells);
-        self
+    /// Whether there is a curvature, and no more numbers than the rows have cells: many nodes may be remembered.
+    pub(super) fn is_worth_its_room(&self) -> bool {
+        let by_column = 4 * self.w.len();
+        let of_model = |model: &Arc<Curvature>| model.correlations.len() + by_column;
+        self.curvature.as_ref().is_some_and(|model| of_model(model) <= self.n_cells)
     }
 }
 

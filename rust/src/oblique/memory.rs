@@ -1,5 +1,5 @@
 //! What a fit remembers, so that late in it, when most nodes are nearly as they were, little is reckoned twice. Leaving
-//! it out would change little but the time: node problems are solved to the same precision from elsewhere.
+//! it out would change little but the time: node problems are solved to the same precision, but by other steps.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -82,14 +82,18 @@ impl Memory {
     }
 
     /// What the last solve at a node left. The node may be another one by now.
-    pub(super) fn last(&self, solved: Solved) -> Option<Arc<Kept>> {
-        self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&solved).cloned()
+    pub(super) fn last(&self, node: Solved) -> Option<Arc<Kept>> {
+        self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Remembers what a solve left; no more of it than the cells of its rows take.
-    pub(super) fn remember(&self, solved: Solved, kept: Kept) {
-        let kept = Arc::new(kept.bounded());
-        self.solved.lock().unwrap_or_else(PoisonError::into_inner).insert(solved, kept);
+    /// Remembers what a solve left.
+    pub(super) fn remember(&self, node: Solved, kept: Kept) {
+        let mut solved = self.solved.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_worth_its_room() {
+            solved.insert(node, Arc::new(kept));
+        } else {
+            solved.remove(&node);
+        }
     }
 
     /// Whether each of some rows lies to the right of a plane. Two bits for each of all rows while the plane is known.
