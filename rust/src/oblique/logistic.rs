@@ -1006,6 +1006,45 @@ mod tests {
     }
 
     #[test]
+    fn a_curvature_is_carried_to_nearly_the_same_rows() {
+        let n = 400;
+        let (design, sign) = example(n, 5);
+        let weight = vec![1.0; n];
+        let all: Vec<u32> = (0..n as u32).collect();
+        let problem = Problem {
+            design: &design,
+            rows: &all,
+            sign: &sign,
+            weight: &weight,
+            lambda: 1.0,
+            penalty: None,
+        };
+        let kept = solve_from(&problem, &[], Options::default(), &Monitor::default()).unwrap().1;
+        let model = kept.curvature.as_ref().unwrap();
+        for (without, serves) in [(20, true), (4, false)] {
+            let fewer: Vec<u32> = all.iter().copied().filter(|i| i % without != 1).collect();
+            let sign: Vec<bool> = fewer.iter().map(|&i| sign[i as usize]).collect();
+            let weight = &weight[..fewer.len()];
+            let problem = Problem { rows: &fewer, sign: &sign, weight, ..problem };
+            let (_, targets, total) = targets(&problem);
+            let Stored::F64(cells) = &design.stored else { unreachable!() };
+            let solver = Solver::new(cells, &fewer, &targets, &problem, total);
+            // Twice the curvature in every row, in another problem's units.
+            let h: Vec<f64> = fewer.iter().map(|&i| 2.0 * model.h[i as usize]).collect();
+            let Some(carried) = solver.carried(&kept, &h) else {
+                assert!(!serves);
+                continue;
+            };
+            assert!(serves && !carried.is_stale(&h) && carried.n_rows < fewer.len());
+            assert_eq!(carried.correlations, model.correlations);
+            for (new, old) in carried.scale.iter().zip(&model.scale) {
+                assert!((new / old - 2f64.sqrt()).abs() < 1e-12);
+            }
+            assert!(carried.h.iter().zip(&h).all(|(new, h)| (new / h - 1.0).abs() < 1e-12));
+        }
+    }
+
+    #[test]
     fn a_stopped_monitor_ends_the_solve() {
         let (design, sign) = example(50, 3);
         let (rows, weight): (Vec<u32>, _) = ((0..50).collect(), vec![1.0; 50]);
