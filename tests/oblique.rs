@@ -46,8 +46,8 @@ fn data(seed: u64, n: usize, d: usize) -> Data {
 
 fn settings(lambda: f64, n_sweeps: usize) -> Settings {
     let solver = Options { tol: 1e-3, max_iter: 100 };
-    let (max_depth, max_leaves, keep_columns) = (4, usize::MAX, false);
-    Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, solver }
+    let (max_depth, max_leaves, keep_columns, steady) = (4, usize::MAX, false, false);
+    Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, steady, solver }
 }
 
 fn plain_units(d: usize) -> Units {
@@ -112,7 +112,8 @@ fn no_pass_and_no_growth_raises_the_objective() {
                 } else {
                     Splits::Oblique { rows, design: &design, shares: Some(&shares) }
                 };
-                let settings = settings(0.7, 2 * (seed as usize % 2));
+                let settings =
+                    Settings { steady: seed % 4 < 2, ..settings(0.7, 2 * (seed as usize % 2)) };
                 let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
                 let start = if seed < 3 { Start::Random } else { Start::Bisecting };
                 let mut tree = if axis {
@@ -138,6 +139,38 @@ fn no_pass_and_no_growth_raises_the_objective() {
                 assert!(before < 0.9 * first, "{before} {first}");
             }
         }
+    }
+}
+
+#[test]
+fn steady_passes_come_to_an_end() {
+    for seed in 0..6 {
+        let data = data(seed, 400, 4);
+        let table = Table::from_matrix(data.x.view()).unwrap();
+        let rows = Rows::Table(&table);
+        let units = plain_units(4);
+        let geometry = Geometry::Euclidean { rows, units: &units };
+        let (monitor, memory) = (Monitor::default(), Memory::default());
+        let design = Design::from_table(&table).unwrap();
+        let tao = Tao {
+            splits: Splits::Oblique { rows, design: &design, shares: None },
+            loss: Loss::Labels(Labels { labels: &data.labels, weights: None, k: K }),
+            settings: Settings { steady: true, ..settings(0.05, 1) },
+            monitor: &monitor,
+            memory: &memory,
+        };
+        let mut tree = initial::tree(&geometry, None, Start::Bisecting, 3, seed, &monitor).unwrap();
+        let mut before = tao.objective(&tree);
+        let mut n_passes = 0;
+        while tao.pass(&mut tree).unwrap() {
+            let after = tao.objective(&tree);
+            // Fewer mistakes, or a norm that is clearly smaller.
+            let gain = before.value(0.05) - after.value(0.05);
+            assert!(gain > 0.0, "seed {seed}: {before:?} {after:?}");
+            (before, n_passes) = (after, n_passes + 1);
+            assert!(n_passes < 20, "seed {seed}");
+        }
+        assert!(n_passes > 0);
     }
 }
 

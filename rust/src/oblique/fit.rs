@@ -153,6 +153,9 @@ struct Run<'a, 'b, 't> {
     steps: Vec<Step>,
     /// Whether only the cost counts and tests keep to their columns.
     relaxed: bool,
+    /// As [`Settings::steady`]: along a path the labels hardly differ from one mu to the next, while the direct solver
+    /// depends on what its tests are replaced by.
+    steady: bool,
 }
 
 impl<'b, 't> Run<'_, 'b, 't> {
@@ -161,8 +164,9 @@ impl<'b, 't> Run<'_, 'b, 't> {
         'b: 'c,
     {
         let Plan { max_depth, max_leaves, solver, .. } = *self.plan;
-        let (lambda, keep_columns) = (self.lambda(), self.relaxed);
-        let settings = Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, solver };
+        let (lambda, keep_columns, steady) = (self.lambda(), self.relaxed, self.steady);
+        let settings =
+            Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, steady, solver };
         let (monitor, memory) = (self.monitor, self.memory);
         Tao { splits: self.problem.splits, loss, settings, monitor, memory }
     }
@@ -273,7 +277,7 @@ impl<'b, 't> Run<'_, 'b, 't> {
 
     fn finish(mut self, mut converged: bool) -> Result<Fitted> {
         if self.plan.relax {
-            self.relaxed = true;
+            (self.relaxed, self.steady) = (true, false);
             converged &= self.descend()?;
         }
         let tao = self.tao(Loss::Labels(self.free_labels()), 0);
@@ -344,6 +348,7 @@ impl<'a, 't> Problem<'a, 't> {
             centers,
             steps: vec![],
             relaxed: false,
+            steady: false,
         })
     }
 }
@@ -383,6 +388,7 @@ pub fn path(
 ) -> Result<Fitted> {
     let memory = Memory::default();
     let mut run = problem.start(start, plan, monitor, &memory)?;
+    run.steady = true;
     let given = if plan.keep_labels {
         let free = run.centers.clone();
         let objective = run.settle()?.objective;
@@ -628,6 +634,7 @@ mod tests {
                 let plan = plan(0.5);
                 let memory = Memory::default();
                 let mut run = problem.start(start.clone(), &plan, monitor, &memory).unwrap();
+                run.steady = true;
                 run.first(schedule.loss(run.free_labels())).unwrap();
                 let mut z = problem.labels.to_vec();
                 for mu in [0.1, 0.5, 2.0, 10.0] {

@@ -41,6 +41,8 @@ use crate::threshold;
 const BLOCK: usize = 4096;
 /// A better test is scaled down to lower the objective, but not below this.
 const SHRINK: f64 = 0.1;
+/// Share by which a norm must be smaller to be clearly smaller.
+const SMALLER: f64 = 1e-3;
 /// A share in phi that keeps a column out of a test.
 const PROHIBITIVE: f64 = 1e100;
 /// Pairs of labels that a leaf is tried to be split into.
@@ -358,6 +360,10 @@ pub struct Settings {
     pub n_sweeps: usize,
     /// Whether a test may only weigh the columns it weighs already.
     pub keep_columns: bool,
+    /// For losses that hardly differ from one pass to the next: a node problem may start where the last one at the
+    /// node ended, not only from the test there, and a test stays until another one is clearly better. Else, more is
+    /// tried: in the end a better tree, in more time.
+    pub steady: bool,
     /// Of the logistic problems.
     pub solver: Options,
 }
@@ -611,7 +617,7 @@ impl Tao<'_, '_> {
         match self.splits {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
-                let Settings { n_sweeps, keep_columns, .. } = self.settings;
+                let Settings { n_sweeps, keep_columns, steady, .. } = self.settings;
                 let (sweeps, kept) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
                 let numbers = [before, below[0], below[1], lambda, sweeps, kept];
                 let key = Key::of(&reduced, Some(old), &numbers);
@@ -628,9 +634,15 @@ impl Tao<'_, '_> {
                 // a test that is not worth its own norm goes.
                 let worth =
                     matches!(update, Update::Keep) || new.loss + lambda * norm + below < best;
-                let room = before - margin - below - new.loss;
+                // With as many mistakes, one that is merely scaled down to the old norm gains nothing.
+                let only_smaller = steady && new.loss >= now - margin;
+                let (gain, least) = match only_smaller {
+                    true => (margin.max(SMALLER * lambda * norm), 1.0),
+                    false => (margin, SHRINK),
+                };
+                let room = before - gain - below - new.loss;
                 let mut scale = if lambda * norm <= room { 1.0 } else { room / (lambda * norm) };
-                if worth && scale >= SHRINK {
+                if worth && scale >= least {
                     if keep_columns {
                         // Without a price any norm will do: about the old one, by a power of two, which moves no row.
                         scale = 2f64.powi((old.norm(shares) / norm).log2().round() as i32);
@@ -684,8 +696,7 @@ impl Tao<'_, '_> {
     }
 
     /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
-    /// if all rows go one way. With the curvature that the last solve at the node left, but from `start`: where that
-    /// solve ended is where its plane was turned down.
+    /// if all rows go one way. The last solve at the node leaves its curvature at least ([`Settings::steady`]).
     fn logistic(
         &self,
         node: Option<usize>,
@@ -712,11 +723,12 @@ impl Tao<'_, '_> {
         let start = start.map(|plane| Start { weights: &plane.weights, bias: plane.bias });
         let solved = node.map(|id| (id, self.settings.keep_columns));
         let last = solved.and_then(|solved| self.memory.last(solved));
-        let from: Vec<Origin<'_>> = last
-            .iter()
-            .map(|kept| Origin::Curvature(kept))
-            .chain(start.iter().map(Origin::Weights))
-            .collect();
+        let resumed = match self.settings.steady {
+            true => Origin::Kept,
+            false => Origin::Curvature,
+        };
+        let last_first = last.iter().map(|kept| resumed(kept));
+        let from: Vec<Origin<'_>> = last_first.chain(start.iter().map(Origin::Weights)).collect();
         let (found, kept) =
             logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
         if let Some(solved) = solved {
