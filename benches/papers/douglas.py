@@ -47,6 +47,7 @@ SQUARED = "ours, mmd2_ova"
 PRUNED = "ours, prune=0.01"
 RANDOM, GEMCLUS = "ours, random cuts", "gemclus"
 WHOLE = "ours, prune=0.01, all rows as -1, 0, 1"
+WHOLE_SQUARED = "ours, mmd2_ova, prune=0.01, all rows as -1, 0, 1"
 
 # ---- what the paper says ----------------------------------------------------------------------
 
@@ -136,6 +137,11 @@ def pruned_model(_setting: Setting, k: int, seed: int) -> Douglas:
     return Douglas(k, prune=0.01, n_jobs=1, random_state=seed)
 
 
+def squared_pruned_model(_setting: Setting, k: int, seed: int) -> Douglas:
+    """Do so with the objective of Kauri, whose tree section 5.3 compares with."""
+    return Douglas(k, gemini="mmd2_ova", prune=0.01, n_jobs=1, random_state=seed)
+
+
 def random_model(_setting: Setting, k: int, seed: int) -> Douglas:
     """Leave all but the start of the cuts at its default.
 
@@ -153,9 +159,10 @@ MODELS = {
     PRUNED: pruned_model,
     RANDOM: random_model,
     WHOLE: pruned_model,
+    WHOLE_SQUARED: squared_pruned_model,
 }
 # What is tried for the active cuts of the votes only.
-OF_VOTES = (RANDOM, WHOLE)
+OF_VOTES = (RANDOM, WHOLE, WHOLE_SQUARED)
 
 # ---- the runs ---------------------------------------------------------------------------------
 
@@ -222,7 +229,7 @@ def run(
 ) -> None:
     """Fit a method to a subsample."""
     setting = SETTINGS[data.name]
-    if method == WHOLE:  # as section 5.3 says
+    if method in (WHOLE, WHOLE_SQUARED):  # as section 5.3 says
         sample, classes = np.ascontiguousarray(X, dtype=float), y
     else:
         rows = np.sort(np.random.default_rng(number).permutation(len(X))[: int(SHARE * len(X))])
@@ -384,7 +391,9 @@ Where the figures differ:
   first four, beside superfund_right_to_sue.
 - With prune=0.01 and section 5.3's data the paper's two most frequent features are first and
   second, about as often as it says and at its ARI; crime, which tells the clusters apart as well,
-  is before its third.
+  is before its third. With the objective of Kauri, whose tree that section compares with
+  (mmd2_ova), the three are the first three, crime close behind.
+- One setting of ours, mmd2_ova, holds every figure of tables 3, 4 and 6 but vowel's 0.15.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
 
