@@ -392,7 +392,8 @@ Where the figures differ:
 - With prune=0.01 and section 5.3's data the paper's two most frequent features are first and
   second, about as often as it says and at its ARI; crime, which tells the clusters apart as well,
   is before its third. With the objective of Kauri, whose tree that section compares with
-  (mmd2_ova), the three are the first three, crime close behind.
+  (mmd2_ova), the three are the first three, but crime shares their third place: over 90 runs
+  (seeds 0 to 89) contras 98 %, El Salvador 87 %, crime 76 %, mx_missile 74 %.
 - One setting of ours, mmd2_ova, holds every figure of tables 3, 4 and 6 but vowel's 0.15.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
