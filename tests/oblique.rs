@@ -50,8 +50,18 @@ fn settings(lambda: f64, n_sweeps: usize) -> Settings {
     Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, steady, solver }
 }
 
-fn plain_units(d: usize) -> Units {
-    Units { shift: vec![0.0; d], scale: vec![1.0; d] }
+/// Calls `check` with a matrix as a table, its distances and its oblique splits.
+fn with_rows<R>(
+    x: &Array2<f64>,
+    shares: Option<&[f64]>,
+    check: impl for<'t> FnOnce(&Table<'t>, &Geometry<'_, 't>, Splits<'_, 't>) -> R,
+) -> R {
+    let table = Table::from_matrix(x.view()).unwrap();
+    let rows = Rows::Table(&table);
+    let units = Units { shift: vec![0.0; x.ncols()], scale: vec![1.0; x.ncols()] };
+    let geometry = Geometry::Euclidean { rows, units: &units };
+    let design = Design::from_table(&table).unwrap();
+    check(&table, &geometry, Splits::Oblique { rows, design: &design, shares })
 }
 
 /// The objective from its definition, row by row.
@@ -93,52 +103,47 @@ fn assert_close(a: f64, b: f64) {
 fn no_pass_and_no_growth_raises_the_objective() {
     for seed in 0..6 {
         let data = data(seed, 400, 4);
-        let table = Table::from_matrix(data.x.view()).unwrap();
-        let rows = Rows::Table(&table);
-        let units = plain_units(4);
-        let geometry = Geometry::Euclidean { rows, units: &units };
         let (monitor, memory) = (Monitor::default(), Memory::default());
-        let design = Design::from_table(&table).unwrap();
-        let index = Index::new(&table, 16);
-        let weights = (seed % 2 == 1).then_some(&data.weights[..]);
-        let labels = Labels { labels: &data.labels, weights, k: K };
         let shares = [1.0, 0.5, 2.0, 1.0];
-        for loss in
-            [Loss::Costs { costs: &data.costs, k: K }, Loss::Labels(labels), Loss::Squared(labels)]
-        {
-            for axis in [false, true] {
-                let splits = if axis {
-                    Splits::Axis { table: &table, index: &index }
-                } else {
-                    Splits::Oblique { rows, design: &design, shares: Some(&shares) }
-                };
-                let settings =
-                    Settings { steady: seed % 4 < 2, ..settings(0.7, 2 * (seed as usize % 2)) };
-                let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
-                let start = if seed < 3 { Start::Random } else { Start::Bisecting };
-                let mut tree = if axis {
-                    Tree::leaf(0)
-                } else {
-                    initial::tree(&geometry, weights, start, 4, seed, &monitor).unwrap()
-                };
-                tao.rescale(&mut tree);
-                let mut before = tao.objective(&tree).value(0.7);
-                let first = before;
-                for step in 0..10 {
-                    if step % 3 == 0 {
-                        tao.grow(&mut tree).unwrap();
+        with_rows(&data.x, Some(&shares), |table, geometry, oblique| {
+            let index = Index::new(table, 16);
+            let weights = (seed % 2 == 1).then_some(&data.weights[..]);
+            let labels = Labels { labels: &data.labels, weights, k: K };
+            for loss in [
+                Loss::Costs { costs: &data.costs, k: K },
+                Loss::Labels(labels),
+                Loss::Squared(labels),
+            ] {
+                for axis in [false, true] {
+                    let splits = if axis { Splits::Axis { table, index: &index } } else { oblique };
+                    let settings =
+                        Settings { steady: seed % 4 < 2, ..settings(0.7, 2 * (seed as usize % 2)) };
+                    let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
+                    let start = if seed < 3 { Start::Random } else { Start::Bisecting };
+                    let mut tree = if axis {
+                        Tree::leaf(0)
                     } else {
-                        tao.pass(&mut tree).unwrap();
+                        initial::tree(geometry, weights, start, 4, seed, &monitor).unwrap()
+                    };
+                    tao.rescale(&mut tree);
+                    let mut before = tao.objective(&tree).value(0.7);
+                    let first = before;
+                    for step in 0..10 {
+                        if step % 3 == 0 {
+                            tao.grow(&mut tree).unwrap();
+                        } else {
+                            tao.pass(&mut tree).unwrap();
+                        }
+                        let after = tao.objective(&tree).value(0.7);
+                        assert!(after <= before * (1.0 + 1e-12), "{seed} {step}: {before} {after}");
+                        assert_close(after, objective(&tao, &tree, &data.x));
+                        assert!(tree.max_depth() <= 4);
+                        before = after;
                     }
-                    let after = tao.objective(&tree).value(0.7);
-                    assert!(after <= before * (1.0 + 1e-12), "{seed} {step}: {before} {after}");
-                    assert_close(after, objective(&tao, &tree, &data.x));
-                    assert!(tree.max_depth() <= 4);
-                    before = after;
+                    assert!(before < 0.9 * first, "{before} {first}");
                 }
-                assert!(before < 0.9 * first, "{before} {first}");
             }
-        }
+        });
     }
 }
 
@@ -146,31 +151,29 @@ fn no_pass_and_no_growth_raises_the_objective() {
 fn steady_passes_come_to_an_end() {
     for seed in 0..6 {
         let data = data(seed, 400, 4);
-        let table = Table::from_matrix(data.x.view()).unwrap();
-        let rows = Rows::Table(&table);
-        let units = plain_units(4);
-        let geometry = Geometry::Euclidean { rows, units: &units };
         let (monitor, memory) = (Monitor::default(), Memory::default());
-        let design = Design::from_table(&table).unwrap();
-        let tao = Tao {
-            splits: Splits::Oblique { rows, design: &design, shares: None },
-            loss: Loss::Labels(Labels { labels: &data.labels, weights: None, k: K }),
-            settings: Settings { steady: true, ..settings(0.05, 1) },
-            monitor: &monitor,
-            memory: &memory,
-        };
-        let mut tree = initial::tree(&geometry, None, Start::Bisecting, 3, seed, &monitor).unwrap();
-        let mut before = tao.objective(&tree);
-        let mut n_passes = 0;
-        while tao.pass(&mut tree).unwrap() {
-            let after = tao.objective(&tree);
-            // Fewer mistakes, or a norm that is clearly smaller.
-            let gain = before.value(0.05) - after.value(0.05);
-            assert!(gain > 0.0, "seed {seed}: {before:?} {after:?}");
-            (before, n_passes) = (after, n_passes + 1);
-            assert!(n_passes < 20, "seed {seed}");
-        }
-        assert!(n_passes > 0);
+        with_rows(&data.x, None, |_, geometry, splits| {
+            let tao = Tao {
+                splits,
+                loss: Loss::Labels(Labels { labels: &data.labels, weights: None, k: K }),
+                settings: Settings { steady: true, ..settings(0.05, 1) },
+                monitor: &monitor,
+                memory: &memory,
+            };
+            let mut tree =
+                initial::tree(geometry, None, Start::Bisecting, 3, seed, &monitor).unwrap();
+            let mut before = tao.objective(&tree);
+            let mut n_passes = 0;
+            while tao.pass(&mut tree).unwrap() {
+                let after = tao.objective(&tree);
+                // Fewer mistakes, or a norm that is clearly smaller.
+                let gain = before.value(0.05) - after.value(0.05);
+                assert!(gain > 0.0, "seed {seed}: {before:?} {after:?}");
+                (before, n_passes) = (after, n_passes + 1);
+                assert!(n_passes < 20, "seed {seed}");
+            }
+            assert!(n_passes > 0);
+        });
     }
 }
 
@@ -218,24 +221,22 @@ fn at_a_node_no_threshold_is_better_than_the_one_found() {
 #[test]
 fn a_high_price_leaves_one_leaf() {
     let data = data(0, 200, 4);
-    let table = Table::from_matrix(data.x.view()).unwrap();
-    let rows = Rows::Table(&table);
-    let (units, monitor, memory) = (plain_units(4), Monitor::default(), Memory::default());
-    let geometry = Geometry::Euclidean { rows, units: &units };
-    let design = Design::from_table(&table).unwrap();
-    let tao = Tao {
-        splits: Splits::Oblique { rows, design: &design, shares: None },
-        loss: Loss::Costs { costs: &data.costs, k: K },
-        settings: settings(1e6, 1),
-        monitor: &monitor,
-        memory: &memory,
-    };
-    let mut tree = initial::tree(&geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
-    assert_eq!(tree.n_leaves(), 8);
-    tao.pass(&mut tree).unwrap();
-    tao.grow(&mut tree).unwrap();
-    assert_eq!(tree.n_leaves(), 1);
-    assert_eq!(tree.n_weights(), 0);
+    let (monitor, memory) = (Monitor::default(), Memory::default());
+    with_rows(&data.x, None, |_, geometry, splits| {
+        let tao = Tao {
+            splits,
+            loss: Loss::Costs { costs: &data.costs, k: K },
+            settings: settings(1e6, 1),
+            monitor: &monitor,
+            memory: &memory,
+        };
+        let mut tree = initial::tree(geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
+        assert_eq!(tree.n_leaves(), 8);
+        tao.pass(&mut tree).unwrap();
+        tao.grow(&mut tree).unwrap();
+        assert_eq!(tree.n_leaves(), 1);
+        assert_eq!(tree.n_weights(), 0);
+    });
 }
 
 #[test]
@@ -265,25 +266,23 @@ fn growth_keeps_within_its_leaves_and_takes_the_best_first() {
 fn threads_do_not_change_a_bit() {
     let data = data(2, 9000, 5);
     let run = || {
-        let table = Table::from_matrix(data.x.view()).unwrap();
-        let rows = Rows::Table(&table);
-        let (units, monitor, memory) = (plain_units(5), Monitor::default(), Memory::default());
-        let geometry = Geometry::Euclidean { rows, units: &units };
-        let design = Design::from_table(&table).unwrap();
-        let tao = Tao {
-            splits: Splits::Oblique { rows, design: &design, shares: None },
-            loss: Loss::Costs { costs: &data.costs, k: K },
-            settings: settings(1.0, 1),
-            monitor: &monitor,
-            memory: &memory,
-        };
-        let mut tree = initial::tree(&geometry, None, Start::Bisecting, 4, 0, &monitor).unwrap();
-        tao.rescale(&mut tree);
-        for _ in 0..2 {
-            tao.pass(&mut tree).unwrap();
-            tao.grow(&mut tree).unwrap();
-        }
-        tree
+        let (monitor, memory) = (Monitor::default(), Memory::default());
+        with_rows(&data.x, None, |_, geometry, splits| {
+            let tao = Tao {
+                splits,
+                loss: Loss::Costs { costs: &data.costs, k: K },
+                settings: settings(1.0, 1),
+                monitor: &monitor,
+                memory: &memory,
+            };
+            let mut tree = initial::tree(geometry, None, Start::Bisecting, 4, 0, &monitor).unwrap();
+            tao.rescale(&mut tree);
+            for _ in 0..2 {
+                tao.pass(&mut tree).unwrap();
+                tao.grow(&mut tree).unwrap();
+            }
+            tree
+        })
     };
     let one = with_pool(1, run).unwrap();
     let three = with_pool(3, run).unwrap();
