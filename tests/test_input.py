@@ -185,7 +185,12 @@ def test_object_array_of_numbers_becomes_float64(core):
         ([1, 2], ValueError, "Expected 2D array, got 1D array instead (a list of shape (2,))"),
         (3.0, ValueError, "Expected 2D array, got scalar array instead (a float of shape ())"),
         ("x.csv", TypeError, "X is 'x.csv', a str: read the file first"),
-        (None, TypeError, "X is None, a NoneType: give a table"),
+        (None, TypeError, "X is None: give a table"),
+        (
+            {"a": np.arange(12.0)},
+            TypeError,
+            "X is a dict: give a table, for example polars.DataFrame(X).",
+        ),
         (
             np.zeros((2, 3, 4)),
             ValueError,

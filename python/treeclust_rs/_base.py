@@ -15,6 +15,7 @@ from joblib.parallel import get_active_backend
 from sklearn.utils.validation import check_is_fitted
 
 from . import _core
+from ._conditions import format_count
 from ._input import Table, align_table, check_finite
 from ._model_file import SavedEstimator
 from .export import (
@@ -59,7 +60,8 @@ def progress_line(
     def tell(n_leaves: int, gain: float) -> None:
         elapsed = time.perf_counter() - started
         print(
-            f"[{name}] {n_rows:,} rows, {n_leaves:,} leaves, last gain {gain:.4g}, {elapsed:.1f} s",
+            f"[{name}] {format_count(n_rows, 'row')}, {format_count(n_leaves, 'leaf', 'leaves')}, "
+            f"last gain {gain:.4g}, {elapsed:.1f} s",
             file=sys.stderr,
             flush=True,
         )

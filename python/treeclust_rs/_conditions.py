@@ -53,6 +53,11 @@ def format_number(number: float) -> str:
     return repr(float(number))
 
 
+def format_count(number: int, word: str, words: str | None = None) -> str:
+    """Write how many there are of something: ``1 row``, ``1,200 rows``, ``2 leaves``."""
+    return f"{number:,} {word if number == 1 else words or f'{word}s'}"
+
+
 def format_short(number: float) -> str:
     """Write a float with three digits, or as a whole number."""
     if 1000 <= round(abs(number)) < 1_000_000_000:

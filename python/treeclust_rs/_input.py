@@ -25,6 +25,7 @@ import polars as pl
 from scipy.sparse import issparse
 
 from . import _core
+from ._conditions import format_count
 
 __all__ = [
     "Table",
@@ -508,7 +509,7 @@ def _frame_table(
         _check_shape((source.n_rows or 0, 0), estimator_name)
     bad = source.not_numeric(positions)
     if bad:
-        listed = _listed([f"{name!r} ({dtype})" for name, dtype in bad], "columns")
+        listed = _listed([f"{name!r} ({dtype})" for name, dtype in bad], "column")
         which, them = ("a column that is", "it") if len(bad) == 1 else ("columns that are", "them")
         hint = "one-hot, or a date as days since some day"
         if any(dtype == "object" for _, dtype in bad):
@@ -547,7 +548,7 @@ def _check_unique(names: list[Any]) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(
-            f"X has duplicate column names: {_listed([repr(name) for name in repeated], 'names')}. "
+            f"X has duplicate column names: {_listed([repr(name) for name in repeated], 'name')}. "
             f"Rename or drop the repeated columns."
         )
 
@@ -560,7 +561,7 @@ def _positions(names: list[Any], wanted: list[str]) -> list[int]:
         raise ValueError(
             "The feature names should match those that were passed during fit. "
             f"X lacks {len(missing)} of the {len(wanted)} columns seen in fit: "
-            f"{_listed([repr(name) for name in missing], 'columns')}."
+            f"{_listed([repr(name) for name in missing], 'column')}."
         )
     needed = set(wanted)
     _check_unique([name for name in names if name in needed])
@@ -589,12 +590,17 @@ def _as_array(X: Any, estimator_name: str) -> npt.NDArray[Any]:
         raise TypeError(
             "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
         )
-    if X is None or isinstance(X, (str, os.PathLike, Mapping)):
-        advice = {
-            True: "read the file first, for example with polars.read_csv or polars.read_parquet",
-            False: "give a table, for example polars.DataFrame(...)",
-        }[isinstance(X, (str, os.PathLike))]
-        raise TypeError(f"X is {X!r:.60}, a {type(X).__name__}: {advice}.")
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"X is {X!r:.60}, a {type(X).__name__}: read the file first, for example with "
+            "polars.read_csv or polars.read_parquet."
+        )
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"X is a {type(X).__name__}: give a table, for example polars.DataFrame(X)."
+        )
+    if X is None:
+        raise TypeError("X is None: give a table, for example polars.DataFrame(...).")
     array = _filled(X, "Input X")
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")
@@ -707,7 +713,7 @@ def _missing_message(kinds: str, problems: list[tuple[str, str, int]]) -> str:
     """Say which columns hold what, from (column, counts, first row)."""
     parts = [f"{column} has {counts}, the first in row {row}" for column, counts, row in problems]
     return (
-        f"Input X contains {kinds}: {_listed(parts, 'columns', '; ')} (rows count from 0). "
+        f"Input X contains {kinds}: {_listed(parts, 'column', '; ')} (rows count from 0). "
         f"Fill these cells, or drop their rows or columns."
     )
 
@@ -716,4 +722,4 @@ def _listed(parts: list[str], what: str, separator: str = ", ") -> str:
     """Join the first few parts and say how many more there are."""
     shown = separator.join(parts[:_MAX_NAMED])
     more = len(parts) - _MAX_NAMED
-    return shown if more <= 0 else f"{shown} and {more} more {what}"
+    return shown if more <= 0 else f"{shown} and {format_count(more, f'more {what}')}"

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._conditions import LEAF, MAX_TERMS, MOVES, branch_text, is_written_in_full
+from ._conditions import (
+    LEAF,
+    MAX_TERMS,
+    MOVES,
+    branch_text,
+    format_count,
+    is_written_in_full,
+)
 
 if TYPE_CHECKING:
-    from .tree import ClusterTree
+    from .tree import ClusterTree, HasTree
 
 # Branches deeper than this are no longer indented: the output stays linear in the number of nodes.
 _MAX_INDENT = 30
@@ -107,12 +114,10 @@ def shares_text(tree: ClusterTree, node: int, max_shares: int = _MAX_SHARES) -> 
 
 def summary_text(tree: ClusterTree) -> str:
     """Write the tree's size in one line."""
-    n_rows = int(tree.n_node_samples[0])
-    n_leaves, n_clusters = tree.n_leaves, len(tree.classes)
     return (
-        f"ClusterTree: {n_leaves:,} {'leaf' if n_leaves == 1 else 'leaves'}, "
-        f"{n_clusters:,} {'cluster' if n_clusters == 1 else 'clusters'}, depth {tree.max_depth:,}, "
-        f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"
+        f"ClusterTree: {format_count(tree.n_leaves, 'leaf', 'leaves')}, "
+        f"{format_count(len(tree.classes), 'cluster')}, depth {tree.max_depth:,}, "
+        f"{format_count(int(tree.n_node_samples[0]), 'row')}"
     )
 
 
@@ -143,7 +148,7 @@ def _lines(tree: ClusterTree, max_indent: int, max_terms: int = MAX_TERMS) -> It
 
 
 def export_text(
-    tree: ClusterTree, *, max_indent: int = _MAX_INDENT, max_terms: int = MAX_TERMS
+    tree: ClusterTree | HasTree, *, max_indent: int = _MAX_INDENT, max_terms: int = MAX_TERMS
 ) -> str:
     """Write the tree as text, one line per node.
 
@@ -155,7 +160,7 @@ def export_text(
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
     max_indent : int, default=30
         Nodes deeper than this keep the indentation of this depth and show their depth in brackets
@@ -189,6 +194,9 @@ def export_text(
     ├─ age <= 2.5     4   40.0 %         0  0
     └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
     """
+    from .tree import as_tree  # which imports this module
+
+    tree = as_tree(tree)
     lines = list(_lines(tree, max_indent, max_terms))
     texts = [line.indent + line.label for line in lines]
     width = min(max(map(len, texts)), _MAX_LABEL_WIDTH)

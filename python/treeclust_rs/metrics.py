@@ -16,11 +16,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 from sklearn.utils import check_array, column_or_1d
 
-from ._conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, walk_leaves
+from ._conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, format_count, walk_leaves
 from ._kernels import ORIGIN_FREE, check_gram, make_kernel
 from ._reference import Units
 from ._stocks import Stocks, check_gram_given
-from .tree import ClusterTree
+from .tree import ClusterTree, HasTree, as_tree
 
 __all__ = [
     "adjusted_rand_index",
@@ -135,7 +135,8 @@ def surrogate_cost(
     points = np.asarray(_check_data(centers), dtype=np.float64)
     if points.shape[1] != data.shape[1]:
         raise ValueError(
-            f"The centers have {points.shape[1]} columns; the data have {data.shape[1]}."
+            f"The centers have {format_count(points.shape[1], 'column')}; the data have "
+            f"{data.shape[1]}."
         )
     marks = _check_labels(labels, len(data), "labels")
     if marks.dtype.kind not in "iu":
@@ -336,23 +337,24 @@ def agreement(
 # ---- size of the explanation --------------------------------------------------------------
 
 
-def weighted_average_depth(tree: ClusterTree) -> float:
+def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
     """WAD: depth of the leaf of a row, averaged over the weight of the rows of the fit.
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
     -------
     float
     """
+    tree = as_tree(tree)
     leaves = tree.leaves
     return _leaf_average(tree, leaves, tree.node_depth[leaves])
 
 
-def weighted_average_explanation_size(tree: ClusterTree) -> float:
+def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
     """WAES: number of non-redundant conditions of a row's leaf, averaged as in WAD.
 
     Of the bounds on one feature in one direction only the tightest counts. An interval counts its
@@ -362,7 +364,7 @@ def weighted_average_explanation_size(tree: ClusterTree) -> float:
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
@@ -373,6 +375,7 @@ def weighted_average_explanation_size(tree: ClusterTree) -> float:
     ----------
     Laber, Murtinho, Oliveira: Shallow decision trees for explainable k-means clustering, 2023.
     """
+    tree = as_tree(tree)
     walked = [(leaf, path.size) for leaf, _, path in walk_leaves(tree)]
     leaves, sizes = np.array(walked, dtype=np.int64).T
     return _leaf_average(tree, leaves, sizes)
@@ -388,7 +391,7 @@ def _leaf_average(
     return float(np.dot(weights, values)) / total
 
 
-def n_parameters(tree: ClusterTree) -> int:
+def n_parameters(tree: ClusterTree | HasTree) -> int:
     """Count the numbers that make up the tree.
 
     A threshold node has two (feature and threshold), an interval node three, an oblique node its
@@ -396,7 +399,7 @@ def n_parameters(tree: ClusterTree) -> int:
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
@@ -408,6 +411,7 @@ def n_parameters(tree: ClusterTree) -> int:
     Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
     2022, tables 1 and 2.
     """
+    tree = as_tree(tree)
     n_thresholds = int((tree.kind == THRESHOLD).sum())
     n_intervals = int((tree.kind == INTERVAL).sum())
     is_oblique = tree.kind == OBLIQUE
@@ -415,12 +419,12 @@ def n_parameters(tree: ClusterTree) -> int:
     return 2 * n_thresholds + 3 * n_intervals + n_oblique + tree.n_leaves
 
 
-def features_per_node(tree: ClusterTree) -> float:
+def features_per_node(tree: ClusterTree | HasTree) -> float:
     """Average number of features that a test of an inner node uses.
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
@@ -433,6 +437,7 @@ def features_per_node(tree: ClusterTree) -> float:
     Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
     2022, table 2.
     """
+    tree = as_tree(tree)
     sizes = tree.n_node_features[tree.kind != LEAF]
     return float(sizes.mean()) if len(sizes) else 0.0
 

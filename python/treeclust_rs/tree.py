@@ -14,12 +14,13 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from ._conditions import (
@@ -31,6 +32,7 @@ from ._conditions import (
     Condition,
     ObliqueCondition,
     Path,
+    format_count,
     printable,
     rule_text,
     walk_leaves,
@@ -38,7 +40,7 @@ from ._conditions import (
 )
 from ._text import export_html, export_text
 
-__all__ = ["ClusterTree"]
+__all__ = ["ClusterTree", "HasTree", "as_tree"]
 
 _NO_CHILD = -1
 _UNDEFINED = -2
@@ -701,7 +703,8 @@ class ClusterTree:
         """
         n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
-            raise ValueError(f"The tree has {self.n_features} features; the data have {n_columns}.")
+            features = format_count(self.n_features, "feature")
+            raise ValueError(f"The tree has {features}; the data have {n_columns}.")
         tests = (
             self.kind,
             self.feature,
@@ -1012,6 +1015,42 @@ class ClusterTree:
 
 
 # ---- checks of single arguments -----------------------------------------------------------
+
+
+class HasTree(Protocol):
+    """A fitted estimator whose result is a tree."""
+
+    tree_: ClusterTree
+
+
+def as_tree(given: ClusterTree | HasTree) -> ClusterTree:
+    """Give a tree itself, and the one of a fitted estimator.
+
+    Raises
+    ------
+    NotFittedError
+        If it is an estimator of this package that is not fitted yet.
+    TypeError
+        If it is anything else without a tree.
+    """
+    if isinstance(given, ClusterTree):
+        return given
+    fitted_by = getattr(type(given), "_fitted_by", None)
+    if fitted_by == "tree_":
+        check_is_fitted(given, "tree_")
+    tree = getattr(given, "tree_", None)
+    if isinstance(tree, ClusterTree):
+        return tree
+    name = type(given).__name__
+    if fitted_by == "table_":
+        raise TypeError(
+            f"{name} has no tree: its rules are in `table_`, and given by `rules()` and "
+            "`to_polars()`."
+        )
+    raise TypeError(
+        f"tree must be a ClusterTree, or a fitted estimator that has one as `tree_`. Got {name} "
+        "instead."
+    )
 
 
 def leaf_mistakes(weight: FloatArray, n_samples: IntArray, share: FloatArray) -> FloatArray:

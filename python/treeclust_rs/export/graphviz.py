@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._conditions import LEAF, branch_lines
+from .._conditions import LEAF, branch_lines, format_count
 from .._text import cluster_colors, format_share, format_weight, lighten, shares_text, split_text
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 
 __all__ = ["to_graphviz"]
 
@@ -12,12 +12,12 @@ __all__ = ["to_graphviz"]
 _LINE_WIDTH = 40
 
 
-def to_graphviz(tree: ClusterTree) -> str:
+def to_graphviz(tree: ClusterTree | HasTree) -> str:
     """Write the tree as a DOT graph, to be drawn by ``dot -Tsvg`` or the graphviz package.
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
@@ -29,6 +29,7 @@ def to_graphviz(tree: ClusterTree) -> str:
         cluster they had before their split, as the colour of their frame too, the move and its
         gain.
     """
+    tree = as_tree(tree)
     colors = cluster_colors(len(tree.classes))
     total = max(int(tree.n_node_samples[0]), 1)
     lines = [
@@ -40,7 +41,7 @@ def to_graphviz(tree: ClusterTree) -> str:
     ]
     for node in range(tree.n_nodes):
         n_rows = int(tree.n_node_samples[node])
-        rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} ({format_share(n_rows / total)})"
+        rows = f"{format_count(n_rows, 'row')} ({format_share(n_rows / total)})"
         if tree.kind[node] == LEAF:
             code = int(tree.leaf_clusters[node])
             text = [f"cluster {tree.cluster_name(code)}", rows]

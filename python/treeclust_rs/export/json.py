@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 
 __all__ = [
     "FORMAT",
@@ -191,12 +191,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # ---- trees --------------------------------------------------------------------------------
 
 
-def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
+def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     """Give a tree as plain lists and numbers, with None for NaN.
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
 
     Returns
@@ -205,6 +205,7 @@ def tree_to_dict(tree: ClusterTree) -> dict[str, Any]:
         The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain`, and the
         oblique arrays, only for a tree that has them.
     """
+    tree = as_tree(tree)
     content: dict[str, Any] = {
         "n_features": tree.n_features,
         "feature_names": None if tree.feature_names is None else list(tree.feature_names),

@@ -16,7 +16,7 @@ from scipy.optimize import linear_sum_assignment
 from .._conditions import OBLIQUE, format_number, printable
 from .._input import align_table, check_finite
 from .._text import cluster_colors, lighten
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 from ._cells import Borders, Cell, Limits, Rectangle, borders_of, cells_of, clip
 from ._polygons import Polygon, polygon_borders, polygons_of
 from .plot import INK, QUIET, shorten
@@ -52,7 +52,7 @@ _LEADER = 9.0
 
 
 def plot_partition(
-    tree: ClusterTree,
+    tree: ClusterTree | HasTree,
     X: Any = None,
     ax: Axes | None = None,
     *,
@@ -75,7 +75,7 @@ def plot_partition(
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         A tree of two columns, or one that tests no columns but those in `columns`; of at most 1,000
         leaves.
     X : array-like or frame of shape (n_samples, n_features), default=None
@@ -122,7 +122,7 @@ def plot_partition(
 
     Examples
     --------
-    >>> plot_partition(model.tree_, X).figure.savefig("partition.png")  # doctest: +SKIP
+    >>> plot_partition(model, X).figure.savefig("partition.png")  # doctest: +SKIP
     """
     try:
         import matplotlib.pyplot as plt
@@ -131,6 +131,7 @@ def plot_partition(
             "Drawing a partition needs matplotlib: pip install treeclust_rs[plot]."
         ) from error
 
+    tree = as_tree(tree)
     pair = _read_columns(tree, columns)
     if tree.n_leaves > _MAX_LEAVES:
         raise ValueError(

@@ -20,10 +20,11 @@ from .._conditions import (
     THRESHOLD,
     ObliqueCondition,
     branch_condition,
+    format_count,
     format_short,
 )
 from .._text import cluster_colors, format_share, lighten, split_text
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +96,7 @@ class _Layout:
 
 
 def plot_tree(
-    tree: ClusterTree,
+    tree: ClusterTree | HasTree,
     ax: Axes | None = None,
     *,
     orientation: Orientation = "auto",
@@ -123,7 +124,7 @@ def plot_tree(
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree, of at most 300 leaves.
     ax : matplotlib Axes, default=None
         Where to draw; the text is made smaller where the tree would not fit. None makes a figure of
@@ -159,7 +160,7 @@ def plot_tree(
 
     Examples
     --------
-    >>> plot_tree(model.tree_).figure.savefig("tree.png", dpi=150)  # doctest: +SKIP
+    >>> plot_tree(model).figure.savefig("tree.png", dpi=150)  # doctest: +SKIP
     """
     try:
         import matplotlib.pyplot as plt
@@ -168,6 +169,7 @@ def plot_tree(
             "Drawing a tree needs matplotlib: pip install treeclust_rs[plot]."
         ) from error
 
+    tree = as_tree(tree)
     if orientation not in ("auto", "down", "right"):
         raise ValueError(
             f"orientation must be 'auto', 'down' or 'right'. Got {orientation!r} instead."
@@ -219,7 +221,7 @@ def _box(
     """Write the lines of a node, the bold ones first."""
     n_rows = int(tree.n_node_samples[node])
     share = format_share(n_rows / max(int(tree.n_node_samples[0]), 1))
-    rows = f"{n_rows:,} {'row' if n_rows == 1 else 'rows'} · {share}"
+    rows = f"{format_count(n_rows, 'row')} · {share}"
     if tree.kind[node] == LEAF:
         code = int(tree.leaf_clusters[node])
         bold = [f"cluster {shorten(tree.cluster_name(code), max_length)}"]

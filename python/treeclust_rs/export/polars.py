@@ -8,7 +8,7 @@ import polars as pl
 import polars.selectors as cs
 
 from .._conditions import INTERVAL, LEAF, OBLIQUE
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 
 __all__ = ["column_expr", "to_polars_expr"]
 
@@ -24,7 +24,7 @@ _MAX_TERMS = 500
 _MAX_SQUARES = 10_000_000
 
 
-def to_polars_expr(tree: ClusterTree) -> pl.Expr:
+def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
     """Write the tree as a native polars expression.
 
     It gives the cluster label of each row, in eager and lazy frames and in the streaming engine,
@@ -34,7 +34,7 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree. Without feature names the frame's columns have to be named x0, x1, ...
 
     Returns
@@ -50,6 +50,7 @@ def to_polars_expr(tree: ClusterTree) -> pl.Expr:
         million: polars is slow on such expressions, or overflows its stack. Use `predict` of the
         model there.
     """
+    tree = as_tree(tree)
     if tree.max_depth > _MAX_DEPTH or tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of depth {tree.max_depth:,} with {tree.n_leaves:,} leaves is too large for a "

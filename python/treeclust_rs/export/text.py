@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._conditions import ObliqueCondition, row_text, walk_leaves
 from .._text import export_text
-from ..tree import ClusterTree
+from ..tree import ClusterTree, HasTree, as_tree
 
 __all__ = ["explain_rows", "export_text"]
 
@@ -20,7 +20,7 @@ Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
 
 
 def explain_rows(
-    tree: ClusterTree,
+    tree: ClusterTree | HasTree,
     leaf_ids: npt.ArrayLike,
     values: Values,
 ) -> list[str]:
@@ -28,7 +28,7 @@ def explain_rows(
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : ClusterTree or fitted estimator
         The tree.
     leaf_ids : array-like of int, shape (n_samples,)
         The leaf each row reaches, as `ClusterTree.apply` gives it.
@@ -50,6 +50,7 @@ def explain_rows(
     ValueError
         If a row's values do not lead to the leaf given for it.
     """
+    tree = as_tree(tree)
     leaves = np.asarray(leaf_ids, dtype=np.int64)
     if leaves.ndim != 1:
         raise ValueError(f"leaf_ids must have one dimension. Got {leaves.ndim} instead.")

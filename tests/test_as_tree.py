@@ -1,0 +1,104 @@
+"""Functions of trees take fitted estimators too."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.tree import DecisionTreeClassifier
+
+import treeclust_rs as tc
+from treeclust_rs import metrics
+from treeclust_rs.export import (
+    explain_rows,
+    export_text,
+    plot_partition,
+    plot_tree,
+    to_graphviz,
+    to_polars_expr,
+    tree_to_dict,
+)
+from treeclust_rs.tree import as_tree
+
+ROWS = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 20, 0)
+MODELS = {
+    "IMM": tc.IMM(3, random_state=0),
+    "ExKMC": tc.ExKMC(3, max_leaves=5, cuts="interval", random_state=0),
+    "Kauri": tc.Kauri(3, max_leaves=4),
+    "KernelExpand": tc.KernelExpand(reference=np.repeat([0, 1, 2], 20), max_leaves=4),
+    "VoronoiTree": tc.VoronoiTree(3, random_state=0),
+    "ObliqueTree": tc.ObliqueTree(3, alpha=0.1, random_state=0),
+}
+all_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+
+
+def pixels(draw):
+    """Give a function of a tree whose result is the picture it draws."""
+
+    def drawn(tree):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        plt.switch_backend("agg")
+        figure = draw(tree).figure
+        figure.canvas.draw()
+        found = np.asarray(figure.canvas.buffer_rgba()).tobytes()
+        plt.close(figure)
+        return found
+
+    return drawn
+
+
+FUNCTIONS = {
+    "export_text": export_text,
+    "explain_rows": lambda tree: explain_rows(tree, as_tree(tree).apply(ROWS), ROWS),
+    "to_graphviz": to_graphviz,
+    "to_polars_expr": lambda tree: str(to_polars_expr(tree)),
+    "tree_to_dict": lambda tree: str(tree_to_dict(tree)),  # as text: NaN differs from itself
+    "plot_tree": pixels(plot_tree),
+    "plot_partition": pixels(lambda tree: plot_partition(tree, ROWS)),
+    "weighted_average_depth": metrics.weighted_average_depth,
+    "weighted_average_explanation_size": metrics.weighted_average_explanation_size,
+    "n_parameters": metrics.n_parameters,
+    "features_per_node": metrics.features_per_node,
+}
+all_functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+
+
+@all_models
+@all_functions
+def test_a_model_stands_for_its_tree(function, model):
+    if not hasattr(model, "tree_"):
+        model.fit(ROWS)
+    assert function(model) == function(model.tree_)
+
+
+# explain_rows, which reads its leaves first, gets some.
+CALLS = FUNCTIONS | {"explain_rows": lambda tree: explain_rows(tree, [1], ROWS[:1])}
+
+
+@pytest.mark.parametrize("function", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (tc.IMM(3), NotFittedError, "This IMM instance is not fitted yet. Call 'fit'"),
+        (tc.ObliqueTree(3), NotFittedError, "This ObliqueTree instance is not fitted yet."),
+        (
+            tc.Douglas(3),
+            TypeError,
+            r"^Douglas has no tree: its rules are in `table_`, and given by `rules\(\)` and "
+            r"`to_polars\(\)`\.$",
+        ),
+        (tc.KernelKMeans(3), TypeError, "that has one as `tree_`. Got KernelKMeans instead"),
+        (KMeans(3), TypeError, "tree must be a ClusterTree, or .* Got KMeans instead"),
+        (
+            DecisionTreeClassifier().fit(ROWS, ROWS[:, 0] > 4),
+            TypeError,
+            "Got DecisionTreeClassifier instead",
+        ),
+        (tc.IMM, TypeError, "tree must be a ClusterTree, or .* Got type instead"),
+        (ROWS, TypeError, "Got ndarray instead"),
+        (None, TypeError, "Got NoneType instead"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, (str, type)) else "",
+)
+def test_what_has_no_tree_is_refused(function, given, error, message):
+    with pytest.raises(error, match=message):
+        function(given)
