@@ -161,7 +161,9 @@ def test_oblique_tests_are_worth_their_weights():
 @pytest.mark.parametrize("splits", ["oblique", "axis"])
 def test_a_high_price_leaves_one_leaf(metric, splits):
     X, _ = turned_blobs()
-    model = tc.ObliqueTree(4, alpha=1e6, metric=metric, splits=splits, random_state=0).fit(X)
+    model = tc.ObliqueTree(4, alpha=1e6, metric=metric, splits=splits, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="Only 1 of the 4 clusters has rows in the tree"):
+        model.fit(X)
     assert model.n_leaves_ == model.n_parameters_ == 1
     assert model.tree_.oblique_indptr is None
     if metric == "euclidean":
@@ -185,7 +187,7 @@ def test_joint_optimisation_beats_the_direct_fit():
     path = tc.ObliqueTree(8, max_depth=3, alpha=5.0, solver="path", random_state=0)
     by_mu = fit(path, X).mu_path_
     assert by_mu["cost"][-1] < by_mu["cost"][0]
-    joint = tc.ObliqueTree(8, max_depth=3, alpha=5.0, random_state=0).fit(X)
+    joint = fit(tc.ObliqueTree(8, max_depth=3, alpha=5.0, random_state=0), X)
     assert joint.cost_ratio_ < by_mu["cost"][0]
 
 
@@ -212,7 +214,7 @@ def test_the_path_brings_labels_and_tree_together(leaves):
 
 def test_a_path_that_ends_early_says_so():
     X, _ = turned_blobs(400, k=6, spread=2.5)
-    model = tc.ObliqueTree(6, max_depth=2, alpha=5.0, solver="path", mu_steps=2, random_state=0)
+    model = tc.ObliqueTree(6, max_depth=3, alpha=1.0, solver="path", mu_steps=2, random_state=0)
     with pytest.warns(ConvergenceWarning, match="ObliqueTree stopped after mu_steps=2 before"):
         model.fit(X)
     assert model.n_iter_ == 3
@@ -406,7 +408,8 @@ def test_alpha_path_goes_from_detailed_to_simple():
     model = tc.ObliqueTree(5, max_depth=3, random_state=0)
     before = copy.copy(vars(model))
     alphas = [100.0, 0.1, 3.0, 1e6]
-    models = model.alpha_path(X, alphas)
+    with pytest.warns(ConvergenceWarning, match="Only 1 of the 5 clusters has rows in the tree"):
+        models = model.alpha_path(X, alphas)
     assert vars(model) == before
     assert [each.alpha for each in models] == sorted(alphas)
     sizes = [each.n_parameters_ for each in models]
@@ -472,7 +475,7 @@ def test_rows_that_are_all_equal_make_one_leaf(X, metric):
     assert model.n_leaves_ == 1
     assert model.cost_ratio_ == 1.0
     if len(X) > 2:
-        with pytest.warns(ConvergenceWarning, match="Only 1 distinct clusters were found"):
+        with pytest.warns(ConvergenceWarning, match="Only 1 distinct cluster was found"):
             assert tc.ObliqueTree(2, metric=metric).fit(X).n_leaves_ == 1
 
 
@@ -484,6 +487,18 @@ def test_empty_clusters_keep_their_center():
     assert (model.cluster_centers_[3] == away).all()
     assert set(model.labels_) == {0, 1, 2}
     assert list(model.classes_) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "path", "mu_factor": 2.0}])
+def test_clusters_that_the_tree_leaves_without_rows_are_counted(options):
+    X = np.random.default_rng(3).normal(size=(60, 300))
+    model = tc.ObliqueTree(3, alpha=6.0, random_state=0, **options)
+    words = r"^Only [12] of the 3 clusters (has|have) rows in the tree\. A smaller alpha or a "
+    with pytest.warns(ConvergenceWarning, match=words) as record:
+        model.fit(X)
+    assert len(record) == 1 and record[0].filename == __file__
+    n_found = len(np.unique(model.labels_))
+    assert str(record[0].message).startswith(f"Only {n_found} of the 3 clusters ha")
 
 
 @pytest.mark.parametrize("splits", ["oblique", "axis"])

@@ -342,7 +342,9 @@ class ObliqueTree(TreeClusterer):
         Warns
         -----
         ConvergenceWarning
-            If `max_iter` rounds, or the values of mu, were not enough.
+            If `max_iter` rounds, or the values of mu, were not enough; if fewer clusters than
+            n_clusters were found, because X has too few distinct rows; or if the tree leaves
+            clusters without rows, for the price of the weights or for want of leaves.
         """
         self._check_parameters()
         first = self._init_tree(X, sample_weight)
@@ -373,6 +375,11 @@ class ObliqueTree(TreeClusterer):
         ------
         ValueError, TypeError
             As by `fit`; and if `alphas` is empty or holds what alpha cannot be.
+
+        Warns
+        -----
+        ConvergenceWarning
+            As by `fit`.
         """
         given = list(alphas) if isinstance(alphas, Iterable) else alphas
         if not isinstance(given, list) or not all(isinstance(alpha, Real) for alpha in given):
@@ -556,6 +563,16 @@ class ObliqueTree(TreeClusterer):
                 stacklevel=3,
             )
         tree = make_tree(_with_statistics(fitted, prepared), prepared.classes, rows)
+        n_found = len(np.unique(tree.leaf_clusters[fitted["leaf_of_row"]]))
+        # Centers that were given may have no rows from the start.
+        if n_found < len(np.unique(prepared.labels)):
+            have = "has" if n_found == 1 else "have"
+            warnings.warn(
+                f"Only {n_found} of the {len(prepared.classes)} clusters {have} rows in the tree. "
+                "A smaller alpha or a larger max_depth may give more of them leaves.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
