@@ -325,8 +325,12 @@ def test_clusters_that_features_cannot_tell_apart():
 
 def test_features_that_underflow_are_skipped_and_named(frame):
     large = frame.with_columns(pl.col("north") * 1e4)
-    with pytest.warns(UserWarning, match=r"surrogate features .* underflow.*columns 'north'"):
+    with (
+        pytest.warns(UserWarning, match="The kernel 'rbf' is 0 for any two rows: ") as record,
+        pytest.warns(UserWarning, match=r"surrogate features .* underflow.*columns 'north'"),
+    ):
         tc.KernelIMM(2, gamma=2000.0, random_state=0).fit(large)
+    assert record[0].filename == __file__
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was(rings):

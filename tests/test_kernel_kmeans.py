@@ -705,13 +705,40 @@ def test_one_row(name):
 def test_rows_that_are_all_equal_make_one_cluster(parameters):
     X = np.full((9, 2), 0.3)
     with pytest.warns(
-        ConvergenceWarning, match="Only 1 distinct clusters were found, fewer than n_clusters=3"
+        ConvergenceWarning, match="Only 1 distinct cluster was found, fewer than n_clusters=3"
     ):
         model = tc.KernelKMeans(3, random_state=0, **parameters).fit(X)
     assert model.labels_.tolist() == [0] * 9
     assert model.inertia_ == 0.0
     assert model.score(X) == 0.0
     assert model.predict([[0.3, 0.3], [5.0, 1.0]]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"gamma": 0.5},
+            r"^The kernel 'rbf' is 0 for any two rows: .* clusters are arbitrary\. Try a smaller "
+            r'gamma \(it is 0\.5\) or scale="standard"\.$',
+        ),
+        ({"kernel": "laplacian", "gamma": 2.0}, r"'laplacian' is 0 for .* \(it is 2\)"),
+        ({"kernel": "histogram_intersection"}, r"is 0 for .* clusters are arbitrary\.$"),
+        ({"kernel": "precomputed"}, r"^The kernel matrix is 0 for .* clusters are arbitrary\.$"),
+    ],
+)
+def test_rows_that_are_nothing_to_each_other_make_arbitrary_clusters(parameters, message):
+    X = 1e5 * np.eye(6)
+    gram = {"gram": np.eye(6)} if parameters.get("kernel") == "precomputed" else {}
+    model = tc.KernelKMeans(2, random_state=0, **parameters)
+    with pytest.warns(UserWarning, match=message) as record:
+        model.fit(X, **gram)
+    assert len(record) == 1 and record[0].filename == __file__
+    model.set_params(n_clusters=6).fit(X, **gram)  # every row a cluster is not arbitrary
+    if gram:
+        gram["gram"][2, 4] = gram["gram"][4, 2] = 0.5
+        model.set_params(n_clusters=2).fit(X, **gram)
+        assert model.labels_[2] == model.labels_[4]
 
 
 @pytest.mark.parametrize("name", ["rbf", "linear", "laplacian"])

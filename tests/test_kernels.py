@@ -326,7 +326,7 @@ def test_negative_cells_are_refused(name):
     X[4, 1], X[9, 1], X[2, 3] = -0.5, -7.0, -1.0
     words = (
         f"The kernel '{name}' needs values >= 0, but column {{}} holds -0.5 in row 4 (counting "
-        "from 0) (1 more columns have such cells)."
+        "from 0) (1 more column with such cells)."
     )
     with pytest.raises(ValueError, match=re.escape(words.format("x1"))):
         found.matrix(X)

@@ -34,6 +34,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from ._kernels import Kernel, one_blas_thread
+from ._reference import warn_too_few
 from ._stocks import ROUNDING, Stocks, gram_sums, in_order
 
 __all__ = ["Clustering", "Means", "cluster", "first_least"]
@@ -214,12 +215,9 @@ def cluster(
     found = solver(stocks, k, seeds, max_iter, tol, n_jobs, tell)
     n_found = int(found.labels.max()) + 1
     if n_found < k:
-        warnings.warn(
-            f"Only {n_found} distinct clusters were found, fewer than n_clusters={k}: the kernel "
-            "tells too few rows apart.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+        warn_too_few(n_found, k, "the kernel tells too few rows apart", stacklevel=4)
+    elif 1 < k < len(found.labels) and _tells_all_apart(stocks):
+        _warn_arbitrary(stocks.kernel)
     return found
 
 
@@ -632,6 +630,27 @@ def _is_indefinite(stocks: Stocks, seed: int) -> bool:
     sample -= sample.mean(axis=1)[:, None]
     values = np.linalg.eigvalsh(sample)
     return bool(values[0] < -max(_INDEFINITE * np.abs(values).max(), rounding))
+
+
+def _tells_all_apart(stocks: Stocks) -> bool:
+    """Whether the kernel of any two rows is 0; mostly the first row of its matrix says no."""
+    return stocks.gram is not None and all(
+        np.count_nonzero(row) == np.count_nonzero(row[i]) for i, row in enumerate(stocks.gram)
+    )
+
+
+def _warn_arbitrary(kernel: Kernel | None) -> None:
+    what, advice = "The kernel matrix", ""
+    if kernel is not None:
+        what = f"The kernel {kernel.label!r}"
+        if kernel.gamma is not None:
+            advice = f' Try a smaller gamma (it is {kernel.gamma:.3g}) or scale="standard".'
+    warnings.warn(
+        f"{what} is 0 for any two rows: it sees no two that are alike, and the clusters are "
+        f"arbitrary.{advice}",
+        UserWarning,
+        stacklevel=4,
+    )
 
 
 def _warn_indefinite(kernel: Kernel | None) -> None:

@@ -30,6 +30,8 @@ from sklearn.metrics.pairwise import (
 )
 from threadpoolctl import ThreadpoolController
 
+from ._conditions import format_count
+
 __all__ = [
     "ALIASES",
     "KERNELS",
@@ -172,7 +174,8 @@ class Kernel:
         column = int(negative[0])
         row = int(np.flatnonzero(rows[:, column] < 0)[0])
         label = f"x{column}" if feature_names is None else repr(feature_names[column])
-        more = f" ({len(negative) - 1} more columns have such cells)" if len(negative) > 1 else ""
+        others = len(negative) - 1
+        more = f" ({format_count(others, 'more column')} with such cells)" if others else ""
         raise ValueError(
             f"The kernel {self.name!r} needs values >= 0, but column {label} holds "
             f"{float(rows[row, column])!r} in row {row} (counting from 0){more}. Shift or drop "

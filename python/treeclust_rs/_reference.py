@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from . import _core
+from ._conditions import format_count
 from ._input import Table, column_of, take_rows
 from ._kmedians import cluster_medians, kmedians
 from ._sparse import SparseTable
@@ -200,7 +201,7 @@ def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str
         raise TypeError(f"{what} must hold numbers. Got an array of type {array.dtype}.") from None
     k, d = centers.shape
     if d != table.n_features:
-        raise ValueError(f"{what} has {d} columns, but X has {table.n_features}.")
+        raise ValueError(f"{what} has {format_count(d, 'column')}, but X has {table.n_features}.")
     if k < 1:
         raise ValueError(f"{what} has {k} rows; at least 1 center is needed.")
     bad = np.flatnonzero(~np.isfinite(centers).all(axis=1))
@@ -336,11 +337,13 @@ def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_
         )
 
 
-def warn_too_few(n_found: int, n_clusters: int, *, stacklevel: int) -> None:
+def warn_too_few(
+    n_found: int, n_clusters: int, reason: str = "X has too few distinct rows", *, stacklevel: int
+) -> None:
     """Warn that there are fewer clusters than asked for."""
+    found = f"{format_count(n_found, 'distinct cluster')} {'was' if n_found == 1 else 'were'} found"
     warnings.warn(
-        f"Only {n_found} distinct clusters were found, fewer than n_clusters={n_clusters}: "
-        "X has too few distinct rows.",
+        f"Only {found}, fewer than n_clusters={n_clusters}: {reason}.",
         ConvergenceWarning,
         stacklevel=stacklevel,
     )

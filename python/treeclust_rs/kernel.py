@@ -186,8 +186,9 @@ class _KernelTree(CostTree, KernelModel):
         Warns
         -----
         UserWarning
-            If the kernel is not positive semidefinite, surrogate features underflow, or, by
-            KernelExKMC, many rows are nearer to the mean of another cluster than their label's.
+            If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
+            are then arbitrary), surrogate features underflow, or, by KernelExKMC, many rows are
+            nearer to the mean of another cluster than their label's.
         """
         started = time.perf_counter()
         self._validate_params()

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 from ._base import effective_n_jobs
+from ._conditions import format_count
 from ._input import (
     Table,
     align_table,
@@ -227,7 +228,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If the kernel is seen not to be positive semidefinite.
+            If the kernel is seen not to be positive semidefinite, or its matrix is 0 for any two
+            rows: the clusters are then arbitrary.
         ConvergenceWarning
             If fewer clusters were found, because the kernel tells fewer rows apart.
         """
@@ -383,8 +385,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         def tell(number: int, n_iter: int, cost: float) -> None:
             elapsed = time.perf_counter() - started
             print(
-                f"[{type(self).__name__}] {n_rows:,} rows, start {number} of {self.n_init}, "
-                f"{n_iter:,} rounds, cost {cost:.6g}, {elapsed:.1f} s",
+                f"[{type(self).__name__}] {format_count(n_rows, 'row')}, start {number} of "
+                f"{self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}, {elapsed:.1f} s",
                 file=sys.stderr,
                 flush=True,
             )
