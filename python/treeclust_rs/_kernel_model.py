@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 
 class KernelModel(TreeClusterer):
     """A tree whose fit used a kernel."""
+
+    _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
 
     kernel: Any
     gamma: float | str | None
@@ -56,12 +58,7 @@ class KernelModel(TreeClusterer):
         kernel: Kernel | None = self.__dict__.get("_kernel")
         if kernel is not None:
             return kernel
-        lost = sorted({"kernel", "kernel_params"} & self._not_saved)
-        if lost:
-            raise ValueError(
-                f"The model was read from a file, which does not hold its {' and '.join(lost)}: "
-                "score cannot be computed. Fit it anew."
-            )
+        self._check_known()
         return make_kernel(
             self.kernel,
             gamma=self.gamma_,

@@ -29,8 +29,11 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
     n_features_in_: int
 
-    # Parameters that a model file could not hold; empty for models that were fitted here.
+    # Parameters that a model file could not hold, and that were not set since; empty for models
+    # that were fitted here.
     _not_saved: frozenset[str] = frozenset()
+    # Parameters whose defaults must not stand in for what a file could not hold.
+    _defining: ClassVar[tuple[str, ...]] = ()
     # The attribute that a fitted model has, and those that a model read from a file may lack.
     _fitted_by: ClassVar[str]
     _from_rows: ClassVar[tuple[str, ...]]
@@ -61,6 +64,49 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown.
+        """
+        super().set_params(**params)
+        if self._not_saved:
+            self._not_saved -= params.keys()
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        twin: Self = super().__sklearn_clone__()
+        if self._not_saved:
+            twin._not_saved = self._not_saved
+        return twin
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._check_known()
+
+    def _check_known(self) -> None:
+        """Refuse to compute with the default of a parameter that a model file could not hold."""
+        lost = [name for name in self._defining if name in self._not_saved]
+        if lost:
+            values = ", ".join(f"{name}=..." for name in lost)
+            raise ValueError(
+                f"The model was read from a file, which does not hold its {' and '.join(lost)}. "
+                f"Set what it was by set_params({values})."
+            )
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a JSON file, which `load` reads.
 
@@ -68,7 +114,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
         The file holds what predicting, explaining and reading the tree need. It does not hold the
         labels of the training rows, nor parameters that are no plain values (a `reference`, a
-        `random_state`, cuts given as `init`): those are as by default when it is read.
+        `random_state`, cuts given as `init`): those are as by default when it is read. An objective
+        or a kernel that is no plain value has to be set by `set_params` before the model that was
+        read can be fitted or scored.
 
         Parameters
         ----------
@@ -76,11 +124,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             The file.
         """
         payload = self._payload()
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-            if isinstance(value, (*_PLAIN, np.generic)) and name != "reference"
-        }
+        given = self.get_params(deep=False)
+        params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
+        params.pop("reference", None)
         write_text(path, dumps({"model": type(self).__name__, "params": params, **payload}))
 
     def _payload(self) -> dict[str, Any]:
@@ -100,12 +146,25 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         names = set(cls._get_param_names()) - {"reference"}
         check_keys(params, (), "params of the model file", names)
         for name, value in params.items():
-            if not isinstance(value, _PLAIN):
+            if isinstance(value, np.generic) or not _is_plain(value):
                 raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
         model = cls(**params)
-        model._not_saved = frozenset(names - set(params))
         model._validate_params()
+        model._not_saved = frozenset(names - set(params))
         return model
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a file holds a parameter: a plain value, or a list of True and False."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return all(isinstance(item, (bool, np.bool_)) for item in value)
+    return isinstance(value, (*_PLAIN, np.generic))
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [bool(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def load(path: str | os.PathLike[str]) -> SavedEstimator:
@@ -132,11 +191,15 @@ def load(path: str | os.PathLike[str]) -> SavedEstimator:
         If it cannot be read.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return _of_text(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{os.fspath(path)} is not a model file: it is not UTF-8 text ({error.reason})."
-        ) from None
+        problem = f"This is no model file: it is not UTF-8 text ({error.reason})."
+    except ValueError as error:
+        problem = str(error)
+    raise ValueError(f"{os.fspath(path)}: {problem}")
+
+
+def _of_text(text: str) -> SavedEstimator:
     payload = loads(text)
     if "model" not in payload:
         raise ValueError("The model file lacks 'model'.")

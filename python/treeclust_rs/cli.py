@@ -41,7 +41,7 @@ from ._cli_options import (
     make_parser,
     program_name,
 )
-from ._conditions import MOVES
+from ._conditions import MOVES, format_count
 from ._kernel_model import KernelModel
 from ._model_file import SavedEstimator, load
 from .douglas import Douglas
@@ -161,7 +161,8 @@ def _fit(arguments: argparse.Namespace) -> None:
     reference = None if arguments.reference is None else source.labels(arguments.reference)
     _check_sizes(arguments, source, reference)
     frame = source.numbers(columns, advice=True)
-    _note(f"{arguments.data}: {frame.height:,} rows, {frame.width:,} columns.", arguments)
+    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
+    _note(f"{arguments.data}: {size}.", arguments)
 
     model = _estimator(arguments, reference).fit(frame)
     if frame.height <= _MAX_COST_ROWS and not isinstance(model, Douglas):
@@ -579,7 +580,7 @@ def _load(name: str) -> SavedEstimator:
     try:
         return load(name)
     except ValueError as error:
-        raise UserError(f"{name}: {one_line(error)}") from error
+        raise UserError(one_line(error)) from error
 
 
 def _output_path(name: str | None, suffixes: tuple[str, ...]) -> Path | None:
