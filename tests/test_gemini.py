@@ -186,6 +186,16 @@ def test_moving_the_excess_costs_what_moving_all_costs(form, metric, k):
             assert value == pytest.approx(expected, rel=1e-11, abs=1e-14 * size)
 
 
+@pytest.mark.parametrize("form", ["ova", "ovo"])
+@pytest.mark.parametrize("p", [0.5, 1.0, 3.0])
+def test_minkowski_distances_may_break_the_triangle_inequality(form, p):
+    grid = np.array([[i, j] for i in range(4) for j in range(4)], dtype=np.float64)
+    gemini = Wasserstein(form == "ovo", metric="minkowski", metric_params={"p": p})
+    costs = gemini.affinity(grid)
+    for y in (soft(16, 3), hard(np.arange(16) // 6, 3)):
+        assert gemini.value(y, costs) == pytest.approx(emd_gemini(y, costs, form), rel=1e-9)
+
+
 def test_two_clusters_are_one_problem_and_give_the_gradient_of_two():
     X, y = rows(20), soft(20, 2, sharpness=2.0)
     y[:, 1] *= 1e-6  # almost no mass
@@ -410,6 +420,15 @@ def test_distances_are_scikit_learns(metric):
     np.testing.assert_allclose(gemini.affinity(X), expected, rtol=0, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    "metric", ["dice", "jaccard", "rogerstanimoto", "russellrao", "sokalsneath", "yule"]
+)
+def test_distances_of_booleans_ask_what_is_not_0(metric):
+    X = np.random.default_rng(0).choice([0.0, 0.3, 2.0], size=(9, 6))
+    gemini = Wasserstein(metric=metric)
+    np.testing.assert_array_equal(gemini.affinity(X), gemini.affinity((X != 0) * 1.0))
+
+
 def test_equal_rows_are_at_distance_0():
     X = np.repeat(rows(4) + 1e6, 2, axis=0)
     found = Wasserstein().affinity(X)
@@ -508,7 +527,7 @@ def test_names():
         (
             lambda: Wasserstein(metric=lambda a, b: np.nan).affinity(rows(3)),
             ValueError,
-            "matrix contains NaN",
+            "distance contains NaN",
         ),
         (
             lambda: Wasserstein(metric="precomputed").affinity(np.ones((3, 2))),

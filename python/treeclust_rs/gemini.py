@@ -67,10 +67,14 @@ _TINY = float(np.finfo(np.float64).tiny)
 _SAME = 4 * _EPS
 # Rows of probabilities that sum to 1 so closely do so but for roundings.
 _SUM_ERROR = 1e-12
+# Distances that are smaller than this share of the largest are roundings of 0.
+_NO_DISTANCE = 1e-10
 # Pivots of one transport problem; some thousands are usual.
 _MAX_PIVOTS = 100_000_000
 # Largest distances of a problem that are handed to the solver as they are.
 _LEAST_COST, _MOST_COST = 1e-3, 1e6
+# What the solver says of a problem it solved.
+_OPTIMAL = 1
 
 
 # ---- one-vs-all and one-vs-one --------------------------------------------------------------
@@ -216,6 +220,8 @@ class Gemini(ABC):
                 f"probabilities must be finite and not negative: that of cluster {j} in row {i} "
                 f"(counting from 0) is {float(p[i, j])!r}."
             )
+        if affinity is not None:
+            affinity = np.ascontiguousarray(affinity, dtype=np.float64)
         if self.uses_rows and (affinity is None or affinity.shape != (n, n)):
             got = "None" if affinity is None else f"the shape {affinity.shape}"
             raise ValueError(
@@ -593,8 +599,15 @@ class _OfDistances(Gemini):
         n = len(rows)
         check_size(n * n, f"The distances of {n:,} rows", "Take minibatches of them.")
         given = self._parameters(rows)
+        bad = np.argwhere(~np.isfinite(rows))
+        if len(bad):
+            i, j = bad[0].tolist()
+            raise ValueError(
+                f"Row {i}, column {j} (counting from 0) is {float(rows[i, j])!r}; distances need "
+                "finite numbers."
+            )
         if name is None:
-            return _square(_of_pairs(self.metric, rows, given), "matrix")
+            return check_distances(_of_pairs(self.metric, rows, given), n, name="distance")
         if name not in _PLAIN:
             raise ValueError(
                 f"Unknown metric {self.metric!r}. Known are {', '.join(METRICS)}, "
@@ -604,8 +617,13 @@ class _OfDistances(Gemini):
             found = pairwise_distances(rows, metric=name, **given)
         else:
             columns = rows != 0 if name in _OF_BOOLEANS else rows
-            with np.errstate(all="ignore"):
-                found = cdist(columns, columns, name, **given)
+            try:
+                with np.errstate(all="ignore"):
+                    found = cdist(columns, columns, name, **given)
+            except TypeError as error:
+                raise TypeError(
+                    f"The distance {self.metric!r} does not take metric_params={given!r}."
+                ) from error
         distances = np.asarray(found, dtype=np.float64)
         np.fill_diagonal(distances, 0.0)
         bad = np.argwhere(~np.isfinite(distances))
@@ -613,8 +631,8 @@ class _OfDistances(Gemini):
             i, j = bad[0].tolist()
             raise ValueError(
                 f"The distance {self.metric!r} of the rows {i} and {j} (counting from 0) is "
-                f"{float(distances[i, j])!r}; it must be finite. Where numbers are too large for "
-                "it, a larger unit helps."
+                f"{float(distances[i, j])!r}; it must be finite. It may not be defined for these "
+                "rows, or the numbers may be too large for it: a larger unit helps then."
             )
         return distances
 
@@ -801,22 +819,29 @@ def _prices(have: FloatArray, want: FloatArray, costs: FloatArray) -> FloatArray
     return prices if unit == 1.0 else prices * unit
 
 
-_OPTIMAL = 1
-
-
 def _of_pairs(function: Any, rows: FloatArray, given: Mapping[str, Any]) -> FloatArray:
-    """Distances by a function of two rows; each pair is asked for once."""
+    """Distances by a function of two rows: it is asked once for a pair, twice for row 0's."""
+    if not callable(function):
+        raise TypeError(
+            f"metric must be a name or a function of two rows. Got {type(function).__name__}."
+        )
+
+    def distance(i: int, j: int) -> float:
+        value = function(rows[i], rows[j], **given)
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"The metric must give a number. Got {value!r} for the rows {i} and {j}."
+            ) from error
+
     n = len(rows)
     found = np.zeros((n, n))
     for i in range(n):
         for j in range(i, n):
-            value = function(rows[i], rows[j], **given)
-            try:
-                found[i, j] = found[j, i] = float(value)
-            except (TypeError, ValueError) as error:
-                raise TypeError(
-                    f"The metric must give a number. Got {value!r} for the rows {i} and {j}."
-                ) from error
+            found[i, j] = found[j, i] = distance(i, j)
+    for j in range(1, n):
+        found[j, 0] = distance(j, 0)
     return found
 
 
@@ -825,7 +850,8 @@ def _square(matrix: Any, name: str, check: Callable[..., FloatArray] = check_gra
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(
-            f"A precomputed matrix of all rows is square. Got the shape {shape} instead."
+            f"A precomputed matrix of all rows is square. Got the shape {shape} instead: Douglas "
+            "takes the matrix as fit(X, affinity=matrix), beside the columns to cut."
         )
     return check(matrix, shape[0], name=name)
 
@@ -839,6 +865,10 @@ def check_distances(matrix: Any, n_samples: int, *, name: str) -> FloatArray:
         As `check_gram`; also if a distance is negative, or that of a row from itself is not 0.
     """
     distances = check_gram(matrix, n_samples, name=name)
+    if distances.min(initial=0.0) < 0 or distances.diagonal().any():
+        # 1 - cosine of a row with itself, say, need not be 0 to the last digit.
+        least = _NO_DISTANCE * float(np.abs(distances).max())
+        distances = np.where(np.abs(distances) <= least, 0.0, distances)
     own = np.flatnonzero(distances.diagonal())
     if len(own):
         i = int(own[0])
