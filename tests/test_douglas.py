@@ -8,6 +8,7 @@ import re
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
@@ -15,8 +16,11 @@ from sklearn.model_selection import GridSearchCV
 
 import treeclust_rs as tc
 from test_export import mutate
+from treeclust_rs import _soft_training
 from treeclust_rs._cell_table import CellTable
+from treeclust_rs._input import read_table
 from treeclust_rs._soft_training import Rows, batches
+from treeclust_rs._text import format_share
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
 
 IRIS = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
@@ -36,6 +40,19 @@ def quick(k=3, **options):
 
 def state(model):
     return model.weights_.tobytes(), model.cut_points_.tobytes(), model.labels_.tobytes()
+
+
+def recorded(monkeypatch, owner, name, note):
+    """Let every call of a function leave ``note(result, *arguments)`` in the list that is given."""
+    notes, whole = [], getattr(owner, name)
+
+    def call(*arguments, **options):
+        result = whole(*arguments, **options)
+        notes.append(note(result, *arguments))
+        return result
+
+    monkeypatch.setattr(owner, name, call)
+    return notes
 
 
 # ---- fit ----------------------------------------------------------------------------------
@@ -260,6 +277,26 @@ def test_affinities_are_those_of_batches(monkeypatch):
     assert state(kept) == state(quick(n_init=1, max_iter=3).fit(X))
 
 
+def test_affinities_of_batches_are_parts_of_that_of_all_rows(monkeypatch):
+    X, _ = three_blobs(300)
+    kept, asked = (
+        quick(gemini=MMD(kernel="rbf", gamma="scale"), n_init=1, max_iter=3) for _ in range(2)
+    )
+    kept.fit(X)
+    monkeypatch.setattr("treeclust_rs._soft_training._KEPT", 0)
+    np.testing.assert_allclose(asked.fit(X).weights_, kept.weights_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("k", "batch_size", "largest"), [(3, 7, 7), (3, None, 60), (9, None, 75), (9, 20, 20)]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_batches_are_as_large_as_asked_for(k, batch_size, largest, monkeypatch):
+    sizes = recorded(monkeypatch, Rows, "batch", lambda _, rows, index: len(index))
+    quick(k, batch_size=batch_size, n_init=1, max_iter=1).fit(three_blobs(300)[0])
+    assert max(sizes) == largest  # 300 rows in 43, 5, 4 and 15 batches
+
+
 def test_batches_are_of_like_size_and_hold_every_row_once():
     for n, size in ((1, 5), (5, 5), (6, 5), (101, 10), (7, 2)):
         parts = list(batches(n, size, np.random.RandomState(0)))
@@ -356,6 +393,16 @@ def test_polars_expression_equals_the_rules(iris, engine, dtype):
         got = frame.lazy().select(expression).collect(engine=engine)
     assert got.schema == {"cluster": pl.Int64}
     assert got["cluster"].to_list() == iris.table_.clusters[iris.apply(frame)].tolist()
+
+
+def test_a_value_equal_to_a_cut_is_below_it():
+    table = small_table(clusters=np.arange(6), n_clusters=6)
+    age = [1.5, np.nextafter(1.5, 2), 1.5, np.nextafter(1.5, 2)]
+    debt = [-2.0, np.nextafter(-2.0, 0), 3.25, np.nextafter(3.25, 4)]
+    frame = pl.DataFrame({"age": age, "b": 0.0, "debt": debt})
+    cells = table.apply(read_table(frame, estimator_name="Douglas"))
+    assert cells.tolist() == [0, 4, 1, 5]
+    assert frame.select(table.to_polars())["cluster"].to_list() == [0, 4, 1, 5]
 
 
 def test_polars_expression_of_missing_values_and_patterns():
@@ -476,13 +523,14 @@ def test_long_tables_are_cut_short():
 def test_explain_says_where_rules_and_model_differ(iris):
     lines = iris.explain(IRIS)
     hard = iris.table_.clusters[iris.apply(IRIS)]
-    for line, row, cluster, own in zip(
-        lines, IRIS.iter_rows(named=True), iris.labels_, hard, strict=True
+    sure = iris.predict_proba(IRIS).max(axis=1)
+    for line, row, cluster, own, share in zip(
+        lines, IRIS.iter_rows(named=True), iris.labels_, hard, sure, strict=True
     ):
         assert line.startswith(f"cluster {cluster}")
         assert ("its cell is of cluster" in line) == (cluster != own)
         if cluster != own:
-            assert f"its cell is of cluster {own})" in line
+            assert f" ({format_share(share)}; its cell is of cluster {own})" in line
         name = IRIS.columns[iris.active_cut_points_[0]]
         assert f"{name} = {row[name]:g}" in line
     assert (iris.labels_ != hard).any()
@@ -504,10 +552,9 @@ def test_active_cut_points_lie_strictly_inside(iris):
 def test_cuts_have_few_digits():
     X, _ = three_blobs(300)
     model = quick().fit(X)
-    for column, cut in zip(X.T, model.cut_points_[:, 0].tolist(), strict=True):
-        # A hundredth of the temperature of 0.1 standard deviations is some 0.004 here.
-        assert round(cut, 3) == cut
-        assert abs(cut) < np.abs(column).max()
+    # A hundredth of the temperature of 0.1 standard deviations is some 0.004 here.
+    assert np.round(model.cut_points_, 3).tolist() == model.cut_points_.tolist()
+    assert {0, 1} <= set(model.active_cut_points_.tolist())
 
 
 # ---- columns ------------------------------------------------------------------------------
@@ -576,6 +623,17 @@ def test_pruning_of_many_rows_looks_at_some(monkeypatch):
     assert adjusted_rand_score(model.labels_, codes) > 0.95
 
 
+def test_the_curve_of_a_pruned_model_is_that_of_its_last_training(monkeypatch):
+    X, _ = three_blobs(150)
+    curves = recorded(monkeypatch, _soft_training, "train", lambda curve, *_: curve)
+    options = {"prune": 0.05, "gemini": "mmd2_ova", "n_init": 1}
+    assert quick(**options).fit(X).loss_curve_.tolist() == curves[1] != curves[0]
+    # As if that training had brought nothing.
+    prune = _soft_training.prune
+    monkeypatch.setattr("treeclust_rs.douglas.prune", lambda *a: (*prune(*a)[:3], None, 0.0))
+    assert quick(**options).fit(X).loss_curve_.tolist() == curves[2] == curves[0]
+
+
 def test_constant_columns_are_not_cut():
     X, _ = three_blobs()
     wide = np.column_stack([np.full(90, 7.0), X[:, 0], np.zeros(90), X[:, 1:]])
@@ -618,7 +676,7 @@ def test_one_row_and_one_cluster():
 
 
 def test_equal_rows_make_one_cluster():
-    message = "Only 1 of the 3 clusters have rows. No column to cut varies"
+    message = "Only 1 of the 3 clusters has rows. No column to cut varies"
     with pytest.warns(ConvergenceWarning, match=message):
         model = quick().fit(np.ones((10, 2)))
     assert model.labels_.tolist() == [0] * 10
@@ -628,10 +686,12 @@ def test_equal_rows_make_one_cluster():
 
 def test_clusters_without_rows_come_last():
     X = np.repeat([[0.0, 0.0], [1.0, 0.0]], 20, axis=0)
-    with pytest.warns(ConvergenceWarning, match="Only 2 of the 5 clusters"):
-        model = quick(5).fit(X)
-    assert sorted(set(model.labels_.tolist())) == [0, 1]
-    assert model.predict_proba(X).shape == (40, 5)
+    for seed in range(5):
+        with pytest.warns(ConvergenceWarning, match="Only 2 of the 5 clusters"):
+            model = quick(5, random_state=seed).fit(X)
+        assert set(model.labels_.tolist()) == {0, 1}
+        assert model.predict(X).tolist() == model.labels_.tolist()
+        assert model.predict_proba(X).shape == (40, 5)
 
 
 @pytest.mark.parametrize("batch_size", [2, 3, 7, 89, 90, 91, 10_000])
@@ -744,7 +804,8 @@ def test_verbose_tells_start_epoch_and_objective(capfd):
     quick(verbose=1).fit(X)
     told = capfd.readouterr()
     assert told.out == ""
-    assert told.err.startswith("[Douglas] 90 rows, start 1 of 2, epoch 1 of at most 60, GEMINI ")
+    start = "[Douglas] 90 rows, start 1 of 2, warm-up, epoch 1 of at most 50, GEMINI "
+    assert told.err.startswith(start)
     quick().fit(X)
     assert capfd.readouterr().err == ""
 
@@ -757,6 +818,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(method, fitted, monkeypatch):
     if fitted:
         model.partial_fit(X)
     before, probabilities = dict(vars(model)), fitted and model.predict_proba(X).tobytes()
+    other = pickle.loads(pickle.dumps(model))
     calls = 0
     whole = Rows.batch
 
@@ -774,6 +836,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(method, fitted, monkeypatch):
     assert all(value is before[name] for name, value in vars(model).items())
     monkeypatch.undo()
     assert not fitted or model.predict_proba(X).tobytes() == probabilities
+    assert state(getattr(model, method)(X)) == state(getattr(other, method)(X))
 
 
 # ---- partial_fit --------------------------------------------------------------------------
@@ -783,14 +846,81 @@ def test_partial_fit_learns_from_batches():
     X, codes = three_blobs(600)
     order = np.random.default_rng(0).permutation(600)
     model = quick(learning_rate=0.1)
-    for _ in range(12):
+    for _ in range(2):
         for part in np.array_split(order, 6):
             model.partial_fit(X[part])
     assert adjusted_rand_score(model.predict(X), codes) > 0.9
-    assert model.loss_curve_.shape == (72,)
-    assert model.loss_curve_[-1] > 2 * model.loss_curve_[0]
+    assert model.loss_curve_.shape == (12,)
+    assert model.objective_ == model.loss_curve_[-1]
     assert len(model.labels_) == 100
     assert model.rules()["n"].sum() == 100
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_partial_fit_looks_for_a_start(seed):
+    """One pass from a random start has a Rand index below 0.8 here."""
+    X, codes = make_blobs(3000, 3, centers=4, random_state=3)
+    model = quick(4, gemini="mmd2_ova", n_init=5, max_iter=20, random_state=seed)
+    for part in np.array_split(X, 3):
+        model.partial_fit(part)
+    assert adjusted_rand_score(model.predict(X), codes) > 0.95
+
+
+def test_first_parts_without_rows_of_all_clusters():
+    X = np.repeat([[0.0, 0.0], [1.0, 0.0]], 20, axis=0)
+    model = quick(5)
+    with pytest.warns(ConvergenceWarning, match="Only 2 of the 5 clusters have rows. Begin with"):
+        model.partial_fit(X)
+    model.partial_fit(X)  # once is enough
+    with pytest.raises(ValueError, match="n_samples=2 must be at least n_clusters=5"):
+        quick(5).partial_fit(X[19:21])
+
+
+def test_partial_fit_shuffles_anew(monkeypatch):
+    X, _ = three_blobs(300)
+    model = quick().partial_fit(X)
+    asked = recorded(monkeypatch, Rows, "batch", lambda _, rows, index: index.tolist())
+    model.partial_fit(X)
+    n_batches = len(asked)
+    model.partial_fit(X)
+    assert n_batches == 5
+    assert asked[:5] != asked[5:]
+
+
+def test_steps_shorter_than_the_rounding_of_cuts_add_up():
+    X, _ = three_blobs(120)
+    model = quick(2, learning_rate=1e-4, batch_size=1000, n_init=1).partial_fit(X)
+    begun = model.cut_points_
+    for _ in range(50):
+        model.partial_fit(X)
+    moved = np.abs(model.cut_points_ - begun)[:, 0] / X.std(axis=0)
+    assert moved.max() > 0.003
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1e6])
+def test_partial_fit_knows_no_units_of_columns_and_objectives(factor):
+    X, _ = three_blobs()
+    model, scaled = quick(solver="sgd"), quick(solver="sgd")
+    for gemini in ("wasserstein_ova", "wasserstein_ova", "mmd2_ova"):
+        model.set_params(gemini=gemini).partial_fit(X)
+        scaled.set_params(gemini=gemini).partial_fit(X * factor)
+    np.testing.assert_allclose(scaled.weights_, model.weights_, rtol=1e-3, atol=1e-3)
+
+
+def test_a_single_row_does_not_fix_the_length_of_steps():
+    X, _ = three_blobs()
+    model, scaled = quick(solver="sgd").fit(X), quick(solver="sgd").fit(X * 1e6)
+    for n in (1, 90):
+        model.partial_fit(X[:n])
+        scaled.partial_fit(X[:n] * 1e6)
+    np.testing.assert_allclose(scaled.weights_, model.weights_, rtol=1e-3, atol=1e-3)
+
+
+def test_equal_rows_at_the_top_do_not_fix_the_length_of_steps():
+    X, codes = three_blobs()
+    X = np.concatenate([np.repeat(X[:1], 64, axis=0), X]) * 1000
+    model = quick(solver="sgd", n_init=5).fit(X)
+    assert adjusted_rand_score(model.labels_[64:], codes) > 0.9
 
 
 def test_the_first_rows_fix_scale_and_the_ranges_grow():
@@ -815,7 +945,10 @@ def test_partial_fit_goes_on_after_a_fit_and_a_copy(tmp_path):
     assert state(model.partial_fit(X)) == state(other.partial_fit(X))
     assert adjusted_rand_score(model.predict(X), codes) > 0.9
     model.save(tmp_path / "model.json")
-    loaded = tc.load(tmp_path / "model.json").partial_fit(X)
+    loaded = tc.load(tmp_path / "model.json")
+    assert loaded.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    loaded.partial_fit(X)
+    model.partial_fit(X)
     assert (loaded.predict(X) == model.predict(X)).mean() > 0.95
 
 
@@ -829,8 +962,8 @@ def test_partial_fit_reads_columns_by_name():
 
 
 def test_partial_fit_needs_rows_that_vary_first():
-    with pytest.raises(ValueError, match="n_samples=1 no column varies"):
-        quick().partial_fit([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="n_samples=3 no column varies"):
+        quick().partial_fit([[1.0, 2.0]] * 3)
 
 
 # ---- copies and files ---------------------------------------------------------------------
@@ -854,15 +987,57 @@ def test_saved_models_load_alike(iris, tmp_path):
     assert (tmp_path / "again.json").read_text() == path.read_text()
 
 
-def test_objectives_that_files_do_not_hold(tmp_path):
+def dot(a, b):
+    return float(a @ b)
+
+
+@pytest.mark.parametrize(
+    ("model", "lost"),
+    [(quick(gemini=MMD(kernel="rbf")), "gemini"), (tc.Kauri(3, kernel=dot), "kernel")],
+    ids=["Douglas", "Kauri"],
+)
+def test_parameters_that_files_do_not_hold_have_to_be_set(model, lost, tmp_path):
     X, _ = three_blobs()
-    model = quick(gemini=MMD(kernel="rbf")).fit(X)
-    model.save(tmp_path / "model.json")
+    model.fit(X).save(tmp_path / "model.json")
     again = tc.load(tmp_path / "model.json")
-    assert (again.predict(X) == model.predict(X)).all()
-    for call in (again.score, again.partial_fit):
-        with pytest.raises(ValueError, match="does not hold its gemini"):
+    twin = clone(again)
+    assert (again.predict(X) == model.labels_).all()
+    message = rf"does not hold its {lost}\..* set_params\({lost}=\.\.\.\)"
+    calls = [again.fit, again.score, twin.fit]
+    if lost == "gemini":
+        calls.append(again.partial_fit)
+    for call in calls:
+        with pytest.raises(ValueError, match=message):
             call(X)
+    for loaded in (again, twin):
+        loaded.set_params(**{lost: getattr(model, lost)})
+    assert again.score(X) == pytest.approx(model.score(X), rel=1e-12)
+    if lost == "gemini":
+        assert len(again.partial_fit(X).labels_) == 90
+    assert (twin.fit(X).labels_ == model.labels_).all()
+    assert (again.fit(X).labels_ == model.labels_).all()
+
+
+@pytest.mark.parametrize("given", [list, tuple, np.array], ids=lambda given: given.__name__)
+def test_files_hold_masks(given, tmp_path):
+    path = tmp_path / "model.json"
+    mask = [True, False, True]
+    quick(2, feature_mask=given(mask), max_iter=1).fit(three_blobs()[0]).save(path)
+    assert tc.load(path).feature_mask == mask
+    content = json.loads(path.read_text())
+    for other in ([1, 0, 1], [True, None], ["a"], [[True]], {}):
+        content["params"]["feature_mask"] = other
+        path.write_text(json.dumps(content))
+        with pytest.raises(ValueError, match="'feature_mask' of the model file is no plain value"):
+            tc.load(path)
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"no JSON", b"{}", b'{"model": "Nobody"}'])
+def test_load_names_the_file_it_cannot_read(text, tmp_path):
+    path = tmp_path / "model.json"
+    path.write_bytes(text)
+    with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
+        tc.load(path)
 
 
 def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
@@ -934,7 +1109,7 @@ def test_bad_model_files_are_refused(iris, change, message, tmp_path):
     content = json.loads(path.read_text())
     content["bins"] |= change
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: .*{message}"):
         tc.load(path)
     content["bins"] = 3
     path.write_text(json.dumps(content))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from treeclust_rs._optimisers import SGD, Adam
-from treeclust_rs._soft_bins import SoftBins
+from treeclust_rs._soft_bins import SoftBins, hard_cells
 from treeclust_rs.gemini import GEMINIS, make_gemini
 
 SHAPES = [(0, 1, 2), (1, 1, 2), (1, 3, 2), (2, 1, 1), (3, 2, 3), (4, 1, 3), (5, 1, 2)]
@@ -153,6 +153,12 @@ def test_no_array_of_all_cells_and_rows_is_made():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**16 * 2000 * 8 / 20
+
+
+def test_rows_at_a_cut_are_in_the_cell_below_it():
+    cuts = [np.array([0.0]), np.array([-1.0, 2.0])]
+    rows = np.array([[0.0, 1e-300, -1.0, 5.0], [-1.0, 2.0, np.nextafter(2.0, 3), -2.0]])
+    assert hard_cells(rows, cuts, 4).tolist() == [0, 4, 2, 3]
 
 
 # ---- optimisers ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._cell_table import CellTable, cells_of
+from ._conditions import format_count
 from ._input import Table, column_label, column_of
 from ._kernels import check_size
 from ._soft_bins import SoftBins
@@ -21,8 +22,10 @@ __all__ = ["BinnedColumns"]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Copies of the weights in a fit: themselves, their gradient, and Adam's two means.
-_COPIES = 4
+# Copies of the weights in a fit: themselves and those of the best start, their gradient, Adam's two
+# means, and what a step needs; and of what a batch's forward pass holds.
+_COPIES = 7
+_BATCH_COPIES = 2
 # More cells than these make a fit take minutes, whatever the rows.
 _MANY_CELLS = 1 << 18
 # Cuts are rounded to as few digits as move them by at most this share of the temperature.
@@ -58,7 +61,15 @@ class BinnedColumns:
     upper: FloatArray
 
     @classmethod
-    def of(cls, table: Table, feature_mask: Any, n_cuts: int, n_clusters: int, n_jobs: int) -> Self:
+    def of(
+        cls,
+        table: Table,
+        feature_mask: Any,
+        n_cuts: int,
+        n_clusters: int,
+        batch_size: int,
+        n_jobs: int,
+    ) -> Self:
         """Choose the columns: those of the mask that are not constant.
 
         Raises
@@ -75,7 +86,7 @@ class BinnedColumns:
         shift, scale = _core.column_units(table.data, None, True, n_jobs)
         lower, upper = _ranges(table)
         features = np.flatnonzero(mask & (lower < upper))
-        _check_n_cells(n_cuts, len(features), n_clusters)
+        _check_n_cells(n_cuts, len(features), n_clusters, batch_size)
         return cls(table.n_features, table.feature_names, features, shift, scale, lower, upper)
 
     def only(self, kept: list[int]) -> BinnedColumns:
@@ -231,14 +242,17 @@ def _read_mask(feature_mask: Any, table: Table) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int) -> None:
+def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int, batch_size: int) -> None:
     """Raise ValueError if the cells of so many features are too many."""
     cells = (n_cuts + 1) ** n_features
     shown = f"{cells:,}" if cells < 10**15 else f"about 1e{int(math.log10(cells))}"
-    made = f"{n_features} columns in {n_cuts + 1} bins each make {shown} cells"
+    columns = format_count(n_features, "column")
+    made = f"{columns} in {n_cuts + 1} bins each make {shown} cells"
     fewer = f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts})."
+    right = (n_cuts + 1) ** (n_features // 2)
+    of_row = n_features * (n_cuts + 1) + cells // right + right * (1 + n_clusters)
     check_size(
-        _COPIES * cells * n_clusters,
+        _COPIES * cells * n_clusters + _BATCH_COPIES * batch_size * of_row,
         f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
         fewer,
     )
@@ -247,7 +261,7 @@ def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int) -> None:
             f"{made}, and every step of the training goes through all of them: it may take long. "
             f"{fewer}",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ._conditions import Condition, Span, printable, row_text, rule_text
+from ._conditions import Condition, Span, format_count, printable, row_text, rule_text
 from ._input import Table, column_of
 from ._soft_bins import hard_cells
 from ._text import cluster_colors, cluster_html, format_share, html_table
@@ -31,7 +31,7 @@ _MAX_PRINTED = 200
 _MAX_WIDTH = 100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CellTable:
     """Cells, one bin of every feature each, and the cluster of each cell.
 
@@ -80,7 +80,13 @@ class CellTable:
     @property
     def agreement(self) -> float:
         """Share of the rows that the model predicts to be of their cell's cluster."""
-        return float(self.n_agreeing.sum() / max(int(self.n_rows.sum()), 1))
+        return float(self.n_agreeing.sum() / self.n_rows.sum())
+
+    def __repr__(self) -> str:
+        return (
+            f"CellTable(n_cells={self.n_cells}, n_occupied={len(self.occupied)}, "
+            f"n_features={len(self.features)}, n_clusters={self.n_clusters})"
+        )
 
     def feature_name(self, feature: int) -> str:
         """Give the name to write for a feature."""
@@ -127,7 +133,9 @@ class CellTable:
             values: list[object] = [column[row] for column in columns]
             text = row_text(self, list(self.conditions(cell)), values, {})
             cluster, own = int(predicted[row]), int(self.clusters[cell])
-            note = "" if cluster == own else f" ({sure[row]:.0%}; its cell is of cluster {own})"
+            note = ""
+            if cluster != own:
+                note = f" ({format_share(sure[row])}; its cell is of cluster {own})"
             lines.append(f"cluster {cluster}{note}: {text}")
         return lines
 
@@ -174,8 +182,8 @@ class CellTable:
                     dtype=pl.String,
                 ),
                 "n": n_rows,
-                "share": n_rows / max(int(n_rows.sum()), 1),
-                "purity": self.n_agreeing[order] / np.maximum(n_rows, 1),
+                "share": n_rows / n_rows.sum(),
+                "purity": self.n_agreeing[order] / n_rows,
             }
         )
 
@@ -209,12 +217,10 @@ class CellTable:
     # ---- text -----------------------------------------------------------------------------
 
     def _head(self) -> str:
-        found = f"{self.n_clusters:,} {_plural(self.n_clusters, 'cluster')}"
-        total = int(self.n_rows.sum())
         return (
-            f"CellTable: {len(self.occupied):,} of {self.n_cells:,} "
-            f"{_plural(self.n_cells, 'cell')} with rows, {found}, {total:,} "
-            f"{_plural(total, 'row')}"
+            f"CellTable: {len(self.occupied):,} of {format_count(self.n_cells, 'cell')} with rows, "
+            f"{format_count(self.n_clusters, 'cluster')}, "
+            f"{format_count(int(self.n_rows.sum()), 'row')}"
         )
 
     def _notes(self) -> list[str]:
@@ -258,11 +264,11 @@ class CellTable:
 
     def _figures(self, order: IntArray) -> list[tuple[str, str, str, str]]:
         """Write rows, share, purity and cluster of occupied cells."""
-        total = max(int(self.n_rows.sum()), 1)
+        total = int(self.n_rows.sum())
         n_rows, agreeing = self.n_rows[order].tolist(), self.n_agreeing[order].tolist()
         clusters = self.clusters[self.occupied[order]].tolist()
         return [
-            (f"{n:,}", format_share(n / total), format_share(good / max(n, 1)), str(cluster))
+            (f"{n:,}", format_share(n / total), format_share(good / n), str(cluster))
             for n, good, cluster in zip(n_rows, agreeing, clusters, strict=True)
         ]
 
@@ -328,7 +334,3 @@ def _bin_text(cuts: FloatArray, place: int) -> str:
 def _letter(place: int) -> str:
     """Write the number of a bin as a letter, after z as a number."""
     return chr(ord("a") + place) if place < 26 else str(place)
-
-
-def _plural(number: int, word: str) -> str:
-    return word if number == 1 else f"{word}s"

@@ -42,7 +42,10 @@ class Trainer:
 
     model: SoftBins
     optimiser: Optimiser
+    gemini: Any
+    """As the parameter was."""
     unit: float
+    """Of the gradients of this objective; 0 while all rows were alike."""
     rng: np.random.RandomState
 
 
@@ -62,8 +65,11 @@ def bins_to_dict(fitted: FittedBins, cells: CellTable) -> dict[str, Any]:
     }
 
 
-def bins_from_dict(content: object) -> tuple[FittedBins, CellTable]:
-    """Read what a file holds of the model, and check all of it."""
+def bins_from_dict(content: object, n_cuts: int) -> tuple[FittedBins, CellTable]:
+    """Read what a file holds of the model, and check all of it.
+
+    `n_cuts` is the number of cuts of a column if no column is cut.
+    """
     keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
     bins = check_keys(
         content, (*keys, "weights", *_PER_COLUMN, *_PER_CELL), "bins of the model file"
@@ -94,7 +100,7 @@ def bins_from_dict(content: object) -> tuple[FittedBins, CellTable]:
         raise ValueError(f"The model file has a temperature below {LOWEST_TEMPERATURE}.")
     given = bins["cut_points"]
     first = given[0] if isinstance(given, list) and given else None
-    n_cuts = len(first) if isinstance(first, list) else 1
+    n_cuts = len(first) if isinstance(first, list) else n_cuts
     if not n_cuts:
         raise ValueError("cut_points in the model file has a row without cuts.")
     cuts = float_array(given, "cut_points", (len(features), n_cuts))

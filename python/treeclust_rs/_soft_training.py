@@ -6,7 +6,6 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +14,20 @@ from ._optimisers import SGD, Adam, Optimiser
 from ._soft_bins import SoftBins
 from .gemini import MMD, Gemini, Wasserstein
 
-__all__ = ["LEARNING_RATES", "Plan", "Rows", "gradient_unit", "prune", "search", "train_epoch"]
+__all__ = [
+    "Plan",
+    "Rows",
+    "begin",
+    "gradient_unit",
+    "prune",
+    "search",
+    "train_epoch",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-Tell = Callable[[int, float], None]
-"""Is told the epoch and its GEMINI."""
+Tell = Callable[[str], None]
+"""Is told how far the training is."""
 
 # The affinity of all rows is computed once if it has at most so many numbers, 32 MiB.
 _KEPT = 1 << 22
@@ -28,14 +35,17 @@ _KEPT = 1 << 22
 _QUANTILE_ROWS = 100_000
 # Of more rows than these the starts and the warm-up see a part.
 _START_ROWS = 10_000
+# Of rows that come in parts the starts see so many of the first part, or so many batches.
+_FIRST_ROWS = 1_024
+_FIRST_BATCHES = 16
 # Weights start as random numbers of this standard deviation: all clusters are about as probable.
 # That finds the best clusters where cells are many (wine), but often too few where they are few.
 _SOFT_START = 0.1
 # So every other start gives each cell a cluster at random; of some draws the best is taken.
 _HARD_START = 10.0
 _DRAWS = 10
-LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
-"""Those of `learning_rate=None`."""
+# Those of `learning_rate=None`.
+_LEARNING_RATES = {"adam": 0.05, "sgd": 1.0}
 
 # Batches that starts are compared by.
 _COMPARED = 8
@@ -63,8 +73,14 @@ class Rows:
     affinity: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        if self.affinity is None and self.seen is not None and len(self.seen) ** 2 <= _KEPT:
-            self.affinity = self.gemini.affinity(self.seen)
+        if len(self) ** 2 <= _KEPT:
+            self.affinity = self.whole_affinity()
+
+    def whole_affinity(self) -> FloatArray | None:
+        """Give the affinity of all rows, for objectives that look at rows."""
+        if self.affinity is None and self.seen is not None:
+            return self.gemini.affinity(self.seen)
+        return self.affinity
 
     def __len__(self) -> int:
         return int(self.model.shape[1])
@@ -90,7 +106,7 @@ class Rows:
 def batches(n: int, batch_size: int, rng: np.random.RandomState) -> Iterator[IntArray]:
     """Split shuffled rows into the fewest batches of at most `batch_size`, all but equal in size.
 
-    A rest of a single row, from which no objective learns, does not occur.
+    A rest of a single row, from which no objective learns, only occurs among pairs.
     """
     n_batches = -(-n // batch_size)
     order = rng.permutation(n) if n_batches > 1 else np.arange(n)
@@ -124,17 +140,17 @@ class Plan:
         else:
             cuts = _quantile_cuts(rows.model, self.n_cuts)
         n_cells = (self.n_cuts + 1) ** len(rows.model)
-        weights = rng.standard_normal((n_cells, self.n_clusters))
         if number % 2 == 0:
+            weights = rng.standard_normal((n_cells, self.n_clusters))
             return SoftBins(cuts, _SOFT_START * weights, self.temperature)
         part, affinity = rows.batch(rng.permutation(len(rows))[: self.batch_size])
         best: tuple[float, SoftBins] | None = None
         for _ in range(_DRAWS):
+            weights = rng.standard_normal((n_cells, self.n_clusters))
             model = SoftBins(cuts, _HARD_START * weights, self.temperature)
             value = rows.gemini.value(model.forward(part).probabilities.T, affinity)
             if best is None or value > best[0]:
                 best = value, model
-            weights = rng.standard_normal((n_cells, self.n_clusters))
         assert best is not None, "there are draws"
         return best[1]
 
@@ -142,8 +158,8 @@ class Plan:
         """Give a new optimiser."""
         rate = self.learning_rate
         if self.solver == "adam":
-            return Adam(LEARNING_RATES["adam"] if rate is None else rate)
-        return SGD(LEARNING_RATES["sgd"] if rate is None else rate)
+            return Adam(_LEARNING_RATES["adam"] if rate is None else rate)
+        return SGD(_LEARNING_RATES["sgd"] if rate is None else rate)
 
 
 def train_epoch(
@@ -177,14 +193,14 @@ def train(
 
     Gives the mean objective of the batches of each epoch.
     """
-    optimiser, unit = plan.optimiser(), gradient_unit(rows, plan.batch_size)
+    optimiser, unit = plan.optimiser(), gradient_unit(rows, plan.batch_size) or 1.0
     curve: list[float] = []
     best, since = -np.inf, 0
     for epoch in range(1, plan.max_iter + 1):
         value = train_epoch(model, rows, optimiser, unit, plan.batch_size, rng)
         curve.append(value)
         if tell is not None:
-            tell(epoch, value)
+            tell(f"epoch {epoch:,} of at most {plan.max_iter:,}, GEMINI {value:.6g}")
         if plan.tol is None:
             continue
         rises = epoch == 1 or value > best + plan.tol * abs(best)
@@ -195,7 +211,13 @@ def train(
     return curve
 
 
-def warm_up(model: SoftBins, rows: Rows, plan: Plan, rng: np.random.RandomState) -> None:
+def warm_up(
+    model: SoftBins,
+    rows: Rows,
+    plan: Plan,
+    rng: np.random.RandomState,
+    tell: Tell | None = None,
+) -> None:
     """Bring a model to where the Wasserstein objective shows a way.
 
     Random weights make clusters that are all alike but for noise, and the potentials of such
@@ -205,7 +227,7 @@ def warm_up(model: SoftBins, rows: Rows, plan: Plan, rng: np.random.RandomState)
     """
     if plan.warm_up and isinstance(rows.gemini, Wasserstein):
         gentle = Rows(rows.model, rows.gemini.energy, rows.seen, rows.affinity)
-        train(model, gentle, dataclasses.replace(plan, max_iter=plan.warm_up), rng)
+        train(model, gentle, dataclasses.replace(plan, max_iter=plan.warm_up), rng, tell)
 
 
 def search(
@@ -213,7 +235,7 @@ def search(
     plan: Plan,
     n_init: int,
     rng: np.random.RandomState,
-    tell: Callable[[int, int, float], None] | None = None,
+    tell: Tell | None = None,
 ) -> tuple[SoftBins, list[float], float]:
     """Train from several starts, and give the best model, its curve, and its objective.
 
@@ -230,18 +252,18 @@ def search(
     rng : RandomState
         Gives every start a seed.
     tell : callable, default=None
-        Is told the start, its epoch, and the objective.
+        Is told how far the search is.
     """
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init + 1).tolist()
-    few = _some(rows, seeds[0]) if n_init > 1 or plan.warm_up else rows
+    few = _some(rows, seeds[0], _START_ROWS) if n_init > 1 or plan.warm_up else rows
     tried = few if n_init > 1 else rows
     best: tuple[float, SoftBins, list[float]] | None = None
     for number, seed in enumerate(seeds[1:]):
         of_start = np.random.RandomState(seed)
+        stage = f"start {number + 1} of {n_init}"
         model = plan.start(tried, of_start, number)
-        warm_up(model, few, plan, of_start)
-        told = None if tell is None else partial(tell, number + 1)
-        curve = train(model, tried, plan, of_start, told)
+        warm_up(model, few, plan, of_start, _of_stage(tell, f"{stage}, warm-up"))
+        curve = train(model, tried, plan, of_start, _of_stage(tell, stage))
         value = evaluate(model, tried, plan.batch_size, seeds[0])
         if best is None or value > best[0]:
             best = value, model, curve
@@ -249,13 +271,28 @@ def search(
     value, model, curve = best
     if tried is not rows:
         of_rest = np.random.RandomState(seeds[0])
-        curve = train(model, rows, plan, of_rest, None if tell is None else partial(tell, n_init))
+        curve = train(model, rows, plan, of_rest, _of_stage(tell, "the best start"))
         value = evaluate(model, rows, plan.batch_size, seeds[0])
     return model, curve, value
 
 
+def _of_stage(tell: Tell | None, stage: str) -> Tell | None:
+    return None if tell is None else lambda progress: tell(f"{stage}, {progress}")
+
+
+def begin(rows: Rows, plan: Plan, n_init: int, rng: np.random.RandomState) -> SoftBins:
+    """Give a model for training that goes on from here, on rows of which these are the first.
+
+    A pass over rows in parts leaves most models near their start, so the start is searched for, on
+    few rows.
+    """
+    most = max(_FIRST_ROWS, _FIRST_BATCHES * plan.batch_size)
+    few = _some(rows, rng.randint(np.iinfo(np.int32).max), most)
+    return search(few, plan, n_init, rng)[0]
+
+
 def prune(
-    model: SoftBins, rows: Rows, plan: Plan, share: float, seed: int
+    model: SoftBins, rows: Rows, plan: Plan, share: float, seed: int, tell: Tell | None = None
 ) -> tuple[list[int], Rows, SoftBins, list[float] | None, float]:
     """Leave features out while the objective stays, and train on with the others.
 
@@ -274,6 +311,8 @@ def prune(
         The objective may fall by this share of its value.
     seed : int
         Of the batches that are looked at, and of those that train.
+    tell : callable, default=None
+        Is told how far it is.
 
     Returns
     -------
@@ -288,7 +327,7 @@ def prune(
     value : float
         The objective.
     """
-    some = _some(rows, seed)
+    some = _some(rows, seed, _START_ROWS)
     value = evaluate(model, some, plan.batch_size, seed)
     least = value - share * abs(value)
     left = list(range(len(some.model)))
@@ -296,12 +335,15 @@ def prune(
     while len(left) > 1:
         value, place, model, some = _without_one(model, some, plan.batch_size, seed)
         left = left[:place] + left[place + 1 :]
+        if tell is not None:
+            tell(f"pruning, {len(left):,} columns left, GEMINI {value:.6g}")
         if value >= least:
             kept, smallest = left, model
     rows, model = rows.only(kept), smallest
     value = evaluate(model, rows, plan.batch_size, seed)
     trained = copy.deepcopy(model)
-    curve = train(trained, rows, plan, np.random.RandomState(seed))
+    told = _of_stage(tell, f"pruned to {len(kept):,} columns")
+    curve = train(trained, rows, plan, np.random.RandomState(seed), told)
     after = evaluate(trained, rows, plan.batch_size, seed)
     if after < value:
         return kept, rows, model, None, value
@@ -325,11 +367,11 @@ def _without_one(
     return best
 
 
-def _some(rows: Rows, seed: int) -> Rows:
-    """Give at most 10,000 of the rows."""
-    if len(rows) <= _START_ROWS:
+def _some(rows: Rows, seed: int, most: int) -> Rows:
+    """Give at most so many of the rows."""
+    if len(rows) <= most:
         return rows
-    return rows.part(np.random.RandomState(seed).permutation(len(rows))[:_START_ROWS])
+    return rows.part(np.random.RandomState(seed).permutation(len(rows))[:most])
 
 
 def evaluate(model: SoftBins, rows: Rows, batch_size: int, seed: int) -> float:
@@ -346,14 +388,20 @@ def evaluate(model: SoftBins, rows: Rows, batch_size: int, seed: int) -> float:
 
 
 def gradient_unit(rows: Rows, batch_size: int) -> float:
-    """Give what makes gradients the same in all units of the columns: the size of the affinity."""
-    index = np.arange(min(len(rows), batch_size))
-    _, affinity = rows.batch(index)
-    size = 0.0 if affinity is None else float(np.abs(affinity).mean())
-    if size == 0.0:
-        return 1.0
-    is_root = isinstance(rows.gemini, MMD) and not rows.gemini.squared
-    return float(np.sqrt(size)) if is_root else size
+    """Give what makes gradients the same in all units of the columns: the size of the affinity.
+
+    That of a batch of rows from all over; 1 for objectives without; 0 if all rows are alike.
+    """
+    n_batches = -(-len(rows) // batch_size)
+    for first in range(n_batches):
+        _, affinity = rows.batch(np.arange(first, len(rows), n_batches))
+        if affinity is None:
+            return 1.0
+        size = float(np.abs(affinity).mean())
+        if size > 0.0:
+            is_root = isinstance(rows.gemini, MMD) and not rows.gemini.squared
+            return float(np.sqrt(size)) if is_root else size
+    return 0.0
 
 
 def _quantile_cuts(rows: FloatArray, n_cuts: int) -> FloatArray:

@@ -7,7 +7,6 @@ import dataclasses
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -33,7 +32,8 @@ from ._input import Table, align_table, check_finite, read_table
 from ._kernels import check_gram, one_blas_thread
 from ._model_file import SavedEstimator
 from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
-from ._soft_training import Plan, Rows, gradient_unit, prune, search, train_epoch
+from ._soft_bins import SoftBins
+from ._soft_training import Plan, Rows, Tell, begin, gradient_unit, prune, search, train_epoch
 from .export.json import check_keys, float_array
 from .gemini import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
 
@@ -108,7 +108,8 @@ class Douglas(SavedEstimator):
         Columns that hardly matter are cut no more, after the training: as many as can go, one after
         the other, for this share of the objective. Cells that differ in them alone become one, and
         the model trains on. 0: none goes; 0.01 left 4 of the 16 columns of the congressional votes
-        on average. Not by `partial_fit`.
+        on average. Not by `partial_fit`. `predict` asks for all columns all the same; `to_polars`
+        takes those that are left.
     scale : {None, "standard"}, default=None
         "standard": the objective sees the columns divided by their standard deviations. Cuts are in
         the columns' own units all the same.
@@ -126,8 +127,8 @@ class Douglas(SavedEstimator):
         The hard rules: print it. Bins have sharp edges there, and a cell is of the cluster it has
         the greatest weight for.
     labels_ : ndarray of shape (n_samples,)
-        Most probable cluster of every row; after `partial_fit`, of its rows. Clusters without rows
-        have the last numbers.
+        Most probable cluster of every row; after `partial_fit`, of its rows. `fit` gives clusters
+        without rows the last numbers.
     loss_curve_ : ndarray of shape (n_iter_,)
         The objective, which training raises: mean of the batches of each epoch (of the best start;
         of the last stage with more than 10,000 rows, or with `prune`).
@@ -220,6 +221,7 @@ class Douglas(SavedEstimator):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
@@ -313,13 +315,7 @@ class Douglas(SavedEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        n_jobs = effective_n_jobs(self.n_jobs)
-        name = type(self).__name__
-        table = read_table(X, estimator_name=name)
-        check_finite(table, n_jobs)
-        k = self.n_clusters or DEFAULT_N_CLUSTERS
-        check_enough_rows(k, self.n_clusters, table.n_samples, name)
-        columns = BinnedColumns.of(table, self.feature_mask, self.n_cuts, k, n_jobs)
+        table, columns, k = self._read_first(X)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
         tell = self._progress(table.n_samples, started)
@@ -328,11 +324,9 @@ class Douglas(SavedEstimator):
             model, curve, objective = search(rows, plan, self.n_init, rng, tell)
             if self.prune and len(columns.features) > 1:
                 seed = rng.randint(np.iinfo(np.int32).max)
-                kept, rows, model, new, objective = prune(model, rows, plan, self.prune, seed)
+                kept, rows, model, new, objective = prune(model, rows, plan, self.prune, seed, tell)
                 curve, columns = new or curve, columns.only(kept)
-            cuts = columns.readable_cuts(model)
-            model.cuts[:] = columns.in_units(cuts)
-            labels = model.probabilities(rows.model).argmax(axis=1)
+            cuts, labels = _round_cuts(model, columns, rows)
         n_rows = np.bincount(labels, minlength=k)
         # Clusters without rows come last, so that the labels are 0, 1, ...
         order = np.argsort(n_rows == 0, kind="stable")
@@ -351,21 +345,19 @@ class Douglas(SavedEstimator):
             )
             if not len(columns.features):
                 advice = "No column to cut varies: no cut can tell rows apart."
-            warnings.warn(
-                f"Only {n_found} of the {k} clusters have rows. {advice}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            _warn_of_empty(n_found, k, advice)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
         """Go on training with more rows, which are seen once.
 
-        The first call of a model that was not fitted fixes which columns are cut, their scale, and
-        where the cuts start, from its rows; there is one start, and no warm-up. Later calls go on
-        with them whatever the parameters now say, and with the optimiser's state unless the model
-        was read from a file. `table_` and
-        `labels_` are then of the rows of the last call, `loss_curve_` has an entry per call.
+        The first call of a model that was not fitted fixes which columns are cut, and their scale,
+        from its rows, and finds where to go on from as `fit` does, by `n_init` starts on 1,024 of
+        these rows, or 16 batches if that is more. A first part should hold rows of all clusters:
+        what the starts do not find, later parts seldom do. Later calls go on whatever the
+        parameters now say, and with the optimiser's state unless the model was read from a file.
+        Clusters keep their numbers. `table_` and `labels_` are then of the rows of the last call,
+        `loss_curve_` has an entry per call.
 
         Parameters
         ----------
@@ -386,15 +378,18 @@ class Douglas(SavedEstimator):
         ValueError, TypeError
             As for `fit`; also if no column varies in the first rows, or the model was read from a
             file that does not hold its objective.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If not all clusters have rows after the first call.
+        UserWarning
+            If the columns make so many cells that training takes long.
         """
         self._validate_params()
-        n_jobs = effective_n_jobs(self.n_jobs)
         before: FittedBins | None = self.__dict__.get("_fitted")
         if before is None:
-            table = read_table(X, estimator_name=type(self).__name__)
-            check_finite(table, n_jobs)
-            k = self.n_clusters or DEFAULT_N_CLUSTERS
-            columns = BinnedColumns.of(table, self.feature_mask, self.n_cuts, k, n_jobs)
+            table, columns, k = self._read_first(X)
             if not len(columns.features):
                 raise ValueError(
                     "The first rows of partial_fit fix which columns are cut, their scale and "
@@ -412,22 +407,48 @@ class Douglas(SavedEstimator):
             if trainer is None:
                 seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
                 rng = np.random.RandomState(seed)
-                model = plan.start(rows, rng) if before is None else copy.deepcopy(before.model)
+                if before is None:
+                    model = begin(rows, plan, self.n_init, rng)
+                else:
+                    model = copy.deepcopy(before.model)
+                trainer = Trainer(model, plan.optimiser(), self.gemini, 0.0, rng)
+            if trainer.unit == 0.0 or not _are_same(trainer.gemini, self.gemini):
                 unit = gradient_unit(rows, plan.batch_size)
-                trainer = Trainer(model, plan.optimiser(), unit, rng)
+                trainer = dataclasses.replace(trainer, gemini=self.gemini, unit=unit)
             value = train_epoch(
-                trainer.model, rows, trainer.optimiser, trainer.unit, plan.batch_size, trainer.rng
+                trainer.model,
+                rows,
+                trainer.optimiser,
+                trainer.unit or 1.0,
+                plan.batch_size,
+                trainer.rng,
             )
             model = copy.deepcopy(trainer.model)
-            cuts = columns.readable_cuts(model)
-            model.cuts[:] = columns.in_units(cuts)
-            labels = model.probabilities(rows.model).argmax(axis=1)
+            cuts, labels = _round_cuts(model, columns, rows)
         cells = columns.counted_table(model.weights, cuts, table, labels)
         curve = [] if before is None else self.loss_curve_.tolist()
         self._keep(FittedBins(model, columns, cuts, trainer), cells)
         self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
         self.objective_ = value
+        n_found = len(np.unique(labels))
+        if before is None and n_found < k:
+            _warn_of_empty(n_found, k, "Begin with more rows, or with other starts (n_init).")
         return self
+
+    def _read_first(self, X: Any) -> tuple[Table, BinnedColumns, int]:
+        """Read the rows of a fit; choose the columns to cut, and the number of clusters."""
+        n_jobs, name = effective_n_jobs(self.n_jobs), type(self).__name__
+        table = read_table(X, estimator_name=name)
+        check_finite(table, n_jobs)
+        k = self.n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, self.n_clusters, table.n_samples, name)
+        batch_size = min(self._batch_size(k), table.n_samples)
+        mask = self.feature_mask
+        columns = BinnedColumns.of(table, mask, self.n_cuts, k, batch_size, n_jobs)
+        return table, columns, k
+
+    def _batch_size(self, k: int) -> int:
+        return self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k)
 
     def _plan(self, k: int, columns: BinnedColumns | None) -> Plan:
         """Say how to train; without columns it goes on from cuts that are there."""
@@ -441,7 +462,7 @@ class Douglas(SavedEstimator):
             init=init,
             solver=self.solver,
             learning_rate=self.learning_rate,
-            batch_size=self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k),
+            batch_size=self._batch_size(k),
             warm_up=self.warm_up,
             max_iter=self.max_iter,
             tol=self.tol,
@@ -450,11 +471,7 @@ class Douglas(SavedEstimator):
 
     def _rows(self, table: Table, columns: BinnedColumns, affinity: Any) -> Rows:
         """Give rows as the model and as the objective see them."""
-        if "gemini" in self._not_saved:
-            raise ValueError(
-                "The model was read from a file, which does not hold its gemini. Set it by "
-                "set_params(gemini=...), or fit the model anew."
-            )
+        self._check_known()
         gemini = make_gemini(self.gemini)
         model = columns.model_rows(table)
         if affinity is not None:
@@ -480,21 +497,19 @@ class Douglas(SavedEstimator):
         self.table_ = cells
         self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
 
-    def _progress(self, n_rows: int, started: float) -> Callable[[int, int, float], None] | None:
+    def _progress(self, n_rows: int, started: float) -> Tell | None:
         if not self.verbose:
             return None
         said = -np.inf
 
-        def tell(start: int, epoch: int, value: float) -> None:
+        def tell(progress: str) -> None:
             nonlocal said
             now = time.perf_counter()
             if now - said < _TOLD_EVERY:
                 return
             said = now
             print(
-                f"[{type(self).__name__}] {n_rows:,} rows, start {start} of {self.n_init}, "
-                f"epoch {epoch:,} of at most {self.max_iter:,}, GEMINI {value:.6g}, "
-                f"{now - started:.1f} s",
+                f"[{type(self).__name__}] {n_rows:,} rows, {progress}, {now - started:.1f} s",
                 file=sys.stderr,
                 flush=True,
             )
@@ -705,8 +720,8 @@ class Douglas(SavedEstimator):
         table = self._read(X)
         rows = self._rows(table, self._fitted.columns, affinity)
         with one_blas_thread():
-            _, of_rows = rows.batch(np.arange(len(rows)))
-            return rows.gemini.value(self._fitted.model.probabilities(rows.model), of_rows)
+            probabilities = self._fitted.model.probabilities(rows.model)
+            return rows.gemini.value(probabilities, rows.whole_affinity())
 
     # ---- model files ----------------------------------------------------------------------
 
@@ -725,7 +740,29 @@ class Douglas(SavedEstimator):
         objective = float_array([fitted["objective_"]], "objective_", (1,))
         n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
         curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
-        kept, cells = bins_from_dict(payload["bins"])
+        kept, cells = bins_from_dict(payload["bins"], estimator.n_cuts)
         estimator._keep(kept, cells)
         estimator.loss_curve_, estimator.objective_ = curve, float(objective[0])
         return estimator
+
+
+def _round_cuts(model: SoftBins, columns: BinnedColumns, rows: Rows) -> tuple[FloatArray, IntArray]:
+    """Bring a model's cuts to few digits; give them in own units, and the labels of the rows."""
+    cuts = columns.readable_cuts(model)
+    model.cuts[:] = columns.in_units(cuts)
+    labels: IntArray = model.probabilities(rows.model).argmax(axis=1)
+    return cuts, labels
+
+
+def _are_same(before: Any, now: Any) -> bool:
+    """Whether the parameter gemini has not been changed; objects may not be comparable."""
+    return before is now or (isinstance(now, str) and isinstance(before, str) and before == now)
+
+
+def _warn_of_empty(n_found: int, k: int, advice: str) -> None:
+    have = "has" if n_found == 1 else "have"
+    warnings.warn(
+        f"Only {n_found} of the {k} clusters {have} rows. {advice}",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
