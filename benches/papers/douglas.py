@@ -48,6 +48,7 @@ PRUNED = "ours, prune=0.01"
 RANDOM, GEMCLUS = "ours, random cuts", "gemclus"
 WHOLE = "ours, prune=0.01, all rows as -1, 0, 1"
 WHOLE_SQUARED = "ours, mmd2_ova, prune=0.01, all rows as -1, 0, 1"
+WHOLE_MANY = "ours, mmd2_ova, prune=0.01, n_init=20, all rows as -1, 0, 1"
 
 # ---- what the paper says ----------------------------------------------------------------------
 
@@ -142,6 +143,11 @@ def squared_pruned_model(_setting: Setting, k: int, seed: int) -> Douglas:
     return Douglas(k, gemini="mmd2_ova", prune=0.01, n_jobs=1, random_state=seed)
 
 
+def many_starts_model(_setting: Setting, k: int, seed: int) -> Douglas:
+    """Do so from more starts: which columns go is also the luck of the start."""
+    return Douglas(k, gemini="mmd2_ova", prune=0.01, n_init=20, n_jobs=1, random_state=seed)
+
+
 def random_model(_setting: Setting, k: int, seed: int) -> Douglas:
     """Leave all but the start of the cuts at its default.
 
@@ -160,9 +166,10 @@ MODELS = {
     RANDOM: random_model,
     WHOLE: pruned_model,
     WHOLE_SQUARED: squared_pruned_model,
+    WHOLE_MANY: many_starts_model,
 }
 # What is tried for the active cuts of the votes only.
-OF_VOTES = (RANDOM, WHOLE, WHOLE_SQUARED)
+OF_VOTES = (RANDOM, WHOLE, WHOLE_SQUARED, WHOLE_MANY)
 
 # ---- the runs ---------------------------------------------------------------------------------
 
@@ -229,7 +236,7 @@ def run(
 ) -> None:
     """Fit a method to a subsample."""
     setting = SETTINGS[data.name]
-    if method in (WHOLE, WHOLE_SQUARED):  # as section 5.3 says
+    if method in (WHOLE, WHOLE_SQUARED, WHOLE_MANY):  # as section 5.3 says
         sample, classes = np.ascontiguousarray(X, dtype=float), y
     else:
         rows = np.sort(np.random.default_rng(number).permutation(len(X))[: int(SHARE * len(X))])
@@ -378,22 +385,23 @@ Where the figures differ:
 - The paper does not say how weights start, and its two codes may differ there: from small weights
   wine is near PyTorch's 0.54, from large ones near NumPy's 0.17.
 - A Wasserstein objective with Euclidean distances is not the k-means cost: on cancer the clusters
-  of k-means have a lower objective (2.34) than those found (2.38). Its cost there is 1.0102 times
+  of k-means have a lower objective (2.34) than those found (2.38). Its cost there is 1.0103 times
   that of k-means; the printed 1.00 and 0.01, which are rounded, allow 1.01.
 - gemclus 1.1.1, the NumPy code of the paper's authors as it is now, with the paper's
   hyper-parameters (`--peer`): 0.02 (0.03) on vowel over 21 runs, where table 6 has 0.02 (0.02)
   for the votes; 0.40 on the votes in one run (seven minutes).
-- Nothing reaches 0.15 on vowel that is near k-means, whose own ARI there is 0.15: mmd2_ova, which
-  is the objective of k-means but for constants, comes to 0.13.
+- Nothing reaches 0.15 on vowel that is near k-means, whose own ARI there is 0.144: mmd2_ova, which
+  is the objective of k-means but for constants, comes to 0.141.
 - Votes: at a learning rate of 0.001 a cut moves by half a standard deviation at most, so that most
   of what is active is so from its random start. Of the paper's three features two are first then,
   the third shares the fourth place. With our defaults and random cuts the three are among the
   first four, beside superfund_right_to_sue.
 - With prune=0.01 and section 5.3's data the paper's two most frequent features are first and
-  second, about as often as it says and at its ARI; crime, which tells the clusters apart as well,
-  is before its third. With the objective of Kauri, whose tree that section compares with
-  (mmd2_ova), the three are the first three, but crime shares their third place: over 90 runs
-  (seeds 0 to 89) contras 98 %, El Salvador 87 %, crime 76 %, mx_missile 74 %.
+  second, about as often as it says and at its ARI. Its third, mx_missile, shares its place with
+  crime, which tells the clusters apart as well: with the objective of Kauri, whose tree that section
+  compares with (mmd2_ova), and 20 starts mx_missile has 80 % and crime 73 % in the 30 runs below,
+  but 53 % and 80 % in 30 more (seeds 30 to 59): 67 % and 77 % of all. El Salvador and contras have
+  95 % and 93 % of these 60.
 - One setting of ours, mmd2_ova, holds every figure of tables 3, 4 and 6 but vowel's 0.15.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
