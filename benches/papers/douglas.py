@@ -398,10 +398,10 @@ Where the figures differ:
   first four, beside superfund_right_to_sue.
 - With prune=0.01 and section 5.3's data the paper's two most frequent features are first and
   second, about as often as it says and at its ARI. Its third, mx_missile, shares its place with
-  crime, which tells the clusters apart as well: with the objective of Kauri, whose tree that section
-  compares with (mmd2_ova), and 20 starts mx_missile has 80 % and crime 73 % in the 30 runs below,
-  but 53 % and 80 % in 30 more (seeds 30 to 59): 67 % and 77 % of all. El Salvador and contras have
-  95 % and 93 % of these 60.
+  crime, which tells the clusters apart as well: with the objective of Kauri, whose tree that
+  section compares with (mmd2_ova), and 20 starts mx_missile has 80 % and crime 73 % in the 30 runs
+  below, but 53 % and 80 % in 30 more (seeds 30 to 59): 67 % and 77 % of all. El Salvador and
+  contras have 95 % and 93 % of these 60.
 - One setting of ours, mmd2_ova, holds every figure of tables 3, 4 and 6 but vowel's 0.15.
 - Seconds are those of the machine as it was; where it was busy they are several times too long."""
 
