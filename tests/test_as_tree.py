@@ -1,5 +1,7 @@
 """Functions of trees take fitted estimators too."""
 
+import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
@@ -19,6 +21,8 @@ from treeclust_rs.export import (
 )
 from treeclust_rs.tree import as_tree
 
+mpl.use("agg")
+
 ROWS = np.random.default_rng(0).normal(size=(60, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 20, 0)
 MODELS = {
     "IMM": tc.IMM(3, random_state=0),
@@ -35,8 +39,6 @@ def pixels(draw):
     """Give a function of a tree whose result is the picture it draws."""
 
     def drawn(tree):
-        plt = pytest.importorskip("matplotlib.pyplot")
-        plt.switch_backend("agg")
         figure = draw(tree).figure
         figure.canvas.draw()
         found = np.asarray(figure.canvas.buffer_rgba()).tobytes()

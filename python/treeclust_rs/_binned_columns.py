@@ -15,7 +15,7 @@ from ._cell_table import CellTable, cells_of
 from ._conditions import format_count
 from ._input import Table, column_label, column_of
 from ._kernels import check_size
-from ._soft_bins import SoftBins
+from ._soft_bins import SoftBins, numbers_of_row
 
 __all__ = ["BinnedColumns"]
 
@@ -249,10 +249,9 @@ def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int, batch_size: in
     columns = format_count(n_features, "column")
     made = f"{columns} in {n_cuts + 1} bins each make {shown} cells"
     fewer = f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts})."
-    right = (n_cuts + 1) ** (n_features // 2)
-    of_row = n_features * (n_cuts + 1) + cells // right + right * (1 + n_clusters)
+    of_batch = batch_size * numbers_of_row(n_features, n_cuts + 1, n_clusters)
     check_size(
-        _COPIES * cells * n_clusters + _BATCH_COPIES * batch_size * of_row,
+        _COPIES * cells * n_clusters + _BATCH_COPIES * of_batch,
         f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
         fewer,
     )

@@ -337,6 +337,18 @@ def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_
         )
 
 
+def warn_of_empty(
+    n_found: int, n_clusters: int, advice: str, *, where: str = "", stacklevel: int
+) -> None:
+    """Warn that clusters have no rows."""
+    have = "has" if n_found == 1 else "have"
+    warnings.warn(
+        f"Only {n_found} of the {n_clusters} clusters {have} rows{where}. {advice}",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def warn_too_few(
     n_found: int, n_clusters: int, reason: str = "X has too few distinct rows", *, stacklevel: int
 ) -> None:

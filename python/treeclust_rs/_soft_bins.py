@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-__all__ = ["SoftBins", "Tape", "hard_cells"]
+__all__ = ["SoftBins", "Tape", "hard_cells", "numbers_of_row"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -49,6 +49,16 @@ FloatArray = npt.NDArray[np.float64]
 _BLOCK = 1 << 21
 # What a cell without rows counts, in rows, where cells become one.
 _EMPTY = 1e-3
+
+
+def numbers_of_row(n_features: int, n_bins: int, n_clusters: int) -> int:
+    """Count what a forward pass holds of a row: bins, products of both halves, contracted weights.
+
+    The numbers may be too large to hold.
+    """
+    right: int = n_bins ** (n_features // 2)
+    left: int = n_bins ** (n_features - n_features // 2)
+    return n_features * n_bins + left + right * (1 + n_clusters)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ import copy
 import dataclasses
 import sys
 import time
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +29,7 @@ from ._fitted_bins import (
 from ._input import Table, align_table, check_finite, read_table
 from ._kernels import check_gram, one_blas_thread
 from ._model_file import SavedEstimator
-from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows
+from ._reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows, warn_of_empty
 from ._soft_bins import SoftBins
 from ._soft_training import Plan, Rows, Tell, begin, gradient_unit, prune, search, train_epoch
 from .export.json import check_keys, float_array
@@ -345,7 +343,7 @@ class Douglas(SavedEstimator):
             )
             if not len(columns.features):
                 advice = "No column to cut varies: no cut can tell rows apart."
-            _warn_of_empty(n_found, k, advice)
+            warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
@@ -432,7 +430,8 @@ class Douglas(SavedEstimator):
         self.objective_ = value
         n_found = len(np.unique(labels))
         if before is None and n_found < k:
-            _warn_of_empty(n_found, k, "Begin with more rows, or with other starts (n_init).")
+            advice = "Begin with more rows, or with other starts (n_init)."
+            warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
     def _read_first(self, X: Any) -> tuple[Table, BinnedColumns, int]:
@@ -757,12 +756,3 @@ def _round_cuts(model: SoftBins, columns: BinnedColumns, rows: Rows) -> tuple[Fl
 def _are_same(before: Any, now: Any) -> bool:
     """Whether the parameter gemini has not been changed; objects may not be comparable."""
     return before is now or (isinstance(now, str) and isinstance(before, str) and before == now)
-
-
-def _warn_of_empty(n_found: int, k: int, advice: str) -> None:
-    have = "has" if n_found == 1 else "have"
-    warnings.warn(
-        f"Only {n_found} of the {k} clusters {have} rows. {advice}",
-        ConvergenceWarning,
-        stacklevel=3,
-    )

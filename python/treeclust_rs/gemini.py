@@ -599,9 +599,8 @@ class _OfDistances(Gemini):
         n = len(rows)
         check_size(n * n, f"The distances of {n:,} rows", "Take minibatches of them.")
         given = self._parameters(rows)
-        bad = np.argwhere(~np.isfinite(rows))
-        if len(bad):
-            i, j = bad[0].tolist()
+        if not np.isfinite(rows).all():
+            i, j = np.argwhere(~np.isfinite(rows))[0].tolist()
             raise ValueError(
                 f"Row {i}, column {j} (counting from 0) is {float(rows[i, j])!r}; distances need "
                 "finite numbers."

@@ -33,6 +33,7 @@ from ._reference import (
     fitted_rows,
     make_reference,
     read_reference,
+    warn_of_empty,
     warn_too_few,
 )
 from ._sparse import SparseTable, read_sparse
@@ -566,12 +567,12 @@ class ObliqueTree(TreeClusterer):
         n_found = len(np.unique(tree.leaf_clusters[fitted["leaf_of_row"]]))
         # Centers that were given may have no rows from the start.
         if n_found < len(np.unique(prepared.labels)):
-            have = "has" if n_found == 1 else "have"
-            warnings.warn(
-                f"Only {n_found} of the {len(prepared.classes)} clusters {have} rows in the tree. "
+            warn_of_empty(
+                n_found,
+                len(prepared.classes),
                 "A smaller alpha or a larger max_depth may give more of them leaves.",
-                ConvergenceWarning,
-                stacklevel=3,
+                where=" in the tree",
+                stacklevel=4,
             )
         leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
