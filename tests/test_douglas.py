@@ -503,6 +503,14 @@ def test_wide_tables_are_printed_with_letters():
     )
 
 
+def test_tables_are_short_where_they_are_shown():
+    table = small_table(clusters=np.arange(6), n_clusters=6)
+    n_occupied = len(table.occupied)
+    assert (
+        repr(table) == f"CellTable(n_cells=6, n_occupied={n_occupied}, n_features=2, n_clusters=6)"
+    )
+
+
 def test_long_tables_are_cut_short():
     n = 1000
     one = np.ones(n, dtype=int)
@@ -657,6 +665,13 @@ def test_too_many_cells_are_refused_before_they_are_made(d, n_cuts, shown):
     assert quick(n_cuts=n_cuts, feature_mask=mask, max_iter=1).fit(X).n_features_in_ == d
 
 
+def test_too_many_bins_for_a_batch_are_refused_before_they_are_made():
+    X = np.random.default_rng(0).normal(size=(20, 1))
+    # The weights alone would be allowed.
+    with pytest.raises(ValueError, match=r"1 column in 8388609 bins each make 8,388,609 .*GiB"):
+        quick(n_cuts=1 << 23).fit(X)
+
+
 def test_many_cells_are_announced():
     X = np.random.default_rng(0).normal(size=(20, 10))
     with pytest.warns(UserWarning, match=r"10 columns in 4 bins each make 1,048,576 cells, .*long"):
@@ -808,6 +823,16 @@ def test_verbose_tells_start_epoch_and_objective(capfd):
     assert told.err.startswith(start)
     quick().fit(X)
     assert capfd.readouterr().err == ""
+
+
+def test_verbose_tells_every_stage(capfd, monkeypatch):
+    monkeypatch.setattr("treeclust_rs.douglas._TOLD_EVERY", 0.0)
+    monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
+    quick(verbose=1, prune=0.1, max_iter=2, warm_up=2).fit(three_blobs(150)[0])
+    stages = [line.split(", ")[1] for line in capfd.readouterr().err.splitlines()]
+    starts = ["start 1 of 2"] * 4 + ["start 2 of 2"] * 4
+    assert stages[:12] == [*starts, "the best start", "the best start", "pruning", "pruning"]
+    assert {stage[:10] for stage in stages[12:]} == {"pruned to "}
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
@@ -1016,6 +1041,13 @@ def test_parameters_that_files_do_not_hold_have_to_be_set(model, lost, tmp_path)
         assert len(again.partial_fit(X).labels_) == 90
     assert (twin.fit(X).labels_ == model.labels_).all()
     assert (again.fit(X).labels_ == model.labels_).all()
+
+
+def test_files_hold_the_number_of_cuts_where_nothing_is_cut(tmp_path):
+    model = quick(1, n_cuts=2).fit(np.ones((3, 2)))
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert again.cut_points_.shape == model.cut_points_.shape == (2, 2)
 
 
 @pytest.mark.parametrize("given", [list, tuple, np.array], ids=lambda given: given.__name__)

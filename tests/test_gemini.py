@@ -429,6 +429,26 @@ def test_distances_of_booleans_ask_what_is_not_0(metric):
     np.testing.assert_array_equal(gemini.affinity(X), gemini.affinity((X != 0) * 1.0))
 
 
+def test_roundings_of_no_distance_are_0():
+    directions = rows(9) / np.linalg.norm(rows(9), axis=1, keepdims=True)
+    directions[4] = directions[2]
+    by_function = Wasserstein(metric=lambda a, b: 1 - a @ b).affinity(directions)
+    by_matrix = Wasserstein(metric="precomputed").affinity(1 - directions @ directions.T)
+    for found in (by_function, by_matrix):
+        assert not found.diagonal().any()
+        assert found[2, 4] == found.min() == 0
+        np.testing.assert_allclose(found, 1 - directions @ directions.T, atol=1e-15)
+
+
+def test_affinities_are_any_arrays():
+    y, whole = soft(6, 2), np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
+    for name in ("wasserstein_ova", "mmd2_ova"):
+        gemini = make_gemini(name)
+        expected = gemini.value(y, whole.astype(np.float64))
+        for array in (whole, whole.tolist(), np.asfortranarray(whole, dtype=np.float32)):
+            assert gemini.value(y, array) == expected
+
+
 def test_equal_rows_are_at_distance_0():
     X = np.repeat(rows(4) + 1e6, 2, axis=0)
     found = Wasserstein().affinity(X)
@@ -513,6 +533,37 @@ def test_names():
         (lambda: make_gemini("kl_ova", gamma=1), ValueError, "kl_ova: it takes none"),
         (lambda: make_gemini(KL(), gamma=1), ValueError, "gamma cannot be set on an objective"),
         (lambda: Wasserstein(metric="l3").affinity(rows(3)), ValueError, "Unknown metric 'l3'"),
+        (lambda: Wasserstein(metric=3).affinity(rows(3)), TypeError, "a function of two rows. Got"),
+        (
+            lambda: Wasserstein(metric=lambda a, b: -float((a != b).any())).affinity(rows(3)),
+            ValueError,
+            "but distances are not negative",
+        ),
+        (
+            lambda: Wasserstein(metric=np.dot).affinity(rows(3)),
+            ValueError,
+            "but the distance of a row from itself is 0",
+        ),
+        (
+            lambda: Wasserstein(metric=lambda a, b: max(b[0] - a[0], 0)).affinity(rows(3)),
+            ValueError,
+            "distance is not symmetric",
+        ),
+        (
+            lambda: Wasserstein(metric="minkowski", metric_params={"q": 3}).affinity(rows(3)),
+            TypeError,
+            "The distance 'minkowski' does not take metric_params={'q': 3}",
+        ),
+        (
+            lambda: Wasserstein().affinity([[1.0, 2.0], [3.0, np.nan]]),
+            ValueError,
+            "Row 1, column 1 (counting from 0) is nan; distances need finite numbers",
+        ),
+        (
+            lambda: Wasserstein(metric="precomputed").affinity(rows(3, d=2)),
+            ValueError,
+            "is square. Got the shape (3, 2) instead: Douglas takes the matrix as fit(X, affinity=",
+        ),
         (lambda: MMD(kernel="l3").affinity(rows(3)), ValueError, "Unknown kernel 'l3'"),
         (
             lambda: Wasserstein(metric="correlation").affinity(np.ones((3, 4))),

@@ -214,8 +214,11 @@ def test_the_path_brings_labels_and_tree_together(leaves):
 
 def test_a_path_that_ends_early_says_so():
     X, _ = turned_blobs(400, k=6, spread=2.5)
-    model = tc.ObliqueTree(6, max_depth=3, alpha=1.0, solver="path", mu_steps=2, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="ObliqueTree stopped after mu_steps=2 before"):
+    model = tc.ObliqueTree(6, max_depth=2, alpha=5.0, solver="path", mu_steps=2, random_state=0)
+    with (
+        pytest.warns(ConvergenceWarning, match="of the 6 clusters have rows in the tree"),
+        pytest.warns(ConvergenceWarning, match="ObliqueTree stopped after mu_steps=2 before"),
+    ):
         model.fit(X)
     assert model.n_iter_ == 3
     with pytest.warns(ConvergenceWarning, match="ObliqueTree stopped after max_iter=1 before"):
