@@ -37,9 +37,9 @@ from common import blobs, seconds, table, verdict
 from memory import can_measure
 from peer_gemclus import GemclusPeer
 from peer_process import PeerError
-from treeclust_rs._optimisers import Adam
-from treeclust_rs._soft_bins import SoftBins
-from treeclust_rs._soft_training import Rows
+from treeclust_rs.estimators.douglas.optimisers import Adam
+from treeclust_rs.estimators.douglas.soft_bins import SoftBins
+from treeclust_rs.estimators.douglas.soft_training import Rows
 from treeclust_rs.gemini import Wasserstein
 
 REPEATS = 5

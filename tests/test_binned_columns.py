@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from test_douglas import quick, three_blobs
-from treeclust_rs._binned_columns import BinnedColumns
-from treeclust_rs._soft_bins import SoftBins
+from treeclust_rs.estimators.douglas.binned_columns import BinnedColumns
+from treeclust_rs.estimators.douglas.soft_bins import SoftBins
 
 
 def one_column(lower=0.0, upper=9.0, scale=1.0):

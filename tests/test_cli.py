@@ -14,9 +14,10 @@ import pytest
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
-from treeclust_rs import _cli_options, cli
-from treeclust_rs._kernels import KERNELS
+from treeclust_rs._kernels.kernels import KERNELS
+from treeclust_rs.cli import commands as cli
 from treeclust_rs.cli import main
+from treeclust_rs.cli import options as _cli_options
 from treeclust_rs.metrics import agreement
 
 CLUSTERS = {"low": (0.0, 0.0), "right": (8.0, 4.0), "high": (3.0, 9.0)}

@@ -16,12 +16,12 @@ from sklearn.model_selection import GridSearchCV
 
 import treeclust_rs as tc
 from test_export import mutate
-from treeclust_rs import _soft_training
-from treeclust_rs._cell_table import CellTable
-from treeclust_rs._input import read_table
-from treeclust_rs._soft_training import Rows, batches
-from treeclust_rs._text import format_share
+from treeclust_rs._data.table import read_table
+from treeclust_rs.estimators.douglas import soft_training as _soft_training
+from treeclust_rs.estimators.douglas.cell_table import CellTable
+from treeclust_rs.estimators.douglas.soft_training import Rows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
+from treeclust_rs.tree.text import format_share
 
 IRIS = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
 
@@ -144,7 +144,7 @@ def test_the_best_start_is_kept():
 
 
 def test_starts_of_many_rows_see_some_of_them(monkeypatch):
-    monkeypatch.setattr("treeclust_rs._soft_training._START_ROWS", 100)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._START_ROWS", 100)
     X, codes = three_blobs(600)
     model = quick().fit(X)
     assert adjusted_rand_score(model.labels_, codes) > 0.95
@@ -261,7 +261,7 @@ def test_objectives_with_parameters():
 
 
 def test_affinities_are_those_of_batches(monkeypatch):
-    monkeypatch.setattr("treeclust_rs._soft_training._KEPT", 0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._KEPT", 0)
     asked = []
     whole = Wasserstein.affinity
 
@@ -283,7 +283,7 @@ def test_affinities_of_batches_are_parts_of_that_of_all_rows(monkeypatch):
         quick(gemini=MMD(kernel="rbf", gamma="scale"), n_init=1, max_iter=3) for _ in range(2)
     )
     kept.fit(X)
-    monkeypatch.setattr("treeclust_rs._soft_training._KEPT", 0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._KEPT", 0)
     np.testing.assert_allclose(asked.fit(X).weights_, kept.weights_, rtol=1e-9)
 
 
@@ -624,7 +624,7 @@ def test_pruned_models_are_as_good_as_others(tmp_path):
 
 
 def test_pruning_of_many_rows_looks_at_some(monkeypatch):
-    monkeypatch.setattr("treeclust_rs._soft_training._START_ROWS", 100)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._START_ROWS", 100)
     X, codes = three_blobs(600)
     model = quick(prune=0.05).fit(X)
     assert model.weights_.shape == (4, 3)
@@ -638,7 +638,9 @@ def test_the_curve_of_a_pruned_model_is_that_of_its_last_training(monkeypatch):
     assert quick(**options).fit(X).loss_curve_.tolist() == curves[1] != curves[0]
     # As if that training had brought nothing.
     prune = _soft_training.prune
-    monkeypatch.setattr("treeclust_rs.douglas.prune", lambda *a: (*prune(*a)[:3], None, 0.0))
+    monkeypatch.setattr(
+        "treeclust_rs.estimators.douglas.estimator.prune", lambda *a: (*prune(*a)[:3], None, 0.0)
+    )
     assert quick(**options).fit(X).loss_curve_.tolist() == curves[2] == curves[0]
 
 
@@ -826,7 +828,7 @@ def test_verbose_tells_start_epoch_and_objective(capfd):
 
 
 def test_verbose_tells_every_stage(capfd, monkeypatch):
-    monkeypatch.setattr("treeclust_rs.douglas._TOLD_EVERY", 0.0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.estimator._TOLD_EVERY", 0.0)
     monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
     quick(verbose=1, prune=0.1, max_iter=2, warm_up=2).fit(three_blobs(150)[0])
     stages = [line.split(", ")[1] for line in capfd.readouterr().err.splitlines()]

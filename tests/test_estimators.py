@@ -776,7 +776,7 @@ def test_grid_search_over_leaves_in_a_pipeline_with_frames():
 
 
 def fit_in_worker(X):
-    from treeclust_rs._base import effective_n_jobs
+    from treeclust_rs._base.clusterer import effective_n_jobs
 
     model = tc.ExKMC(max_leaves=8, reference=X[[0, 100, 200]]).fit(X)
     return effective_n_jobs(None), effective_n_jobs(2), bits(model)
@@ -784,7 +784,7 @@ def fit_in_worker(X):
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_one_thread_inside_joblib_workers(backend):
-    from treeclust_rs._base import effective_n_jobs
+    from treeclust_rs._base.clusterer import effective_n_jobs
 
     X, _ = blobs()
     assert effective_n_jobs(None) == joblib.cpu_count()

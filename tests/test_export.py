@@ -12,8 +12,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from treeclust_rs._conditions import MOVES
-from treeclust_rs._text import cluster_colors, format_gain, format_share, format_weight
 from treeclust_rs.export import (
     SCHEMA_VERSION,
     explain_rows,
@@ -26,6 +24,8 @@ from treeclust_rs.export import (
 )
 from treeclust_rs.export.json import check_keys, dumps, float_array, loads
 from treeclust_rs.tree import ClusterTree
+from treeclust_rs.tree.conditions import MOVES
+from treeclust_rs.tree.text import cluster_colors, format_gain, format_share, format_weight
 from trees import (
     NAN,
     Builder,

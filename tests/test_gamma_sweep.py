@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
 from treeclust_rs import IMM, Kauri
-from treeclust_rs.kernel import KernelExKMC, KernelExpand, KernelIMM
-from treeclust_rs.kernel_kmeans import KernelKMeans
+from treeclust_rs.estimators.kernel_kmeans import KernelKMeans
+from treeclust_rs.estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
 from treeclust_rs.metrics import agreement
 from treeclust_rs.selection import gamma_sweep
 

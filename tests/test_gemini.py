@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise_distances
 
 import oracles_gemini as oracle
-from treeclust_rs import gemini as module
+from treeclust_rs.estimators.kauri import Kauri
 from treeclust_rs.gemini import (
     GEMINIS,
     KL,
@@ -27,7 +27,7 @@ from treeclust_rs.gemini import (
     Wasserstein,
     make_gemini,
 )
-from treeclust_rs.kauri import Kauri
+from treeclust_rs.gemini import geminis as module
 
 ONE_VS_ALL = [name for name in GEMINIS if name.endswith("_ova")]
 WITH_ROWS = [name for name in GEMINIS if name.startswith(("mmd", "wasserstein"))]

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from treeclust_rs._input import (
+from treeclust_rs._data.table import (
     Table,
     align_table,
     check_finite,
@@ -729,7 +729,7 @@ def test_pandas_and_pyarrow_are_not_needed():
         "import sys\n"
         "sys.modules['pandas'] = sys.modules['pyarrow'] = None\n"  # importing them fails
         "import numpy as np, polars as pl\n"
-        "from treeclust_rs._input import read_table, align_table\n"
+        "from treeclust_rs._data.table import read_table, align_table\n"
         "read_table(np.eye(2), estimator_name='e')\n"
         "align_table(pl.LazyFrame({'a': [1], 's': ['x']}), ['a'], 1, estimator_name='e')\n"
         "assert sys.modules['pandas'] is sys.modules['pyarrow'] is None\n"

@@ -15,7 +15,7 @@ import oracles
 import oracles_kauri as kauri
 from oracles_kauri import Growth, Stocks, mask_of
 from treeclust_rs import _core
-from treeclust_rs.kauri import Kauri
+from treeclust_rs.estimators.kauri import Kauri
 
 # What rounding may do to a gain, as a share of the kernel's size; the margin of ties is 1e-12.
 SLACK = 1e-14

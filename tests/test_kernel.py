@@ -11,7 +11,8 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
 import treeclust_rs as tc
-from treeclust_rs import _kernels, _stocks
+from treeclust_rs._kernels import kernels as _kernels
+from treeclust_rs._kernels import stocks as _stocks
 from treeclust_rs.metrics import agreement, kernel_cost
 
 TREES = [tc.KernelIMM, tc.KernelExKMC, tc.KernelExpand]

@@ -16,11 +16,11 @@ import oracles_kernel as ok
 import treeclust_rs as tc
 from oracles import LEAF, THRESHOLD
 from treeclust_rs import _core
-from treeclust_rs._input import read_table
-from treeclust_rs._kernels import make_kernel
-from treeclust_rs._reference import Units
-from treeclust_rs._stocks import kernel_rows, stocks_of
-from treeclust_rs._surrogate import SurrogateFeatures
+from treeclust_rs._data.table import read_table
+from treeclust_rs._kernels.kernels import make_kernel
+from treeclust_rs._kernels.stocks import kernel_rows, stocks_of
+from treeclust_rs._kernels.surrogate import SurrogateFeatures
+from treeclust_rs._reference.reference import Units
 
 # Those with surrogate features of their own; the linear kernel's are the columns.
 FAMILIES = [family for family in ok.FAMILIES if family[0] != "linear"]

@@ -18,8 +18,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 import treeclust_rs as tc
-from treeclust_rs import _kernel_lloyd, _kernels, kernel_kmeans
-from treeclust_rs._kernel_lloyd import (
+from treeclust_rs._kernels import kernels as _kernels
+from treeclust_rs._kernels import lloyd as _kernel_lloyd
+from treeclust_rs._kernels.kernels import make_kernel
+from treeclust_rs._kernels.lloyd import (
     Means,
     _compact,
     _draw,
@@ -32,8 +34,8 @@ from treeclust_rs._kernel_lloyd import (
     cluster,
     first_least,
 )
-from treeclust_rs._kernels import make_kernel
-from treeclust_rs._stocks import Stocks
+from treeclust_rs._kernels.stocks import Stocks
+from treeclust_rs.estimators import kernel_kmeans as kernel_kmeans
 
 DEFINITE = {
     "linear": {},

@@ -12,8 +12,8 @@ import scipy.sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, pairwise_kernels
 from sklearn.svm import SVC
 
-from treeclust_rs import _kernels
-from treeclust_rs._kernels import KERNELS, check_gram, make_kernel
+from treeclust_rs._kernels import kernels as _kernels
+from treeclust_rs._kernels.kernels import KERNELS, check_gram, make_kernel
 
 
 def total(terms):

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclust_rs import _kernels, _low_rank
-from treeclust_rs._kernels import make_kernel
-from treeclust_rs._low_rank import APPROXIMATIONS, approximate
+from treeclust_rs._kernels import kernels as _kernels
+from treeclust_rs._kernels import low_rank as _low_rank
+from treeclust_rs._kernels.kernels import make_kernel
+from treeclust_rs._kernels.low_rank import APPROXIMATIONS, approximate
 
 ADAPTIVE = ("nystroem", "rpcholesky")
 DEFINITE = {

@@ -16,10 +16,10 @@ from numpy.testing import assert_array_equal
 from sklearn.datasets import make_circles
 
 import treeclust_rs as tc
-from treeclust_rs._text import cluster_colors, lighten
 from treeclust_rs.export import plot_partition
-from treeclust_rs.export._cells import borders_of, cells_of, clip
-from treeclust_rs.export.partition import _apart
+from treeclust_rs.export.pictures.cells import borders_of, cells_of, clip
+from treeclust_rs.export.pictures.partition import _apart
+from treeclust_rs.tree.text import cluster_colors, lighten
 from trees import Builder, chain, random_tree, route, route_all
 
 NOISE = "#6b7280"

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from treeclust_rs._optimisers import SGD, Adam
-from treeclust_rs._soft_bins import SoftBins, hard_cells
+from treeclust_rs.estimators.douglas.optimisers import SGD, Adam
+from treeclust_rs.estimators.douglas.soft_bins import SoftBins, hard_cells
 from treeclust_rs.gemini import GEMINIS, make_gemini
 
 SHAPES = [(0, 1, 2), (1, 1, 2), (1, 3, 2), (2, 1, 1), (3, 2, 3), (4, 1, 3), (5, 1, 2)]
@@ -51,7 +51,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     model = random_model(3, 2, 3)
     rows = np.random.default_rng(1).normal(size=(3, 1000))
     whole = model.probabilities(rows)
-    monkeypatch.setattr("treeclust_rs._soft_bins._BLOCK", 1)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_bins._BLOCK", 1)
     np.testing.assert_allclose(model.probabilities(rows), whole, rtol=1e-12)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from test_douglas import recorded, three_blobs
-from treeclust_rs import _soft_training
-from treeclust_rs._soft_training import (
+from treeclust_rs.estimators.douglas import soft_training as _soft_training
+from treeclust_rs.estimators.douglas.soft_training import (
     Plan,
     Rows,
     begin,

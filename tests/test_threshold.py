@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 import oracles
 import treeclust_rs as tc
 from treeclust_rs import _core
-from treeclust_rs._cost_tree import cost_path
+from treeclust_rs._base.cost_tree import cost_path
 
 UNIT = 2.0**-20
 

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 
 import treeclust_rs as tc
-from treeclust_rs.export._polygons import polygon_borders, polygons_of
+from treeclust_rs.export.pictures.polygons import polygon_borders, polygons_of
 
 mpl.use("agg")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from treeclust_rs._conditions import MOVES
 from treeclust_rs.tree import ClusterTree
+from treeclust_rs.tree.conditions import MOVES
 
 NAN = math.nan
 

@@ -32,8 +32,8 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from treeclust_rs import _soft_training
-from treeclust_rs.douglas import Douglas
+from treeclust_rs.estimators.douglas import soft_training as _soft_training
+from treeclust_rs.estimators.douglas.estimator import Douglas
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -1,14 +1,17 @@
 """Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
 
-from ._model_file import load
-from .douglas import Douglas
-from .kauri import Kauri
-from .kernel import KernelExKMC, KernelExpand, KernelIMM
-from .kernel_kmeans import KernelKMeans
-from .oblique import ObliqueTree
-from .threshold import IMM, ExKMC
+from importlib import import_module
+from types import ModuleType
+
+from ._base.saving import load
+from .estimators.centers_tree import IMM, ExKMC
+from .estimators.douglas.estimator import Douglas
+from .estimators.kauri import Kauri
+from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
+from .estimators.oblique_tree import ObliqueTree
+from .estimators.voronoi_tree import VoronoiTree
 from .tree import ClusterTree
-from .voronoi import VoronoiTree
 
 __version__ = "0.1.0"
 
@@ -26,3 +29,10 @@ __all__ = [
     "VoronoiTree",
     "load",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import `selection` on first use: the estimators do not need it."""
+    if name == "selection":
+        return import_module(".selection", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,11 +16,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 from sklearn.utils import check_array, column_or_1d
 
-from ._conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, format_count, walk_leaves
-from ._kernels import ORIGIN_FREE, check_gram, make_kernel
-from ._reference import Units
-from ._stocks import Stocks, check_gram_given
-from .tree import ClusterTree, HasTree, as_tree
+from ._kernels.kernels import ORIGIN_FREE, check_gram, make_kernel
+from ._kernels.stocks import Stocks, check_gram_given
+from ._reference.reference import Units
+from .tree.cluster_tree import ClusterTree, HasTree, as_tree
+from .tree.conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, format_count, walk_leaves
 
 __all__ = [
     "adjusted_rand_index",

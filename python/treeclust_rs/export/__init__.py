@@ -2,8 +2,8 @@
 
 from .graphviz import to_graphviz
 from .json import SCHEMA_VERSION, tree_from_dict, tree_to_dict
-from .partition import plot_partition
-from .plot import plot_tree
+from .pictures.partition import plot_partition
+from .pictures.plot import plot_tree
 from .polars import to_polars_expr
 from .text import explain_rows, export_text
 

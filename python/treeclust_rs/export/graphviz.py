@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from .._conditions import LEAF, branch_lines, format_count
-from .._text import cluster_colors, format_share, format_weight, lighten, shares_text, split_text
-from ..tree import ClusterTree, HasTree, as_tree
+from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree.conditions import LEAF, branch_lines, format_count
+from ..tree.text import (
+    cluster_colors,
+    format_share,
+    format_weight,
+    lighten,
+    shares_text,
+    split_text,
+)
 
 __all__ = ["to_graphviz"]
 

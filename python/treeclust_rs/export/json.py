@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..tree import ClusterTree, HasTree, as_tree
+from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
 
 __all__ = [
     "FORMAT",

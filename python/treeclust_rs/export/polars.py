@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 import polars.selectors as cs
 
-from .._conditions import INTERVAL, LEAF, OBLIQUE
-from ..tree import ClusterTree, HasTree, as_tree
+from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree.conditions import INTERVAL, LEAF, OBLIQUE
 
 __all__ = ["column_expr", "to_polars_expr"]
 

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from .._conditions import ObliqueCondition, row_text, walk_leaves
-from .._text import export_text
-from ..tree import ClusterTree, HasTree, as_tree
+from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree.conditions import ObliqueCondition, row_text, walk_leaves
+from ..tree.text import export_text
 
 __all__ = ["explain_rows", "export_text"]
 

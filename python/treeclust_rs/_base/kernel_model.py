@@ -1,0 +1,99 @@
+"""Trees of a kernel, seen by it again after the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from .._data.table import Table, check_sample_weight
+from .._kernels.kernels import Kernel, check_gram, make_kernel
+from .._kernels.low_rank import FeatureMap
+from .._kernels.stocks import Stocks, check_gram_given, kernel_rows
+from .._reference.reference import Given, Units, fitted_rows
+from .clusterer import TreeClusterer, effective_n_jobs
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class KernelModel(TreeClusterer):
+    """A tree whose fit used a kernel."""
+
+    _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
+
+    kernel: Any
+    gamma: float | str | None
+    degree: float
+    coef0: float
+    kernel_params: Mapping[str, Any] | None
+    approximation: str | None
+    n_jobs: int | None
+    gamma_: float | None
+    scale_: FloatArray
+
+    def _keep_kernel(self, stocks: Stocks, units: Units) -> None:
+        """Keep what `score` needs of the fit."""
+        self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
+        self.scale_ = units.scale
+        self._kernel = stocks.kernel
+        self._feature_map = stocks.feature_map
+        self._units = units
+
+    def _kernel_view(self, table: Table) -> tuple[Kernel, FloatArray, Units]:
+        """Give the kernel of a fitted model, rows as it sees them, and the units they are in."""
+        units: Units | None = self.__dict__.get("_units")
+        if units is None:  # read from a file: the origin is not kept, because it does not matter
+            shift, _ = _core.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
+            units = Units(shift, self.scale_)
+        rows = kernel_rows(self.kernel, table, units)
+        kernel = self._settled_kernel(table)
+        kernel.check(rows, table.feature_names)
+        return kernel, rows, units
+
+    def _settled_kernel(self, table: Table) -> Kernel:
+        """Give the kernel, whose parameters the fit settled; the model may be read from a file."""
+        kernel: Kernel | None = self.__dict__.get("_kernel")
+        if kernel is not None:
+            return kernel
+        self._check_known()
+        return make_kernel(
+            self.kernel,
+            gamma=self.gamma_,
+            degree=self.degree,
+            coef0=self.coef0,
+            kernel_params=self.kernel_params,
+            X=np.zeros((1, table.n_features)),
+        )
+
+    def _stocks_and_labels(
+        self, X: Any, sample_weight: Any, gram: Any
+    ) -> tuple[Stocks, npt.NDArray[np.int64]]:
+        """Give rows as the kernel of the fit sees them, and the cluster the tree puts each in.
+
+        Rows of weight 0 are left out. Raises as `score` of the estimators says.
+        """
+        table, leaves = self._route(X)
+        check_gram_given(self.kernel, self.approximation, gram is not None)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        gram = None if gram is None else check_gram(gram, table.n_samples)
+        kept, _, table, weight = fitted_rows(Given(), table, weight)
+        if kept is not None:
+            leaves = leaves[kept]
+            gram = None if gram is None else gram[np.ix_(kept, kept)]
+        labels = self.tree_.leaf_clusters[leaves]
+        if gram is not None:
+            return Stocks.of_gram(gram, weight, n_jobs=n_jobs), labels
+        kernel, matrix, units = self._kernel_view(table)
+        if self.approximation is None:
+            return Stocks.of_kernel(kernel, matrix, units, weight, n_jobs), labels
+        feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
+        if feature_map is None:
+            raise ValueError(
+                "The model was read from a file, which does not hold the features of its "
+                "approximation: score cannot be computed. Fit it anew."
+            )
+        return Stocks.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels

@@ -1,0 +1,229 @@
+"""Estimators in JSON files: what all of them share of saving and loading."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from ..export.json import check_keys, dumps, loads
+
+__all__ = ["SavedEstimator", "load", "write_text"]
+
+# Parameters that are written to model files; the others (a reference, a random generator) are not
+# plain values.
+_PLAIN = (type(None), bool, int, float, str)
+
+_MODELS: dict[str, type[SavedEstimator]] = {}
+
+
+class SavedEstimator(ClusterMixin, BaseEstimator):
+    """Base of the estimators that `load` knows."""
+
+    n_features_in_: int
+
+    # Parameters that a model file could not hold, and that were not set since; empty for models
+    # that were fitted here.
+    _not_saved: frozenset[str] = frozenset()
+    # Parameters whose defaults must not stand in for what a file could not hold.
+    _defining: ClassVar[tuple[str, ...]] = ()
+    # The attribute that a fitted model has, and those that a model read from a file may lack.
+    _fitted_by: ClassVar[str]
+    _from_rows: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__name__.startswith("_"):
+            _MODELS[cls.__name__] = cls
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there.
+        fitted = self._fitted_by in self.__dict__
+        if name in self._from_rows and fitted:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
+                "model was read from a file or truncated without their sums. Fit it anew to get it."
+            )
+        # Properties of the class, too, come here when they ask for what a fit sets.
+        of_fit = name in (*self._from_rows, self._fitted_by) or hasattr(type(self), name)
+        if of_fit and not fitted:
+            raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _set_columns(self, n_features: int, feature_names: Sequence[str] | None) -> None:
+        self.n_features_in_ = n_features
+        if feature_names is not None:
+            self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, as scikit-learn's estimators do.
+
+        Parameters
+        ----------
+        **params
+            Names and values.
+
+        Returns
+        -------
+        self
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown.
+        """
+        super().set_params(**params)
+        if self._not_saved:
+            self._not_saved -= params.keys()
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        twin: Self = super().__sklearn_clone__()
+        if self._not_saved:
+            twin._not_saved = self._not_saved
+        return twin
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        self._check_known()
+
+    def _check_known(self) -> None:
+        """Refuse to compute with the default of a parameter that a model file could not hold."""
+        lost = [name for name in self._defining if name in self._not_saved]
+        if lost:
+            values = ", ".join(f"{name}=..." for name in lost)
+            raise ValueError(
+                f"The model was read from a file, which does not hold its {' and '.join(lost)}. "
+                f"Set what it was by set_params({values})."
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a JSON file, which `load` reads.
+
+        The file replaces an old one at once, or not at all.
+
+        The file holds what predicting, explaining and reading the tree need. It does not hold the
+        labels of the training rows, nor parameters that are no plain values (a `reference`, a
+        `random_state`, cuts given as `init`): those are as by default when it is read. An objective
+        or a kernel that is no plain value has to be set by `set_params` before the model that was
+        read can be fitted or scored.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        payload = self._payload()
+        given = self.get_params(deep=False)
+        params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
+        params.pop("reference", None)
+        write_text(path, dumps({"model": type(self).__name__, "params": params, **payload}))
+
+    def _payload(self) -> dict[str, Any]:
+        """Give what the file holds beside the class and its parameters; raises before a fit."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_payload(cls, payload: dict[str, Any]) -> Self:
+        """Make the model of a file's content, of which nothing is checked but the class."""
+        raise NotImplementedError
+
+    @classmethod
+    def _with_params(cls, params: Any) -> Self:
+        """Make an estimator with the parameters of a file, checked."""
+        if not isinstance(params, dict):
+            raise ValueError("'params' of the model file is not an object.")
+        names = set(cls._get_param_names()) - {"reference"}
+        check_keys(params, (), "params of the model file", names)
+        for name, value in params.items():
+            if isinstance(value, np.generic) or not _is_plain(value):
+                raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
+        model = cls(**params)
+        model._validate_params()
+        model._not_saved = frozenset(names - set(params))
+        return model
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a file holds a parameter: a plain value, or a list of True and False."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return all(isinstance(item, (bool, np.bool_)) for item in value)
+    return isinstance(value, (*_PLAIN, np.generic))
+
+
+def _as_plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [bool(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def load(path: str | os.PathLike[str]) -> SavedEstimator:
+    """Read a model that `save` wrote.
+
+    Everything in the file is checked; reading it cannot run code. `labels_` of the training rows
+    are not in it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted estimator, of the class it was saved from.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a valid model file of a known version.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        return _of_text(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        problem = f"This is no model file: it is not UTF-8 text ({error.reason})."
+    except ValueError as error:
+        problem = str(error)
+    raise ValueError(f"{os.fspath(path)}: {problem}")
+
+
+def _of_text(text: str) -> SavedEstimator:
+    payload = loads(text)
+    if "model" not in payload:
+        raise ValueError("The model file lacks 'model'.")
+    name = payload["model"]
+    if not isinstance(name, str) or name not in _MODELS:
+        raise ValueError(
+            f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
+        )
+    return _MODELS[name]._from_payload(payload)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file whole or not at all, with the permissions a new or the old file would have."""
+    target = Path(os.path.realpath(path))  # a link stays a link
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.fspath(target.parent))
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+        if target.exists():
+            shutil.copymode(target, temporary)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

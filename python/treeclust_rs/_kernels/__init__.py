@@ -1,0 +1,1 @@
+"""Floor 4: kernels, Gram matrices, low rank, sums over clusters, kernel k-means."""

@@ -1,0 +1,429 @@
+"""Features of low rank for kernels: Nystroem, randomly pivoted Cholesky, random Fourier features.
+
+References
+----------
+Y. Chen, E. N. Epperly, J. A. Tropp, R. J. Webber, "Randomly pivoted Cholesky: practical
+approximation of a kernel matrix with few entry evaluations", 2025.
+E. N. Epperly, J. A. Tropp, R. J. Webber, "Embrace rejection: kernel matrix approximation by
+accelerated randomly pivoted Cholesky", 2024: blocks of pivots with the distribution of single ones.
+C. K. I. Williams, M. Seeger, "Using the Nystroem method to speed up kernel machines", 2001.
+A. Rahimi, B. Recht, "Random features for large-scale kernel machines", 2007.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh, solve_triangular
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.utils import check_random_state
+
+from .kernels import Kernel, as_rows, center, check_size, is_number, one_blas_thread
+
+__all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
+
+FloatArray = npt.NDArray[np.float64]
+
+APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")
+
+# Eigenvalues below this share of the largest are rounding.
+_EIGENVALUE = 1e-12
+# What is left of a diagonal entry is rounding below this share of the entry.
+_RESIDUAL = 1e-13
+# A kernel is called indefinite beyond this share of its largest eigenvalue or diagonal entry.
+_INDEFINITE = 1e-8
+# Pivots proposed at a time.
+_PROPOSALS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """Features whose inner products are near a kernel; made by `approximate`.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_samples, n_features_out), float64, C order
+        Of the rows it was made from. At least one column.
+    kernel : Kernel
+        What is approximated.
+    method : str
+        One of `APPROXIMATIONS`.
+    residual : float
+        Share of the (weighted) trace of the kernel matrix that the features lack: 0 is exact.
+        May be negative with "rff", and with kernels that are not positive semidefinite.
+    landmarks : ndarray of shape (n_landmarks,), int64
+        The rows that carry the approximation, in order: chosen at random ("nystroem") or the
+        pivots ("rpcholesky"). Empty with "rff".
+    """
+
+    features: FloatArray
+    kernel: Kernel
+    method: str
+    residual: float
+    landmarks: npt.NDArray[np.int64]
+    _map: _Map = field(repr=False)
+
+    def transform(self, Y: npt.ArrayLike, *, n_jobs: int = 1) -> FloatArray:
+        """Give the features of other rows.
+
+        Parameters
+        ----------
+        Y : array-like of shape (n_rows, n_features)
+            Finite numbers.
+        n_jobs : int, default=1
+            Threads, at least 1.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features_out), float64, C order
+            For the rows of the fit, `features` up to rounding.
+
+        Raises
+        ------
+        ValueError
+            As for `Kernel.matrix`.
+        """
+        rows = as_rows(Y)
+        self.kernel.check(rows)
+        return _map_rows(self.kernel, self._map, rows, n_jobs)
+
+
+def approximate(
+    kernel: Kernel,
+    X: npt.ArrayLike,
+    *,
+    method: str,
+    n_components: int = 100,
+    tol: float = 1e-6,
+    sample_weight: FloatArray | None = None,
+    random_state: Any = None,
+    n_jobs: int = 1,
+) -> FeatureMap:
+    """Find features z of low rank r with <z_i, z_j> near the kernel of the rows i and j.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    X : array-like of shape (n_samples, n_features)
+        Finite numbers.
+    method : {"nystroem", "rpcholesky", "rff"}
+        - "nystroem": the kernel with `n_components` rows drawn at random (with weights: in
+          proportion to them) without replacement. Eigenvalues of the drawn rows' matrix below 1e-12
+          of the largest are dropped. With `n_components` >= n_samples all rows are taken: the
+          features then give the whole kernel matrix up to rounding.
+        - "rpcholesky": Cholesky with random pivots, each drawn with probability proportional to
+          weight times what is left of its diagonal entry. Takes no more columns than `tol` asks
+          for. Far nearer to the kernel than Nystroem of the same rank where few rows lie apart
+          from the others; much the same on one round cloud.
+        - "rff": random Fourier features, only for the kernel rbf. Does not adapt to the rows.
+    n_components : int, default=100
+        The largest rank r, at least 1; above n_samples ("rff": any) it is n_samples.
+    tol : float, default=1e-6
+        "rpcholesky" stops at the first pivot after which the features lack at most this share of
+        the (weighted) trace of the kernel matrix. 0: never before rounding stops it. Ignored by the
+        others.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights of the rows.
+    random_state : int, RandomState instance or None, default=None
+        Where the rows or the frequencies come from.
+    n_jobs : int, default=1
+        Threads, at least 1. The bits of the features do not depend on it.
+
+    Returns
+    -------
+    FeatureMap
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, the kernel is not defined on the rows or "rff" not for the
+        kernel, or the features would be larger than `MAX_GRAM_BYTES`.
+
+    Warns
+    -----
+    UserWarning
+        If the kernel is seen not to be positive semidefinite: no features give such a kernel, and
+        those found are of another. Only "nystroem" with all rows gives the nearest.
+
+    Notes
+    -----
+    Memory is O(n r), time O(n r d + n r^2); "nystroem" takes r^3 besides. No n x n matrix is made.
+    """
+    rows = as_rows(X)
+    n = len(rows)
+    if method not in APPROXIMATIONS:
+        known = ", ".join(map(repr, APPROXIMATIONS))
+        raise ValueError(f"Unknown approximation {method!r}. Known are {known}.")
+    if method == "rff" and kernel.name != "rbf":
+        raise ValueError(
+            'approximation="rff" is only for the kernel "rbf". Got the kernel '
+            f'{kernel.name!r}; "nystroem" and "rpcholesky" take every kernel.'
+        )
+    if not is_number(n_components, Integral):
+        raise TypeError(f"n_components must be an int. Got {n_components!r} instead.")
+    if n_components < 1:
+        raise ValueError(f"n_components must be at least 1. Got {n_components} instead.")
+    if not (is_number(tol) and 0 <= tol < 1):
+        raise ValueError(f"tol must be a number in [0, 1). Got {tol!r} instead.")
+    rank = int(n_components) if method == "rff" else min(int(n_components), n)
+    check_size(
+        n * rank,
+        f"The features of {n:,} rows and n_components={rank:,}",
+        "Use fewer n_components.",
+    )
+    kernel.check(rows)
+    rng = check_random_state(random_state)
+    mapped: _Map
+    landmarks = np.empty(0, dtype=np.int64)
+    if method == "rff":
+        mapped = _Fourier.fit(kernel, rows, rank, rng)
+        features = _map_rows(kernel, mapped, rows, n_jobs)
+    elif method == "nystroem":
+        landmarks = _draw(n, rank, sample_weight, rng)
+        mapped = _Nystroem.fit(kernel, rows[landmarks])
+        features = _map_rows(kernel, mapped, rows, n_jobs)
+    else:
+        features, landmarks = _rpcholesky(
+            kernel, rows, rank, float(tol), sample_weight, rng, n_jobs
+        )
+        mapped = _Cholesky(rows[landmarks], features[landmarks])
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    trace = float(weight @ kernel.diagonal(rows))
+    covered = float(np.einsum("i,ij,ij->", weight, features, features))
+    residual = (trace - covered) / trace if trace > 0 else 0.0
+    return FeatureMap(features, kernel, method, residual, landmarks, mapped)
+
+
+class _Map(Protocol):
+    """From rows to their features."""
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        ...
+
+    @property
+    def n_landmarks(self) -> int: ...
+
+    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
+        """Give the features of a block of rows; the first one's number is for messages."""
+        ...
+
+
+def _map_rows(kernel: Kernel, mapped: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
+    out = np.empty((len(rows), mapped.width))
+
+    def fill(start: int, stop: int) -> None:
+        out[start:stop] = mapped.block(kernel, rows[start:stop], start)
+
+    kernel.in_blocks(fill, len(out), max(mapped.width, mapped.n_landmarks), n_jobs)
+    return out
+
+
+@dataclass(frozen=True)
+class _Fourier:
+    """Random Fourier features of rows about `shift`."""
+
+    sampler: Any
+    shift: FloatArray
+    width: int
+    n_landmarks: int = 0
+
+    @classmethod
+    def fit(cls, kernel: Kernel, rows: FloatArray, rank: int, rng: Any) -> _Fourier:
+        # The kernel does not see the shift, but the cosines of large numbers would.
+        sampler = RBFSampler(gamma=kernel.gamma, n_components=rank, random_state=rng)
+        return cls(sampler.fit(rows[:1]), center(rows), rank)
+
+    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:  # noqa: ARG002
+        return np.asarray(self.sampler.transform(rows - self.shift))
+
+
+@dataclass(frozen=True)
+class _Nystroem:
+    """Kernel with the landmarks, times their matrix to the power -1/2."""
+
+    rows: FloatArray
+    mixing: FloatArray
+
+    @classmethod
+    def fit(cls, kernel: Kernel, landmarks: FloatArray) -> _Nystroem:
+        with one_blas_thread():
+            values, vectors = eigh(kernel.matrix(landmarks))
+        largest = float(np.abs(values).max())
+        if values[0] < -_INDEFINITE * largest:
+            _warn_indefinite(kernel)
+        kept = np.flatnonzero(values > _EIGENVALUE * largest)[::-1]  # largest first
+        if not len(kept):
+            return cls(landmarks, np.zeros((len(landmarks), 1)))
+        return cls(landmarks, np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept])))
+
+    @property
+    def width(self) -> int:
+        return int(self.mixing.shape[1])
+
+    @property
+    def n_landmarks(self) -> int:
+        return len(self.rows)
+
+    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
+        return kernel.block(rows, self.rows, first_row) @ self.mixing
+
+
+@dataclass(frozen=True)
+class _Cholesky:
+    """Kernel with the pivots, solved with their Cholesky factor."""
+
+    rows: FloatArray
+    factor: FloatArray
+    """Lower triangular, in the order of the pivots."""
+
+    @property
+    def width(self) -> int:
+        return max(len(self.rows), 1)
+
+    @property
+    def n_landmarks(self) -> int:
+        return len(self.rows)
+
+    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
+        if not len(self.rows):
+            return np.zeros((len(rows), 1))
+        return _solve_lower(self.factor, kernel.block(rows, self.rows, first_row))
+
+
+def _rpcholesky(
+    kernel: Kernel,
+    rows: FloatArray,
+    rank: int,
+    tol: float,
+    sample_weight: FloatArray | None,
+    rng: Any,
+    n_jobs: int,
+) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Randomly pivoted Cholesky: features of shape (n, found rank, at least 1), and the pivots.
+
+    Pivots are proposed by the block from the residual diagonal as it is, and each is accepted with
+    probability (what earlier ones of the block left of its entry) / (the entry when it was drawn).
+    The accepted ones are distributed as if drawn one after the other; only they cost O(n).
+    """
+    n = len(rows)
+    weight = np.ones(n) if sample_weight is None else sample_weight
+    diagonal = kernel.diagonal(rows)
+    if diagonal.min() < -_INDEFINITE * np.abs(diagonal).max():
+        _warn_indefinite(kernel)
+    left = np.maximum(diagonal, 0.0)
+    floor = _RESIDUAL * left
+    lowest = -_INDEFINITE * float(left.max())
+    total = float(weight @ left)
+    features = np.empty((n, rank))
+    pivots = np.empty(0, dtype=np.int64)
+    while (k := len(pivots)) < rank:
+        cumulative = np.cumsum(weight * left)
+        remaining = float(cumulative[-1])
+        if remaining <= tol * total:
+            break
+        drawn = np.searchsorted(
+            cumulative, rng.uniform(size=_PROPOSALS) * remaining, side="right"
+        ).clip(max=n - 1)
+        with one_blas_thread():
+            core = kernel.matrix(rows[drawn])
+            core -= features[drawn, :k] @ features[drawn, :k].T
+        accepted, factor = _accept(core, floor[drawn], rng.uniform(size=_PROPOSALS), rank - k)
+        if not len(accepted):
+            left[drawn] = 0.0  # rounding had left them more than there is
+            continue
+        chosen = drawn[accepted]
+        new = features[:, k : k + len(chosen)]
+        _add_columns(kernel, rows, chosen, features[:, :k], factor, new, n_jobs)
+        new[chosen] = factor
+        # Stop within the block where the tolerance is met.
+        found = remaining - np.cumsum(np.einsum("i,ij,ij->j", weight, new, new))
+        met = np.flatnonzero(found <= tol * total)
+        if len(met):
+            chosen = chosen[: met[0] + 1]
+            new = new[:, : len(chosen)]
+        pivots = np.append(pivots, chosen)
+        left -= np.einsum("ij,ij->i", new, new)
+        if left.min() < lowest:
+            _warn_indefinite(kernel)
+            lowest = -np.inf
+        left[left <= floor] = 0.0
+        left[chosen] = 0.0
+    if not len(pivots):
+        return np.zeros((n, 1)), pivots
+    return np.ascontiguousarray(features[:, : len(pivots)]), pivots
+
+
+def _accept(
+    core: FloatArray, floor: FloatArray, coins: FloatArray, most: int
+) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Choose among proposals; give their places and the Cholesky factor of their part of `core`.
+
+    `core` is overwritten.
+    """
+    size = len(core)
+    drawn_with = core.diagonal().copy()
+    columns = np.zeros((size, size))
+    accepted: list[int] = []
+    for i in range(size):
+        if len(accepted) == most:
+            break
+        entry = core[i, i]
+        if entry <= floor[i] or coins[i] * drawn_with[i] >= entry:
+            continue
+        columns[i:, len(accepted)] = core[i:, i] / np.sqrt(entry)
+        column = columns[i:, len(accepted)]
+        core[i:, i:] -= column[:, None] * column
+        accepted.append(i)
+    places = np.array(accepted, dtype=np.int64)
+    return places, columns[places, : len(places)]
+
+
+def _add_columns(
+    kernel: Kernel,
+    rows: FloatArray,
+    pivots: npt.NDArray[np.int64],
+    old: FloatArray,
+    factor: FloatArray,
+    new: FloatArray,
+    n_jobs: int,
+) -> None:
+    """Fill the features `new` that the pivots add to `old`."""
+    pivot_rows, pivot_features = rows[pivots], old[pivots]
+
+    def fill(start: int, stop: int) -> None:
+        against = kernel.block(rows[start:stop], pivot_rows, start)
+        against -= old[start:stop] @ pivot_features.T
+        new[start:stop] = _solve_lower(factor, against)
+
+    kernel.in_blocks(fill, len(new), len(pivots), n_jobs)
+
+
+def _solve_lower(factor: FloatArray, against: FloatArray) -> FloatArray:
+    """Give the rows z of factor z = against."""
+    solved = solve_triangular(factor, against.T, lower=True, check_finite=False)
+    return np.asarray(solved).T
+
+
+def _draw(n: int, size: int, sample_weight: FloatArray | None, rng: Any) -> npt.NDArray[np.int64]:
+    """Draw distinct rows, in proportion to their weights; all of them in order if that many."""
+    if size >= n:
+        return np.arange(n)
+    share = None if sample_weight is None else sample_weight / sample_weight.sum()
+    return np.asarray(rng.choice(n, size, replace=False, p=share), dtype=np.int64)
+
+
+def _warn_indefinite(kernel: Kernel) -> None:
+    warnings.warn(
+        f"The kernel {kernel.label!r} is not positive semidefinite on these rows, so no features "
+        "give it: the approximation is another kernel. approximation=None takes it as it is.",
+        UserWarning,
+        stacklevel=4,
+    )

@@ -1,0 +1,264 @@
+"""Surrogate features of kernels: functions of one column whose thresholds are intervals of it.
+
+The features themselves are computed by the core, where they are needed and never for all rows at
+once; here their parameters are settled on the rows of a fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from .._data.table import Table, column_of
+from .._reference.reference import Units
+from .kernels import ALIASES, Kernel, is_number
+
+__all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
+
+FloatArray = npt.NDArray[np.float64]
+
+FEATURES = ("auto", "taylor", "distance", "additive")
+"""What `features=` may be."""
+
+DEFAULT_ANCHORS = 256
+"""Most anchors of a column with ``n_anchors=None``."""
+
+# Which features a kernel has; the first is what "auto" takes.
+_OF_KERNEL = {
+    "rbf": ("taylor", "distance"),
+    "laplacian": ("distance",),
+    "linear": ("additive",),
+    "hellinger": ("additive",),
+    "histogram_intersection": ("additive",),
+    "additive_chi2": ("additive",),
+}
+# The origin of Taylor features lies this share of a column's range below its smallest value.
+_BELOW = 0.01
+
+
+def has_features(kernel: Any) -> bool:
+    """Whether a kernel, by its name or alias, has surrogate features."""
+    return isinstance(kernel, str) and ALIASES.get(kernel, kernel) in _OF_KERNEL
+
+
+def choose_features(kernel: Any, features: str) -> str:
+    """Give the kind of features meant.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        As the user said.
+    features : str
+        One of `FEATURES`.
+
+    Returns
+    -------
+    str
+        "taylor", "distance" or "additive".
+
+    Raises
+    ------
+    ValueError
+        If the kernel has no such features.
+    """
+    label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+    if not has_features(kernel):
+        having = ", ".join(sorted(_OF_KERNEL))
+        raise ValueError(
+            f"The kernel {label!r} has no surrogate features; {having} have. KernelExKMC and "
+            "KernelExpand with base_tree=None explain any kernel."
+        )
+    known = _OF_KERNEL[ALIASES.get(kernel, kernel)]
+    if features == "auto":
+        return known[0]
+    if features not in known:
+        raise ValueError(
+            f"features={features!r} do not exist for the kernel {label!r}; it has "
+            f"{' and '.join(map(repr, known))}."
+        )
+    return features
+
+
+@dataclass(frozen=True, eq=False)
+class SurrogateFeatures:
+    """Surrogate features with their parameters settled on the rows of a fit; see `of`.
+
+    Attributes
+    ----------
+    kind : str
+        "taylor", "distance" or "additive".
+    family : str
+        The core's name of the functions.
+    parameter : float
+        gamma or beta; 0 for functions without one.
+    order : int
+        M of taylor (features 0..M) and of the chi^2 kernel (1..M).
+    shift, scale : ndarray of shape (n_features,)
+        The functions are of ``(x - shift) / scale``.
+    anchors : list of ndarray
+        By column, ascending, in the kernel's units; empty for features without anchors.
+    """
+
+    kind: str
+    family: str
+    parameter: float
+    order: int
+    shift: FloatArray
+    scale: FloatArray
+    anchors: list[FloatArray]
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        table: Table,
+        units: Units,
+        *,
+        features: str = "auto",
+        order: int = 5,
+        n_anchors: int | str | None = None,
+        shift: Any = None,
+    ) -> SurrogateFeatures:
+        """Settle the features of a kernel on a table.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            rbf, laplacian, hellinger, histogram_intersection or additive_chi2.
+        table : Table
+            The rows of the fit.
+        units : Units
+            The kernel sees ``(x - units.shift) / units.scale``, or without the shift where the
+            origin matters.
+        features : {"auto", "taylor", "distance", "additive"}, default="auto"
+            "auto": taylor for rbf, distance for laplacian, additive for the others.
+        order : int, default=5
+            M, at least 1.
+        n_anchors : int, "all" or None, default=None
+            Anchors of distance features per column: "all" distinct values, or that many values at
+            even quantiles of the rows. None: all up to 256, else 256.
+        shift : float or array-like of shape (n_features,), default=None
+            Where the Taylor expansion has its origin, in the columns' own units: below the smallest
+            value of every column. None: 1 % of the column's range below it.
+
+        Returns
+        -------
+        SurrogateFeatures
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no such features, or a parameter is out of range.
+        """
+        kind = choose_features(
+            kernel.name if kernel.function is None else kernel.function, features
+        )
+        zero = np.zeros(table.n_features)
+        if kind == "taylor":
+            assert kernel.gamma is not None
+            origin = _origin(table, shift)
+            return cls(kind, "taylor", kernel.gamma, order, origin, units.scale, [])
+        if kind == "distance":
+            assert kernel.gamma is not None
+            family = "laplace" if kernel.name == "laplacian" else "gauss"
+            anchors = [
+                (_anchors(_column(table, f), n_anchors) - units.shift[f]) / units.scale[f]
+                for f in range(table.n_features)
+            ]
+            return cls(kind, family, kernel.gamma, order, units.shift, units.scale, anchors)
+        family = {
+            "hellinger": "root",
+            "histogram_intersection": "intersection",
+            "additive_chi2": "chi2",
+        }[kernel.name]
+        beta = float(kernel.params.get("beta", 0.0))
+        return cls(kind, family, beta, order, zero, units.scale, [])
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether thresholds on the features are thresholds on the columns."""
+        return self.family in ("root", "intersection")
+
+    def argument(self) -> dict[str, Any]:
+        """Give the features as the core takes them."""
+        return {
+            "family": self.family,
+            "parameter": self.parameter,
+            "order": self.order,
+            "shift": np.ascontiguousarray(self.shift),
+            "scale": np.ascontiguousarray(self.scale),
+            "anchors": self.anchors,
+        }
+
+    def values(self, table: Table, n_jobs: int = 1) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Give all features of the rows of the fit, and the input column of each.
+
+        Parameters
+        ----------
+        table : Table
+            The rows that the features were settled on. Steps are those of its values.
+        n_jobs : int, default=1
+            Threads.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_surrogate_features)
+        columns : ndarray of shape (n_surrogate_features,)
+        """
+        values, columns = _core.surrogate_features(table.data, self.argument(), n_jobs)
+        return values, np.asarray(columns, dtype=np.int64)
+
+
+def _column(table: Table, f: int) -> FloatArray:
+    return np.asarray(column_of(table, f), dtype=np.float64)
+
+
+def _label(table: Table, f: int) -> str:
+    return f"x{f}" if table.feature_names is None else repr(table.feature_names[f])
+
+
+def _origin(table: Table, shift: Any) -> FloatArray:
+    d = table.n_features
+    smallest = np.array([_column(table, f).min() for f in range(d)])
+    if shift is None:
+        largest = np.array([_column(table, f).max() for f in range(d)])
+        return np.asarray(smallest - _BELOW * (largest - smallest))
+    origin = np.asarray(shift, dtype=np.float64)
+    if origin.shape not in ((), (d,)):
+        raise ValueError(
+            f"shift must be a number or an array of shape ({d},), one entry per column. Got the "
+            f"shape {origin.shape}."
+        )
+    origin = np.broadcast_to(origin, d).copy()
+    bad = np.flatnonzero(~(origin < smallest))
+    if len(bad):
+        f = int(bad[0])
+        raise ValueError(
+            f"shift must lie below all values: it is {float(origin[f])!r}, but column "
+            f"{_label(table, f)} starts at {float(smallest[f])!r}."
+        )
+    return origin
+
+
+def _anchors(column: FloatArray, n_anchors: int | str | None) -> FloatArray:
+    """Give data values of the column, ascending and distinct."""
+    values = np.sort(column)
+    distinct: FloatArray = values[np.append(True, values[1:] > values[:-1])]
+    if n_anchors == "all":
+        return distinct
+    if n_anchors is None:
+        most = DEFAULT_ANCHORS
+    elif is_number(n_anchors, Integral):
+        most = int(n_anchors)
+    else:
+        raise TypeError(f'n_anchors must be an int, "all" or None. Got {n_anchors!r} instead.')
+    if len(distinct) <= most:
+        return distinct
+    places = ((np.arange(most) + 0.5) * len(values) / most).astype(np.int64)
+    chosen: FloatArray = np.unique(values[places])
+    return chosen

@@ -1,0 +1,1 @@
+"""Floor 6: the estimators, one file a method."""

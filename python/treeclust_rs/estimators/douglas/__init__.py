@@ -1,0 +1,1 @@
+"""Douglas: soft bins trained by a GEMINI."""

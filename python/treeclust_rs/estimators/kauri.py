@@ -1,0 +1,510 @@
+"""Kauri: trees grown by a kernel k-means objective, with no reference clustering."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _core
+from .._base.clusterer import effective_n_jobs, leaves_of_all, progress_line
+from .._base.kernel_model import KernelModel
+from .._base.leaf_sums import LeafSums
+from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._kernels.kernels import check_gram
+from .._kernels.stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
+from .._reference.reference import Given, Units, fitted_rows
+from ..tree.cluster_tree import ClusterTree, kept_ancestor
+from ..tree.conditions import MOVES
+
+__all__ = ["Kauri"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Kauri(KernelModel):
+    """Grow a tree whose leaves are clusters, with no other clustering before it.
+
+    The tree maximises the kernel k-means objective L = sum over the clusters C of S(C, C) / |C|,
+    S adding up kernel values, greedily and end to end: a split is a cut of a leaf *and* a choice of
+    clusters for its two sides, and of all leaves, columns, cuts and choices the one that gains most
+    is made. A cluster may have several leaves.
+
+    Parameters
+    ----------
+    max_clusters : int, default=3
+        Most clusters. A maximum: fewer come out where fewer pay, or where rows do not differ.
+    max_leaves : int or None, default=None
+        Most leaves; None: until no split gains.
+    max_depth : int or None, default=None
+        Most tests between the root and a leaf.
+    min_samples_split : int, default=2
+        Fewest rows of a leaf that is split.
+    min_samples_leaf : int, default=1
+        Fewest rows of a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=None
+        Columns a leaf looks at, drawn when it is made: a number, a share of the columns, or a
+        function of their number; None: all. Columns constant in the leaf do not count.
+    kernel : str or callable, default="linear"
+        linear, polynomial, rbf, laplacian, chi2, additive_chi2, cosine, histogram_intersection,
+        hellinger, epsilon; "precomputed": the kernel matrix is given to `fit` as `gram`; or a
+        function of two rows. The tree cuts the columns of X whatever the kernel is.
+    gamma : float, "scale" or None, default=None
+        Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
+        "scale": 1 / (n_features * mean variance of the columns).
+    degree : float, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    kernel_params : mapping, default=None
+        ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
+        keyword arguments of a callable.
+    approximation : {None, "nystroem", "rpcholesky", "rff"}, default=None
+        None: the exact kernel, by its n x n matrix unless it is linear, cosine or hellinger, which
+        need none. Else features of low rank: Nystroem's, randomly pivoted Cholesky, or random
+        Fourier features (rbf only), in memory O(n_samples * n_components).
+    n_components : int, default=100
+        Most features of an approximation.
+    tol : float, default=1e-06
+        "rpcholesky" stops once the features lack at most this share of the kernel matrix's trace.
+    moves : {"paper", "all"}, default="paper"
+        "all" adds what the paper leaves out: one side becomes a new cluster while the other goes to
+        an old one.
+    scale : {None, "standard"}, default=None
+        "standard": kernels see the columns divided by their standard deviations; thresholds stay in
+        the columns' own units.
+    random_state : int, RandomState or None, default=None
+        Seed of `max_features` and of approximations.
+    n_jobs : int or None, default=None
+        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    verbose : int, default=0
+        Whether to print a line of progress now and then.
+
+    Attributes
+    ----------
+    tree_ : ClusterTree
+        The tree; print it. Its nodes hold their cluster, the move they were split by, and its gain.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every row. Clusters are numbered in the order they were made.
+    n_clusters_, n_leaves_ : int
+        Numbers of clusters and leaves.
+    objective_ : float
+        L of the training rows of positive weight, under the kernel used (the approximation, if
+        there is one) on the data as given.
+    gains_ : polars.DataFrame
+        The splits in order: n_leaves after it, node, move, left_cluster, right_cluster, feature,
+        threshold, gain, objective after it.
+    inertia_ : float
+        Kernel k-means cost: the weighted sum of k(x, x), less `objective_`. With the linear kernel
+        the cost of k-means. Negative only with indefinite kernels.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters' rows, in the columns' own units, whatever the kernel is.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the gains.
+    gamma_ : float or None
+        The kernel's gamma; None for kernels without one.
+    scale_ : ndarray of shape (n_features,)
+        Units of the columns: their standard deviations, or ones.
+    classes_ : ndarray of shape (n_clusters,)
+        0, ..., n_clusters - 1.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`: see there.
+
+    See Also
+    --------
+    ExKMC : A tree that explains a k-means clustering.
+
+    Notes
+    -----
+    A split sends the two sides of a cut of a leaf of cluster k to
+
+    - *star*: a new cluster, and k;
+    - *double star*: two new clusters;
+    - *switch*: another old cluster, and k;
+    - *reallocation*: two different other old clusters;
+    - *mixed* (``moves="all"``): a new one and another old one.
+
+    Both sides may leave k only if it has other leaves. A move must gain more than 1e-12 of the sum
+    of k(x, x) (of |k(x, y)| / n over all pairs, if that is more); among moves that close to the
+    best the first leaf, column, threshold and move (in the order above, left before right) is
+    taken.
+
+    With kernels of features (linear, cosine, hellinger, approximations) of rank r a leaf costs
+    O(n r) per column when it is made, and a round of the search O(n_features n) for each cluster
+    that changed; memory is O(n (n_features + r)). With a kernel matrix a leaf costs
+    O(n^2 n_features) when it is made, and memory is O(n^2).
+
+    A positive semidefinite kernel makes a star of every split until there are `max_clusters`:
+    double stars and mixed moves need an indefinite one.
+
+    References
+    ----------
+    Ohl et al. End-to-end training of unsupervised trees: Kauri and Douglas. Section 3, appendices
+    B to D.
+
+    Examples
+    --------
+    >>> import numpy as np, treeclust_rs as tc
+    >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [9.0, 1.0], [9.0, 8.0], [8.0, 9.0]])
+    >>> model = tc.Kauri(max_clusters=2, max_leaves=2).fit(X)
+    >>> model.labels_, round(model.inertia_, 3)
+    (array([1, 1, 0, 0, 0]), 39.167)
+    >>> model.gains_.select("node", "move", "feature", "threshold").rows()
+    [(0, 'star', 'x0', 4.0)]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_clusters": [Interval(Integral, 1, None, closed="left")],
+        "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_split": [Interval(Integral, 2, None, closed="left")],
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        **KERNEL_CONSTRAINTS,
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "moves": [StrOptions({"paper", "all"})],
+        "scale": [StrOptions({"standard"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    _saved: ClassVar[dict[str, str]] = {
+        "cluster_centers_": "k d",
+        "scale_": "d",
+        "inertia_": "",
+        "gamma_": "",
+        "_objective_path": "path",
+    }
+
+    gamma_: float | None
+
+    def __init__(
+        self,
+        max_clusters: int = 3,
+        *,
+        max_leaves: int | None = None,
+        max_depth: int | None = None,
+        min_samples_split: int = 2,
+        min_samples_leaf: int = 1,
+        max_features: int | float | str | None = None,
+        kernel: str | Callable[..., float] = "linear",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        kernel_params: Mapping[str, Any] | None = None,
+        approximation: str | None = None,
+        n_components: int = 100,
+        tol: float = 1e-6,
+        moves: str = "paper",
+        scale: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_clusters = max_clusters
+        self.max_leaves = max_leaves
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.max_features = max_features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.approximation = approximation
+        self.n_components = n_components
+        self.tol = tol
+        self.moves = moves
+        self.scale = scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ---- fit ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
+        """Fit the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+            numbers: the columns the tree may cut, and the rows the kernel compares.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, not negative. Rows of weight 0 are left out.
+        gram : array-like of shape (n_samples, n_samples), default=None
+            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
+            symmetric, the kernel is not defined on X (negative cells), its matrix would be too
+            large, or sums of kernel values overflow.
+        TypeError
+            If a column is not numbers, or a callable kernel gives no number.
+
+        Warns
+        -----
+        UserWarning
+            If a kernel to be approximated is seen not to be positive semidefinite.
+        """
+        started = time.perf_counter()
+        self._validate_params()
+        check_gram_given(self.kernel, self.approximation, gram is not None)
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        name = type(self).__name__
+        table = read_table(X, estimator_name=name)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        check_finite(table, threads)
+        if gram is not None:
+            gram = check_gram(gram, table.n_samples)
+        kept, _, rows, weight = fitted_rows(Given(), table, weight)
+        if gram is not None and kept is not None:
+            gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        stocks = stocks_of(self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol)
+        tell = progress_line(self.verbose, name, rows.n_samples, started)
+        fitted = _core.fit_kauri(
+            rows.data,
+            features=stocks.features,
+            gram=stocks.gram,
+            sample_weight=weight,
+            max_clusters=self.max_clusters,
+            max_leaves=rows.n_samples if self.max_leaves is None else self.max_leaves,
+            max_depth=self.max_depth,
+            min_samples_split=self.min_samples_split,
+            min_samples_leaf=self.min_samples_leaf,
+            max_features=self._n_drawn(rows.n_features),
+            seed=seed,
+            all_moves=self.moves == "all",
+            n_jobs=threads,
+            progress=tell,
+        )
+        tree = _make_tree(fitted, rows)
+        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, threads)
+        centers = leaf_sums.centers(tree, units)
+        path = fitted["objective"]
+        inertia = stocks.trace - float(path[-1])
+        if abs(inertia) <= ROUNDING * abs(stocks.trace):
+            inertia = 0.0
+        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
+        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
+        # was.
+        self._keep_kernel(stocks, units)
+        self._leaf_of_row = leaves
+        self._leaf_sums = leaf_sums if len(leaf_sums.ids) == tree.n_leaves else None
+        self._set_tree(tree)
+        self._objective_path = path + stocks.offset
+        self.cluster_centers_, self.inertia_ = centers, inertia
+        self.labels_ = tree.leaf_clusters[leaves]
+        if tell is not None:
+            last = path[-1] - path[-2] if len(path) > 1 else 0.0
+            tell(tree.n_leaves, last)
+        return self
+
+    def _n_drawn(self, d: int) -> int:
+        most: Any = self.max_features
+        if most is None:
+            return d
+        if isinstance(most, str):
+            return max(int(np.sqrt(d) if most == "sqrt" else np.log2(d)), 1)
+        return min(int(most), d) if isinstance(most, Integral) else max(int(most * d), 1)
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+    ) -> float:
+        """Give the objective L of the tree's clusters of other rows.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        gram : array-like of shape (n_samples, n_samples), default=None
+            Their kernel matrix; with ``kernel="precomputed"``, and only then.
+
+        Returns
+        -------
+        float
+            Sum over the clusters of S(C, C) / |C|, under the kernel of the fit (the approximation,
+            if there is one), on the rows as given.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`; and if the model was read from a file that does not hold its kernel (a
+            callable, `kernel_params`, an approximation).
+        """
+        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
+        return stocks.objective(labels)
+
+    # ---- results --------------------------------------------------------------------------
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        check_is_fitted(self, "tree_")
+        return len(self.tree_.classes)
+
+    @property
+    def objective_(self) -> float:
+        """The objective L of the training rows."""
+        check_is_fitted(self, "tree_")
+        return float(self._objective_path[-1])
+
+    @property
+    def gains_(self) -> pl.DataFrame:
+        """The splits in order, with the kind and the gain of each."""
+        check_is_fitted(self, "tree_")
+        tree = self.tree_
+        inner = np.flatnonzero(tree.kind != 0)
+        order = inner[np.argsort(tree.children_left[inner])]
+        assert tree.move is not None and tree.gain is not None
+        names = [tree.feature_name(feature) for feature in tree.feature[order].tolist()]
+        return pl.DataFrame(
+            {
+                "n_leaves": np.arange(2, len(order) + 2),
+                "node": order,
+                "move": pl.Series([MOVES[code] for code in tree.move[order]], dtype=pl.String),
+                "left_cluster": tree.cluster[tree.children_left[order]],
+                "right_cluster": tree.cluster[tree.children_right[order]],
+                "feature": pl.Series(names, dtype=pl.String),
+                "threshold": tree.threshold[order],
+                "gain": tree.gain[order],
+                "objective": self._objective_path[1:],
+            }
+        )
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each column in the gains, of shape (n_features,)."""
+        check_is_fitted(self, "tree_")
+        tree = self.tree_
+        assert tree.gain is not None
+        inner = np.flatnonzero(tree.kind != 0)
+        shares = np.bincount(
+            tree.feature[inner], weights=tree.gain[inner], minlength=tree.n_features
+        )
+        total = shares.sum()
+        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
+
+    def truncate(self, max_leaves: int) -> Self:
+        """Give the model with fewer leaves, as a fit with this `max_leaves` would.
+
+        Parameters
+        ----------
+        max_leaves : int
+            Number of leaves, at least 1; the whole model if it has no more.
+
+        Returns
+        -------
+        Self
+            A new fitted estimator. One read from a file, or with more than a million numbers
+            (leaves x columns), has no `cluster_centers_` then; one read from a file no `labels_`.
+
+        Raises
+        ------
+        ValueError
+            If `max_leaves` is less than 1.
+        """
+        check_is_fitted(self, "tree_")
+        tree = self.tree_.truncate(max_leaves)
+        if tree is self.tree_:
+            return copy.copy(self)
+        model = copy.copy(self)
+        model.set_params(max_leaves=tree.n_leaves)
+        model._objective_path = self._objective_path[: tree.n_leaves]
+        model.inertia_ = self.inertia_ + float(self._objective_path[-1] - model._objective_path[-1])
+        model._set_tree(tree)
+        for name in ("labels_", "cluster_centers_"):
+            model.__dict__.pop(name, None)
+        if hasattr(self, "_leaf_of_row"):
+            kept = kept_ancestor(self.tree_, tree.n_nodes)
+            model._leaf_of_row = kept[self._leaf_of_row].astype(np.int32)
+            model.labels_ = tree.leaf_clusters[model._leaf_of_row]
+            if self._leaf_sums is not None:
+                model._leaf_sums = replace(self._leaf_sums, ids=kept[self._leaf_sums.ids])
+                model.cluster_centers_ = model._leaf_sums.centers(tree, self._units)
+        return model
+
+    def _check_saved(self, tree: ClusterTree) -> None:
+        for name in ("scale_", "_objective_path", "inertia_"):
+            if name not in self.__dict__:
+                raise ValueError(f"fitted of the model file lacks {name}.")
+        if tree.move is None:
+            raise ValueError("The model file holds a Kauri whose tree has no moves.")
+        if (self.scale_ <= 0).any():
+            raise ValueError("The model file has a scale_ that is not positive.")
+        path = self._objective_path
+        if len(path) != tree.n_leaves:
+            raise ValueError(
+                f"The model file has an _objective_path of {len(path)} entries; "
+                f"{tree.n_leaves} were expected."
+            )
+        if (np.diff(path) < 0).any():
+            raise ValueError("The model file has an _objective_path that falls.")
+        self.gamma_ = self.__dict__.get("gamma_")
+        if self.gamma_ is not None and self.gamma_ <= 0:
+            raise ValueError("The model file has a gamma_ that is not positive.")
+
+    def _set_tree(self, tree: ClusterTree) -> None:
+        super()._set_tree(tree)
+        self.classes_ = np.arange(len(tree.classes))
+
+
+def _make_tree(fitted: dict[str, Any], rows: Table) -> ClusterTree:
+    names = (
+        "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
+        "n_node_samples", "weighted_n_node_samples", "cluster", "move", "gain",
+    )  # fmt: skip
+    weight = fitted["weighted_n_node_samples"]
+    return ClusterTree(
+        **{name: fitted[name] for name in names},
+        impurity=fitted["cost"] / weight,
+        value=None,
+        base_cluster=np.full(len(weight), -1),
+        mistakes=np.full(len(weight), np.nan),
+        n_features=rows.n_features,
+        classes=list(range(int(fitted["cluster"].max()) + 1)),
+        feature_names=rows.feature_names,
+    )

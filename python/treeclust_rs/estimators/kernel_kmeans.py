@@ -1,0 +1,504 @@
+"""Kernel k-means: clusters whose rows are near to their mean in a kernel's feature space."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _core
+from .._base.clusterer import effective_n_jobs
+from .._data.table import (
+    Table,
+    align_table,
+    check_finite,
+    check_sample_weight,
+    read_table,
+    take_rows,
+)
+from .._kernels.kernels import Kernel, check_gram, one_blas_thread
+from .._kernels.lloyd import Means, Tell, cluster, first_least
+from .._kernels.low_rank import FeatureMap
+from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
+from .._reference.reference import DEFAULT_N_CLUSTERS, Given, Units, check_enough_rows, fitted_rows
+from ..tree.conditions import format_count
+
+__all__ = ["KernelKMeans"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class KernelKMeans(ClusterMixin, BaseEstimator):
+    """Cluster by k-means in a kernel's feature space.
+
+    Kernels see clusters that no means in the columns' own space part: a ring and what lies in it.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of clusters; None: 8.
+    kernel : str or callable, default="rbf"
+        linear, polynomial, rbf, laplacian, chi2, additive_chi2, cosine, histogram_intersection,
+        hellinger, epsilon; "precomputed": the kernel matrix is given to `fit` as `gram`; or a
+        function of two rows.
+    gamma : float, "scale" or None, default=None
+        Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
+        "scale": 1 / (n_features * mean variance of the columns).
+    degree : float, default=3
+        Of the polynomial kernel.
+    coef0 : float, default=1.0
+        Of the polynomial kernel.
+    kernel_params : mapping, default=None
+        ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
+        keyword arguments of a callable.
+    n_init : int, default=10
+        Starts, each from other k-means++ seeds; the one of least cost is taken.
+    max_iter : int, default=300
+        Most rounds of a start.
+    tol : float, default=1e-06
+        A start ends when no row moves, or a round lowers the cost by at most this share of it (with
+        features: when the means move, in squares and summed up, by at most this share of the rows'
+        total variance).
+    approximation : {None, "nystroem", "rpcholesky", "rff"}, default=None
+        None: the exact kernel, by its n x n matrix unless it is linear, cosine or hellinger, which
+        need none. Else k-means on features of low rank: Nystroem's, randomly pivoted Cholesky, or
+        random Fourier features (rbf only), in memory O(n_samples * n_components).
+    n_components : int, default=100
+        Most features of an approximation.
+    scale : {None, "standard"}, default=None
+        "standard": the kernel sees the columns divided by their standard deviations.
+    random_state : int, RandomState or None, default=None
+        Seed of the starts and of approximations.
+    n_jobs : int or None, default=None
+        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    verbose : int, default=0
+        Whether to print a line after every start.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every row, 0, 1, ...; those of weight 0 get the nearest one's.
+    inertia_ : float
+        Cost of the rows of positive weight: the weighted sum of their squared distances to the
+        means of their clusters, in the feature space of the kernel used (the approximation, if
+        there is one). Negative only with indefinite kernels.
+    n_iter_ : int
+        Rounds of the best start.
+    gamma_ : float or None
+        The kernel's gamma; None for kernels without one.
+    scale_ : ndarray of shape (n_features,)
+        Units of the columns: their standard deviations, or ones.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`: see there.
+
+    See Also
+    --------
+    Kauri : A tree grown to make the same cost small.
+
+    Notes
+    -----
+    The cost never rises from round to round if the kernel is positive semidefinite. For others
+    (epsilon; callables, matrices and polynomials, if a sample of 256 rows shows it) a warning says
+    so, and the best partition seen is taken. From 1,536 rows (128 n_clusters) on a start begins
+    with the clusters of a sample; all end with moves of single rows, while these lower the cost.
+
+    An exact kernel takes 8 n_samples^2 bytes for its matrix, at most 4 GiB, and a start O(n^2) time
+    for the first round, then O(n (k + moved rows)) for each. `predict` takes O(n_samples) kernel
+    values for each row.
+
+    References
+    ----------
+    Fleissner, Vankadara, Ghoshdastidar. Explaining kernel clustering via decision trees. Appendix B
+    (Algorithm 4, Lemma 1).
+
+    Examples
+    --------
+    >>> import numpy as np, treeclust_rs as tc
+    >>> angle = np.linspace(0, 2 * np.pi, 20, endpoint=False)
+    >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([0.3 * ring, ring])
+    >>> model = tc.KernelKMeans(2, gamma=5.0, random_state=0).fit(X)
+    >>> len(set(model.labels_[:20])), len(set(model.labels_[20:])), round(model.inertia_, 3)
+    (1, 1, 27.58)
+    >>> (model.predict([[0.1, 0.1], [-1.1, 0.2]]) == model.labels_[[0, 20]]).all()
+    np.True_
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        **KERNEL_CONSTRAINTS,
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "scale": [StrOptions({"standard"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    labels_: npt.NDArray[np.int64]
+    inertia_: float
+    n_iter_: int
+    gamma_: float | None
+    scale_: FloatArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        kernel: str | Callable[..., float] = "rbf",
+        gamma: float | str | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        kernel_params: Mapping[str, Any] | None = None,
+        n_init: int = 10,
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        approximation: str | None = None,
+        n_components: int = 100,
+        scale: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.approximation = approximation
+        self.n_components = n_components
+        self.scale = scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
+        """Find the clusters.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+            numbers. With ``kernel="precomputed"`` only its shape and names matter.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, not negative. Rows of weight 0 are left out.
+        gram : array-like of shape (n_samples, n_samples), default=None
+            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
+            symmetric, there are fewer rows of positive weight than clusters, the kernel is not
+            defined on X (negative cells), its matrix would be larger than 4 GiB, or sums of kernel
+            values overflow.
+        TypeError
+            If a column is not numbers, or a callable kernel gives no number.
+
+        Warns
+        -----
+        UserWarning
+            If the kernel is seen not to be positive semidefinite, or its matrix is 0 for any two
+            rows: the clusters are then arbitrary.
+        ConvergenceWarning
+            If fewer clusters were found, because the kernel tells fewer rows apart.
+        """
+        started = time.perf_counter()
+        self._validate_params()
+        check_gram_given(self.kernel, self.approximation, gram is not None)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        name = type(self).__name__
+        table = read_table(X, estimator_name=name)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        check_finite(table, n_jobs)
+        given = None if gram is None else check_gram(gram, table.n_samples)
+        kept, _, rows, weight = fitted_rows(Given(), table, weight)
+        k = self.n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, self.n_clusters, rows.n_samples, name)
+        square = given
+        if given is not None and kept is not None:
+            square = np.ascontiguousarray(given[np.ix_(kept, kept)])
+        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        rng = check_random_state(self.random_state)
+        stocks = stocks_of(self, rows, units, weight, square, rng, n_jobs)
+        found = cluster(
+            stocks,
+            k,
+            n_init=self.n_init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=rng,
+            n_jobs=n_jobs,
+            tell=self._progress(rows.n_samples, started),
+        )
+        predictor = _Predictor.of(stocks, found.means, units, kept)
+        labels = found.labels
+        if kept is not None:
+            labels = np.empty(table.n_samples, dtype=np.int64)
+            labels[kept] = found.labels
+            left_out = take_rows(table, ~kept)
+            part = None if given is None else given[~kept]
+            labels[~kept] = first_least(*predictor.distances(left_out, part, n_jobs))
+        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
+        # was.
+        self._predictor = predictor
+        self.labels_, self.inertia_, self.n_iter_ = labels, found.inertia, found.n_iter
+        self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
+        self.scale_ = units.scale
+        self.n_features_in_ = table.n_features
+        if table.feature_names is not None:
+            self.feature_names_in_ = np.asarray(table.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict(self, X: Any, gram: Any = None) -> npt.NDArray[np.int64]:
+        """Give each row the label of the cluster whose mean is nearest (Lemma 1 of the paper).
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Rows. Frames are matched by column name: order does not matter, other columns are
+            ignored.
+        gram : array-like of shape (n_rows, n_samples), default=None
+            The kernel of these rows with all rows of the fit, those of weight 0 too; with
+            ``kernel="precomputed"``, and only then.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels; of the rows of the fit `labels_`.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, a cell is NaN, infinite or null, the kernel is not defined on
+            the rows, or `gram` is missing, unasked for or of another shape.
+        """
+        table, values, n_jobs = self._read(X, gram, "predict")
+        return first_least(*self._predictor.distances(table, values, n_jobs))
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+        gram_diagonal: Any = None,
+    ) -> float:
+        """Give the opposite of the cost of rows about the means of the fit.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the rows, not negative.
+        gram : array-like of shape (n_rows, n_samples), default=None
+            As for `predict`.
+        gram_diagonal : array-like of shape (n_rows,), default=None
+            The kernel of each row with itself; together with `gram`.
+
+        Returns
+        -------
+        float
+            Less the weighted sum of squared distances to the nearest mean. Of the rows of the fit
+            ``-inertia_``, if the fit ended because no row moved.
+
+        Raises
+        ------
+        ValueError
+            As for `predict`.
+        """
+        table, values, n_jobs = self._read(X, gram, "score")
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        if (gram is None) != (gram_diagonal is None):
+            raise ValueError("score takes gram and gram_diagonal together.")
+        predictor = self._predictor
+        partial, margin = predictor.distances(table, values, n_jobs)
+        diagonal = predictor.diagonal(table) if gram is None else _diagonal(gram_diagonal, table)
+        squares = partial.min(axis=0) + diagonal
+        squares[np.abs(squares) <= margin] = 0.0
+        return -float(squares.sum() if weight is None else weight @ squares)
+
+    def _read(self, X: Any, gram: Any, who: str) -> tuple[Table, FloatArray | None, int]:
+        check_is_fitted(self, "labels_")
+        n_jobs = effective_n_jobs(self.n_jobs)
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else names.tolist()
+        table = align_table(X, names, self.n_features_in_, estimator_name=type(self).__name__)
+        check_finite(table, n_jobs)
+        if self._predictor.kernel is not None:
+            if gram is not None:
+                raise ValueError(f"gram was given, but the fit was with kernel={self.kernel!r}.")
+            return table, None, n_jobs
+        n_fitted = len(self.labels_)
+        if gram is None:
+            raise ValueError(
+                f'kernel="precomputed" needs the kernel with the {n_fitted} rows of the fit: '
+                f"{who}(X, gram=K)."
+            )
+        values = _float_array(gram, "gram")
+        if values.shape != (table.n_samples, n_fitted):
+            raise ValueError(
+                f"gram has the shape {values.shape}, but for {table.n_samples} rows, after a fit "
+                f"of {n_fitted}, it must have the shape ({table.n_samples}, {n_fitted})."
+            )
+        return table, values, n_jobs
+
+    def _progress(self, n_rows: int, started: float) -> Tell | None:
+        if not self.verbose:
+            return None
+
+        def tell(number: int, n_iter: int, cost: float) -> None:
+            elapsed = time.perf_counter() - started
+            print(
+                f"[{type(self).__name__}] {format_count(n_rows, 'row')}, start {number} of "
+                f"{self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}, {elapsed:.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
+
+        return tell
+
+
+@dataclass(frozen=True, eq=False)
+class _Predictor:
+    """What finds the nearest mean of any row."""
+
+    kernel: Kernel | None
+    feature_map: FeatureMap | None
+    origin: FloatArray | None
+    """What is taken from features, where there are some."""
+    means: Means
+    units: Units
+    rows: FloatArray | None
+    """Rows of the fit, as the kernel sees them, where there are no features."""
+    members: FloatArray | None
+    """Their weights under their groups, of shape (n_samples, k); of a matrix that was given, for
+    all rows of the fit."""
+
+    @classmethod
+    def of(
+        cls, stocks: Stocks, means: Means, units: Units, kept: npt.NDArray[np.bool_] | None
+    ) -> _Predictor:
+        members = None
+        if means.groups is not None:
+            members = stocks.members(means.groups, len(means.weight))
+            if kept is not None and stocks.kernel is None:
+                of_kept = members
+                members = np.zeros((len(kept), of_kept.shape[1]))
+                members[kept] = of_kept
+        return cls(
+            stocks.kernel,
+            stocks.feature_map,
+            stocks.mean,
+            replace(means, groups=None),
+            units,
+            stocks.rows,
+            members,
+        )
+
+    def distances(
+        self, table: Table, gram: FloatArray | None, n_jobs: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Give squared distances to the means, less k(x, x) without features, and their margin.
+
+        Shapes are (k, n) and (n,). `gram` is the kernel with the rows of the fit, if it is given.
+        """
+        if self.kernel is None:
+            assert gram is not None and self.members is not None
+            with one_blas_thread():
+                sums = gram @ self.members
+            return self.means.partial_distances(sums.T)
+        matrix = self._matrix(table)
+        kernel, rows, members = self.kernel, self.rows, self.members
+        if rows is None or members is None:
+            return self.means.feature_distances(self._features(matrix, n_jobs))
+        n = len(matrix)
+        found, margin = np.empty((members.shape[1], n)), np.empty(n)
+
+        def fill(start: int, stop: int) -> None:
+            sums = kernel.block(matrix[start:stop], rows, start) @ members
+            found[:, start:stop], margin[start:stop] = self.means.partial_distances(sums.T)
+
+        kernel.in_blocks(fill, n, len(rows), n_jobs)
+        return found, margin
+
+    def diagonal(self, table: Table) -> FloatArray | float:
+        """Give what `distances` leaves out."""
+        assert self.kernel is not None
+        return 0.0 if self.rows is None else self.kernel.diagonal(self._matrix(table))
+
+    def _matrix(self, table: Table) -> FloatArray:
+        assert self.kernel is not None
+        matrix = kernel_rows(self.kernel.name, table, self.units)
+        self.kernel.check(matrix, table.feature_names)
+        return matrix
+
+    def _features(self, matrix: FloatArray, n_jobs: int) -> FloatArray:
+        assert self.kernel is not None
+        if self.feature_map is not None:
+            features = self.feature_map.transform(matrix, n_jobs=n_jobs)
+        else:
+            found = self.kernel.explicit_features(matrix)
+            assert found is not None, "without features there are rows"
+            features = found
+        assert self.origin is not None, "features are centered"
+        return features - self.origin
+
+
+def _float_array(values: Any, what: str) -> FloatArray:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{what} must hold numbers: {error}") from None
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = ", ".join(map(str, bad[0].tolist()))
+        raise ValueError(
+            f"{what} contains NaN or inf: the first such cell is {what}[{place}] (counting from 0)."
+        )
+    return array
+
+
+def _diagonal(values: Any, table: Table) -> FloatArray:
+    diagonal = _float_array(values, "gram_diagonal")
+    if diagonal.shape != (table.n_samples,):
+        raise ValueError(
+            f"gram_diagonal has the shape {diagonal.shape}; it must have the shape "
+            f"({table.n_samples},)."
+        )
+    return diagonal

@@ -1,0 +1,849 @@
+"""Sparse oblique trees fitted together with the clustering."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _core
+from .._base.clusterer import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
+from .._base.cost_tree import check_n_clusters, feature_importances, make_tree, node_counts
+from .._data.sparse import SparseTable, read_sparse
+from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._reference.reference import (
+    DEFAULT_N_CLUSTERS,
+    Given,
+    Units,
+    check_enough_rows,
+    fitted_rows,
+    make_reference,
+    read_reference,
+    warn_of_empty,
+    warn_too_few,
+)
+from ..export import explain_rows
+from ..metrics import n_parameters, ratio_of_costs
+from ..tree.cluster_tree import ClusterTree
+from ..tree.conditions import LEAF, OBLIQUE
+
+__all__ = ["ObliqueTree"]
+
+FloatArray = npt.NDArray[np.float64]
+
+# Most steps of the reference's k-means (appendix A.2 of the paper).
+KMEANS_STEPS = 500
+# What is kept of every round.
+_COLUMNS_OF_PATH = ("mu", "cost", "penalty", "mismatch", "n_weights", "n_leaves")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rows of a fit and the free clustering: what fits with other alphas share."""
+
+    table: Table | SparseTable
+    kept: npt.NDArray[np.bool_] | None
+    rows: Table | SparseTable
+    weight: FloatArray | None
+    units: Units
+    classes: list[int] | list[str]
+    labels: npt.NDArray[np.uint32]
+    centers: FloatArray
+    """In units; of length 1 for cosine."""
+    seed: int
+    threads: _core.Threads
+    started: float
+
+
+class ObliqueTree(TreeClusterer):
+    """Fit a clustering and a small tree of sparse weighted sums together.
+
+    A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow
+    clusters that no boxes can. Tree and centers take turns in lowering
+
+        cost of the rows in the tree's clusters + alpha * sum over the tests of |w|_1,
+
+    cost being in units of the mean cost of the free clustering, that of `reference`.
+
+    Parameters
+    ----------
+    n_clusters : int or None, default=None
+        Number of clusters; None means the reference's, the one of a tree given as `init`, or 8.
+    max_depth : int, default=4
+        Depth of the first tree and of the deepest leaf made later: at most 2 ** max_depth leaves. A
+        tree given as `init` keeps its own depth and number of leaves.
+    alpha : float, default=1.0
+        Price of the weights, at least 0 (the paper's lambda): the larger, the fewer weights and
+        leaves. It is set against costs that add up to the number of rows (their weight). Texts, as
+        tf-idf, need a smaller one, some 0.1, because their cells are small; columns of very small
+        units need ``scale="standard"``. With
+        ``splits="axis"`` the price of a test.
+    splits : {"oblique", "axis"}, default="oblique"
+        "axis": threshold tests, ``x <= a``, found by exact enumeration.
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        k-means, or spherical k-means: 1 - cosine, for rows such as counts of words. Takes
+        scipy.sparse matrices too, which are never made dense.
+    leaves : {"label", "histogram"}, default="label"
+        What leaves predict while the tree is fitted, with ``solver="path"``: a label and the 0/1
+        loss, or shares of the labels and squared error. A fitted leaf always has one label.
+    init : {"bisecting", "random"} or tree, default="bisecting"
+        The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
+        random pairs of rows; or a tree fitted before (an estimator of this package or a
+        `ClusterTree`), which is then refined: cost + alpha * penalty never ends above its own
+        (before `relax`). An unfitted estimator is cloned and fitted to X. Axis-aligned trees grow
+        from one leaf instead if no tree is given.
+    solver : {"direct", "path"}, default="direct"
+        "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
+        clustering and tree, drawn together by a growing weight mu.
+    mu_factor : float, default=1.1
+        Of the path: mu grows by this factor, above 1.
+    mu_steps : int, default=100
+        Of the path: most values of mu.
+    n_init : int, default=10
+        Starts of the reference's k-means, of which the best counts.
+    max_iter : int, default=100
+        Most rounds of tree and centers of the direct solver, and of `relax`.
+    relax : bool, default=False
+        Whether to end with rounds that lower the cost alone, while every test keeps to the columns
+        it has by then. The price of the weights, which chose the columns, also holds back the
+        weights; without it the same columns, or fewer, mostly make better clusters. The cost is
+        never more than without `relax`, nor are `n_parameters_` and `n_leaves_`. Not with
+        ``splits="axis"``.
+    reference : None, estimator or array, default=None
+        The free clustering that fit and costs start from. None: scikit-learn's KMeans, or spherical
+        k-means. A fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an
+        unfitted one is cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D
+        array: a label per row, integers or strings; -1 marks noise, which is left out of the fit.
+    scale : {None, "standard"}, default=None
+        "standard": costs and alpha see the columns divided by their standard deviations; weights
+        and thresholds stay in the columns' own units. Not with ``metric="cosine"``.
+    random_state : int, RandomState or None, default=None
+        Seed of the reference and of the first tree.
+    n_jobs : int or None, default=None
+        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    verbose : int, default=0
+        Whether to print a line of progress now and then.
+
+    Attributes
+    ----------
+    tree_ : ClusterTree
+        The tree; print it.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of every row, noise included, as the tree predicts it.
+    n_leaves_ : int
+        Number of leaves.
+    n_parameters_ : int
+        Weights, biases (thresholds with their columns) and leaves of the tree.
+    classes_ : ndarray of shape (n_clusters,)
+        The clusters' labels.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the tree's clusters, in the columns' own units (cosine: means of the rows divided
+        by their lengths, of length 1). An empty cluster keeps the last center it had.
+    inertia_ : float
+        Cost of the tree's clusters about these centers, on standardised columns if
+        ``scale="standard"``.
+    reference_inertia_ : float
+        Cost of the reference's clusters about the reference's centers.
+    cost_ratio_ : float
+        `inertia_` / `reference_inertia_`.
+    objective_path_ : polars.DataFrame
+        Round by round: round, cost (over that of the reference), penalty (sum of |w|_1), objective
+        (cost * weight of the rows + alpha * penalty), n_parameters, n_leaves. With the direct
+        solver the objective never rises; in the last rounds, those of `relax`, the cost does not.
+    n_iter_ : int
+        Number of rounds (of the path: values of mu, and the direct fit before them), those of
+        `relax` included.
+    mu_path_ : polars.DataFrame or None
+        Of the path, by mu: mu (in units of the reference's mean cost; 0: the direct fit), cost (of
+        the tree's clusters over that of the reference), mismatch (weight of the rows whose
+        auxiliary label is not the tree's), penalty, n_parameters, n_leaves. Rounds of `relax` have
+        the last mu. None with the direct solver.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the cost about the last centers: of an oblique test,
+        by the squares of its weights in units of the columns' scale.
+    scale_ : ndarray of shape (n_features,)
+        Units of the columns in costs: their standard deviations, or ones.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        By `fit`: see there.
+
+    See Also
+    --------
+    ExKMC : Threshold trees grown greedily; ``ObliqueTree(init=model, splits="axis", alpha=0)``
+        refines them.
+    VoronoiTree : The tree that reproduces the nearest center exactly.
+
+    Notes
+    -----
+    The tree is improved by tree alternating optimisation: from the deepest tests to the root, every
+    test solves a two-class problem, which of its two subtrees is the cheaper one for each row that
+    reaches it, by l1-penalised logistic regression with an unpenalised bias. A new test is taken
+    only if it lowers the weighted errors plus penalty; tests not worth their penalty go, and leaves
+    are split where that pays.
+
+    One round costs O(n d) a level of the tree beside the logistic problems. Beside X a copy of it
+    is held, in 4 bytes a cell where that is exact.
+
+    The objective of the path is E + mu (P + alpha phi) for each mu: with alpha / mu, as eq. (8) of
+    the paper reads, the tree collapses at the small mu of the start.
+
+    References
+    ----------
+    Gabidolla, Carreira-Perpiñán (2022). Optimal Interpretable Clustering Using Oblique Decision
+    Trees. KDD. Sections 6 to 8.
+
+    Carreira-Perpiñán, Tavallali (2018). Alternating optimization of decision trees, with
+    application to learning sparse oblique trees. NeurIPS.
+
+    Meinshausen (2007). Relaxed Lasso. Computational Statistics & Data Analysis 52. (`relax`)
+
+    Examples
+    --------
+    >>> import numpy as np, treeclust_rs as tc
+    >>> rng = np.random.default_rng(0)
+    >>> along, side = rng.uniform(-3, 3, 300), np.repeat([-9.0, 9.0], 150)
+    >>> X = np.column_stack([along + side, along - side])
+    >>> model = tc.ObliqueTree(2, max_depth=1, random_state=0).fit(X)
+    >>> model.n_leaves_, model.n_parameters_, round(model.cost_ratio_, 6)
+    (2, 4, 1.0)
+    """
+
+    _takes_oblique = True
+    cluster_centers_: FloatArray
+    inertia_: float
+    reference_inertia_: float
+    scale_: FloatArray
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, 30, closed="both")],
+        "alpha": [Interval(Real, 0.0, None, closed="left")],
+        "splits": [StrOptions({"oblique", "axis"})],
+        "metric": [StrOptions({"euclidean", "cosine"})],
+        "leaves": [StrOptions({"label", "histogram"})],
+        "init": "no_validation",  # type: ignore[dict-item]
+        "solver": [StrOptions({"direct", "path"})],
+        "mu_factor": [Interval(Real, 1.0, None, closed="neither")],
+        "mu_steps": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "relax": ["boolean"],
+        "reference": "no_validation",  # type: ignore[dict-item]
+        "scale": [StrOptions({"standard"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    _saved: ClassVar[dict[str, str]] = {
+        "cluster_centers_": "k d",
+        "scale_": "d",
+        "inertia_": "",
+        "reference_inertia_": "",
+        "_path": f"path {len(_COLUMNS_OF_PATH)}",
+        "_weight": "",
+    }
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        max_depth: int = 4,
+        alpha: float = 1.0,
+        splits: str = "oblique",
+        metric: str = "euclidean",
+        leaves: str = "label",
+        init: Any = "bisecting",
+        solver: str = "direct",
+        mu_factor: float = 1.1,
+        mu_steps: int = 100,
+        n_init: int = 10,
+        max_iter: int = 100,
+        relax: bool = False,
+        reference: Any = None,
+        scale: str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_depth = max_depth
+        self.alpha = alpha
+        self.splits = splits
+        self.metric = metric
+        self.leaves = leaves
+        self.init = init
+        self.solver = solver
+        self.mu_factor = mu_factor
+        self.mu_steps = mu_steps
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.relax = relax
+        self.reference = reference
+        self.scale = scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.metric == "cosine"
+        return tags
+
+    # ---- fit ------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Fit the clustering and the tree.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+            numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row, not negative. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X holds NaN, inf or null, sizes do not fit (n_clusters and the rows, the reference,
+            a tree given as `init`), or parameters do not go together: histograms with the direct
+            solver, a scale with cosine, `relax` or an oblique tree as `init` with axis-aligned
+            splits.
+        TypeError
+            If a column is not numbers, X is sparse without ``metric="cosine"`` and oblique splits,
+            or `init` is no tree.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_iter` rounds, or the values of mu, were not enough; if fewer clusters than
+            n_clusters were found, because X has too few distinct rows; or if the tree leaves
+            clusters without rows, for the price of the weights or for want of leaves.
+        """
+        self._check_parameters()
+        first = self._init_tree(X, sample_weight)
+        return self._fit_prepared(self._prepare(X, sample_weight, first), first)
+
+    def alpha_path(self, X: Any, alphas: Iterable[float], sample_weight: Any = None) -> list[Self]:
+        """Fit trees from detailed to simple, each starting from the one before.
+
+        A tree that comes from a more detailed one is mostly a little better than one fitted to its
+        alpha at once: to get a good tree, start from a tenth of the alpha it is to have.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            As for `fit`.
+        alphas : iterable of float
+            Values of alpha; they are taken in ascending order.
+        sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+
+        Returns
+        -------
+        list of Self
+            Fitted estimators, in ascending order of their `alpha`. All have the same reference. The
+            first is the one that `fit` gives; this estimator stays as it is.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As by `fit`; and if `alphas` is empty or holds what alpha cannot be.
+
+        Warns
+        -----
+        ConvergenceWarning
+            As by `fit`.
+        """
+        given = list(alphas) if isinstance(alphas, Iterable) else alphas
+        if not isinstance(given, list) or not all(isinstance(alpha, Real) for alpha in given):
+            raise TypeError(f"alphas must be numbers, at least 0. Got {given!r} instead.")
+        if not given:
+            raise ValueError("alphas is empty: give at least one value of alpha.")
+        values = sorted(given)
+        models = []
+        for alpha in values:
+            model = copy.copy(self).set_params(alpha=alpha)
+            model._check_parameters()
+            models.append(model)
+        first = models[0]._init_tree(X, sample_weight)
+        prepared = models[0]._prepare(X, sample_weight, first)
+        for model in models:
+            model._fit_prepared(prepared, first)
+            first = model.tree_
+        return models
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if self.leaves == "histogram" and self.solver == "direct":
+            raise ValueError(
+                'leaves="histogram" goes with solver="path"; the direct solver has labels in its '
+                "leaves."
+            )
+        if self.relax and self.splits == "axis":
+            raise ValueError(
+                'relax=True goes with splits="oblique": a threshold has no weights to relax.'
+            )
+        if self.metric == "cosine" and self.scale is not None:
+            raise ValueError(
+                f'scale={self.scale!r} does not go with metric="cosine", which sees the data as '
+                "given. Rescale the columns before, or use scale=None."
+            )
+        if not isinstance(self.init, (TreeClusterer, ClusterTree)) and (
+            not isinstance(self.init, str) or self.init not in ("bisecting", "random")
+        ):
+            raise ValueError(
+                "The 'init' parameter of ObliqueTree must be 'bisecting', 'random', a fitted "
+                f"estimator of this package or a ClusterTree. Got {self.init!r} instead."
+            )
+
+    def _init_tree(self, X: Any, sample_weight: Any) -> ClusterTree | None:
+        """Give the tree to start from, with threshold tests in place of intervals."""
+        tree = self.init
+        if isinstance(tree, TreeClusterer):
+            # What scikit-learn clones is no longer fitted.
+            if not hasattr(tree, "tree_"):
+                tree = clone(tree).fit(X, sample_weight=sample_weight)
+            tree = tree.tree_
+        if not isinstance(tree, ClusterTree):
+            return None
+        if tree.oblique_indptr is None:
+            return tree.to_threshold()
+        if self.splits == "axis":
+            raise ValueError(
+                'splits="axis" cannot start from a tree with oblique tests. Use splits="oblique", '
+                "or another init."
+            )
+        return tree
+
+    def _prepare(self, X: Any, sample_weight: Any, tree: ClusterTree | None) -> Prepared:
+        """Read the rows and settle the free clustering."""
+        started = time.perf_counter()
+        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        name = type(self).__name__
+        table: Table | SparseTable
+        if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
+            table = read_sparse(X, estimator_name=name)
+        elif issparse(X):
+            raise TypeError(
+                'Sparse input needs metric="cosine" and splits="oblique". Use \'.toarray()\' to '
+                "convert it to a dense numpy array."
+            )
+        else:
+            table = read_table(X, estimator_name=name)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        if isinstance(table, Table):
+            check_finite(table, threads)
+        given = read_reference(self.reference, X, table, weight)
+        check_n_clusters(self.n_clusters, given)
+        if tree is not None:
+            self._check_init(tree, table, given)
+        rows: Table | SparseTable
+        if isinstance(table, Table):
+            kept, given, rows, weight = fitted_rows(given, table, weight)
+        else:
+            kept, given, rows, weight = fitted_rows(given, table, weight)
+        rng = check_random_state(self.random_state)
+        n_clusters = self.n_clusters
+        if n_clusters is None and given.n_clusters is None and tree is not None:
+            n_clusters = len(tree.classes)
+        d = rows.n_features
+        if self.metric == "cosine":
+            units = Units(np.zeros(d), np.ones(d))
+            classes, labels, centers = _spherical_reference(
+                given, rows, weight, n_clusters, self.n_init, rng, threads, name
+            )
+        else:
+            assert isinstance(rows, Table)
+            units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+            reference = make_reference(
+                given,
+                rows,
+                units,
+                weight,
+                criterion="kmeans",
+                n_clusters=n_clusters,
+                random_state=rng,
+                threads=threads,
+                estimator_name=name,
+                needs_distinct=False,
+                n_init=self.n_init,
+                max_iter=KMEANS_STEPS,
+            )
+            classes, labels = reference.classes, reference.labels
+            centers = reference.centers.in_units
+        if tree is not None and len(tree.classes) > len(classes):
+            raise ValueError(
+                f"The tree given as init has {len(tree.classes)} clusters, but the reference found "
+                f"only {len(classes)} in X."
+            )
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return Prepared(
+            table, kept, rows, weight, units, classes, labels, centers, seed, threads, started
+        )
+
+    def _check_init(self, tree: ClusterTree, table: Table | SparseTable, given: Given) -> None:
+        if tree.n_features != table.n_features:
+            raise ValueError(
+                f"The tree given as init has {tree.n_features} features, but X has "
+                f"{table.n_features}."
+            )
+        if None not in (tree.feature_names, table.feature_names) and (
+            tree.feature_names != table.feature_names
+        ):
+            raise ValueError(
+                "The tree given as init has other feature names than X, or in another order."
+            )
+        k = self.n_clusters or given.n_clusters
+        if k is not None and k < len(tree.classes):
+            raise ValueError(
+                f"The tree given as init has {len(tree.classes)} clusters, more than "
+                f"n_clusters={k}."
+            )
+
+    def _fit_prepared(self, prepared: Prepared, first: ClusterTree | None) -> Self:
+        rows, weight, units = prepared.rows, prepared.weight, prepared.units
+        name = type(self).__name__
+        tell = progress_line(self.verbose, name, rows.n_samples, prepared.started)
+        schedule = None
+        if self.solver == "path":
+            schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
+        fitted = _core.fit_oblique(
+            rows.data,
+            shift=units.shift,
+            scale=units.scale,
+            cosine=self.metric == "cosine",
+            centers=prepared.centers,
+            labels=prepared.labels,
+            sample_weight=weight,
+            init=self.init if isinstance(self.init, str) else "bisecting",
+            tree=None if first is None else _arrays_of(first, prepared.classes),
+            axis=self.splits == "axis",
+            alpha=float(self.alpha),
+            max_depth=int(self.max_depth),
+            max_iter=int(self.max_iter),
+            schedule=schedule,
+            relax=bool(self.relax),
+            seed=prepared.seed,
+            n_jobs=prepared.threads,
+            progress=tell,
+        )
+        if not fitted["converged"]:
+            limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
+            warnings.warn(
+                f"{name} stopped after {limit} before the tree and the clusters settled. A larger "
+                "value may lower the cost.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        tree = make_tree(_with_statistics(fitted, prepared), prepared.classes, rows)
+        n_found = len(np.unique(tree.leaf_clusters[fitted["leaf_of_row"]]))
+        # Centers that were given may have no rows from the start.
+        if n_found < len(np.unique(prepared.labels)):
+            warn_of_empty(
+                n_found,
+                len(prepared.classes),
+                "A smaller alpha or a larger max_depth may give more of them leaves.",
+                where=" in the tree",
+                stacklevel=4,
+            )
+        leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
+        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
+        # was.
+        self._set_tree(tree)
+        self.scale_ = units.scale
+        self.inertia_ = float(fitted["inertia"])
+        self.reference_inertia_ = float(fitted["free_inertia"])
+        self.cluster_centers_ = fitted["centers"] * units.scale + units.shift
+        self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
+        self._path = np.column_stack([fitted[column] for column in _COLUMNS_OF_PATH])
+        self._weight = float(rows.n_samples if weight is None else weight.sum())
+        if tell is not None:
+            tell(tree.n_leaves, 0.0)
+        return self
+
+    # ---- results --------------------------------------------------------------------------
+
+    @property
+    def n_parameters_(self) -> int:
+        """Weights, biases (thresholds with their columns) and leaves of the tree."""
+        check_is_fitted(self, "tree_")
+        return n_parameters(self.tree_)
+
+    @property
+    def cost_ratio_(self) -> float:
+        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
+        check_is_fitted(self, "tree_")
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each column in the decrease of the cost, of shape (n_features,)."""
+        check_is_fitted(self, "tree_")
+        return feature_importances(self.tree_, self.scale_)
+
+    def _path_frame(self) -> pl.DataFrame:
+        mu, cost, penalty, mismatch, n_weights, n_leaves = self._path.T
+        return pl.DataFrame(
+            {
+                "round": np.arange(len(mu)),
+                "mu": mu,
+                "cost": cost / self._weight,
+                "mismatch": mismatch,
+                "penalty": penalty,
+                "objective": cost + float(self.alpha) * penalty,
+                "n_parameters": (n_weights + 2 * n_leaves - 1).astype(np.int64),
+                "n_leaves": n_leaves.astype(np.int64),
+            }
+        )
+
+    @property
+    def objective_path_(self) -> pl.DataFrame:
+        """The objective round by round."""
+        check_is_fitted(self, "tree_")
+        return self._path_frame().drop("mu", "mismatch")
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of tree and centers, or values of mu and the direct fit before them."""
+        check_is_fitted(self, "tree_")
+        return len(self._path)
+
+    @property
+    def mu_path_(self) -> pl.DataFrame | None:
+        """Cost and size of the tree by mu; None with the direct solver."""
+        check_is_fitted(self, "tree_")
+        return self._path_frame().drop("round", "objective") if self.solver == "path" else None
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the cost, on standardised columns if ``scale="standard"``.
+        """
+        table, leaves = self._route(X)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
+        cosine = self.metric == "cosine"
+        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
+        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
+        _, cost = _core.assign_rows(
+            table.data,
+            shift=np.ascontiguousarray(shift),
+            scale=self.scale_,
+            cosine=cosine,
+            centers=centers,
+            labels=labels,
+            sample_weight=weight,
+            n_jobs=n_jobs,
+        )
+        return -cost
+
+    def _route(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
+        if not (issparse(X) and self.metric == "cosine"):
+            return super()._route(X)
+        check_is_fitted(self, "tree_")
+        name = type(self).__name__
+        table = read_sparse(X, estimator_name=name)
+        if table.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.n_features} features, but {name} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return table, self.tree_.apply(X, effective_n_jobs(self.n_jobs))
+
+    def explain(self, X: Any) -> list[str]:
+        """Say for each row which conditions took it to its cluster.
+
+        Parameters
+        ----------
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        list of str
+            One line per row, with the row's own values.
+        """
+        table, leaves = self._route(X)
+        values = table.cell if isinstance(table, SparseTable) else table.data
+        return explain_rows(self.tree_, leaves, values)
+
+    def _check_saved(self, tree: ClusterTree) -> None:  # noqa: ARG002
+        for name in self._saved:
+            if name not in self.__dict__:
+                raise ValueError(f"fitted of the model file lacks {name}.")
+        if (self.scale_ <= 0).any():
+            raise ValueError("The model file has a scale_ that is not positive.")
+        if self.reference_inertia_ < 0 or self.inertia_ < 0:
+            raise ValueError("The model file has a negative inertia.")
+        if self._weight <= 0:
+            raise ValueError("The model file has a _weight that is not positive.")
+        if len(self._path) == 0 or (self._path < 0).any():
+            raise ValueError("The model file has a _path that is empty or holds negative numbers.")
+
+    def _set_tree(self, tree: ClusterTree) -> None:
+        super()._set_tree(tree)
+        self.classes_ = np.asarray(tree.classes)
+
+
+def _spherical_reference(
+    given: Given,
+    rows: Table | SparseTable,
+    weight: FloatArray | None,
+    n_clusters: int | None,
+    n_init: int,
+    rng: Any,
+    threads: _core.Threads,
+    estimator_name: str,
+) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
+    """Settle classes, labels and centers (of length 1) for cosine."""
+    if given.centers is None and given.labels is None:
+        k = n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
+        found, centers = _core.spherical_kmeans(
+            rows.data,
+            k,
+            sample_weight=weight,
+            n_init=n_init,
+            max_iter=KMEANS_STEPS,
+            seed=int(rng.randint(np.iinfo(np.int32).max)),
+            n_jobs=threads,
+        )
+        used, codes = np.unique(found, return_inverse=True)
+        if len(used) < k:
+            warn_too_few(len(used), k, stacklevel=5)
+        return (
+            list(range(len(used))),
+            codes.astype(np.uint32),
+            np.ascontiguousarray(centers[used]),
+        )
+    d = rows.n_features
+    measure: dict[str, Any] = {
+        "shift": np.zeros(d),
+        "scale": np.ones(d),
+        "cosine": True,
+        "sample_weight": weight,
+        "n_jobs": threads,
+    }
+    labels: npt.NDArray[np.uint32] | None = None
+    if given.labels is not None:
+        labels = given.labels.astype(np.uint32)
+    if given.centers is not None:
+        lengths = np.linalg.norm(given.centers, axis=1, keepdims=True)
+        centers = np.ascontiguousarray(given.centers / np.where(lengths > 0, lengths, 1.0))
+    else:
+        assert labels is not None and given.classes is not None
+        centers = np.zeros((len(given.classes), d))
+        centers = _core.mean_centers(rows.data, labels=labels, centers=centers, **measure)
+    if labels is None:
+        labels, _ = _core.assign_rows(rows.data, labels=None, centers=centers, **measure)
+    return given.classes or list(range(len(centers))), labels, centers
+
+
+def _arrays_of(
+    tree: ClusterTree, classes: list[int] | list[str]
+) -> tuple[Any, npt.NDArray[np.int64], Any]:
+    """Give the tests of a tree, the clusters of its leaves and its weights as the core takes them.
+
+    Clusters are matched by label; those of another clustering keep their codes.
+    """
+    code = {label: i for i, label in enumerate(classes)}
+    clusters = tree.leaf_clusters
+    if all(label in code for label in tree.classes):
+        codes = np.array([code[label] for label in tree.classes], dtype=np.int64)
+        clusters = np.where(clusters >= 0, codes[clusters], -1)
+    tests = (
+        tree.kind,
+        tree.feature,
+        tree.threshold,
+        tree.lower,
+        tree.upper,
+        tree.children_left,
+        tree.children_right,
+    )
+    oblique = None
+    if tree.oblique_indptr is not None:
+        oblique = (
+            tree.oblique_indptr,
+            tree.oblique_indices,
+            tree.oblique_weights,
+            tree.oblique_bias,
+        )
+    return tests, clusters, oblique
+
+
+def _with_statistics(fitted: dict[str, Any], prepared: Prepared) -> dict[str, Any]:
+    """Complete the arrays from the core to what `make_tree` takes."""
+    left, is_leaf, regrets = fitted["children_left"], fitted["kind"] == LEAF, fitted["regrets"]
+    n_nodes, k = regrets.shape
+    counts = node_counts(left, fitted["leaf_of_row"], prepared.labels, k, prepared.weight)
+    # Inner nodes have the cluster that would cost their rows least.
+    cluster = np.where(is_leaf, fitted["cluster"], regrets.argmin(axis=1))
+    unknown = np.full(n_nodes, np.nan)
+    has_oblique = (fitted["kind"] == OBLIQUE).any()
+    return {
+        **{name: x for name, x in fitted.items() if has_oblique or not name.startswith("oblique_")},
+        **counts,
+        "lower": unknown,
+        "upper": unknown,
+        "cost": regrets[np.arange(n_nodes), cluster],
+        "cluster": cluster,
+        "base_cluster": np.full(n_nodes, -1),
+        "mistakes": unknown.copy(),
+        "n_base_leaves": 0,
+    }
+
+
+def _leaves_of_all(
+    leaf_of_row: npt.NDArray[np.uint32], tree: ClusterTree, prepared: Prepared
+) -> npt.NDArray[np.int32]:
+    table, kept = prepared.table, prepared.kept
+    if isinstance(table, Table):
+        return leaves_of_all(leaf_of_row, kept, tree, table, prepared.threads)
+    leaves = leaf_of_row.astype(np.int32)
+    if kept is None:
+        return leaves
+    of_all = np.empty(table.n_samples, dtype=np.int32)
+    of_all[kept] = leaves
+    of_all[~kept] = tree.apply(table.take(~kept).matrix(), prepared.threads)
+    return of_all

@@ -1,0 +1,1 @@
+"""Pictures of trees and partitions, drawn with matplotlib."""

@@ -1,0 +1,173 @@
+"""The cells a tree cuts a plane into, and their borders: rectangles and segments, exactly.
+
+A path asks of each column that it lie in a union of ranges, so a leaf's part of the plane is a
+product of two such unions: one rectangle, or several where an interval was left outside. For the
+borders the plane is laid out as a grid of all ends of ranges; a border is where neighbouring cells
+of the grid belong to different leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...tree.cluster_tree import ClusterTree
+from ...tree.conditions import OBLIQUE, Condition, Span, walk_leaves
+
+__all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+Limits = tuple[tuple[float, float], tuple[float, float]]
+"""Ends of the horizontal and of the vertical axis."""
+
+_EVERYWHERE = Span(-math.inf, False, math.inf, False)
+
+
+class Cell(NamedTuple):
+    """A rectangle of the plane that belongs to one leaf; ends at infinity are open."""
+
+    leaf: int
+    x: Span
+    y: Span
+
+
+def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
+    """Give rectangles that cover the plane without overlap, each of one leaf.
+
+    Parameters
+    ----------
+    tree : ClusterTree
+        A tree that tests no other columns.
+    columns : (int, int), default=(0, 1)
+        Columns on the horizontal and the vertical axis.
+
+    Returns
+    -------
+    list of Cell
+        Leaves from left to right, each with its rectangles in ascending order. A leaf that no
+        point can reach has none.
+
+    Raises
+    ------
+    ValueError
+        If the tree has oblique tests, whose cells are no rectangles.
+    """
+    if (tree.kind == OBLIQUE).any():
+        raise ValueError("The tree has oblique tests, whose cells are no rectangles.")
+    cells = []
+    for leaf, _, path in walk_leaves(tree):
+        spans = {
+            condition.feature: condition.spans
+            for condition in path.conditions()
+            if isinstance(condition, Condition)
+        }
+        across, along = (
+            [span for span in spans.get(column, [_EVERYWHERE]) if not _is_empty(span)]
+            for column in columns
+        )
+        cells += [Cell(leaf, x, y) for x in across for y in along]
+    return cells
+
+
+def _is_empty(span: Span) -> bool:
+    if span.lower == span.upper:
+        return span.lower_strict or span.upper_strict
+    return span.lower > span.upper
+
+
+class Rectangle(NamedTuple):
+    """What of a cell is in the picture; a cell of a single value has no width."""
+
+    leaf: int
+    left: float
+    right: float
+    low: float
+    high: float
+
+
+def clip(cell: Cell, window: Limits) -> Rectangle | None:
+    """Give what of a cell is in the picture, None if nothing is."""
+    (left, right), (low, high) = window
+    clipped = Rectangle(
+        cell.leaf,
+        max(cell.x.lower, left),
+        min(cell.x.upper, right),
+        max(cell.y.lower, low),
+        min(cell.y.upper, high),
+    )
+    inside = clipped.left <= clipped.right and clipped.low <= clipped.high
+    # What only touches the edge of the picture is outside, a line within it is not.
+    touches = (clipped.left == clipped.right and cell.x.lower < cell.x.upper) or (
+        clipped.low == clipped.high and cell.y.lower < cell.y.upper
+    )
+    return clipped if inside and not touches else None
+
+
+@dataclass(frozen=True)
+class Borders:
+    """Segments along the borders of leaves: axis (0: vertical), place, start, end, and kind."""
+
+    axis: IntArray
+    place: FloatArray
+    start: FloatArray
+    end: FloatArray
+    strong: npt.NDArray[np.bool_]
+    """Whether it parts clusters."""
+
+    @property
+    def segments(self) -> FloatArray:
+        """Both ends of each, of shape (n, 2, 2)."""
+        is_vertical = (self.axis == 0)[:, None]
+        across = np.column_stack([self.place, self.place])
+        along = np.column_stack([self.start, self.end])
+        return np.stack(
+            [np.where(is_vertical, across, along), np.where(is_vertical, along, across)], axis=2
+        )
+
+
+def borders_of(tree: ClusterTree, drawn: list[Rectangle], window: Limits) -> Borders:
+    """Give the borders between rectangles that fill the picture, in runs as long as may be."""
+    (left, right), (low, high) = window
+    xs = np.unique([left, right, *(end for r in drawn for end in (r.left, r.right))])
+    ys = np.unique([low, high, *(end for r in drawn for end in (r.low, r.high))])
+    leaves = np.full((len(xs) - 1, len(ys) - 1), -1, dtype=np.int64)
+    for leaf, x0, x1, y0, y1 in drawn:
+        i, j = np.searchsorted(xs, (x0, x1)), np.searchsorted(ys, (y0, y1))
+        leaves[i[0] : i[1], j[0] : j[1]] = leaf
+    found = [
+        (axis, *run)
+        for axis, (places, along, grid) in enumerate([(xs, ys, leaves), (ys, xs, leaves.T)])
+        for run in _runs(tree, places, along, grid)
+    ]
+    axis, place, start, end, strong = zip(*found, strict=True) if found else ((),) * 5
+    return Borders(
+        np.array(axis, dtype=np.int64),
+        np.array(place, dtype=np.float64),
+        np.array(start, dtype=np.float64),
+        np.array(end, dtype=np.float64),
+        np.array(strong, dtype=bool),
+    )
+
+
+def _runs(
+    tree: ClusterTree, places: FloatArray, along: FloatArray, grid: IntArray
+) -> list[tuple[float, float, float, bool]]:
+    """Give (place, start, end, parts clusters) of the borders across the first axis of the grid."""
+    clusters = tree.leaf_clusters[grid]
+    # 0: no border, 1: of leaves, 2: of clusters. A border goes on while its kind stays the same.
+    kind = (grid[1:] != grid[:-1]).astype(int) + (clusters[1:] != clusters[:-1])
+    found = []
+    for line, row in zip(places[1:-1], kind, strict=True):
+        stops = np.flatnonzero(np.diff(row)) + 1
+        for start, stop in zip([0, *stops], [*stops, len(row)], strict=True):
+            if row[start]:
+                found.append(
+                    (float(line), float(along[start]), float(along[stop]), bool(row[start] == 2))
+                )
+    return found
