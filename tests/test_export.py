@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from treeclust_rs._util.model_json import check_keys, dumps, float_array, loads
 from treeclust_rs.export import (
     SCHEMA_VERSION,
     explain_rows,
@@ -22,7 +23,6 @@ from treeclust_rs.export import (
     tree_from_dict,
     tree_to_dict,
 )
-from treeclust_rs.export.json import check_keys, dumps, float_array, loads
 from treeclust_rs.tree import ClusterTree
 from treeclust_rs.tree.conditions import MOVES
 from treeclust_rs.tree.text import cluster_colors, format_gain, format_share, format_weight

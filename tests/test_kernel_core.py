@@ -17,10 +17,10 @@ import treeclust_rs as tc
 from oracles import LEAF, THRESHOLD
 from treeclust_rs import _core
 from treeclust_rs._data.table import read_table
+from treeclust_rs._data.units import Units
 from treeclust_rs._kernels.kernels import make_kernel
 from treeclust_rs._kernels.stocks import kernel_rows, stocks_of
 from treeclust_rs._kernels.surrogate import SurrogateFeatures
-from treeclust_rs._reference.reference import Units
 
 # Those with surrogate features of their own; the linear kernel's are the columns.
 FAMILIES = [family for family in ok.FAMILIES if family[0] != "linear"]

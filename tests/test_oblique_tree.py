@@ -17,6 +17,7 @@ from scipy import sparse
 import treeclust_rs as tc
 from test_export import ENGINES, boxes_of, evaluate, load, move_entries, mutate, node_texts, save
 from treeclust_rs._data.table import align_table
+from treeclust_rs._util.words import format_short
 from treeclust_rs.export import (
     explain_rows,
     export_text,
@@ -33,7 +34,10 @@ from treeclust_rs.metrics import (
     weighted_average_explanation_size,
 )
 from treeclust_rs.tree.cluster_tree import ClusterTree, NonFiniteError
-from treeclust_rs.tree.conditions import ObliqueCondition, format_short, walk_leaves
+from treeclust_rs.tree.conditions import (
+    ObliqueCondition,
+    walk_leaves,
+)
 from trees import (
     NAN,
     Builder,

@@ -8,11 +8,11 @@ import threading
 import numpy as np
 import pytest
 
+from treeclust_rs._data.units import Units
 from treeclust_rs._kernels import kernels as _kernels
 from treeclust_rs._kernels.kernels import Kernel, make_kernel
 from treeclust_rs._kernels.low_rank import approximate
 from treeclust_rs._kernels.stocks import Stocks, gram_sums, in_order, squared_distances
-from treeclust_rs._reference.reference import Units
 
 KERNELS = {
     "linear": {},

@@ -9,8 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from treeclust_rs._util.words import format_number
 from treeclust_rs.tree import ClusterTree
-from treeclust_rs.tree.conditions import MOVES, Span, format_number, walk_leaves
+from treeclust_rs.tree.conditions import (
+    MOVES,
+    Span,
+    walk_leaves,
+)
 from trees import (
     NAN,
     Builder,

@@ -16,11 +16,19 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 from sklearn.utils import check_array, column_or_1d
 
+from ._data.units import Units
 from ._kernels.kernels import ORIGIN_FREE, check_gram, make_kernel
 from ._kernels.stocks import Stocks, check_gram_given
-from ._reference.reference import Units
+from ._util.arrays import FloatArray
+from ._util.words import format_count
 from .tree.cluster_tree import ClusterTree, HasTree, as_tree
-from .tree.conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, format_count, walk_leaves
+from .tree.conditions import (
+    INTERVAL,
+    LEAF,
+    OBLIQUE,
+    THRESHOLD,
+    walk_leaves,
+)
 
 __all__ = [
     "adjusted_rand_index",
@@ -38,8 +46,6 @@ __all__ = [
 _NOISE = -1
 # Matching the clusters of two clusterings takes a table of their sizes' product.
 _MAX_CONTINGENCY = 50_000_000
-
-FloatArray = npt.NDArray[np.float64]
 
 
 # ---- costs --------------------------------------------------------------------------------

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import joblib
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from joblib.parallel import get_active_backend
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
+from .. import _engine
 from .._data.table import Table, align_table, check_finite
+from .._util.model_json import check_keys, float_array
+from .._util.threads import effective_n_jobs
 from ..export import (
     explain_rows,
     plot_partition,
@@ -25,48 +22,11 @@ from ..export import (
     tree_from_dict,
     tree_to_dict,
 )
-from ..export.json import check_keys, float_array
 from ..tree.cluster_tree import ClusterTree, NonFiniteError
-from ..tree.conditions import format_count
 from .saving import SavedEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FloatArray = npt.NDArray[np.float64]
-
-_MOST_JOBS = 1024
-
-
-def effective_n_jobs(n_jobs: int | None) -> int:
-    """Give the threads for `n_jobs`: None means all cores, but 1 inside a joblib worker."""
-    if n_jobs is None:
-        backend, _ = get_active_backend()
-        return 1 if getattr(backend, "nesting_level", 0) else int(joblib.cpu_count())
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
-        )
-    return min(n_jobs, _MOST_JOBS) if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
-
-
-def progress_line(
-    verbose: int, name: str, n_rows: int, started: float
-) -> Callable[[int, float], None] | None:
-    """Give what prints a line of progress, or None."""
-    if not verbose:
-        return None
-
-    def tell(n_leaves: int, gain: float) -> None:
-        elapsed = time.perf_counter() - started
-        print(
-            f"[{name}] {format_count(n_rows, 'row')}, {format_count(n_leaves, 'leaf', 'leaves')}, "
-            f"last gain {gain:.4g}, {elapsed:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
-
-    return tell
 
 
 def leaves_of_all(
@@ -74,7 +34,7 @@ def leaves_of_all(
     kept: npt.NDArray[np.bool_] | None,
     tree: ClusterTree,
     table: Table,
-    threads: _core.Threads,
+    threads: _engine.Threads,
 ) -> npt.NDArray[np.int32]:
     """Give the leaf of every row of a fit; those the fit left out go down the tree."""
     if kept is None:
@@ -280,9 +240,4 @@ class TreeClusterer(SavedEstimator):
         self._set_columns(tree.n_features, tree.feature_names)
 
 
-__all__ = [
-    "TreeClusterer",
-    "effective_n_jobs",
-    "leaves_of_all",
-    "progress_line",
-]
+__all__ = ["TreeClusterer", "leaves_of_all"]

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.sparse import SparseTable
-from .._data.table import Table
 from .._reference.reference import Given
-from ..tree.cluster_tree import ClusterTree, leaf_mistakes
+from .._util.arrays import FloatArray
+from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import LEAF, OBLIQUE
 from .clusterer import TreeClusterer
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class CostTree(TreeClusterer):
@@ -92,88 +86,3 @@ def check_max_leaves(max_leaves: int | None, n_clusters: int, is_default: bool) 
         raise ValueError(
             f"max_leaves={max_leaves} must be at least n_clusters={n_clusters}{default}."
         )
-
-
-def make_tree(
-    fitted: dict[str, Any], classes: list[int] | list[str], table: Table | SparseTable
-) -> ClusterTree:
-    """Make the tree of what the core's `fit_tree` gives."""
-    weight = fitted["weighted_n_node_samples"]
-    filled = weight > 0
-    divisor = np.where(filled, weight, 1.0)
-    value = fitted["label_weight"] / divisor[:, None]
-    value = np.minimum(value, 1.0)
-    is_base = len(fitted["kind"]) == 2 * fitted["n_base_leaves"] - 1
-    labels = fitted["base_cluster"] if is_base else fitted["cluster"]
-    leaves = np.flatnonzero(fitted["kind"] == 0)
-    mistakes = np.maximum(fitted["mistakes"], 0.0)  # weights may sum to a hair below
-    mistakes[leaves] = leaf_mistakes(
-        weight[leaves], fitted["n_node_samples"][leaves], value[leaves, labels[leaves]]
-    )
-    names = (
-        "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
-        "n_node_samples", "weighted_n_node_samples", "cluster", "base_cluster", "n_base_leaves",
-    )  # fmt: skip
-    return ClusterTree(
-        **{name: fitted[name] for name in names},
-        impurity=fitted["cost"] / divisor,
-        **{name: fitted[name] for name in fitted if name.startswith("oblique_")},
-        value=value[:, None, :],
-        mistakes=mistakes,
-        n_features=table.n_features,
-        classes=classes,
-        feature_names=table.feature_names,
-    )
-
-
-def node_counts(
-    left: npt.NDArray[np.int64],
-    leaf_of_row: npt.NDArray[Any],
-    labels: npt.NDArray[Any],
-    n_clusters: int,
-    sample_weight: FloatArray | None,
-) -> dict[str, Any]:
-    """Give the rows of every node and their weight by label, as the core's `fit_tree` does.
-
-    `left`: left children, each followed by its sibling.
-    """
-    n_nodes = len(left)
-    rows = np.bincount(leaf_of_row, minlength=n_nodes)
-    cells = leaf_of_row.astype(np.int64) * n_clusters + labels
-    weight = np.bincount(cells, weights=sample_weight, minlength=n_nodes * n_clusters)
-    label_weight = weight.astype(np.float64).reshape(n_nodes, n_clusters)
-    add_up(left, rows, label_weight)
-    return {
-        "n_node_samples": rows,
-        "weighted_n_node_samples": label_weight.sum(axis=1),
-        "label_weight": label_weight,
-    }
-
-
-def add_up(left: npt.NDArray[np.int64], *of_nodes: npt.NDArray[Any]) -> None:
-    """Fill in the inner nodes of arrays that know the leaves: sums of their children."""
-    for node in range(len(left) - 1, -1, -1):  # children come after their parents
-        if left[node] >= 0:
-            for array in of_nodes:
-                array[node] = array[left[node] : left[node] + 2].sum(axis=0)
-
-
-def cost_path(fitted: dict[str, Any], minimum: float) -> FloatArray:
-    """Give the surrogate cost from the base's number of leaves (or 1) to the last.
-
-    `minimum`: what the regrets leave out, the sum of the rows' cheapest costs.
-    """
-    cost, left = fitted["cost"], fitted["children_left"]
-    n_nodes, n_base = len(cost), fitted["n_base_leaves"]
-    n_first = max(2 * n_base - 1, 1)
-    inner = np.flatnonzero(left >= 0)
-    parent = np.empty(n_nodes, dtype=np.int64)
-    parent[left[inner]] = inner
-    first = np.arange(n_first, n_nodes, 2)  # left children of the splits after the base, in order
-    gains = cost[parent[first]] - cost[first] - cost[first + 1]
-    is_first_leaf = (left[:n_first] < 0) | (left[:n_first] >= n_first)
-    start = cost[:n_first][is_first_leaf].sum()
-    path = minimum + start - np.concatenate([[0.0], np.cumsum(np.maximum(gains, 0.0))])
-    if n_base:
-        path[0] = minimum + fitted["base_cost"].sum()
-    return np.minimum.accumulate(np.maximum(path, 0.0))

@@ -8,15 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core
+from .. import _engine
 from .._data.table import Table, check_sample_weight
+from .._data.units import Units
 from .._kernels.kernels import Kernel, check_gram, make_kernel
 from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import Stocks, check_gram_given, kernel_rows
-from .._reference.reference import Given, Units, fitted_rows
-from .clusterer import TreeClusterer, effective_n_jobs
-
-FloatArray = npt.NDArray[np.float64]
+from .._reference.reference import (
+    Given,
+    fitted_rows,
+)
+from .._util.arrays import FloatArray
+from .._util.threads import effective_n_jobs
+from .clusterer import TreeClusterer
 
 
 class KernelModel(TreeClusterer):
@@ -46,7 +50,7 @@ class KernelModel(TreeClusterer):
         """Give the kernel of a fitted model, rows as it sees them, and the units they are in."""
         units: Units | None = self.__dict__.get("_units")
         if units is None:  # read from a file: the origin is not kept, because it does not matter
-            shift, _ = _core.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
+            shift, _ = _engine.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
             units = Units(shift, self.scale_)
         rows = kernel_rows(self.kernel, table, units)
         kernel = self._settled_kernel(table)

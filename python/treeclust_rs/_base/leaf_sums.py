@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core
+from .. import _engine
 from .._data.table import Table
-from .._reference.reference import Units
+from .._data.units import Units
+from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class LeafSums:
         rows: Table,
         units: Units,
         sample_weight: FloatArray | None,
-        threads: _core.Threads,
+        threads: _engine.Threads,
     ) -> LeafSums:
         ids = np.flatnonzero(tree.kind == 0).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
@@ -47,10 +46,9 @@ class LeafSums:
             ids = ids[first]
         else:
             group[ids] = np.arange(len(ids))
-        weight, sums = _core.group_sums(
+        weight, sums = _engine.group_sums(
             rows.data,
-            units.shift,
-            units.scale,
+            units,
             group[leaf_of_row],
             len(ids),
             sample_weight,

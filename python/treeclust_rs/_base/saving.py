@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from ..export.json import check_keys, dumps, loads
+from .._util.model_json import check_keys, dumps, loads
 
 __all__ = ["SavedEstimator", "load", "write_text"]
 

@@ -24,8 +24,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy.sparse import issparse
 
-from .. import _core
-from ..tree.conditions import format_count
+from .. import _engine
+from .._util.words import format_count
 
 __all__ = [
     "Table",
@@ -161,7 +161,7 @@ def align_table(
     return _frame_table(source, range(n_features), names, estimator_name)
 
 
-def check_finite(table: Table, n_jobs: int | _core.Threads) -> None:
+def check_finite(table: Table, n_jobs: int | _engine.Threads) -> None:
     """Raise ValueError if a column holds NaN or inf.
 
     Parameters
@@ -179,7 +179,7 @@ def check_finite(table: Table, n_jobs: int | _core.Threads) -> None:
     columns = table.data if isinstance(table.data, list) else [table.data]
     if all(column.dtype.kind != "f" for column in columns):
         return
-    found = _core.find_non_finite(table.data, n_jobs)
+    found = _engine.find_non_finite(table.data, n_jobs)
     if not found:
         return
     problems = [

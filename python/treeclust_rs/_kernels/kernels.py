@@ -30,7 +30,8 @@ from sklearn.metrics.pairwise import (
 )
 from threadpoolctl import ThreadpoolController
 
-from ..tree.conditions import format_count
+from .._util.arrays import FloatArray
+from .._util.words import format_count
 
 __all__ = [
     "ALIASES",
@@ -42,7 +43,6 @@ __all__ = [
     "make_kernel",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 MAX_GRAM_BYTES = 4 * 2**30
 """Largest matrix this module allocates: 4 GiB, a kernel matrix of 23,170 rows."""

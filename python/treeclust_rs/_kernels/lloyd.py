@@ -34,12 +34,12 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from .._reference.reference import warn_too_few
+from .._util.arrays import FloatArray
 from .kernels import Kernel, one_blas_thread
 from .stocks import ROUNDING, Stocks, gram_sums, in_order
 
 __all__ = ["Clustering", "Means", "cluster", "first_least"]
 
-FloatArray = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
 Tell = Callable[[int, int, float], None]
 """Takes the number of a start, from 1 on, its rounds and its cost."""

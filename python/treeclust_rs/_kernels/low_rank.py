@@ -23,11 +23,11 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
+from .._util.arrays import FloatArray
 from .kernels import Kernel, as_rows, center, check_size, is_number, one_blas_thread
 
 __all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
 
-FloatArray = npt.NDArray[np.float64]
 
 APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")
 

@@ -23,10 +23,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._data.table import Table
-from .._reference.reference import Units
+from .._data.units import Units
+from .._util.arrays import FloatArray
+from .._util.validation import Interval, StrOptions
 from .kernels import KERNELS, ORIGIN_FREE, Kernel, make_kernel, one_blas_thread
 from .low_rank import FeatureMap, approximate
 
@@ -43,7 +44,6 @@ __all__ = [
     "stocks_of",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Labels = npt.NDArray[Any]
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .. import _core
+from .. import _engine
 from .._data.table import Table, column_of
-from .._reference.reference import Units
+from .._data.units import Units
+from .._util.arrays import FloatArray
 from .kernels import ALIASES, Kernel, is_number
 
 __all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
 
-FloatArray = npt.NDArray[np.float64]
 
 FEATURES = ("auto", "taylor", "distance", "additive")
 """What `features=` may be."""
@@ -210,7 +210,7 @@ class SurrogateFeatures:
         values : ndarray of shape (n_samples, n_surrogate_features)
         columns : ndarray of shape (n_surrogate_features,)
         """
-        values, columns = _core.surrogate_features(table.data, self.argument(), n_jobs)
+        values, columns = _engine.surrogate_features(table.data, self.argument(), n_jobs)
         return values, np.asarray(columns, dtype=np.int64)
 
 

@@ -15,13 +15,14 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from .. import _core
+from .. import _engine
 from .._data.sparse import SparseTable
-from .._data.table import Table, column_of, take_rows
-from ..tree.conditions import format_count
+from .._data.table import Table, take_rows
+from .._data.units import Units
+from .._util.arrays import FloatArray
+from .._util.words import format_count
 from .kmedians import cluster_medians, kmedians
 
-FloatArray = npt.NDArray[np.float64]
 Criterion = Literal["kmeans", "kmedians"]
 
 Rows = TypeVar("Rows", Table, SparseTable)
@@ -32,24 +33,6 @@ MAX_ITER = 300
 # Share of rows that may be nearer to another cluster's mean before a tree of distances is the
 # wrong tree.
 _MISFIT = 0.05
-
-
-@dataclass(frozen=True)
-class Units:
-    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
-
-    shift: FloatArray
-    scale: FloatArray
-
-    def matrix(self, table: Table) -> FloatArray:
-        """Give the table in its units, as one C-ordered array."""
-        matrix = np.empty((table.n_samples, table.n_features))
-        for f in range(table.n_features):
-            column = column_of(table, f)
-            with np.errstate(over="ignore"):  # overflow is found, and said, where it matters
-                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
-                matrix[:, f] /= self.scale[f]
-        return matrix
 
 
 @dataclass(frozen=True)
@@ -258,7 +241,7 @@ def make_reference(
     criterion: Criterion,
     n_clusters: int | None,
     random_state: Any,
-    threads: _core.Threads,
+    threads: _engine.Threads,
     estimator_name: str,
     needs_distinct: bool,
     n_init: int = N_INIT,
@@ -294,10 +277,9 @@ def make_reference(
         classes = list(range(len(centers.high)))
     if needs_distinct or given.centers is not None:
         check_distinct(centers.high + centers.low, classes)
-    regrets, nearest, minimum = _core.label_costs(
+    regrets, nearest, minimum = _engine.label_costs(
         table.data,
-        units.shift,
-        units.scale,
+        units,
         centers.in_units,
         criterion == "kmedians",
         sample_weight,
@@ -402,12 +384,12 @@ def centers_of(
     k: int,
     sample_weight: FloatArray | None,
     criterion: Criterion,
-    threads: _core.Threads,
+    threads: _engine.Threads,
 ) -> Centers:
     if criterion == "kmedians":
         return Centers.from_own(own_medians(table, labels, k, sample_weight), units)
-    weight, sums = _core.group_sums(
-        table.data, units.shift, units.scale, labels.astype(np.uint32), k, sample_weight, threads
+    weight, sums = _engine.group_sums(
+        table.data, units, labels.astype(np.uint32), k, sample_weight, threads
     )
     return Centers.from_units(sums / weight[:, None], units)
 

@@ -26,6 +26,7 @@ from sklearn.datasets import load_wine
 from .._base.clusterer import TreeClusterer
 from .._base.kernel_model import KernelModel
 from .._base.saving import SavedEstimator, load
+from .._util.words import format_count
 from ..estimators.centers_tree import IMM, ExKMC
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.kauri import Kauri
@@ -35,7 +36,7 @@ from ..estimators.voronoi_tree import MOST_EXACT, VoronoiTree
 from ..gemini.geminis import make_gemini
 from ..metrics import agreement, n_parameters
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import MOVES, format_count
+from ..tree.conditions import MOVES
 from .options import (
     DEFAULT_CLUSTERS,
     KERNEL_OPTIONS,

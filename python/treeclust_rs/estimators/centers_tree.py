@@ -11,30 +11,33 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
-from .._base.clusterer import effective_n_jobs, leaves_of_all, progress_line
-from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters, cost_path, make_tree
+from .. import _engine
+from .._base.clusterer import leaves_of_all
+from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters
 from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.units import Units
 from .._reference.reference import (
     DEFAULT_N_CLUSTERS,
     Criterion,
     Reference,
-    Units,
     fitted_rows,
     make_reference,
     own_medians,
     own_regret,
     read_reference,
 )
+from .._util.arrays import FloatArray
+from .._util.progress import progress_line
+from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
 from ..metrics import ratio_of_costs, surrogate_cost
+from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree, kept_ancestor
 
 __all__ = ["IMM", "ExKMC"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # A cost that two sums give as their difference is trusted to this share of the first of them.
 _CANCELLED = 1e-6
@@ -114,7 +117,7 @@ class CentersTree(CostTree):
         """
         started = time.perf_counter()
         self._validate_params()
-        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
@@ -122,7 +125,7 @@ class CentersTree(CostTree):
         given = read_reference(self.reference, X, table, weight)
         check_n_clusters(self.n_clusters, given)
         kept, given, rows, weight = fitted_rows(given, table, weight)
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", threads))
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
         growth = self._growth(asked)
         reference = make_reference(
@@ -138,11 +141,11 @@ class CentersTree(CostTree):
             needs_distinct=growth.base,
         )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = self._grow(rows, units, reference, growth, weight, threads, tell)
-        tree = make_tree(fitted, reference.classes, table)
-        path = cost_path(fitted, reference.minimum)
+        grown = self._grow(rows, units, reference, growth, weight, threads, tell)
+        tree = grown.build(reference.classes, table.n_features, table.feature_names)
+        path = grown.cost_path(reference.minimum)
         summary = _Summary.of(
-            fitted["leaf_of_row"],
+            grown.leaf_of_row,
             float(path[-1]),
             tree,
             reference,
@@ -152,7 +155,7 @@ class CentersTree(CostTree):
             self.criterion,
             threads,
         )
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
+        leaves = leaves_of_all(grown.leaf_of_row, kept, tree, table, threads)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)
@@ -173,16 +176,15 @@ class CentersTree(CostTree):
         reference: Reference,
         growth: Growth,
         weight: FloatArray | None,
-        threads: _core.Threads,
+        threads: _engine.Threads,
         tell: Callable[[int, float], None] | None,
-    ) -> dict[str, Any]:
-        """Give the tree's arrays by name, as the core does."""
-        fitted: dict[str, Any] = _core.fit_tree(
+    ) -> GrownTree:
+        """Grow the tree."""
+        fitted = _engine.fit_tree(
             rows.data,
             reference.regrets,
             reference.labels,
-            base_centers=reference.centers.high if growth.base else None,
-            base_centers_low=reference.centers.low if growth.base else None,
+            base_centers=(reference.centers.high, reference.centers.low) if growth.base else None,
             sample_weight=weight,
             interval=growth.interval,
             max_leaves=growth.max_leaves or reference.n_clusters,
@@ -191,7 +193,7 @@ class CentersTree(CostTree):
             n_jobs=threads,
             progress=tell,
         )
-        return fitted
+        return GrownTree.of(fitted)
 
     def _finish(self, classes: list[int] | list[str]) -> None:
         """Set what follows from the tree, the leaves of the rows and their sums."""
@@ -319,7 +321,7 @@ class _Summary:
         units: Units,
         sample_weight: FloatArray | None,
         criterion: str,
-        threads: _core.Threads,
+        threads: _engine.Threads,
     ) -> _Summary:
         summary = cls(reference.inertia, reference.centers.in_units, units)
         if criterion == "kmedians":
@@ -335,10 +337,9 @@ class _Summary:
         rank = np.zeros(tree.n_nodes, dtype=np.uint32)
         rank[leaves] = tree.leaf_clusters[leaves] if by_cluster else np.arange(len(leaves))
         n_groups = reference.n_clusters if by_cluster else len(leaves)
-        weight, sums = _core.group_sums(
+        weight, sums = _engine.group_sums(
             rows.data,
-            units.shift,
-            units.scale,
+            units,
             rank[leaf_of_row],
             n_groups,
             sample_weight,
@@ -404,10 +405,10 @@ def _label_cost(
     labels: npt.NDArray[Any],
     manhattan: bool,
     sample_weight: FloatArray | None,
-    threads: _core.Threads,
+    threads: _engine.Threads,
 ) -> float:
-    regrets, _, minimum = _core.label_costs(
-        table.data, units.shift, units.scale, centers, manhattan, sample_weight, threads
+    regrets, _, minimum = _engine.label_costs(
+        table.data, units, centers, manhattan, sample_weight, threads
     )
     return float(minimum + own_regret(regrets, labels))
 

@@ -10,26 +10,31 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
-from .._base.clusterer import effective_n_jobs, leaves_of_all, progress_line
+from .. import _engine
+from .._base.clusterer import leaves_of_all
 from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
 from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.units import Units
 from .._kernels.kernels import check_gram
 from .._kernels.stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
-from .._reference.reference import Given, Units, fitted_rows
+from .._reference.reference import (
+    Given,
+    fitted_rows,
+)
+from .._util.arrays import FloatArray
+from .._util.progress import progress_line
+from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
+from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree, kept_ancestor
 from ..tree.conditions import MOVES
 
 __all__ = ["Kauri"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Kauri(KernelModel):
@@ -282,7 +287,7 @@ class Kauri(KernelModel):
         started = time.perf_counter()
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
-        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
@@ -292,12 +297,12 @@ class Kauri(KernelModel):
         kept, _, rows, weight = fitted_rows(Given(), table, weight)
         if gram is not None and kept is not None:
             gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", threads))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         stocks = stocks_of(self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol)
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = _core.fit_kauri(
+        fitted = _engine.fit_kauri(
             rows.data,
             features=stocks.features,
             gram=stocks.gram,
@@ -313,14 +318,14 @@ class Kauri(KernelModel):
             n_jobs=threads,
             progress=tell,
         )
-        tree = _make_tree(fitted, rows)
-        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, threads)
+        tree = _build_tree(fitted, rows)
+        leaf_sums = LeafSums.of(fitted.leaf_of_row, tree, rows, units, weight, threads)
         centers = leaf_sums.centers(tree, units)
-        path = fitted["objective"]
+        path = fitted.objective
         inertia = stocks.trace - float(path[-1])
         if abs(inertia) <= ROUNDING * abs(stocks.trace):
             inertia = 0.0
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
+        leaves = leaves_of_all(fitted.leaf_of_row, kept, tree, table, threads)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)
@@ -492,19 +497,20 @@ class Kauri(KernelModel):
         self.classes_ = np.arange(len(tree.classes))
 
 
-def _make_tree(fitted: dict[str, Any], rows: Table) -> ClusterTree:
-    names = (
-        "children_left", "children_right", "feature", "threshold", "lower", "upper", "kind",
-        "n_node_samples", "weighted_n_node_samples", "cluster", "move", "gain",
-    )  # fmt: skip
-    weight = fitted["weighted_n_node_samples"]
+def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
+    weight = fitted.weighted_n_node_samples
     return ClusterTree(
-        **{name: fitted[name] for name in names},
-        impurity=fitted["cost"] / weight,
+        **tests_of(fitted)._asdict(),
+        n_node_samples=fitted.n_node_samples,
+        weighted_n_node_samples=weight,
+        cluster=fitted.cluster,
+        move=fitted.move,
+        gain=fitted.gain,
+        impurity=fitted.cost / weight,
         value=None,
         base_cluster=np.full(len(weight), -1),
         mistakes=np.full(len(weight), np.nan),
         n_features=rows.n_features,
-        classes=list(range(int(fitted["cluster"].max()) + 1)),
+        classes=list(range(int(fitted.cluster.max()) + 1)),
         feature_names=rows.feature_names,
     )

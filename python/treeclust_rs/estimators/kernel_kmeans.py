@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
-from .._base.clusterer import effective_n_jobs
+from .. import _engine
 from .._data.table import (
     Table,
     align_table,
@@ -26,16 +24,23 @@ from .._data.table import (
     read_table,
     take_rows,
 )
+from .._data.units import Units
 from .._kernels.kernels import Kernel, check_gram, one_blas_thread
 from .._kernels.lloyd import Means, Tell, cluster, first_least
 from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
-from .._reference.reference import DEFAULT_N_CLUSTERS, Given, Units, check_enough_rows, fitted_rows
-from ..tree.conditions import format_count
+from .._reference.reference import (
+    DEFAULT_N_CLUSTERS,
+    Given,
+    check_enough_rows,
+    fitted_rows,
+)
+from .._util.arrays import FloatArray
+from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
+from .._util.words import format_count
 
 __all__ = ["KernelKMeans"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):
@@ -248,7 +253,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         square = given
         if given is not None and kept is not None:
             square = np.ascontiguousarray(given[np.ix_(kept, kept)])
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         rng = check_random_state(self.random_state)
         stocks = stocks_of(self, rows, units, weight, square, rng, n_jobs)
         found = cluster(

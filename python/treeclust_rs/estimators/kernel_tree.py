@@ -13,15 +13,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
-from .._base.clusterer import effective_n_jobs, leaves_of_all, progress_line
-from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters, cost_path, make_tree
+from .. import _engine
+from .._base.clusterer import leaves_of_all
+from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters
 from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
 from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.units import Units
 from .._kernels.kernels import check_gram
 from .._kernels.lloyd import cluster
 from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, stocks_of
@@ -30,7 +30,6 @@ from .._reference.reference import (
     DEFAULT_N_CLUSTERS,
     Centers,
     Given,
-    Units,
     centers_of,
     check_distinct,
     check_enough_rows,
@@ -38,12 +37,16 @@ from .._reference.reference import (
     read_reference,
     warn_misfit,
 )
+from .._util.arrays import FloatArray
+from .._util.progress import progress_line
+from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
 from ..metrics import ratio_of_costs
+from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree, kept_ancestor
 
 __all__ = ["KernelExKMC", "KernelExpand", "KernelIMM"]
 
-FloatArray = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
 
 # Label costs this close to a row's least, as a share of themselves, are equal to it.
@@ -194,7 +197,7 @@ class _KernelTree(CostTree, KernelModel):
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
         has_base = self._has_base()
-        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
         weight = check_sample_weight(sample_weight, table.n_samples)
@@ -210,7 +213,7 @@ class _KernelTree(CostTree, KernelModel):
         is_default = self.n_clusters is None and self.reference is None
         limits = self._limits
         check_max_leaves(limits["max_leaves"], asked, is_default)
-        units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", threads))
         rng = check_random_state(self.random_state)
         clustered = given.n_clusters is None
         if clustered:
@@ -241,8 +244,8 @@ class _KernelTree(CostTree, KernelModel):
             costs = _Costs.of_mismatch(labels, k, weight)
         elif is_linear and self.approximation is None:
             # As ExKMC has them, to the last bit.
-            regrets, _, minimum = _core.label_costs(
-                rows.data, units.shift, units.scale, centers.in_units, False, weight, threads
+            regrets, _, minimum = _engine.label_costs(
+                rows.data, units, centers.in_units, False, weight, threads
             )
             costs = _Costs(regrets, minimum)
         else:
@@ -250,12 +253,11 @@ class _KernelTree(CostTree, KernelModel):
         if self._warns_misfit and not clustered:
             warn_misfit(costs.regrets[np.arange(len(labels)), labels] > 0, weight, stacklevel=2)
         tell = progress_line(self.verbose, name, rows.n_samples, started)
-        fitted = _core.fit_tree(
+        fitted = _engine.fit_tree(
             rows.data,
             costs.regrets,
             labels.astype(np.uint32),
-            base_centers=None if base.centers is None else base.centers.high,
-            base_centers_low=None if base.centers is None else base.centers.low,
+            base_centers=None if base.centers is None else (base.centers.high, base.centers.low),
             surrogate=None if base.surrogate is None else base.surrogate.argument(),
             sample_weight=weight,
             interval=self._interval(base),
@@ -265,15 +267,16 @@ class _KernelTree(CostTree, KernelModel):
             n_jobs=threads,
             progress=tell,
         )
-        _warn_underflow(fitted["skipped_features"], base, rows)
-        tree = make_tree(fitted, classes, rows)
-        path = cost_path(fitted, costs.minimum)
-        leaf_sums = LeafSums.of(fitted["leaf_of_row"], tree, rows, units, weight, threads)
-        leaves = leaves_of_all(fitted["leaf_of_row"], kept, tree, table, threads)
+        _warn_underflow(fitted.skipped_features, base, rows)
+        grown = GrownTree.of(fitted)
+        tree = grown.build(classes, rows.n_features, rows.feature_names)
+        path = grown.cost_path(costs.minimum)
+        leaf_sums = LeafSums.of(fitted.leaf_of_row, tree, rows, units, weight, threads)
+        leaves = leaves_of_all(fitted.leaf_of_row, kept, tree, table, threads)
         inertias: dict[str, float] = {}
         if clustered:
             # The kernel matrix is at hand.
-            clusters = tree.leaf_clusters[fitted["leaf_of_row"]]
+            clusters = tree.leaf_clusters[fitted.leaf_of_row]
             inertias = {
                 "_inertia": stocks.inertia(clusters),
                 "_reference_inertia": stocks.inertia(labels),
@@ -485,7 +488,7 @@ class _Fit:
 
 
 def _given_labels(
-    given: Given, rows: Table, units: Units, weight: FloatArray | None, threads: _core.Threads
+    given: Given, rows: Table, units: Units, weight: FloatArray | None, threads: _engine.Threads
 ) -> tuple[list[int] | list[str], Codes]:
     """Give the clusters of a reference that have rows, and each row's."""
     if given.labels is not None:
@@ -494,9 +497,7 @@ def _given_labels(
         return [given.classes[code] for code in found], labels
     assert given.centers is not None
     in_units = Centers.from_own(given.centers, units).in_units
-    _, nearest, _ = _core.label_costs(
-        rows.data, units.shift, units.scale, in_units, False, weight, threads
-    )
+    _, nearest, _ = _engine.label_costs(rows.data, units, in_units, False, weight, threads)
     found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
     return found.tolist(), labels
 

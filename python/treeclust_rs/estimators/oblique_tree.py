@@ -17,18 +17,21 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
-from .._base.clusterer import TreeClusterer, effective_n_jobs, leaves_of_all, progress_line
-from .._base.cost_tree import check_n_clusters, feature_importances, make_tree, node_counts
+from .. import _engine
+from .._base.clusterer import (
+    TreeClusterer,
+    leaves_of_all,
+)
+from .._base.cost_tree import check_n_clusters, feature_importances
 from .._data.sparse import SparseTable, read_sparse
 from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.units import Units
+from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.reference import (
     DEFAULT_N_CLUSTERS,
     Given,
-    Units,
     check_enough_rows,
     fitted_rows,
     make_reference,
@@ -36,14 +39,18 @@ from .._reference.reference import (
     warn_of_empty,
     warn_too_few,
 )
+from .._util.arrays import FloatArray, IntArray
+from .._util.progress import progress_line
+from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
 from ..metrics import n_parameters, ratio_of_costs
+from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import LEAF, OBLIQUE
 
 __all__ = ["ObliqueTree"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 KMEANS_STEPS = 500
@@ -65,7 +72,7 @@ class Prepared:
     centers: FloatArray
     """In units; of length 1 for cosine."""
     seed: int
-    threads: _core.Threads
+    threads: _engine.Threads
     started: float
 
 
@@ -446,7 +453,7 @@ class ObliqueTree(TreeClusterer):
     def _prepare(self, X: Any, sample_weight: Any, tree: ClusterTree | None) -> Prepared:
         """Read the rows and settle the free clustering."""
         started = time.perf_counter()
-        threads = _core.Threads(effective_n_jobs(self.n_jobs))
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table: Table | SparseTable
         if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
@@ -482,7 +489,9 @@ class ObliqueTree(TreeClusterer):
             )
         else:
             assert isinstance(rows, Table)
-            units = Units(*_core.column_units(rows.data, weight, self.scale == "standard", threads))
+            units = Units(
+                *_engine.column_units(rows.data, weight, self.scale == "standard", threads)
+            )
             reference = make_reference(
                 given,
                 rows,
@@ -535,14 +544,11 @@ class ObliqueTree(TreeClusterer):
         schedule = None
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
-        fitted = _core.fit_oblique(
+        fitted = _engine.fit_oblique(
             rows.data,
-            shift=units.shift,
-            scale=units.scale,
-            cosine=self.metric == "cosine",
+            Measure(units, self.metric == "cosine", weight, prepared.threads),
             centers=prepared.centers,
             labels=prepared.labels,
-            sample_weight=weight,
             init=self.init if isinstance(self.init, str) else "bisecting",
             tree=None if first is None else _arrays_of(first, prepared.classes),
             axis=self.splits == "axis",
@@ -552,10 +558,9 @@ class ObliqueTree(TreeClusterer):
             schedule=schedule,
             relax=bool(self.relax),
             seed=prepared.seed,
-            n_jobs=prepared.threads,
             progress=tell,
         )
-        if not fitted["converged"]:
+        if not fitted.converged:
             limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
             warnings.warn(
                 f"{name} stopped after {limit} before the tree and the clusters settled. A larger "
@@ -563,8 +568,8 @@ class ObliqueTree(TreeClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        tree = make_tree(_with_statistics(fitted, prepared), prepared.classes, rows)
-        n_found = len(np.unique(tree.leaf_clusters[fitted["leaf_of_row"]]))
+        tree = _grown(fitted, prepared).build(prepared.classes, rows.n_features, rows.feature_names)
+        n_found = len(np.unique(tree.leaf_clusters[fitted.leaf_of_row]))
         # Centers that were given may have no rows from the start.
         if n_found < len(np.unique(prepared.labels)):
             warn_of_empty(
@@ -574,16 +579,16 @@ class ObliqueTree(TreeClusterer):
                 where=" in the tree",
                 stacklevel=4,
             )
-        leaves = _leaves_of_all(fitted["leaf_of_row"], tree, prepared)
+        leaves = _leaves_of_all(fitted.leaf_of_row, tree, prepared)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)
         self.scale_ = units.scale
-        self.inertia_ = float(fitted["inertia"])
-        self.reference_inertia_ = float(fitted["free_inertia"])
-        self.cluster_centers_ = fitted["centers"] * units.scale + units.shift
+        self.inertia_ = float(fitted.inertia)
+        self.reference_inertia_ = float(fitted.free_inertia)
+        self.cluster_centers_ = fitted.centers * units.scale + units.shift
         self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
-        self._path = np.column_stack([fitted[column] for column in _COLUMNS_OF_PATH])
+        self._path = np.column_stack([getattr(fitted, column) for column in _COLUMNS_OF_PATH])
         self._weight = float(rows.n_samples if weight is None else weight.sum())
         if tell is not None:
             tell(tree.n_leaves, 0.0)
@@ -666,16 +671,9 @@ class ObliqueTree(TreeClusterer):
         cosine = self.metric == "cosine"
         shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
         centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
-        _, cost = _core.assign_rows(
-            table.data,
-            shift=np.ascontiguousarray(shift),
-            scale=self.scale_,
-            cosine=cosine,
-            centers=centers,
-            labels=labels,
-            sample_weight=weight,
-            n_jobs=n_jobs,
-        )
+        units = Units(np.ascontiguousarray(shift), self.scale_)
+        measure = Measure(units, cosine, weight, n_jobs)
+        _, cost = _engine.assign_rows(table.data, measure, centers=centers, labels=labels)
         return -cost
 
     def _route(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
@@ -733,14 +731,14 @@ def _spherical_reference(
     n_clusters: int | None,
     n_init: int,
     rng: Any,
-    threads: _core.Threads,
+    threads: _engine.Threads,
     estimator_name: str,
 ) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
     """Settle classes, labels and centers (of length 1) for cosine."""
     if given.centers is None and given.labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
-        found, centers = _core.spherical_kmeans(
+        found, centers = _engine.spherical_kmeans(
             rows.data,
             k,
             sample_weight=weight,
@@ -758,13 +756,7 @@ def _spherical_reference(
             np.ascontiguousarray(centers[used]),
         )
     d = rows.n_features
-    measure: dict[str, Any] = {
-        "shift": np.zeros(d),
-        "scale": np.ones(d),
-        "cosine": True,
-        "sample_weight": weight,
-        "n_jobs": threads,
-    }
+    measure = Measure(Units(np.zeros(d), np.ones(d)), True, weight, threads)
     labels: npt.NDArray[np.uint32] | None = None
     if given.labels is not None:
         labels = given.labels.astype(np.uint32)
@@ -774,15 +766,15 @@ def _spherical_reference(
     else:
         assert labels is not None and given.classes is not None
         centers = np.zeros((len(given.classes), d))
-        centers = _core.mean_centers(rows.data, labels=labels, centers=centers, **measure)
+        centers = _engine.mean_centers(rows.data, measure, labels=labels, centers=centers)
     if labels is None:
-        labels, _ = _core.assign_rows(rows.data, labels=None, centers=centers, **measure)
+        labels, _ = _engine.assign_rows(rows.data, measure, labels=None, centers=centers)
     return given.classes or list(range(len(centers))), labels, centers
 
 
 def _arrays_of(
     tree: ClusterTree, classes: list[int] | list[str]
-) -> tuple[Any, npt.NDArray[np.int64], Any]:
+) -> tuple[TestArrays, IntArray, ObliqueArrays | None]:
     """Give the tests of a tree, the clusters of its leaves and its weights as the core takes them.
 
     Clusters are matched by label; those of another clustering keep their codes.
@@ -792,46 +784,38 @@ def _arrays_of(
     if all(label in code for label in tree.classes):
         codes = np.array([code[label] for label in tree.classes], dtype=np.int64)
         clusters = np.where(clusters >= 0, codes[clusters], -1)
-    tests = (
-        tree.kind,
-        tree.feature,
-        tree.threshold,
-        tree.lower,
-        tree.upper,
-        tree.children_left,
-        tree.children_right,
-    )
-    oblique = None
-    if tree.oblique_indptr is not None:
-        oblique = (
-            tree.oblique_indptr,
-            tree.oblique_indices,
-            tree.oblique_weights,
-            tree.oblique_bias,
-        )
-    return tests, clusters, oblique
+    return tree.test_arrays, clusters, tree.oblique_arrays
 
 
-def _with_statistics(fitted: dict[str, Any], prepared: Prepared) -> dict[str, Any]:
-    """Complete the arrays from the core to what `make_tree` takes."""
-    left, is_leaf, regrets = fitted["children_left"], fitted["kind"] == LEAF, fitted["regrets"]
+def _grown(fitted: _engine.FittedOblique, prepared: Prepared) -> GrownTree:
+    """Count the rows of the fit in the nodes of the tree."""
+    regrets = fitted.regrets
     n_nodes, k = regrets.shape
-    counts = node_counts(left, fitted["leaf_of_row"], prepared.labels, k, prepared.weight)
     # Inner nodes have the cluster that would cost their rows least.
-    cluster = np.where(is_leaf, fitted["cluster"], regrets.argmin(axis=1))
+    cluster = np.where(fitted.kind == LEAF, fitted.cluster, regrets.argmin(axis=1))
     unknown = np.full(n_nodes, np.nan)
-    has_oblique = (fitted["kind"] == OBLIQUE).any()
-    return {
-        **{name: x for name, x in fitted.items() if has_oblique or not name.startswith("oblique_")},
-        **counts,
-        "lower": unknown,
-        "upper": unknown,
-        "cost": regrets[np.arange(n_nodes), cluster],
-        "cluster": cluster,
-        "base_cluster": np.full(n_nodes, -1),
-        "mistakes": unknown.copy(),
-        "n_base_leaves": 0,
-    }
+    tests = TestArrays(
+        fitted.kind,
+        fitted.feature,
+        fitted.threshold,
+        unknown,
+        unknown,
+        fitted.children_left,
+        fitted.children_right,
+    )
+    oblique = ObliqueArrays(
+        fitted.oblique_indptr, fitted.oblique_indices, fitted.oblique_weights, fitted.oblique_bias
+    )
+    return GrownTree.of_rows(
+        tests,
+        oblique if (fitted.kind == OBLIQUE).any() else None,
+        fitted.leaf_of_row,
+        prepared.labels,
+        k,
+        prepared.weight,
+        cost=regrets[np.arange(n_nodes), cluster],
+        cluster=cluster,
+    )
 
 
 def _leaves_of_all(

@@ -11,19 +11,23 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import svd
 from scipy.optimize import linprog
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from .. import _core
-from .._base.cost_tree import add_up, node_counts
+from .. import _engine
 from .._data.table import Table
-from .._reference.reference import Criterion, Reference, Units
+from .._data.units import Units
+from .._engine import ObliqueArrays, TestArrays
+from .._reference.reference import (
+    Criterion,
+    Reference,
+)
+from .._util.arrays import FloatArray, IntArray
+from .._util.validation import Interval, StrOptions
+from ..tree.build import GrownTree, add_up
 from ..tree.conditions import LEAF, OBLIQUE
 from .centers_tree import CentersTree, Growth
 
 __all__ = ["VoronoiTree"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 MOST_EXACT = 16
 """Most clusters of an exact tree, which may have 2^(k - 1) leaves."""
@@ -31,11 +35,6 @@ MOST_EXACT = 16
 # A part of the space is empty if no ball of this radius fits in it, as a share of the distance of
 # the centers farthest apart.
 _EMPTY = 1e-9
-
-_TESTS = (
-    "kind", "feature", "threshold", "lower", "upper", "children_left", "children_right",
-)  # fmt: skip
-_OBLIQUE = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
 
 
 @dataclass
@@ -194,20 +193,36 @@ class VoronoiTree(CentersTree):
         reference: Reference,
         growth: Growth,  # noqa: ARG002
         weight: FloatArray | None,
-        threads: _core.Threads,
+        threads: _engine.Threads,
         tell: Callable[[int, float], None] | None,  # noqa: ARG002
-    ) -> dict[str, Any]:
+    ) -> GrownTree:
         centers = reference.centers.in_units
         if self.exact:
             nodes = _exact_tree(centers)
         else:
             nodes = _small_tree(centers, reference.regrets, reference.labels, weight)
-        fitted = _tests(nodes, centers, units)
-        tests = tuple(fitted[name] for name in _TESTS)
-        oblique = tuple(fitted[name] for name in _OBLIQUE) if len(nodes) > 1 else None
-        leaf_of_row = _core.apply(tests, rows.data, threads, oblique)
+        tests, oblique = _tests(nodes, centers, units)
+        leaf_of_row = _engine.apply(tests, rows.data, threads, oblique)
         assert leaf_of_row is not None, "the rows are finite"
-        return _with_statistics(fitted, nodes, leaf_of_row, reference, weight)
+        costs = np.zeros((len(nodes), reference.n_clusters))
+        np.add.at(costs, leaf_of_row, reference.regrets)
+        add_up(tests.children_left, costs)
+        own = np.array([node.alive[0] if node.test is None else -1 for node in nodes])
+        leaves = np.flatnonzero(own >= 0)
+        base_cost = np.zeros(len(nodes))
+        base_cost[leaves] = costs[leaves, own[leaves]]
+        return GrownTree.of_rows(
+            tests,
+            oblique,
+            leaf_of_row,
+            reference.labels,
+            reference.n_clusters,
+            weight,
+            cost=costs.min(axis=1),
+            cluster=costs.argmin(axis=1),
+            base_cluster=own,
+            base_cost=base_cost,
+        )
 
 
 # ---- the trees ----------------------------------------------------------------------------
@@ -302,8 +317,10 @@ def _small_tree(
 # ---- arrays -------------------------------------------------------------------------------
 
 
-def _tests(nodes: list[_Node], centers: FloatArray, units: Units) -> dict[str, Any]:
-    """Give the arrays of the tests, which are of the columns in their own units."""
+def _tests(
+    nodes: list[_Node], centers: FloatArray, units: Units
+) -> tuple[TestArrays, ObliqueArrays | None]:
+    """Return the arrays of the tests, which are of the columns in their own units."""
     n = len(nodes)
     split = np.array([node.test is not None for node in nodes])
     left = np.array([node.left for node in nodes], dtype=np.int64)
@@ -323,49 +340,19 @@ def _tests(nodes: list[_Node], centers: FloatArray, units: Units) -> dict[str, A
             weights.append(normal[used])
             bias[number] = -float(normal @ middle)
         indptr[number + 1] = indptr[number] + (len(indices[-1]) if node.test is not None else 0)
-    oblique = {
-        "oblique_indptr": indptr,
-        "oblique_indices": np.concatenate([*indices, np.empty(0, dtype=np.int64)]),
-        "oblique_weights": np.concatenate([*weights, np.empty(0)]),
-        "oblique_bias": bias,
-    }
-    return {
-        "kind": np.where(split, OBLIQUE, LEAF).astype(np.int8),
-        "feature": np.full(n, -2, dtype=np.int64),
-        "threshold": np.where(split, np.nan, -2.0),
-        "lower": not_a_number,
-        "upper": not_a_number,
-        "children_left": left,
-        "children_right": np.where(split, left + 1, -1),
-        **(oblique if split.any() else {}),
-    }
-
-
-def _with_statistics(
-    fitted: dict[str, Any],
-    nodes: list[_Node],
-    leaf_of_row: IntArray,
-    reference: Reference,
-    weight: FloatArray | None,
-) -> dict[str, Any]:
-    """Add what the rows of the fit say of the nodes."""
-    n, left = len(nodes), fitted["children_left"]
-    counts = node_counts(left, leaf_of_row, reference.labels, reference.n_clusters, weight)
-    costs = np.zeros((n, reference.n_clusters))
-    np.add.at(costs, leaf_of_row, reference.regrets)
-    add_up(left, costs)
-    own = np.array([node.alive[0] if node.test is None else -1 for node in nodes])
-    leaves = np.flatnonzero(own >= 0)
-    base_cost = np.zeros(n)
-    base_cost[leaves] = costs[leaves, own[leaves]]
-    return {
-        **fitted,
-        **counts,
-        "cost": costs.min(axis=1),
-        "cluster": costs.argmin(axis=1),
-        "base_cluster": own,
-        "base_cost": base_cost,
-        "mistakes": np.full(n, np.nan),
-        "leaf_of_row": leaf_of_row.astype(np.uint32),
-        "n_base_leaves": len(leaves),
-    }
+    oblique = ObliqueArrays(
+        indptr,
+        np.concatenate([*indices, np.empty(0, dtype=np.int64)]),
+        np.concatenate([*weights, np.empty(0)]),
+        bias,
+    )
+    tests = TestArrays(
+        kind=np.where(split, OBLIQUE, LEAF).astype(np.int8),
+        feature=np.full(n, -2, dtype=np.int64),
+        threshold=np.where(split, np.nan, -2.0),
+        lower=not_a_number,
+        upper=not_a_number,
+        children_left=left,
+        children_right=np.where(split, left + 1, -1),
+    )
+    return tests, oblique if split.any() else None

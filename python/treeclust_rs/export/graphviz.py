@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from .._util.words import format_count
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import LEAF, branch_lines, format_count
+from ..tree.conditions import (
+    LEAF,
+    branch_lines,
+)
 from ..tree.text import (
     cluster_colors,
     format_share,

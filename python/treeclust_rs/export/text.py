@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
 from ..tree.conditions import ObliqueCondition, row_text, walk_leaves
 from ..tree.text import export_text
 
 __all__ = ["explain_rows", "export_text"]
 
-FloatArray = npt.NDArray[np.float64]
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
 

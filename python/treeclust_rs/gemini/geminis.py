@@ -53,6 +53,7 @@ from .._kernels.kernels import (
     check_size,
     make_kernel,
 )
+from .._util.arrays import FloatArray
 
 __all__ = [
     "GEMINIS",
@@ -67,7 +68,6 @@ __all__ = [
     "make_gemini",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)

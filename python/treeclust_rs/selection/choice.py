@@ -26,17 +26,17 @@ from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .. import _core
-from .._base.clusterer import effective_n_jobs
+from .. import _engine
 from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.units import Units
 from .._kernels.kernels import KERNELS, check_gram, check_size, is_number, make_kernel
-from .._reference.reference import Units
+from .._util.arrays import FloatArray
+from .._util.threads import effective_n_jobs
 from ..estimators.kauri import Kauri
 from ..metrics import adjusted_rand_index, agreement
 
 __all__ = ["GammaSweep", "Selection", "gamma_sweep", "gap_statistic", "silhouette"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Within-cluster sums below this share of the largest one are rounding, and count as 0.
 _ZERO = 1e-12
@@ -170,7 +170,7 @@ def gap_statistic(
     low, high = _box(table, weight)
     like_data = clone(estimator)
     if _parameter(estimator, "scale") == "standard":
-        _, scale = _core.column_units(table.data, weight, True, effective_n_jobs(None))
+        _, scale = _engine.column_units(table.data, weight, True, effective_n_jobs(None))
         low, high = low / scale, high / scale
         like_data.set_params(scale=None)
     if _parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
@@ -745,7 +745,7 @@ def _geometry(
     if metric is None:
         metric = "manhattan" if _parameter(model, "criterion") == "kmedians" else "euclidean"
     standard = _parameter(model, "scale") == "standard"
-    shift, scale = _core.column_units(table.data, None, standard, effective_n_jobs(None))
+    shift, scale = _engine.column_units(table.data, None, standard, effective_n_jobs(None))
     if metric not in ("euclidean", "l2", "sqeuclidean", "manhattan", "l1", "cityblock"):
         shift = np.zeros_like(shift)  # others may see the origin
     points = Units(shift, scale).matrix(table)

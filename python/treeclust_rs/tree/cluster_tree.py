@@ -22,7 +22,10 @@ import polars as pl
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _core
+from .. import _engine
+from .._engine import ObliqueArrays, TestArrays
+from .._util.arrays import FloatArray, IntArray
+from .._util.words import format_count, printable
 from .conditions import (
     INTERVAL,
     LEAF,
@@ -32,8 +35,6 @@ from .conditions import (
     Condition,
     ObliqueCondition,
     Path,
-    format_count,
-    printable,
     rule_text,
     walk_leaves,
     walk_nodes,
@@ -73,9 +74,6 @@ _OBLIQUE_ARRAYS = {
     "oblique_weights": False,
     "oblique_bias": False,
 }
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 class NonFiniteError(ValueError):
@@ -397,10 +395,10 @@ class ClusterTree:
         self._check_oblique(is_oblique)
 
     def _check_oblique(self, is_oblique: npt.NDArray[np.bool_]) -> None:
-        if self._oblique is None:
+        if self.oblique_arrays is None:
             _at_all(~is_oblique, "is oblique, and the tree has no weights (oblique_weights)")
             return
-        indptr, indices, weights, bias = self._oblique
+        indptr, indices, weights, bias = self.oblique_arrays
         n_terms = len(indices)
         if indptr[0] != 0 or indptr[-1] != n_terms or (indptr[1:] < indptr[:-1]).any():
             raise ValueError(f"The oblique_indptr of the tree does not rise from 0 to {n_terms}.")
@@ -649,20 +647,25 @@ class ClusterTree:
             If the node is not oblique.
         """
         self._check_node(node)
-        if self._oblique is None or self.kind[node] != OBLIQUE:
+        if self.oblique_arrays is None or self.kind[node] != OBLIQUE:
             raise ValueError(f"Node {node} of the tree is not oblique.")
-        indptr, indices, weights, bias = self._oblique
+        indptr, indices, weights, bias = self.oblique_arrays
         terms = slice(int(indptr[node]), int(indptr[node + 1]))
         return indices[terms], weights[terms], float(bias[node])
 
     @property
-    def _oblique(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray] | None:
+    def test_arrays(self) -> TestArrays:
+        """The tests, as the engine takes them."""
+        return TestArrays(*(getattr(self, name) for name in TestArrays._fields))
+
+    @property
+    def oblique_arrays(self) -> ObliqueArrays | None:
         """The four oblique arrays; None where the tree has none."""
         indptr, indices = self.oblique_indptr, self.oblique_indices
         weights, bias = self.oblique_weights, self.oblique_bias
         if indptr is None or indices is None or weights is None or bias is None:
             return None
-        return indptr, indices, weights, bias
+        return ObliqueArrays(indptr, indices, weights, bias)
 
     def _check_node(self, node: int) -> None:
         if not 0 <= operator.index(node) < self.n_nodes:
@@ -680,7 +683,7 @@ class ClusterTree:
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: Any, n_jobs: int | _core.Threads = 1) -> IntArray:
+    def apply(self, data: Any, n_jobs: int | _engine.Threads = 1) -> IntArray:
         """Give the leaf that each row reaches.
 
         Parameters
@@ -705,15 +708,6 @@ class ClusterTree:
         if n_columns != self.n_features:
             features = format_count(self.n_features, "feature")
             raise ValueError(f"The tree has {features}; the data have {n_columns}.")
-        tests = (
-            self.kind,
-            self.feature,
-            self.threshold,
-            self.lower,
-            self.upper,
-            self.children_left,
-            self.children_right,
-        )
         if issparse(data):
             by_rows = data.tocsr()
             stored = (
@@ -722,9 +716,9 @@ class ClusterTree:
                 by_rows.data.astype(np.float64, copy=False),
                 n_columns,
             )
-            leaves = _core.apply_sparse(tests, stored, n_jobs, self._oblique)
+            leaves = _engine.apply_sparse(self.test_arrays, stored, n_jobs, self.oblique_arrays)
         else:
-            leaves = _core.apply(tests, data, n_jobs, self._oblique)
+            leaves = _engine.apply(self.test_arrays, data, n_jobs, self.oblique_arrays)
         if leaves is None:
             raise NonFiniteError
         return leaves
@@ -923,9 +917,9 @@ class ClusterTree:
 
     def _oblique_without(self, is_cut: npt.NDArray[np.bool_]) -> dict[str, Any]:
         """Give the oblique arrays of the first nodes, without those that are cut."""
-        if self._oblique is None:
+        if self.oblique_arrays is None:
             return {}
-        indptr, indices, weights, bias = self._oblique
+        indptr, indices, weights, bias = self.oblique_arrays
         n_nodes = len(is_cut)
         sizes = np.diff(indptr[: n_nodes + 1])
         # The terms of the first nodes come first.

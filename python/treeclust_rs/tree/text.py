@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from .._util.words import format_count
 from .conditions import (
     LEAF,
     MAX_TERMS,
     MOVES,
     branch_text,
-    format_count,
     is_written_in_full,
 )
 

@@ -10,17 +10,16 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from ... import _core
+from ... import _engine
 from ..._data.table import Table, column_label, column_of
 from ..._kernels.kernels import check_size
-from ...tree.conditions import format_count
+from ..._util.arrays import FloatArray, IntArray
+from ..._util.words import format_count
 from .cell_table import CellTable, cells_of
 from .soft_bins import SoftBins, numbers_of_row
 
 __all__ = ["BinnedColumns"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Copies of the weights in a fit: themselves and those of the best start, their gradient, Adam's two
 # means, and what a step needs; and of what a batch's forward pass holds.
@@ -83,7 +82,7 @@ class BinnedColumns:
             If there are so many cells that training takes long.
         """
         mask = _read_mask(feature_mask, table)
-        shift, scale = _core.column_units(table.data, None, True, n_jobs)
+        shift, scale = _engine.column_units(table.data, None, True, n_jobs)
         lower, upper = _ranges(table)
         features = np.flatnonzero(mask & (lower < upper))
         _check_n_cells(n_cuts, len(features), n_clusters, batch_size)

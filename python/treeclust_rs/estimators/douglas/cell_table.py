@@ -9,19 +9,23 @@ from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from ..._data.table import Table, column_of
+from ..._util.arrays import FloatArray, IntArray
+from ..._util.words import format_count, printable
 from ...export.polars import column_expr
-from ...tree.conditions import Condition, Span, format_count, printable, row_text, rule_text
+from ...tree.conditions import (
+    Condition,
+    Span,
+    row_text,
+    rule_text,
+)
 from ...tree.text import cluster_colors, cluster_html, format_share, html_table
 from .soft_bins import hard_cells
 
 __all__ = ["CellTable"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Cells of a polars expression: planning and running it then takes some milliseconds.
 MAX_EXPRESSION = 10_000

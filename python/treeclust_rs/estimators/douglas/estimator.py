@@ -10,18 +10,23 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base.clusterer import effective_n_jobs
 from ..._base.saving import SavedEstimator
 from ..._data.table import Table, align_table, check_finite, read_table
+from ..._data.units import Units
 from ..._kernels.kernels import check_gram, one_blas_thread
-from ..._reference.reference import DEFAULT_N_CLUSTERS, Units, check_enough_rows, warn_of_empty
-from ...export.json import check_keys, float_array
+from ..._reference.reference import (
+    DEFAULT_N_CLUSTERS,
+    check_enough_rows,
+    warn_of_empty,
+)
+from ..._util.arrays import FloatArray, IntArray
+from ..._util.model_json import check_keys, float_array
+from ..._util.threads import effective_n_jobs
+from ..._util.validation import Interval, StrOptions
 from ...gemini.geminis import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
 from .binned_columns import BinnedColumns
 from .cell_table import CellTable
@@ -37,8 +42,6 @@ from .soft_training import Plan, Rows, Tell, begin, gradient_unit, prune, search
 
 __all__ = ["Douglas"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # Most rows of a batch where `batch_size` is None: this, or so many per cluster.
 _BATCH_SIZE = 64

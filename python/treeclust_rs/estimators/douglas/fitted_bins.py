@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...export.json import check_keys, float_array, int_array
+from ..._util.arrays import FloatArray
+from ..._util.model_json import check_keys, float_array, int_array
 from .binned_columns import BinnedColumns
 from .cell_table import CellTable
 from .optimisers import Optimiser
@@ -16,7 +16,6 @@ from .soft_bins import SoftBins
 
 __all__ = ["LOWEST_TEMPERATURE", "FittedBins", "Trainer", "bins_from_dict", "bins_to_dict"]
 
-FloatArray = npt.NDArray[np.float64]
 
 LOWEST_TEMPERATURE = 1e-6
 """Below, bins are as good as hard, and cuts have no gradient."""

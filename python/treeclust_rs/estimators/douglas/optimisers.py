@@ -6,11 +6,10 @@ import math
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from ..._util.arrays import FloatArray
 
 __all__ = ["SGD", "Adam", "Optimiser"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Optimiser(Protocol):

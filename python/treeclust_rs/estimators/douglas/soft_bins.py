@@ -41,9 +41,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from ..._util.arrays import FloatArray
+
 __all__ = ["SoftBins", "Tape", "hard_cells", "numbers_of_row"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Numbers held at once while the probabilities of many rows are computed.
 _BLOCK = 1 << 21

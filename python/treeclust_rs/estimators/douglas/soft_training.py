@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from ..._util.arrays import FloatArray, IntArray
 from ...gemini.geminis import MMD, Gemini, Wasserstein
 from .optimisers import SGD, Adam, Optimiser
 from .soft_bins import SoftBins
@@ -24,8 +24,6 @@ __all__ = [
     "train_epoch",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Tell = Callable[[str], None]
 """Is told how far the training is."""
 

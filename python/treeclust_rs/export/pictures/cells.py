@@ -15,13 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..._util.arrays import FloatArray, IntArray
 from ...tree.cluster_tree import ClusterTree
 from ...tree.conditions import OBLIQUE, Condition, Span, walk_leaves
 
 __all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
 from ..._data.table import align_table, check_finite
+from ..._util.arrays import FloatArray, IntArray
+from ..._util.words import format_number, printable
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ...tree.conditions import OBLIQUE, format_number, printable
+from ...tree.conditions import OBLIQUE
 from ...tree.text import cluster_colors, lighten
 from .cells import Borders, Cell, Limits, Rectangle, borders_of, cells_of, clip
 from .plot import INK, QUIET, shorten
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_partition"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _MAX_LEAVES = 1000
 _MAX_LEGEND = 10

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ..._util.arrays import FloatArray
+from ..._util.words import format_count, format_short
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
 from ...tree.conditions import (
     LEAF,
@@ -21,8 +23,6 @@ from ...tree.conditions import (
     THRESHOLD,
     ObliqueCondition,
     branch_condition,
-    format_count,
-    format_short,
 )
 from ...tree.text import cluster_colors, format_share, lighten, split_text
 
@@ -57,9 +57,6 @@ _NEGATIVE, _POSITIVE = "#2166ac", "#b2182b"
 _WEIGHT_COLORS = ("#053061", _NEGATIVE, "#92c5de", "#ffffff", "#f4a582", _POSITIVE, "#67001f")
 # Share of the way from white to the darkest colour that the smallest weight goes.
 _FAINTEST = 0.15
-
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ..._util.arrays import FloatArray
 from ...tree.cluster_tree import ClusterTree
 from ...tree.conditions import LEAF, OBLIQUE, THRESHOLD
 from .cells import Limits
 
 __all__ = ["Polygon", "polygon_borders", "polygons_of"]
 
-FloatArray = npt.NDArray[np.float64]
 
 # Lengths below this share of the picture are none.
 _NOTHING = 1e-9

@@ -1,0 +1,168 @@
+"""Builders: from what a fit knows of its nodes to a `ClusterTree`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import FittedKauri, FittedTree, ObliqueArrays, TestArrays
+from .._util.arrays import FloatArray, IntArray
+from .cluster_tree import ClusterTree, leaf_mistakes
+from .conditions import LEAF
+
+Classes = list[int] | list[str]
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """The tests of a tree and what a fit knows of its nodes; entries by node."""
+
+    tests: TestArrays
+    oblique: ObliqueArrays | None
+    n_node_samples: IntArray
+    weighted_n_node_samples: FloatArray
+    label_weight: FloatArray
+    """n_nodes x k: weight of each reference label."""
+    cost: FloatArray
+    """Cost of the node under its best label, less what its rows cost at least."""
+    cluster: IntArray
+    """The best label."""
+    leaf_of_row: npt.NDArray[Any]
+    """Leaf of each fitted row."""
+    base_cluster: IntArray
+    """Label as a leaf of the base tree, -1 elsewhere."""
+    base_cost: FloatArray
+    """Regret of a base leaf's rows under the base's label, 0 elsewhere."""
+    mistakes: FloatArray
+    """Weight that the cut of a base node separates from its centers, NaN elsewhere."""
+    n_base_leaves: int = 0
+    """Leaves of the base tree, 0 without one."""
+
+    @classmethod
+    def of(cls, fitted: FittedTree) -> GrownTree:
+        """Return what the core grew."""
+        return cls(
+            tests=tests_of(fitted),
+            oblique=None,
+            n_node_samples=fitted.n_node_samples,
+            weighted_n_node_samples=fitted.weighted_n_node_samples,
+            label_weight=fitted.label_weight,
+            cost=fitted.cost,
+            cluster=fitted.cluster,
+            leaf_of_row=fitted.leaf_of_row,
+            base_cluster=fitted.base_cluster,
+            base_cost=fitted.base_cost,
+            mistakes=fitted.mistakes,
+            n_base_leaves=fitted.n_base_leaves,
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        tests: TestArrays,
+        oblique: ObliqueArrays | None,
+        leaf_of_row: npt.NDArray[Any],
+        labels: npt.NDArray[Any],
+        n_clusters: int,
+        sample_weight: FloatArray | None,
+        *,
+        cost: FloatArray,
+        cluster: IntArray,
+        base_cluster: IntArray | None = None,
+        base_cost: FloatArray | None = None,
+    ) -> GrownTree:
+        """Count the rows of a fit in the nodes of a tree.
+
+        `labels`: a reference label per row. `base_cluster`: where given, all leaves are the base's.
+        """
+        n_nodes, left = len(tests.kind), tests.children_left
+        rows = np.bincount(leaf_of_row, minlength=n_nodes)
+        cells = leaf_of_row.astype(np.int64) * n_clusters + labels
+        weight = np.bincount(cells, weights=sample_weight, minlength=n_nodes * n_clusters)
+        label_weight = weight.astype(np.float64).reshape(n_nodes, n_clusters)
+        add_up(left, rows, label_weight)
+        is_base = base_cluster is not None
+        return cls(
+            tests,
+            oblique,
+            rows,
+            label_weight.sum(axis=1),
+            label_weight,
+            cost,
+            cluster,
+            leaf_of_row,
+            np.full(n_nodes, -1) if base_cluster is None else base_cluster,
+            np.zeros(n_nodes) if base_cost is None else base_cost,
+            np.full(n_nodes, np.nan),
+            int((tests.kind == LEAF).sum()) if is_base else 0,
+        )
+
+    def build(
+        self, classes: Classes, n_features: int, feature_names: list[str] | None
+    ) -> ClusterTree:
+        """Return the tree, with what a user may ask of its nodes."""
+        weight = self.weighted_n_node_samples
+        divisor = np.where(weight > 0, weight, 1.0)
+        value = np.minimum(self.label_weight / divisor[:, None], 1.0)
+        is_base = len(weight) == 2 * self.n_base_leaves - 1
+        labels = self.base_cluster if is_base else self.cluster
+        leaves = np.flatnonzero(self.tests.kind == LEAF)
+        mistakes = np.maximum(self.mistakes, 0.0)  # weights may sum to a hair below
+        mistakes[leaves] = leaf_mistakes(
+            weight[leaves], self.n_node_samples[leaves], value[leaves, labels[leaves]]
+        )
+        oblique = {} if self.oblique is None else self.oblique._asdict()
+        return ClusterTree(
+            **self.tests._asdict(),
+            **{f"oblique_{name}": array for name, array in oblique.items()},
+            n_node_samples=self.n_node_samples,
+            weighted_n_node_samples=weight,
+            cluster=self.cluster,
+            base_cluster=self.base_cluster,
+            n_base_leaves=self.n_base_leaves,
+            impurity=self.cost / divisor,
+            value=value[:, None, :],
+            mistakes=mistakes,
+            n_features=n_features,
+            classes=classes,
+            feature_names=feature_names,
+        )
+
+    def cost_path(self, minimum: float) -> FloatArray:
+        """Return the surrogate cost from the base's number of leaves (or 1) to the last.
+
+        `minimum`: what the regrets leave out, the sum of the rows' cheapest costs.
+        """
+        cost, left = self.cost, self.tests.children_left
+        n_nodes, n_base = len(cost), self.n_base_leaves
+        n_first = max(2 * n_base - 1, 1)
+        inner = np.flatnonzero(left >= 0)
+        parent = np.empty(n_nodes, dtype=np.int64)
+        parent[left[inner]] = inner
+        first = np.arange(n_first, n_nodes, 2)  # left children of the splits after the base
+        gains = cost[parent[first]] - cost[first] - cost[first + 1]
+        is_first_leaf = (left[:n_first] < 0) | (left[:n_first] >= n_first)
+        start = cost[:n_first][is_first_leaf].sum()
+        path = minimum + start - np.concatenate([[0.0], np.cumsum(np.maximum(gains, 0.0))])
+        if n_base:
+            path[0] = minimum + self.base_cost.sum()
+        return np.minimum.accumulate(np.maximum(path, 0.0))
+
+
+def tests_of(fitted: FittedTree | FittedKauri) -> TestArrays:
+    """Return the tests of a tree that the core fitted."""
+    return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
+
+
+def add_up(left: IntArray, *of_nodes: npt.NDArray[Any]) -> None:
+    """Fill in the inner nodes of arrays that know the leaves: sums of their children.
+
+    `left`: left children, each followed by its sibling.
+    """
+    for node in range(len(left) - 1, -1, -1):  # children come after their parents
+        if left[node] >= 0:
+            for array in of_nodes:
+                array[node] = array[left[node] : left[node] + 2].sum(axis=0)
