@@ -233,6 +233,23 @@ def test_frames(kind):
     assert silhouette(ExKMC(n_jobs=1), X, range(2, 5), random_state=0).best_k == 3
 
 
+@pytest.mark.parametrize("search", [gap_statistic, silhouette])
+def test_a_lazy_frame_is_collected_once(search):
+    X, collections = blobs(3, n=15), []
+
+    def count(batch):
+        collections.append(len(batch))
+        return batch
+
+    lazy = pl.LazyFrame(X, schema=["a", "b"]).map_batches(count)
+    options = {"n_references": 2} if search is gap_statistic else {}
+    assert search(ExKMC(n_jobs=1), lazy, range(2, 5), random_state=0, **options).best_k == 3
+    assert collections == [len(X)]
+    with pytest.raises(TypeError, match=f"{search.__name__} needs numbers"):
+        search(ExKMC(), lazy.with_columns(s=pl.lit("x")), range(2, 5))
+    assert collections == [len(X)]
+
+
 # ---- the silhouette -----------------------------------------------------------------------
 
 

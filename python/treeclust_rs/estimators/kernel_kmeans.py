@@ -16,14 +16,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data.table import (
-    Table,
-    align_table,
-    check_finite,
-    check_sample_weight,
-    read_table,
-    take_rows,
-)
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, align_table, read_table, take_rows
 from .._data.units import Units
 from .._kernels.kernels import Kernel, check_gram, one_blas_thread
 from .._kernels.lloyd import Means, Tell, cluster, first_least

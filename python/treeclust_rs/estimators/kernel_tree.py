@@ -20,7 +20,8 @@ from .._base.clusterer import leaves_of_all
 from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters
 from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, read_table
 from .._data.units import Units
 from .._kernels.kernels import check_gram
 from .._kernels.lloyd import cluster

@@ -27,7 +27,8 @@ from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, collected, read_table
 from .._data.units import Units
 from .._kernels.kernels import KERNELS, check_gram, check_size, is_number, make_kernel
 from .._util.arrays import FloatArray
@@ -159,6 +160,7 @@ def gap_statistic(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
             "precomputed kernel: give the kernel as a callable, or use silhouette()."
         )
+    X = collected(X, "gap_statistic")
     table = _read(X, "gap_statistic")
     weight = check_sample_weight(sample_weight, table.n_samples)
     rng = check_random_state(random_state)
@@ -276,6 +278,7 @@ def silhouette(
     """
     name = _cluster_parameter(estimator)
     numbers = _check_numbers(k_values, at_least=2)
+    X = collected(X, "silhouette")
     table = _read(X, "silhouette")
     n = table.n_samples
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
@@ -464,6 +467,7 @@ def gamma_sweep(
     if not (is_number(verbose, Integral) and verbose >= 0):
         raise ValueError(f"verbose must be an int >= 0. Got {verbose!r} instead.")
     given = None if gammas is None else _check_gammas(gammas)
+    X = collected(X, "gamma_sweep")
     table = _read(X, "gamma_sweep")
     weight = check_sample_weight(sample_weight, table.n_samples)
     truth = None if y is None else _check_truth(y, table.n_samples)

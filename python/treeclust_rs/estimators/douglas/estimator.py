@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.saving import SavedEstimator
-from ..._data.table import Table, align_table, check_finite, read_table
+from ..._data.checks import check_finite
+from ..._data.table import Table, align_table, read_table
 from ..._data.units import Units
 from ..._kernels.kernels import check_gram, one_blas_thread
 from ..._reference.reference import (
