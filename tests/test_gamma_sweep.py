@@ -16,9 +16,8 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from treeclust_rs import IMM, Kauri
+from treeclust_rs import IMM, Kauri, KernelExKMC, KernelExpand, KernelIMM
 from treeclust_rs.estimators.kernel_kmeans import KernelKMeans
-from treeclust_rs.estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
 from treeclust_rs.metrics import agreement
 from treeclust_rs.selection import gamma_sweep
 

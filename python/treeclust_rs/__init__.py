@@ -4,11 +4,14 @@ from importlib import import_module
 from types import ModuleType
 
 from ._base.saving import load
-from .estimators.centers_tree import IMM, ExKMC
 from .estimators.douglas.estimator import Douglas
+from .estimators.exkmc import ExKMC
+from .estimators.imm import IMM
 from .estimators.kauri import Kauri
+from .estimators.kernel_exkmc import KernelExKMC
+from .estimators.kernel_expand import KernelExpand
+from .estimators.kernel_imm import KernelIMM
 from .estimators.kernel_kmeans import KernelKMeans
-from .estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
 from .estimators.oblique_tree import ObliqueTree
 from .estimators.voronoi_tree import VoronoiTree
 from .tree import ClusterTree

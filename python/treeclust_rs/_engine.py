@@ -21,6 +21,7 @@ __all__ = [
     "FittedOblique",
     "FittedTree",
     "GroupSums",
+    "InitTree",
     "Jobs",
     "LabelCosts",
     "Measure",
@@ -112,6 +113,15 @@ class ObliqueArrays(NamedTuple):
     indices: IntArray
     weights: FloatArray
     bias: FloatArray
+
+
+class InitTree(NamedTuple):
+    """A tree that a fit starts from."""
+
+    tests: TestArrays
+    clusters: IntArray
+    """Of the leaves."""
+    oblique: ObliqueArrays | None
 
 
 class Measure(NamedTuple):
@@ -329,7 +339,7 @@ def fit_oblique(
     centers: FloatArray,
     labels: Codes,
     init: str,
-    tree: tuple[TestArrays, IntArray, ObliqueArrays | None] | None,
+    tree: InitTree | None,
     axis: bool,
     alpha: float,
     max_depth: int,
@@ -341,7 +351,7 @@ def fit_oblique(
 ) -> FittedOblique:
     """Fit an oblique or axis-aligned tree together with its clusters.
 
-    `tree`: what the fit starts from instead of `init`: tests, clusters of the leaves, weights.
+    `tree`: what the fit starts from instead of `init`.
     `schedule`: factor and number of values of mu, and whether leaves hold histograms; None for the
     direct solver.
     """

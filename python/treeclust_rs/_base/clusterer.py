@@ -1,4 +1,4 @@
-"""What all estimators with a tree share: predicting, explaining, saving and loading."""
+"""Base of the estimators with a tree: predicting, explaining, saving and loading."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _engine
 from .._data.checks import check_finite
 from .._data.table import Table, align_table
-from .._util.model_json import check_keys, float_array
+from .._util.model_json import check_keys
 from .._util.threads import effective_n_jobs
 from ..export import (
     explain_rows,
@@ -24,35 +23,25 @@ from ..export import (
     tree_to_dict,
 )
 from ..tree.cluster_tree import ClusterTree, NonFiniteError
+from .saved_fields import Fields, read_fields, write_fields
 from .saving import SavedEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def leaves_of_all(
-    leaf_of_row: npt.NDArray[np.uint32],
-    kept: npt.NDArray[np.bool_] | None,
-    tree: ClusterTree,
-    table: Table,
-    threads: _engine.Threads,
-) -> npt.NDArray[np.int32]:
-    """Give the leaf of every row of a fit; those the fit left out go down the tree."""
-    if kept is None:
-        return leaf_of_row.astype(np.int32)
-    leaves = tree.apply(table.data, threads)
-    leaves[kept] = leaf_of_row
-    return leaves.astype(np.int32)
-
-
-class TreeClusterer(SavedEstimator):
+class TreeClusterer(SavedEstimator, abstract=True):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
     tree_: ClusterTree
 
-    # Fitted numbers and arrays kept in model files, beside the tree: name -> shape in terms of k
-    # and d.
-    _saved: ClassVar[dict[str, str]] = {}
+    n_jobs: int | None
+    random_state: Any
+    scale: str | None
+    verbose: int
+
+    # Fitted numbers and arrays in model files, beside the tree.
+    _saved: ClassVar[Fields] = {}
     _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
@@ -68,7 +57,7 @@ class TreeClusterer(SavedEstimator):
     # ---- using a fitted model -------------------------------------------------------------
 
     def _route(self, X: Any) -> tuple[Table, npt.NDArray[np.int64]]:
-        """Give the rows as a table, and the leaf of each."""
+        """Return the rows as a table, and the leaf of each."""
         check_is_fitted(self, "tree_")
         name = type(self).__name__
         table = align_table(X, self.tree_.feature_names, self.n_features_in_, estimator_name=name)
@@ -80,7 +69,7 @@ class TreeClusterer(SavedEstimator):
             raise
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Give each row the label of its cluster.
+        """Return the label of each row's cluster.
 
         Parameters
         ----------
@@ -102,7 +91,7 @@ class TreeClusterer(SavedEstimator):
         return np.asarray(self.tree_.classes)[self.tree_.leaf_clusters][leaves]
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:
-        """Give the leaf each row falls into.
+        """Return the leaf each row falls into.
 
         Parameters
         ----------
@@ -117,7 +106,7 @@ class TreeClusterer(SavedEstimator):
         return self._route(X)[1]
 
     def explain(self, X: Any) -> list[str]:
-        """Say for each row which conditions took it to its cluster.
+        """Return the conditions that took each row to its cluster.
 
         Parameters
         ----------
@@ -133,7 +122,7 @@ class TreeClusterer(SavedEstimator):
         return explain_rows(self.tree_, leaves, table.data)
 
     def to_polars(self) -> pl.Expr:
-        """Give the tree as a native polars expression named ``cluster``.
+        """Return the tree as a native polars expression named ``cluster``.
 
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
         Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
@@ -152,7 +141,7 @@ class TreeClusterer(SavedEstimator):
         return to_polars_expr(self.tree_)
 
     def to_graphviz(self) -> str:
-        """Give the tree as text in Graphviz' DOT language."""
+        """Return the tree as text in Graphviz' DOT language."""
         check_is_fitted(self, "tree_")
         return to_graphviz(self.tree_)
 
@@ -165,7 +154,7 @@ class TreeClusterer(SavedEstimator):
         Returns
         -------
         matplotlib.axes.Axes
-            What was drawn on.
+            The axes drawn on.
         """
         check_is_fitted(self, "tree_")
         centers = getattr(self, "cluster_centers_", None)
@@ -192,7 +181,7 @@ class TreeClusterer(SavedEstimator):
         Returns
         -------
         matplotlib.axes.Axes
-            What was drawn on.
+            The axes drawn on.
         """
         check_is_fitted(self, "tree_")
         return plot_partition(self.tree_, X, ax, **kwargs)
@@ -201,11 +190,7 @@ class TreeClusterer(SavedEstimator):
 
     def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "tree_")
-        fitted = {
-            name: np.asarray(getattr(self, name), dtype=float).tolist()
-            for name in self._saved
-            if getattr(self, name, None) is not None
-        }
+        fitted = write_fields(self, self._saved)
         return {"fitted": fitted, "tree": tree_to_dict(self.tree_)}
 
     @classmethod
@@ -218,27 +203,18 @@ class TreeClusterer(SavedEstimator):
                 "whose tree has oblique tests."
             )
         model = cls._with_params(payload["params"])
-        sizes = {"k": len(tree.classes), "d": tree.n_features, "path": -1}
-        check_keys(fitted, (), "fitted of the model file", cls._saved)
-        for name, content in fitted.items():
-            shape = tuple(
-                sizes[part] if part in sizes else int(part) for part in cls._saved[name].split()
-            )
-            if -1 in shape:
-                n_rows = len(content) if isinstance(content, list) else 0
-                shape = tuple(n_rows if size == -1 else size for size in shape)
-            array = float_array(content if shape else [content], name, shape or (1,))
-            setattr(model, name, array if shape else float(array[0]))
-        model._check_saved(tree)
+        model.__dict__.update(read_fields(fitted, cls._saved, tree))
+        model._complete(tree)
         model._set_tree(tree)
         return model
 
-    def _check_saved(self, tree: ClusterTree) -> None:
-        """Raise ValueError if the numbers read from a file cannot be those of a fit."""
+    def _complete(self, tree: ClusterTree) -> None:
+        """Complete a model read from a file; raises ValueError if the tree is none of a fit's."""
 
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree
+        self.classes_ = np.asarray(tree.classes)
         self._set_columns(tree.n_features, tree.feature_names)
 
 
-__all__ = ["TreeClusterer", "leaves_of_all"]
+__all__ = ["TreeClusterer"]

@@ -1,21 +1,35 @@
-"""Trees grown by label costs: what ExKMC and its kernel relatives share."""
+"""Base of the trees grown by label costs: ExKMC and its kernel relatives."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._reference.reference import Given
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import LEAF, OBLIQUE
-from .clusterer import TreeClusterer
+from .saved_fields import Check, SavedField
+from .truncation import GrownClusterer
+
+COST_PATH = SavedField(
+    "path",
+    required=True,
+    check=Check(
+        lambda path: bool((np.diff(path) <= 0).all() and path[-1] >= 0),
+        "a {name} that rises or is negative",
+    ),
+    n_entries=lambda tree: tree.n_leaves - max(tree.n_base_leaves, 1) + 1,
+)
 
 
-class CostTree(TreeClusterer):
+class CostTree(GrownClusterer, abstract=True):
     """A tree whose growth lowers the sum of label costs over its leaves."""
 
+    scale_: FloatArray
     _cost_path: FloatArray
 
     @property
@@ -30,26 +44,15 @@ class CostTree(TreeClusterer):
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
         check_is_fitted(self, "tree_")
-        return feature_importances(self.tree_, getattr(self, "scale_", None))
+        return feature_importances(self.tree_, self.scale_)
 
-    def _check_cost_path(self, tree: ClusterTree) -> None:
-        """Raise ValueError if a path read from a file cannot be the tree's."""
-        n_path = tree.n_leaves - max(tree.n_base_leaves, 1) + 1
+    def _last_gain(self) -> float:
         path = self._cost_path
-        if len(path) != n_path:
-            raise ValueError(
-                f"The model file has a _cost_path of {len(path)} entries; {n_path} were expected."
-            )
-        if (np.diff(path) > 0).any() or path[-1] < 0:
-            raise ValueError("The model file has a _cost_path that rises or is negative.")
-
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.asarray(tree.classes)
+        return path[-2] - path[-1] if len(path) > 1 else 0.0
 
 
-def feature_importances(tree: ClusterTree, scale: FloatArray | None = None) -> FloatArray:
-    """Give the share of each column in the decrease of the impurity.
+def feature_importances(tree: ClusterTree, scale: FloatArray) -> FloatArray:
+    """Return the share of each column in the decrease of the impurity.
 
     That of an oblique test is shared among its columns by the squares of their weights in units of
     `scale`.
@@ -64,25 +67,13 @@ def feature_importances(tree: ClusterTree, scale: FloatArray | None = None) -> F
     ).astype(np.float64)  # integers where there is nothing to count
     for node, gained in zip(inner[oblique].tolist(), gain[oblique].tolist(), strict=True):
         columns, weights, _ = tree.oblique_test(node)
-        sizes = np.abs(weights if scale is None else weights * scale[columns])
+        sizes = np.abs(weights * scale[columns])
         squares = (sizes / sizes.max()) ** 2
         shares[columns] += gained * squares / squares.sum()
+    return normalised(shares)
+
+
+def normalised(shares: npt.NDArray[Any]) -> FloatArray:
+    """Return the shares divided by their sum; zeros stay."""
     total = shares.sum()
     return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
-
-
-def check_n_clusters(n_clusters: int | None, given: Given) -> None:
-    """Raise ValueError if the number asked for is not the reference's."""
-    if None not in (n_clusters, given.n_clusters) and n_clusters != given.n_clusters:
-        raise ValueError(
-            f"n_clusters={n_clusters}, but the reference has {given.n_clusters} clusters."
-        )
-
-
-def check_max_leaves(max_leaves: int | None, n_clusters: int, is_default: bool) -> None:
-    """Raise ValueError if there are fewer leaves than clusters."""
-    if max_leaves is not None and max_leaves < n_clusters:
-        default = " (the default)" if is_default else ""
-        raise ValueError(
-            f"max_leaves={max_leaves} must be at least n_clusters={n_clusters}{default}."
-        )

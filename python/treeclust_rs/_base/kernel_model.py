@@ -1,4 +1,4 @@
-"""Trees of a kernel, seen by it again after the fit."""
+"""Base of the kernel estimators: rebuilds the fitted kernel for `score`."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from .. import _engine
 from .._data.checks import check_sample_weight
-from .._data.table import Table
+from .._data.table import Table, take_rows
 from .._data.units import Units
 from .._kernels.kernels import Kernel, check_gram, make_kernel
 from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import Stocks, check_gram_given, kernel_rows
-from .._reference.reference import (
-    Given,
-    fitted_rows,
-)
-from .._util.arrays import FloatArray
+from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
-from .clusterer import TreeClusterer
+from ..tree.cluster_tree import ClusterTree
+from .fit_rows import rows_that_count, square_part
+from .saved_fields import POSITIVE, SavedField
+from .truncation import GrownClusterer
+
+GAMMA = SavedField(check=POSITIVE)
 
 
-class KernelModel(TreeClusterer):
+class KernelModel(GrownClusterer, abstract=True):
     """A tree whose fit used a kernel."""
 
     _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
@@ -35,7 +34,7 @@ class KernelModel(TreeClusterer):
     coef0: float
     kernel_params: Mapping[str, Any] | None
     approximation: str | None
-    n_jobs: int | None
+    n_components: int
     gamma_: float | None
     scale_: FloatArray
 
@@ -48,18 +47,18 @@ class KernelModel(TreeClusterer):
         self._units = units
 
     def _kernel_view(self, table: Table) -> tuple[Kernel, FloatArray, Units]:
-        """Give the kernel of a fitted model, rows as it sees them, and the units they are in."""
+        """Return the kernel of a fitted model, rows as it sees them, and the units they are in."""
         units: Units | None = self.__dict__.get("_units")
-        if units is None:  # read from a file: the origin is not kept, because it does not matter
-            shift, _ = _engine.column_units(table.data, None, False, effective_n_jobs(self.n_jobs))
+        if units is None:  # read from a file, which lacks the origin because any will do
+            shift = Units.of(table, None, None, effective_n_jobs(self.n_jobs)).shift
             units = Units(shift, self.scale_)
         rows = kernel_rows(self.kernel, table, units)
-        kernel = self._settled_kernel(table)
+        kernel = self._fitted_kernel(table)
         kernel.check(rows, table.feature_names)
         return kernel, rows, units
 
-    def _settled_kernel(self, table: Table) -> Kernel:
-        """Give the kernel, whose parameters the fit settled; the model may be read from a file."""
+    def _fitted_kernel(self, table: Table) -> Kernel:
+        """Return the kernel with the parameters of the fit; the model may be read from a file."""
         kernel: Kernel | None = self.__dict__.get("_kernel")
         if kernel is not None:
             return kernel
@@ -73,10 +72,8 @@ class KernelModel(TreeClusterer):
             X=np.zeros((1, table.n_features)),
         )
 
-    def _stocks_and_labels(
-        self, X: Any, sample_weight: Any, gram: Any
-    ) -> tuple[Stocks, npt.NDArray[np.int64]]:
-        """Give rows as the kernel of the fit sees them, and the cluster the tree puts each in.
+    def _stocks_and_labels(self, X: Any, sample_weight: Any, gram: Any) -> tuple[Stocks, IntArray]:
+        """Return rows as the kernel of the fit sees them, and the cluster the tree puts each in.
 
         Rows of weight 0 are left out. Raises as `score` of the estimators says.
         """
@@ -84,11 +81,11 @@ class KernelModel(TreeClusterer):
         check_gram_given(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        gram = None if gram is None else check_gram(gram, table.n_samples)
-        kept, _, table, weight = fitted_rows(Given(), table, weight)
-        if kept is not None:
-            leaves = leaves[kept]
-            gram = None if gram is None else gram[np.ix_(kept, kept)]
+        kept = rows_that_count(weight, None)
+        if gram is not None:
+            gram = square_part(check_gram(gram, table.n_samples), kept)
+        if kept is not None and weight is not None:
+            table, weight, leaves = take_rows(table, kept), weight[kept], leaves[kept]
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
             return Stocks.of_gram(gram, weight, n_jobs=n_jobs), labels
@@ -102,3 +99,7 @@ class KernelModel(TreeClusterer):
                 "approximation: score cannot be computed. Fit it anew."
             )
         return Stocks.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels
+
+    def _complete(self, tree: ClusterTree) -> None:
+        super()._complete(tree)
+        self.__dict__.setdefault("gamma_", None)

@@ -1,4 +1,4 @@
-"""Estimators in JSON files: what all of them share of saving and loading."""
+"""Estimators in JSON files: saving and loading."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from .._util.model_json import check_keys, dumps, loads
 
 __all__ = ["SavedEstimator", "load", "write_text"]
 
-# Parameters that are written to model files; the others (a reference, a random generator) are not
-# plain values.
+# Types of the parameters that are written to model files; others (a reference, a random generator)
+# are not plain values.
 _PLAIN = (type(None), bool, int, float, str)
 
 _MODELS: dict[str, type[SavedEstimator]] = {}
 
 
 class SavedEstimator(ClusterMixin, BaseEstimator):
-    """Base of the estimators that `load` knows."""
+    """Base of the estimators that `load` can read; those that are abstract it cannot."""
 
     n_features_in_: int
 
-    # Parameters that a model file could not hold, and that were not set since; empty for models
-    # that were fitted here.
+    # Parameters that the model file could not hold and that were not set since; empty for models
+    # not read from a file.
     _not_saved: frozenset[str] = frozenset()
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
-    # The attribute that a fitted model has, and those that a model read from a file may lack.
+    # An attribute that every fitted model has, and those that take the rows of the fit, which
+    # models read from a file may lack.
     _fitted_by: ClassVar[str]
     _from_rows: ClassVar[tuple[str, ...]]
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if not cls.__name__.startswith("_"):
+        if not abstract:
             _MODELS[cls.__name__] = cls
 
     def __getattr__(self, name: str) -> Any:
@@ -130,12 +131,12 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         write_text(path, dumps({"model": type(self).__name__, "params": params, **payload}))
 
     def _payload(self) -> dict[str, Any]:
-        """Give what the file holds beside the class and its parameters; raises before a fit."""
+        """Return what the file holds beside the class and its parameters; raises before a fit."""
         raise NotImplementedError
 
     @classmethod
     def _from_payload(cls, payload: dict[str, Any]) -> Self:
-        """Make the model of a file's content, of which nothing is checked but the class."""
+        """Make a model of a file's content, of which only the class has been checked."""
         raise NotImplementedError
 
     @classmethod

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import _engine
 from .._util.arrays import FloatArray
 from .table import Table, column_of
 
@@ -17,12 +18,28 @@ class Units:
     shift: FloatArray
     scale: FloatArray
 
+    @classmethod
+    def of(
+        cls, rows: Table, weight: FloatArray | None, scale: str | None, n_jobs: _engine.Jobs
+    ) -> Units:
+        """Return the origins of the columns and their units; `scale` as in the estimators."""
+        return cls(*_engine.column_units(rows.data, weight, scale == "standard", n_jobs))
+
+    @classmethod
+    def own(cls, n_features: int) -> Units:
+        """Return the columns' own units: origin 0, unit 1."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def of_points(self, points: FloatArray) -> FloatArray:
+        """Return points given in the columns' own units, in these units."""
+        return np.ascontiguousarray((points - self.shift) / self.scale)
+
     def matrix(self, table: Table) -> FloatArray:
-        """Give the table in its units, as one C-ordered array."""
+        """Return the table in these units, as one C-ordered array."""
         matrix = np.empty((table.n_samples, table.n_features))
         for f in range(table.n_features):
             column = column_of(table, f)
-            with np.errstate(over="ignore"):  # overflow is found, and said, where it matters
+            with np.errstate(over="ignore"):  # the callers check for overflow
                 np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
                 matrix[:, f] /= self.scale[f]
         return matrix

@@ -33,7 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from .._reference.reference import warn_too_few
+from .._reference.checks import warn_too_few
 from .._util.arrays import FloatArray
 from .kernels import Kernel, one_blas_thread
 from .stocks import ROUNDING, Stocks, gram_sums, in_order

@@ -27,12 +27,15 @@ from .._base.clusterer import TreeClusterer
 from .._base.kernel_model import KernelModel
 from .._base.saving import SavedEstimator, load
 from .._util.words import format_count
-from ..estimators.centers_tree import IMM, ExKMC
 from ..estimators.douglas.estimator import Douglas
+from ..estimators.exkmc import ExKMC
+from ..estimators.imm import IMM
 from ..estimators.kauri import Kauri
-from ..estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
+from ..estimators.kernel_exkmc import KernelExKMC
+from ..estimators.kernel_expand import KernelExpand
+from ..estimators.kernel_imm import KernelIMM
 from ..estimators.oblique_tree import ObliqueTree
-from ..estimators.voronoi_tree import MOST_EXACT, VoronoiTree
+from ..estimators.voronoi_tree import MAX_EXACT_CLUSTERS, VoronoiTree
 from ..gemini.geminis import make_gemini
 from ..metrics import agreement, n_parameters
 from ..tree.cluster_tree import ClusterTree
@@ -319,7 +322,7 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
     common |= {"n_clusters": arguments.clusters, "reference": reference}
     if method == "voronoi":
         k = _n_clusters(arguments) if reference is None else len(set(reference.tolist()) - {-1})
-        return VoronoiTree(**common, exact=k <= MOST_EXACT)
+        return VoronoiTree(**common, exact=k <= MAX_EXACT_CLUSTERS)
     if method == "oblique":
         return ObliqueTree(**common)
     if method not in KERNEL_TREES:

@@ -17,7 +17,7 @@ from .. import __version__
 from .._kernels.kernels import make_kernel
 from .._kernels.low_rank import APPROXIMATIONS
 from .._kernels.surrogate import has_features
-from .._reference.reference import DEFAULT_N_CLUSTERS
+from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..estimators.kauri import Kauri
 from ..gemini.geminis import GEMINIS
 from .reading import UserError

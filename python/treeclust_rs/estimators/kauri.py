@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,24 +12,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base.clusterer import leaves_of_all
-from .._base.kernel_model import KernelModel
+from .._base.cost_tree import normalised
+from .._base.fit_rows import FitRows
+from .._base.kernel_model import GAMMA, KernelModel
 from .._base.leaf_sums import LeafSums
-from .._data.checks import check_finite, check_sample_weight
-from .._data.table import Table, read_table
-from .._data.units import Units
-from .._kernels.kernels import check_gram
+from .._base.parameters import AT_LEAST_1, COMMON, LIMITS, Constraints
+from .._base.saved_fields import POSITIVE, Check, Fields, SavedField
+from .._base.truncation import TrainingState
+from .._data.table import Table
 from .._kernels.stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
-from .._reference.reference import (
-    Given,
-    fitted_rows,
-)
 from .._util.arrays import FloatArray
-from .._util.progress import progress_line
-from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
-from ..tree.cluster_tree import ClusterTree, kept_ancestor
+from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import MOVES
 
 __all__ = ["Kauri"]
@@ -176,14 +168,12 @@ class Kauri(KernelModel):
     [(0, 'star', 'x0', 4.0)]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_clusters": [Interval(Integral, 1, None, closed="left")],
-        "max_leaves": [Interval(Integral, 1, None, closed="left"), None],
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    _parameter_constraints: ClassVar[Constraints] = {
+        "max_clusters": [AT_LEAST_1],
+        **LIMITS,
         "min_samples_split": [Interval(Integral, 2, None, closed="left")],
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
         "max_features": [
-            Interval(Integral, 1, None, closed="left"),
+            AT_LEAST_1,
             Interval(Real, 0.0, 1.0, closed="right"),
             StrOptions({"sqrt", "log2"}),
             None,
@@ -191,20 +181,24 @@ class Kauri(KernelModel):
         **KERNEL_CONSTRAINTS,
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "moves": [StrOptions({"paper", "all"})],
-        "scale": [StrOptions({"standard"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        **COMMON,
     }
-    _saved: ClassVar[dict[str, str]] = {
-        "cluster_centers_": "k d",
-        "scale_": "d",
-        "inertia_": "",
-        "gamma_": "",
-        "_objective_path": "path",
+    _saved: ClassVar[Fields] = {
+        "cluster_centers_": SavedField("k d"),
+        "scale_": SavedField("d", required=True, check=POSITIVE),
+        "inertia_": SavedField(required=True),
+        "gamma_": GAMMA,
+        "_objective_path": SavedField(
+            "path",
+            required=True,
+            check=Check(lambda path: bool((np.diff(path) >= 0).all()), "a {name} that falls"),
+            n_entries=lambda tree: tree.n_leaves,
+        ),
     }
+    _path_name = "_objective_path"
 
-    gamma_: float | None
+    inertia_: float
+    _objective_path: FloatArray
 
     def __init__(
         self,
@@ -285,24 +279,17 @@ class Kauri(KernelModel):
         UserWarning
             If a kernel to be approximated is seen not to be positive semidefinite.
         """
-        started = time.perf_counter()
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
-        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
-        name = type(self).__name__
-        table = read_table(X, estimator_name=name)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, threads)
-        if gram is not None:
-            gram = check_gram(gram, table.n_samples)
-        kept, _, rows, weight = fitted_rows(Given(), table, weight)
-        if gram is not None and kept is not None:
-            gram = np.ascontiguousarray(gram[np.ix_(kept, kept)])
-        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", threads))
+        fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
+        rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
+        threads = fit_rows.threads
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = stocks_of(self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol)
-        tell = progress_line(self.verbose, name, rows.n_samples, started)
+        stocks = stocks_of(
+            self, rows, units, weight, fit_rows.gram, rng, threads.n_jobs, rank_tol=self.tol
+        )
+        progress = fit_rows.progress(self.verbose)
         fitted = _engine.fit_kauri(
             rows.data,
             features=stocks.features,
@@ -317,37 +304,34 @@ class Kauri(KernelModel):
             seed=seed,
             all_moves=self.moves == "all",
             n_jobs=threads,
-            progress=tell,
+            progress=progress,
         )
         tree = _build_tree(fitted, rows)
-        leaf_sums = LeafSums.of(fitted.leaf_of_row, tree, rows, units, weight, threads)
-        centers = leaf_sums.centers(tree, units)
         path = fitted.objective
         inertia = stocks.trace - float(path[-1])
         if abs(inertia) <= ROUNDING * abs(stocks.trace):
             inertia = 0.0
-        leaves = leaves_of_all(fitted.leaf_of_row, kept, tree, table, threads)
+        leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
+        leaf_sums = LeafSums.of(fit_rows, fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)
-        self._leaf_of_row = leaves
-        self._leaf_sums = leaf_sums if len(leaf_sums.ids) == tree.n_leaves else None
         self._set_tree(tree)
         self._objective_path = path + stocks.offset
-        self.cluster_centers_, self.inertia_ = centers, inertia
-        self.labels_ = tree.leaf_clusters[leaves]
-        if tell is not None:
-            last = path[-1] - path[-2] if len(path) > 1 else 0.0
-            tell(tree.n_leaves, last)
+        self.inertia_ = inertia
+        self._set_training(TrainingState(leaves, leaf_sums, units, reference_centers=None))
+        if progress is not None:
+            progress(tree.n_leaves, path[-1] - path[-2] if len(path) > 1 else 0.0)
         return self
 
     def _n_drawn(self, d: int) -> int:
-        most: Any = self.max_features
-        if most is None:
+        """Return how many of d columns a leaf looks at."""
+        given: Any = self.max_features
+        if given is None:
             return d
-        if isinstance(most, str):
-            return max(int(np.sqrt(d) if most == "sqrt" else np.log2(d)), 1)
-        return min(int(most), d) if isinstance(most, Integral) else max(int(most * d), 1)
+        if isinstance(given, str):
+            return max(int(np.sqrt(d) if given == "sqrt" else np.log2(d)), 1)
+        return min(int(given), d) if isinstance(given, Integral) else max(int(given * d), 1)
 
     def score(
         self,
@@ -356,7 +340,7 @@ class Kauri(KernelModel):
         sample_weight: Any = None,
         gram: Any = None,
     ) -> float:
-        """Give the objective L of the tree's clusters of other rows.
+        """Return the objective L of the tree's clusters of other rows.
 
         Parameters
         ----------
@@ -431,71 +415,16 @@ class Kauri(KernelModel):
         shares = np.bincount(
             tree.feature[inner], weights=tree.gain[inner], minlength=tree.n_features
         )
-        total = shares.sum()
-        return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)
+        return normalised(shares)
 
-    def truncate(self, max_leaves: int) -> Self:
-        """Give the model with fewer leaves, as a fit with this `max_leaves` would.
+    def _follow_path(self, whole: Self) -> None:
+        lost = float(whole._objective_path[-1] - self._objective_path[-1])
+        self.inertia_ = whole.inertia_ + lost
 
-        Parameters
-        ----------
-        max_leaves : int
-            Number of leaves, at least 1; the whole model if it has no more.
-
-        Returns
-        -------
-        Self
-            A new fitted estimator. One read from a file, or with more than a million numbers
-            (leaves x columns), has no `cluster_centers_` then; one read from a file no `labels_`.
-
-        Raises
-        ------
-        ValueError
-            If `max_leaves` is less than 1.
-        """
-        check_is_fitted(self, "tree_")
-        tree = self.tree_.truncate(max_leaves)
-        if tree is self.tree_:
-            return copy.copy(self)
-        model = copy.copy(self)
-        model.set_params(max_leaves=tree.n_leaves)
-        model._objective_path = self._objective_path[: tree.n_leaves]
-        model.inertia_ = self.inertia_ + float(self._objective_path[-1] - model._objective_path[-1])
-        model._set_tree(tree)
-        for name in ("labels_", "cluster_centers_"):
-            model.__dict__.pop(name, None)
-        if hasattr(self, "_leaf_of_row"):
-            kept = kept_ancestor(self.tree_, tree.n_nodes)
-            model._leaf_of_row = kept[self._leaf_of_row].astype(np.int32)
-            model.labels_ = tree.leaf_clusters[model._leaf_of_row]
-            if self._leaf_sums is not None:
-                model._leaf_sums = replace(self._leaf_sums, ids=kept[self._leaf_sums.ids])
-                model.cluster_centers_ = model._leaf_sums.centers(tree, self._units)
-        return model
-
-    def _check_saved(self, tree: ClusterTree) -> None:
-        for name in ("scale_", "_objective_path", "inertia_"):
-            if name not in self.__dict__:
-                raise ValueError(f"fitted of the model file lacks {name}.")
+    def _complete(self, tree: ClusterTree) -> None:
+        super()._complete(tree)
         if tree.move is None:
             raise ValueError("The model file holds a Kauri whose tree has no moves.")
-        if (self.scale_ <= 0).any():
-            raise ValueError("The model file has a scale_ that is not positive.")
-        path = self._objective_path
-        if len(path) != tree.n_leaves:
-            raise ValueError(
-                f"The model file has an _objective_path of {len(path)} entries; "
-                f"{tree.n_leaves} were expected."
-            )
-        if (np.diff(path) < 0).any():
-            raise ValueError("The model file has an _objective_path that falls.")
-        self.gamma_ = self.__dict__.get("gamma_")
-        if self.gamma_ is not None and self.gamma_ <= 0:
-            raise ValueError("The model file has a gamma_ that is not positive.")
-
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.arange(len(tree.classes))
 
 
 def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:

@@ -6,32 +6,27 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _engine
+from .._base.fit_rows import FitRows
+from .._base.parameters import AT_LEAST_1, COMMON, Constraints
 from .._data.checks import check_finite, check_sample_weight
-from .._data.table import Table, align_table, read_table, take_rows
+from .._data.table import Table, align_table
 from .._data.units import Units
-from .._kernels.kernels import Kernel, check_gram, one_blas_thread
+from .._kernels.kernels import Kernel, one_blas_thread
 from .._kernels.lloyd import Means, Tell, cluster, first_least
 from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
-from .._reference.reference import (
-    DEFAULT_N_CLUSTERS,
-    Given,
-    check_enough_rows,
-    fitted_rows,
-)
-from .._util.arrays import FloatArray
+from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
+from .._util.arrays import BoolArray, FloatArray, IntArray
 from .._util.threads import effective_n_jobs
-from .._util.validation import Interval, StrOptions
+from .._util.validation import Interval
 from .._util.words import format_count
 
 __all__ = ["KernelKMeans"]
@@ -40,7 +35,7 @@ __all__ = ["KernelKMeans"]
 class KernelKMeans(ClusterMixin, BaseEstimator):
     """Cluster by k-means in a kernel's feature space.
 
-    Kernels see clusters that no means in the columns' own space part: a ring and what lies in it.
+    Kernels separate clusters that means of the columns cannot: a ring and what lies in it.
 
     Parameters
     ----------
@@ -140,19 +135,16 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     np.True_
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_clusters": [AT_LEAST_1, None],
         **KERNEL_CONSTRAINTS,
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [AT_LEAST_1],
+        "max_iter": [AT_LEAST_1],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "scale": [StrOptions({"standard"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        **COMMON,
     }
 
-    labels_: npt.NDArray[np.int64]
+    labels_: IntArray
     inertia_: float
     n_iter_: int
     gamma_: float | None
@@ -232,24 +224,14 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         ConvergenceWarning
             If fewer clusters were found, because the kernel tells fewer rows apart.
         """
-        started = time.perf_counter()
         self._validate_params()
         check_gram_given(self.kernel, self.approximation, gram is not None)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        name = type(self).__name__
-        table = read_table(X, estimator_name=name)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        check_finite(table, n_jobs)
-        given = None if gram is None else check_gram(gram, table.n_samples)
-        kept, _, rows, weight = fitted_rows(Given(), table, weight)
-        k = self.n_clusters or DEFAULT_N_CLUSTERS
-        check_enough_rows(k, self.n_clusters, rows.n_samples, name)
-        square = given
-        if given is not None and kept is not None:
-            square = np.ascontiguousarray(given[np.ix_(kept, kept)])
-        units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", n_jobs))
+        fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
+        rows, units, kept = fit_rows.rows, fit_rows.units, fit_rows.kept
+        k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
+        check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         rng = check_random_state(self.random_state)
-        stocks = stocks_of(self, rows, units, weight, square, rng, n_jobs)
+        stocks = stocks_of(self, rows, units, fit_rows.weight, fit_rows.gram, rng, n_jobs)
         found = cluster(
             stocks,
             k,
@@ -258,31 +240,30 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             tol=self.tol,
             random_state=rng,
             n_jobs=n_jobs,
-            tell=self._progress(rows.n_samples, started),
+            tell=self._progress(rows.n_samples, fit_rows.started),
         )
         predictor = _Predictor.of(stocks, found.means, units, kept)
         labels = found.labels
         if kept is not None:
-            labels = np.empty(table.n_samples, dtype=np.int64)
+            labels = np.empty(len(kept), dtype=np.int64)
             labels[kept] = found.labels
-            left_out = take_rows(table, ~kept)
-            part = None if given is None else given[~kept]
-            labels[~kept] = first_least(*predictor.distances(left_out, part, n_jobs))
+            part = None if fit_rows.all_gram is None else fit_rows.all_gram[~kept]
+            labels[~kept] = first_least(*predictor.distances(fit_rows.excluded(), part, n_jobs))
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._predictor = predictor
         self.labels_, self.inertia_, self.n_iter_ = labels, found.inertia, found.n_iter
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
-        self.n_features_in_ = table.n_features
-        if table.feature_names is not None:
-            self.feature_names_in_ = np.asarray(table.feature_names, dtype=object)
+        self.n_features_in_ = rows.n_features
+        if rows.feature_names is not None:
+            self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
 
-    def predict(self, X: Any, gram: Any = None) -> npt.NDArray[np.int64]:
-        """Give each row the label of the cluster whose mean is nearest (Lemma 1 of the paper).
+    def predict(self, X: Any, gram: Any = None) -> IntArray:
+        """Return the label of the cluster whose mean is nearest to each row (Lemma 1 of the paper).
 
         Parameters
         ----------
@@ -315,7 +296,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         gram: Any = None,
         gram_diagonal: Any = None,
     ) -> float:
-        """Give the opposite of the cost of rows about the means of the fit.
+        """Return minus the cost of rows about the means of the fit.
 
         Parameters
         ----------
@@ -333,7 +314,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         Returns
         -------
         float
-            Less the weighted sum of squared distances to the nearest mean. Of the rows of the fit
+            Minus the weighted sum of squared distances to the nearest mean. Of the rows of the fit
             ``-inertia_``, if the fit ended because no row moved.
 
         Raises
@@ -352,7 +333,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         squares[np.abs(squares) <= margin] = 0.0
         return -float(squares.sum() if weight is None else weight @ squares)
 
-    def _read(self, X: Any, gram: Any, who: str) -> tuple[Table, FloatArray | None, int]:
+    def _read(self, X: Any, gram: Any, caller: str) -> tuple[Table, FloatArray | None, int]:
         check_is_fitted(self, "labels_")
         n_jobs = effective_n_jobs(self.n_jobs)
         names = getattr(self, "feature_names_in_", None)
@@ -367,7 +348,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         if gram is None:
             raise ValueError(
                 f'kernel="precomputed" needs the kernel with the {n_fitted} rows of the fit: '
-                f"{who}(X, gram=K)."
+                f"{caller}(X, gram=K)."
             )
         values = _float_array(gram, "gram")
         if values.shape != (table.n_samples, n_fitted):
@@ -395,12 +376,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Predictor:
-    """What finds the nearest mean of any row."""
+    """The means of a fit, and what distances to them take."""
 
     kernel: Kernel | None
     feature_map: FeatureMap | None
     origin: FloatArray | None
-    """What is taken from features, where there are some."""
+    """What is subtracted from features, where there are some."""
     means: Means
     units: Units
     rows: FloatArray | None
@@ -410,9 +391,7 @@ class _Predictor:
     all rows of the fit."""
 
     @classmethod
-    def of(
-        cls, stocks: Stocks, means: Means, units: Units, kept: npt.NDArray[np.bool_] | None
-    ) -> _Predictor:
+    def of(cls, stocks: Stocks, means: Means, units: Units, kept: BoolArray | None) -> _Predictor:
         members = None
         if means.groups is not None:
             members = stocks.members(means.groups, len(means.weight))
@@ -433,7 +412,7 @@ class _Predictor:
     def distances(
         self, table: Table, gram: FloatArray | None, n_jobs: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Give squared distances to the means, less k(x, x) without features, and their margin.
+        """Return squared distances to the means, less k(x, x) without features, and their margin.
 
         Shapes are (k, n) and (n,). `gram` is the kernel with the rows of the fit, if it is given.
         """
@@ -457,7 +436,7 @@ class _Predictor:
         return found, margin
 
     def diagonal(self, table: Table) -> FloatArray | float:
-        """Give what `distances` leaves out."""
+        """Return k(x, x) where `distances` leaves it out."""
         assert self.kernel is not None
         return 0.0 if self.rows is None else self.kernel.diagonal(self._matrix(table))
 

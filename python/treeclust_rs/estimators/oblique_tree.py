@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import time
+import dataclasses
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +19,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base.clusterer import (
-    TreeClusterer,
-    leaves_of_all,
-)
-from .._base.cost_tree import check_n_clusters, feature_importances
-from .._data.checks import check_finite, check_sample_weight
+from .._base.center_model import CenterModel
+from .._base.clusterer import TreeClusterer
+from .._base.cost_tree import feature_importances
+from .._base.fit_rows import FitRows
+from .._base.parameters import AT_LEAST_1, EXPLAINING, Constraints
+from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
 from .._data.sparse import SparseTable, read_sparse
-from .._data.table import Table, read_table
+from .._data.table import collected, read_table
 from .._data.units import Units
-from .._engine import Measure, ObliqueArrays, TestArrays
-from .._reference.reference import (
-    DEFAULT_N_CLUSTERS,
-    Given,
-    check_enough_rows,
-    fitted_rows,
-    make_reference,
-    read_reference,
-    warn_of_empty,
-    warn_too_few,
-)
-from .._util.arrays import FloatArray, IntArray
-from .._util.progress import progress_line
+from .._engine import InitTree, Measure, ObliqueArrays, TestArrays
+from .._reference.checks import warn_of_empty
+from .._reference.kmeans import make_reference
+from .._reference.spherical import Clustering, spherical_reference
+from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
-from ..metrics import n_parameters, ratio_of_costs
+from ..metrics import n_parameters
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import LEAF, OBLIQUE
@@ -54,30 +45,23 @@ __all__ = ["ObliqueTree"]
 
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
-KMEANS_STEPS = 500
-# What is kept of every round.
-_COLUMNS_OF_PATH = ("mu", "cost", "penalty", "mismatch", "n_weights", "n_leaves")
+MAX_KMEANS_STEPS = 500
+# The figures of every round.
+_PATH_COLUMNS = ("mu", "cost", "penalty", "mismatch", "n_weights", "n_leaves")
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """The rows of a fit and the free clustering: what fits with other alphas share."""
+class _Start(NamedTuple):
+    """What fits with different alphas have in common."""
 
-    table: Table | SparseTable
-    kept: npt.NDArray[np.bool_] | None
-    rows: Table | SparseTable
-    weight: FloatArray | None
-    units: Units
-    classes: list[int] | list[str]
-    labels: npt.NDArray[np.uint32]
-    centers: FloatArray
-    """In units; of length 1 for cosine."""
+    fit_rows: FitRows[Any]
+    clustering: Clustering
+    """The free clustering, to which the tree is fitted."""
+    tree: ClusterTree | None
+    """The first tree, of threshold or oblique tests; None: the core makes one."""
     seed: int
-    threads: _engine.Threads
-    started: float
 
 
-class ObliqueTree(TreeClusterer):
+class ObliqueTree(CenterModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
     A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow
@@ -237,13 +221,9 @@ class ObliqueTree(TreeClusterer):
     """
 
     _takes_oblique = True
-    cluster_centers_: FloatArray
-    inertia_: float
-    reference_inertia_: float
-    scale_: FloatArray
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    _parameter_constraints: ClassVar[Constraints] = {
+        **EXPLAINING,
         "max_depth": [Interval(Integral, 1, 30, closed="both")],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "splits": [StrOptions({"oblique", "axis"})],
@@ -252,23 +232,25 @@ class ObliqueTree(TreeClusterer):
         "init": "no_validation",  # type: ignore[dict-item]
         "solver": [StrOptions({"direct", "path"})],
         "mu_factor": [Interval(Real, 1.0, None, closed="neither")],
-        "mu_steps": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "mu_steps": [AT_LEAST_1],
+        "n_init": [AT_LEAST_1],
+        "max_iter": [AT_LEAST_1],
         "relax": ["boolean"],
-        "reference": "no_validation",  # type: ignore[dict-item]
-        "scale": [StrOptions({"standard"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
-    _saved: ClassVar[dict[str, str]] = {
-        "cluster_centers_": "k d",
-        "scale_": "d",
-        "inertia_": "",
-        "reference_inertia_": "",
-        "_path": f"path {len(_COLUMNS_OF_PATH)}",
-        "_weight": "",
+    _saved: ClassVar[Fields] = {
+        "cluster_centers_": SavedField("k d", required=True),
+        "scale_": SavedField("d", required=True, check=POSITIVE),
+        "inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
+        "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
+        "_path": SavedField(
+            f"path {len(_PATH_COLUMNS)}",
+            required=True,
+            check=Check(
+                lambda path: len(path) > 0 and bool((path >= 0).all()),
+                "a {name} that is empty or holds negative numbers",
+            ),
+        ),
+        "_weight": SavedField(required=True, check=POSITIVE),
     }
 
     def __init__(
@@ -356,8 +338,7 @@ class ObliqueTree(TreeClusterer):
             clusters without rows, for the price of the weights or for want of leaves.
         """
         self._check_parameters()
-        first = self._init_tree(X, sample_weight)
-        return self._fit_prepared(self._prepare(X, sample_weight, first), first)
+        return self._fit_from(self._start(X, sample_weight))
 
     def alpha_path(self, X: Any, alphas: Iterable[float], sample_weight: Any = None) -> list[Self]:
         """Fit trees from detailed to simple, each starting from the one before.
@@ -401,11 +382,10 @@ class ObliqueTree(TreeClusterer):
             model = copy.copy(self).set_params(alpha=alpha)
             model._check_parameters()
             models.append(model)
-        first = models[0]._init_tree(X, sample_weight)
-        prepared = models[0]._prepare(X, sample_weight, first)
+        start = models[0]._start(X, sample_weight)
         for model in models:
-            model._fit_prepared(prepared, first)
-            first = model.tree_
+            model._fit_from(start)
+            start = start._replace(tree=model.tree_)
         return models
 
     def _check_parameters(self) -> None:
@@ -432,11 +412,68 @@ class ObliqueTree(TreeClusterer):
                 f"estimator of this package or a ClusterTree. Got {self.init!r} instead."
             )
 
+    def _start(self, X: Any, sample_weight: Any) -> _Start:
+        """Read the rows; determine the free clustering and the first tree."""
+        X = collected(X, type(self).__name__)
+        tree = self._init_tree(X, sample_weight)
+        fit_rows = FitRows.read(
+            self,
+            X,
+            sample_weight,
+            reference=self.reference,
+            n_clusters=self.n_clusters,
+            reader=self._read_rows,
+        )
+        given, n_clusters = fit_rows.reference, self.n_clusters
+        if tree is not None:
+            _check_init(tree, fit_rows, n_clusters or given.n_clusters)
+            if n_clusters is None and given.n_clusters is None:
+                n_clusters = len(tree.classes)
+        rng = check_random_state(self.random_state)
+        if self.metric == "cosine":
+            units = Units.own(fit_rows.rows.n_features)
+            fit_rows = dataclasses.replace(fit_rows, units=units)
+            clustering = spherical_reference(
+                given,
+                fit_rows.rows,
+                fit_rows.weight,
+                n_clusters=n_clusters,
+                n_init=self.n_init,
+                max_iter=MAX_KMEANS_STEPS,
+                random_state=rng,
+                threads=fit_rows.threads,
+                estimator_name=fit_rows.estimator_name,
+            )
+        else:
+            reference = make_reference(
+                given,
+                fit_rows.rows,
+                fit_rows.units,
+                fit_rows.weight,
+                criterion="kmeans",
+                n_clusters=n_clusters,
+                random_state=rng,
+                threads=fit_rows.threads,
+                estimator_name=fit_rows.estimator_name,
+                needs_distinct=False,
+                n_init=self.n_init,
+                max_iter=MAX_KMEANS_STEPS,
+            )
+            centers = reference.centers.in_units
+            clustering = Clustering(reference.classes, reference.labels, centers)
+        n_found = len(clustering.classes)
+        if tree is not None and len(tree.classes) > n_found:
+            raise ValueError(
+                f"The tree given as init has {len(tree.classes)} clusters, but the reference found "
+                f"only {n_found} in X."
+            )
+        return _Start(fit_rows, clustering, tree, int(rng.randint(np.iinfo(np.int32).max)))
+
     def _init_tree(self, X: Any, sample_weight: Any) -> ClusterTree | None:
-        """Give the tree to start from, with threshold tests in place of intervals."""
+        """Return the tree given as `init`, with threshold tests in place of intervals."""
         tree = self.init
         if isinstance(tree, TreeClusterer):
-            # What scikit-learn clones is no longer fitted.
+            # scikit-learn's clone of this estimator holds an unfitted one.
             if not hasattr(tree, "tree_"):
                 tree = clone(tree).fit(X, sample_weight=sample_weight)
             tree = tree.tree_
@@ -451,136 +488,60 @@ class ObliqueTree(TreeClusterer):
             )
         return tree
 
-    def _prepare(self, X: Any, sample_weight: Any, tree: ClusterTree | None) -> Prepared:
-        """Read the rows and settle the free clustering."""
-        started = time.perf_counter()
-        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
-        name = type(self).__name__
-        table: Table | SparseTable
-        if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
-            table = read_sparse(X, estimator_name=name)
-        elif issparse(X):
-            raise TypeError(
-                'Sparse input needs metric="cosine" and splits="oblique". Use \'.toarray()\' to '
-                "convert it to a dense numpy array."
-            )
-        else:
-            table = read_table(X, estimator_name=name)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        if isinstance(table, Table):
-            check_finite(table, threads)
-        given = read_reference(self.reference, X, table, weight)
-        check_n_clusters(self.n_clusters, given)
-        if tree is not None:
-            self._check_init(tree, table, given)
-        rows: Table | SparseTable
-        if isinstance(table, Table):
-            kept, given, rows, weight = fitted_rows(given, table, weight)
-        else:
-            kept, given, rows, weight = fitted_rows(given, table, weight)
-        rng = check_random_state(self.random_state)
-        n_clusters = self.n_clusters
-        if n_clusters is None and given.n_clusters is None and tree is not None:
-            n_clusters = len(tree.classes)
-        d = rows.n_features
-        if self.metric == "cosine":
-            units = Units(np.zeros(d), np.ones(d))
-            classes, labels, centers = _spherical_reference(
-                given, rows, weight, n_clusters, self.n_init, rng, threads, name
-            )
-        else:
-            assert isinstance(rows, Table)
-            units = Units(
-                *_engine.column_units(rows.data, weight, self.scale == "standard", threads)
-            )
-            reference = make_reference(
-                given,
-                rows,
-                units,
-                weight,
-                criterion="kmeans",
-                n_clusters=n_clusters,
-                random_state=rng,
-                threads=threads,
-                estimator_name=name,
-                needs_distinct=False,
-                n_init=self.n_init,
-                max_iter=KMEANS_STEPS,
-            )
-            classes, labels = reference.classes, reference.labels
-            centers = reference.centers.in_units
-        if tree is not None and len(tree.classes) > len(classes):
-            raise ValueError(
-                f"The tree given as init has {len(tree.classes)} clusters, but the reference found "
-                f"only {len(classes)} in X."
-            )
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        return Prepared(
-            table, kept, rows, weight, units, classes, labels, centers, seed, threads, started
+    def _read_rows(self, X: Any, *, estimator_name: str) -> Any:
+        """Return a `Table`, or a `SparseTable` where the fit can use one."""
+        if not issparse(X):
+            return read_table(X, estimator_name=estimator_name)
+        if self.metric == "cosine" and self.splits == "oblique":
+            return read_sparse(X, estimator_name=estimator_name)
+        raise TypeError(
+            'Sparse input needs metric="cosine" and splits="oblique". Use \'.toarray()\' to '
+            "convert it to a dense numpy array."
         )
 
-    def _check_init(self, tree: ClusterTree, table: Table | SparseTable, given: Given) -> None:
-        if tree.n_features != table.n_features:
-            raise ValueError(
-                f"The tree given as init has {tree.n_features} features, but X has "
-                f"{table.n_features}."
-            )
-        if None not in (tree.feature_names, table.feature_names) and (
-            tree.feature_names != table.feature_names
-        ):
-            raise ValueError(
-                "The tree given as init has other feature names than X, or in another order."
-            )
-        k = self.n_clusters or given.n_clusters
-        if k is not None and k < len(tree.classes):
-            raise ValueError(
-                f"The tree given as init has {len(tree.classes)} clusters, more than "
-                f"n_clusters={k}."
-            )
-
-    def _fit_prepared(self, prepared: Prepared, first: ClusterTree | None) -> Self:
-        rows, weight, units = prepared.rows, prepared.weight, prepared.units
-        name = type(self).__name__
-        tell = progress_line(self.verbose, name, rows.n_samples, prepared.started)
+    def _fit_from(self, start: _Start) -> Self:
+        fit_rows, clustering, first, seed = start
+        rows, weight, units = fit_rows.rows, fit_rows.weight, fit_rows.units
+        progress = fit_rows.progress(self.verbose)
         schedule = None
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = _engine.fit_oblique(
             rows.data,
-            Measure(units, self.metric == "cosine", weight, prepared.threads),
-            centers=prepared.centers,
-            labels=prepared.labels,
+            Measure(units, self.metric == "cosine", weight, fit_rows.threads),
+            centers=clustering.centers,
+            labels=clustering.labels,
             init=self.init if isinstance(self.init, str) else "bisecting",
-            tree=None if first is None else _arrays_of(first, prepared.classes),
+            tree=None if first is None else _arrays_of(first, clustering.classes),
             axis=self.splits == "axis",
             alpha=float(self.alpha),
             max_depth=int(self.max_depth),
             max_iter=int(self.max_iter),
             schedule=schedule,
             relax=bool(self.relax),
-            seed=prepared.seed,
-            progress=tell,
+            seed=seed,
+            progress=progress,
         )
         if not fitted.converged:
             limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
             warnings.warn(
-                f"{name} stopped after {limit} before the tree and the clusters settled. A larger "
-                "value may lower the cost.",
+                f"{type(self).__name__} stopped after {limit} before the tree and the clusters "
+                "settled. A larger value may lower the cost.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        tree = _grown(fitted, prepared).build(prepared.classes, rows.n_features, rows.feature_names)
+        tree = _grown_tree(fitted, start).build(clustering.classes, rows)
         n_found = len(np.unique(tree.leaf_clusters[fitted.leaf_of_row]))
         # Centers that were given may have no rows from the start.
-        if n_found < len(np.unique(prepared.labels)):
+        if n_found < len(np.unique(clustering.labels)):
             warn_of_empty(
                 n_found,
-                len(prepared.classes),
+                len(clustering.classes),
                 "A smaller alpha or a larger max_depth may give more of them leaves.",
                 where=" in the tree",
                 stacklevel=4,
             )
-        leaves = _leaves_of_all(fitted.leaf_of_row, tree, prepared)
+        leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)
@@ -589,10 +550,10 @@ class ObliqueTree(TreeClusterer):
         self.reference_inertia_ = float(fitted.free_inertia)
         self.cluster_centers_ = fitted.centers * units.scale + units.shift
         self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
-        self._path = np.column_stack([getattr(fitted, column) for column in _COLUMNS_OF_PATH])
+        self._path = np.column_stack([getattr(fitted, column) for column in _PATH_COLUMNS])
         self._weight = float(rows.n_samples if weight is None else weight.sum())
-        if tell is not None:
-            tell(tree.n_leaves, 0.0)
+        if progress is not None:
+            progress(tree.n_leaves, 0.0)
         return self
 
     # ---- results --------------------------------------------------------------------------
@@ -602,12 +563,6 @@ class ObliqueTree(TreeClusterer):
         """Weights, biases (thresholds with their columns) and leaves of the tree."""
         check_is_fitted(self, "tree_")
         return n_parameters(self.tree_)
-
-    @property
-    def cost_ratio_(self) -> float:
-        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        check_is_fitted(self, "tree_")
-        return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -648,34 +603,9 @@ class ObliqueTree(TreeClusterer):
         check_is_fitted(self, "tree_")
         return self._path_frame().drop("round", "objective") if self.solver == "path" else None
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
-        """Give minus the cost of rows: of each to the center of the cluster the tree puts it in.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Minus the cost, on standardised columns if ``scale="standard"``.
-        """
-        table, leaves = self._route(X)
-        n_jobs = effective_n_jobs(self.n_jobs)
-        weight = check_sample_weight(sample_weight, table.n_samples)
-        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
-        cosine = self.metric == "cosine"
-        shift = np.zeros(table.n_features) if cosine else self.cluster_centers_.mean(axis=0)
-        centers = np.ascontiguousarray((self.cluster_centers_ - shift) / self.scale_)
-        units = Units(np.ascontiguousarray(shift), self.scale_)
-        measure = Measure(units, cosine, weight, n_jobs)
-        _, cost = _engine.assign_rows(table.data, measure, centers=centers, labels=labels)
-        return -cost
+    @property
+    def _cost(self) -> Literal["kmeans", "cosine"]:
+        return "cosine" if self.metric == "cosine" else "kmeans"
 
     def _route(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
@@ -691,7 +621,7 @@ class ObliqueTree(TreeClusterer):
         return table, self.tree_.apply(X, effective_n_jobs(self.n_jobs))
 
     def explain(self, X: Any) -> list[str]:
-        """Say for each row which conditions took it to its cluster.
+        """Return the conditions that took each row to its cluster.
 
         Parameters
         ----------
@@ -707,76 +637,29 @@ class ObliqueTree(TreeClusterer):
         values = table.cell if isinstance(table, SparseTable) else table.data
         return explain_rows(self.tree_, leaves, values)
 
-    def _check_saved(self, tree: ClusterTree) -> None:  # noqa: ARG002
-        for name in self._saved:
-            if name not in self.__dict__:
-                raise ValueError(f"fitted of the model file lacks {name}.")
-        if (self.scale_ <= 0).any():
-            raise ValueError("The model file has a scale_ that is not positive.")
-        if self.reference_inertia_ < 0 or self.inertia_ < 0:
-            raise ValueError("The model file has a negative inertia.")
-        if self._weight <= 0:
-            raise ValueError("The model file has a _weight that is not positive.")
-        if len(self._path) == 0 or (self._path < 0).any():
-            raise ValueError("The model file has a _path that is empty or holds negative numbers.")
 
-    def _set_tree(self, tree: ClusterTree) -> None:
-        super()._set_tree(tree)
-        self.classes_ = np.asarray(tree.classes)
-
-
-def _spherical_reference(
-    given: Given,
-    rows: Table | SparseTable,
-    weight: FloatArray | None,
-    n_clusters: int | None,
-    n_init: int,
-    rng: Any,
-    threads: _engine.Threads,
-    estimator_name: str,
-) -> tuple[list[int] | list[str], npt.NDArray[np.uint32], FloatArray]:
-    """Settle classes, labels and centers (of length 1) for cosine."""
-    if given.centers is None and given.labels is None:
-        k = n_clusters or DEFAULT_N_CLUSTERS
-        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
-        found, centers = _engine.spherical_kmeans(
-            rows.data,
-            k,
-            sample_weight=weight,
-            n_init=n_init,
-            max_iter=KMEANS_STEPS,
-            seed=int(rng.randint(np.iinfo(np.int32).max)),
-            n_jobs=threads,
+def _check_init(tree: ClusterTree, fit_rows: FitRows[Any], n_clusters: int | None) -> None:
+    """Raise ValueError if the tree does not suit the columns or the number of clusters."""
+    table = fit_rows.table
+    if tree.n_features != table.n_features:
+        raise ValueError(
+            f"The tree given as init has {tree.n_features} features, but X has {table.n_features}."
         )
-        used, codes = np.unique(found, return_inverse=True)
-        if len(used) < k:
-            warn_too_few(len(used), k, stacklevel=5)
-        return (
-            list(range(len(used))),
-            codes.astype(np.uint32),
-            np.ascontiguousarray(centers[used]),
+    if None not in (tree.feature_names, table.feature_names) and (
+        tree.feature_names != table.feature_names
+    ):
+        raise ValueError(
+            "The tree given as init has other feature names than X, or in another order."
         )
-    d = rows.n_features
-    measure = Measure(Units(np.zeros(d), np.ones(d)), True, weight, threads)
-    labels: npt.NDArray[np.uint32] | None = None
-    if given.labels is not None:
-        labels = given.labels.astype(np.uint32)
-    if given.centers is not None:
-        lengths = np.linalg.norm(given.centers, axis=1, keepdims=True)
-        centers = np.ascontiguousarray(given.centers / np.where(lengths > 0, lengths, 1.0))
-    else:
-        assert labels is not None and given.classes is not None
-        centers = np.zeros((len(given.classes), d))
-        centers = _engine.mean_centers(rows.data, measure, labels=labels, centers=centers)
-    if labels is None:
-        labels, _ = _engine.assign_rows(rows.data, measure, labels=None, centers=centers)
-    return given.classes or list(range(len(centers))), labels, centers
+    if n_clusters is not None and n_clusters < len(tree.classes):
+        raise ValueError(
+            f"The tree given as init has {len(tree.classes)} clusters, more than "
+            f"n_clusters={n_clusters}."
+        )
 
 
-def _arrays_of(
-    tree: ClusterTree, classes: list[int] | list[str]
-) -> tuple[TestArrays, IntArray, ObliqueArrays | None]:
-    """Give the tests of a tree, the clusters of its leaves and its weights as the core takes them.
+def _arrays_of(tree: ClusterTree, classes: list[int] | list[str]) -> InitTree:
+    """Return a tree as the core takes it.
 
     Clusters are matched by label; those of another clustering keep their codes.
     """
@@ -785,10 +668,10 @@ def _arrays_of(
     if all(label in code for label in tree.classes):
         codes = np.array([code[label] for label in tree.classes], dtype=np.int64)
         clusters = np.where(clusters >= 0, codes[clusters], -1)
-    return tree.test_arrays, clusters, tree.oblique_arrays
+    return InitTree(tree.test_arrays, clusters, tree.oblique_arrays)
 
 
-def _grown(fitted: _engine.FittedOblique, prepared: Prepared) -> GrownTree:
+def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:
     """Count the rows of the fit in the nodes of the tree."""
     regrets = fitted.regrets
     n_nodes, k = regrets.shape
@@ -811,24 +694,9 @@ def _grown(fitted: _engine.FittedOblique, prepared: Prepared) -> GrownTree:
         tests,
         oblique if (fitted.kind == OBLIQUE).any() else None,
         fitted.leaf_of_row,
-        prepared.labels,
+        start.clustering.labels,
         k,
-        prepared.weight,
+        start.fit_rows.weight,
         cost=regrets[np.arange(n_nodes), cluster],
         cluster=cluster,
     )
-
-
-def _leaves_of_all(
-    leaf_of_row: npt.NDArray[np.uint32], tree: ClusterTree, prepared: Prepared
-) -> npt.NDArray[np.int32]:
-    table, kept = prepared.table, prepared.kept
-    if isinstance(table, Table):
-        return leaves_of_all(leaf_of_row, kept, tree, table, prepared.threads)
-    leaves = leaf_of_row.astype(np.int32)
-    if kept is None:
-        return leaves
-    of_all = np.empty(table.n_samples, dtype=np.int32)
-    of_all[kept] = leaves
-    of_all[~kept] = tree.apply(table.take(~kept).matrix(), prepared.threads)
-    return of_all

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,38 +11,38 @@ from scipy.linalg import svd
 from scipy.optimize import linprog
 
 from .. import _engine
+from .._base.fit_rows import FitRows
+from .._base.growth import Growth
+from .._base.parameters import EXPLAINING, Constraints
 from .._data.table import Table
 from .._data.units import Units
-from .._engine import ObliqueArrays, TestArrays
-from .._reference.reference import (
-    Criterion,
-    Reference,
-)
+from .._engine import ObliqueArrays, Progress, TestArrays
+from .._reference.centers import Criterion
+from .._reference.kmeans import Reference
 from .._util.arrays import FloatArray, IntArray
-from .._util.validation import Interval, StrOptions
 from ..tree.build import GrownTree, add_up
 from ..tree.conditions import LEAF, OBLIQUE
-from .centers_tree import CentersTree, Growth
+from .centers_tree import CentersTree
 
 __all__ = ["VoronoiTree"]
 
 
-MOST_EXACT = 16
-"""Most clusters of an exact tree, which may have 2^(k - 1) leaves."""
+MAX_EXACT_CLUSTERS = 16
+"""Largest number of clusters of an exact tree, which may have 2^(k - 1) leaves."""
 
-# A part of the space is empty if no ball of this radius fits in it, as a share of the distance of
-# the centers farthest apart.
-_EMPTY = 1e-9
+# A part of the space counts as empty if no ball of this radius fits in it, as a share of the
+# distance of the centers farthest apart.
+_MIN_RADIUS = 1e-9
 
 
 @dataclass
 class _Node:
-    """A node under construction: who may be nearest, and what the path has asked."""
+    """A node under construction: its candidate centers and the tests on the path to it."""
 
     alive: list[int]
     rows: IntArray
     path: list[tuple[int, int, bool]]
-    """(i, j, is_left): whether i was nearer than j."""
+    """(i, j, is_left): is_left where i is nearer than j."""
     test: tuple[int, int] | None = None
     left: int = -1
 
@@ -52,8 +50,8 @@ class _Node:
 class VoronoiTree(CentersTree):
     """Explain a k-means clustering by bisectors of its centers.
 
-    A test ``d_i < d_j`` asks which of two centers is nearer. It is linear in the columns, so a tree
-    of such tests is an oblique tree. The exact tree gives every point of the space its nearest
+    A test ``d_i < d_j`` tells which of two centers is nearer. It is linear in the columns, so a
+    tree of such tests is an oblique tree. The exact tree gives every point of the space its nearest
     center; the small tree has one leaf per center.
 
     Parameters
@@ -143,15 +141,7 @@ class VoronoiTree(CentersTree):
     (array([0, 1, 2, 2]), 4)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "exact": ["boolean"],
-        "reference": "no_validation",  # type: ignore[dict-item]
-        "scale": [StrOptions({"standard"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[Constraints] = {**EXPLAINING, "exact": ["boolean"]}
     _takes_oblique = True
 
     def __init__(
@@ -179,30 +169,27 @@ class VoronoiTree(CentersTree):
         return "kmeans"
 
     def _growth(self, n_clusters: int) -> Growth:
-        if self.exact and n_clusters > MOST_EXACT:
+        if self.exact and n_clusters > MAX_EXACT_CLUSTERS:
             raise ValueError(
                 f"An exact tree of n_clusters={n_clusters} may have 2^{n_clusters - 1} leaves; the "
-                f"limit is {MOST_EXACT} clusters. exact=False has one leaf per cluster."
+                f"limit is {MAX_EXACT_CLUSTERS} clusters. exact=False has one leaf per cluster."
             )
-        return Growth(base=True)
+        return Growth(base="imm")
 
     def _grow(
         self,
-        rows: Table,
-        units: Units,
+        fit_rows: FitRows[Table],
         reference: Reference,
         growth: Growth,  # noqa: ARG002
-        weight: FloatArray | None,
-        threads: _engine.Threads,
-        tell: Callable[[int, float], None] | None,  # noqa: ARG002
+        progress: Progress | None,  # noqa: ARG002
     ) -> GrownTree:
         centers = reference.centers.in_units
         if self.exact:
             nodes = _exact_tree(centers)
         else:
-            nodes = _small_tree(centers, reference.regrets, reference.labels, weight)
-        tests, oblique = _tests(nodes, centers, units)
-        leaf_of_row = _engine.apply(tests, rows.data, threads, oblique)
+            nodes = _small_tree(centers, reference.regrets, reference.labels, fit_rows.weight)
+        tests, oblique = _tests(nodes, centers, fit_rows.units)
+        leaf_of_row = _engine.apply(tests, fit_rows.rows.data, fit_rows.threads, oblique)
         assert leaf_of_row is not None, "the rows are finite"
         costs = np.zeros((len(nodes), reference.n_clusters))
         np.add.at(costs, leaf_of_row, reference.regrets)
@@ -217,7 +204,7 @@ class VoronoiTree(CentersTree):
             leaf_of_row,
             reference.labels,
             reference.n_clusters,
-            weight,
+            fit_rows.weight,
             cost=costs.min(axis=1),
             cluster=costs.argmin(axis=1),
             base_cluster=own,
@@ -236,7 +223,7 @@ def _children(nodes: list[_Node], node: _Node, i: int, j: int, left: Any, right:
 
 
 def _exact_tree(centers: FloatArray) -> list[_Node]:
-    """Scan the centers for the nearest, in all ways this can go."""
+    """Return the tree that compares the nearest center so far with each of the others in turn."""
     k = len(centers)
     nothing = np.empty(0, dtype=np.int64)
     nodes = [_Node(list(range(k)), nothing, [])]
@@ -246,22 +233,23 @@ def _exact_tree(centers: FloatArray) -> list[_Node]:
     rank = int((sizes > 1e-12 * max(sizes[0], np.finfo(float).tiny)).sum()) if k > 1 else 0
     points = moved @ basis[:rank].T
     for node in nodes:  # grows while it is walked
-        # The first is the nearest so far, the others are to come.
+        # The first candidate is the nearest so far.
         while len(node.alive) > 1:
             i, j = node.alive[:2]
-            goes = [True, True]
+            possible = [True, True]
             if rank < k - 1:  # else every outcome is possible
-                goes = [_is_possible(points, [*node.path, (i, j, left)]) for left in (True, False)]
+                paths = [[*node.path, (i, j, is_left)] for is_left in (True, False)]
+                possible = [_is_possible(points, path) for path in paths]
             rest = node.alive[2:]
-            if all(goes):
+            if all(possible):
                 _children(nodes, node, i, j, ([i, *rest], nothing), ([j, *rest], nothing))
                 break
-            node.alive = [i if goes[0] else j, *rest]
+            node.alive = [i if possible[0] else j, *rest]
     return nodes
 
 
 def _is_possible(points: FloatArray, path: list[tuple[int, int, bool]]) -> bool:
-    """Whether a ball fits where all tests of a path go as they did."""
+    """Whether a ball fits into the part of the space that a path leads to."""
     normals, offsets = [], []
     for i, j, is_left in path:
         normal = 2.0 * (points[j] - points[i])
@@ -280,7 +268,7 @@ def _is_possible(points: FloatArray, path: list[tuple[int, int, bool]]) -> bool:
         bounds=[(None, None)] * d + [(None, reach)],
         method="highs",
     )
-    return bool(found.status == 0 and found.x[-1] > _EMPTY * reach)
+    return bool(found.status == 0 and found.x[-1] > _MIN_RADIUS * reach)
 
 
 def _small_tree(
@@ -295,7 +283,7 @@ def _small_tree(
         if len(node.alive) == 1:
             continue
         alive = np.array(node.alive)
-        # Rows whose center is elsewhere only travel.
+        # Only rows whose center is among the candidates count.
         own = node.rows[np.isin(labels[node.rows], alive)]
         candidates = []
         for place, i in enumerate(alive):

@@ -1,4 +1,4 @@
-"""Builders: from what a fit knows of its nodes to a `ClusterTree`."""
+"""Builders: the `ClusterTree` of a fit from the arrays of its nodes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .._data.sparse import SparseTable
+from .._data.table import Table
 from .._engine import FittedKauri, FittedTree, ObliqueArrays, TestArrays
 from .._util.arrays import FloatArray, IntArray
 from .cluster_tree import ClusterTree, leaf_mistakes
@@ -18,7 +20,7 @@ Classes = list[int] | list[str]
 
 @dataclass(frozen=True)
 class GrownTree:
-    """The tests of a tree and what a fit knows of its nodes; entries by node."""
+    """The tests of a tree with counts, costs and labels of its nodes; entries by node."""
 
     tests: TestArrays
     oblique: ObliqueArrays | None
@@ -43,7 +45,7 @@ class GrownTree:
 
     @classmethod
     def of(cls, fitted: FittedTree) -> GrownTree:
-        """Return what the core grew."""
+        """Return the tree that the core grew."""
         return cls(
             tests=tests_of(fitted),
             oblique=None,
@@ -100,10 +102,8 @@ class GrownTree:
             int((tests.kind == LEAF).sum()) if is_base else 0,
         )
 
-    def build(
-        self, classes: Classes, n_features: int, feature_names: list[str] | None
-    ) -> ClusterTree:
-        """Return the tree, with what a user may ask of its nodes."""
+    def build(self, classes: Classes, rows: Table | SparseTable) -> ClusterTree:
+        """Return the tree, with what is reported of its nodes; `rows`: those of the fit."""
         weight = self.weighted_n_node_samples
         divisor = np.where(weight > 0, weight, 1.0)
         value = np.minimum(self.label_weight / divisor[:, None], 1.0)
@@ -126,9 +126,9 @@ class GrownTree:
             impurity=self.cost / divisor,
             value=value[:, None, :],
             mistakes=mistakes,
-            n_features=n_features,
+            n_features=rows.n_features,
             classes=classes,
-            feature_names=feature_names,
+            feature_names=rows.feature_names,
         )
 
     def cost_path(self, minimum: float) -> FloatArray:
@@ -158,7 +158,7 @@ def tests_of(fitted: FittedTree | FittedKauri) -> TestArrays:
 
 
 def add_up(left: IntArray, *of_nodes: npt.NDArray[Any]) -> None:
-    """Fill in the inner nodes of arrays that know the leaves: sums of their children.
+    """Set the inner nodes of arrays to the sums of their children; the leaves are set.
 
     `left`: left children, each followed by its sibling.
     """

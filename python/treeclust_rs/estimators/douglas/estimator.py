@@ -19,7 +19,7 @@ from ..._data.checks import check_finite
 from ..._data.table import Table, align_table, read_table
 from ..._data.units import Units
 from ..._kernels.kernels import check_gram, one_blas_thread
-from ..._reference.reference import (
+from ..._reference.checks import (
     DEFAULT_N_CLUSTERS,
     check_enough_rows,
     warn_of_empty,

@@ -1,0 +1,68 @@
+"""Base of the estimators whose clusters have centers in the columns: score and cost ratio."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _engine
+from .._data.checks import check_sample_weight
+from .._data.units import Units
+from .._reference.centers import cost_of_labels
+from .._util.arrays import FloatArray
+from .._util.threads import effective_n_jobs
+from ..metrics import ratio_of_costs
+from .clusterer import TreeClusterer
+
+
+class CenterModel(TreeClusterer, abstract=True):
+    """A tree whose clusters have centers, about which costs are measured."""
+
+    cluster_centers_: FloatArray
+    inertia_: float
+    reference_inertia_: float
+    scale_: FloatArray
+
+    @property
+    def _cost(self) -> Literal["kmeans", "kmedians", "cosine"]:
+        """The cost of a row about a center."""
+        return "kmeans"
+
+    @property
+    def cost_ratio_(self) -> float:
+        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
+        check_is_fitted(self, "tree_")
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Return minus the cost of rows about the centers of the clusters the tree puts them in.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows, as for `predict`.
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the cost, on standardised columns if ``scale="standard"``.
+        """
+        table, leaves = self._route(X)
+        n_jobs = effective_n_jobs(self.n_jobs)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
+        # Cells are compared near the centers: far from the origin they would lose digits.
+        origin = self.cluster_centers_.mean(axis=0)
+        cosine = self._cost == "cosine"
+        units = Units(np.zeros_like(origin) if cosine else origin, self.scale_)
+        centers = units.of_points(self.cluster_centers_)
+        if self._cost == "kmedians":
+            return -cost_of_labels(table, units, centers, labels, self._cost, weight, n_jobs)
+        measure = _engine.Measure(units, cosine, weight, n_jobs)
+        return -_engine.assign_rows(table.data, measure, centers=centers, labels=labels)[1]

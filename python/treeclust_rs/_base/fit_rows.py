@@ -1,0 +1,163 @@
+"""The rows of a fit: what every estimator reads and checks before it fits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _engine
+from .._data.checks import check_finite, check_sample_weight
+from .._data.sparse import SparseTable
+from .._data.table import Table, collected, read_table, take_rows
+from .._data.units import Units
+from .._kernels.kernels import check_gram
+from .._reference.read import ReferenceInput, read_reference
+from .._util.arrays import BoolArray, Codes, FloatArray
+from .._util.progress import progress_line
+from .._util.threads import effective_n_jobs
+from ..tree.cluster_tree import ClusterTree
+
+Rows = TypeVar("Rows", Table, SparseTable)
+
+
+class FitParameters(Protocol):
+    """The parameters of an estimator that decide how its rows are read."""
+
+    n_jobs: int | None
+    scale: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class FitRows(Generic[Rows]):
+    """The table of a fit, and those of its rows that count: neither noise nor of weight 0."""
+
+    estimator_name: str
+    started: float
+    """When the fit began, by `time.perf_counter`."""
+    threads: _engine.Threads
+    table: Rows
+    """All rows."""
+    kept: BoolArray | None
+    """Which rows of the table count; None: all."""
+    rows: Rows
+    """The rows that count; weight, units and labels are theirs."""
+    weight: FloatArray | None
+    units: Units
+    reference: ReferenceInput
+    all_gram: FloatArray | None = None
+    """The kernel matrix of all rows, where the user gave one."""
+
+    @classmethod
+    def read(
+        cls,
+        estimator: FitParameters,
+        X: Any,
+        sample_weight: Any,
+        *,
+        gram: Any = None,
+        reference: Any = None,
+        n_clusters: int | None = None,
+        reader: Callable[..., Any] = read_table,
+    ) -> FitRows[Any]:
+        """Read and check what `fit` was given.
+
+        Parameters
+        ----------
+        estimator : FitParameters
+            The estimator, its parameters checked.
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows. A LazyFrame is collected once.
+        sample_weight : array-like of shape (n_samples,) or None
+            Weights.
+        gram : array-like of shape (n_samples, n_samples), default=None
+            A kernel matrix.
+        reference : None, estimator or array, default=None
+            As estimators take it.
+        n_clusters : int or None, default=None
+            The estimator's number of clusters, which must be the reference's if that has one.
+        reader : callable, default=read_table
+            Makes a table of X.
+
+        Returns
+        -------
+        FitRows
+
+        Raises
+        ------
+        ValueError, TypeError
+            As estimators say in their `fit`.
+        """
+        started = time.perf_counter()
+        threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
+        name = type(estimator).__name__
+        X = collected(X, name)
+        table = reader(X, estimator_name=name)
+        weight = check_sample_weight(sample_weight, table.n_samples)
+        if isinstance(table, Table):
+            check_finite(table, threads)
+        if gram is not None:
+            gram = check_gram(gram, table.n_samples)
+        given = read_reference(reference, X, table, weight)
+        given.check_n_clusters(n_clusters)
+        kept, rows = rows_that_count(weight, given.labels), table
+        if kept is not None:
+            given = given.take(kept)
+            weight = None if weight is None else np.ascontiguousarray(weight[kept])
+            rows = _take(table, kept)
+        if isinstance(rows, Table):
+            units = Units.of(rows, weight, estimator.scale, threads)
+        else:
+            units = Units.own(rows.n_features)
+        return cls(name, started, threads, table, kept, rows, weight, units, given, gram)
+
+    @property
+    def gram(self) -> FloatArray | None:
+        """The kernel matrix of the rows that count, where the user gave one."""
+        return square_part(self.all_gram, self.kept)
+
+    def excluded(self) -> Rows:
+        """Return the rows that do not count; only where there are some."""
+        assert self.kept is not None
+        return _take(self.table, ~self.kept)
+
+    def progress(self, verbose: int) -> _engine.Progress | None:
+        """Return the function that prints a line of progress; None without `verbose`."""
+        return progress_line(verbose, self.estimator_name, self.rows.n_samples, self.started)
+
+    def leaves_of_all(self, leaf_of_row: Codes, tree: ClusterTree) -> npt.NDArray[np.int32]:
+        """Return the leaf of every row of the table; excluded rows are routed through the tree.
+
+        `leaf_of_row`: of the rows that count.
+        """
+        if self.kept is None:
+            return leaf_of_row.astype(np.int32)
+        others = self.excluded()
+        data = others.data if isinstance(others, Table) else others.matrix()
+        leaves = np.empty(self.table.n_samples, dtype=np.int32)
+        leaves[self.kept] = leaf_of_row
+        leaves[~self.kept] = tree.apply(data, self.threads)
+        return leaves
+
+
+def rows_that_count(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:
+    """Return the mask of the rows of positive weight that are no noise (-1); None: all are."""
+    kept = None if weight is None else weight > 0
+    if labels is not None:
+        kept = labels >= 0 if kept is None else kept & (labels >= 0)
+    return None if kept is None or kept.all() else kept
+
+
+def square_part(gram: FloatArray | None, kept: BoolArray | None) -> FloatArray | None:
+    """Return the kernel matrix of some rows; `kept` None: of all."""
+    if gram is None or kept is None:
+        return gram
+    return np.ascontiguousarray(gram[np.ix_(kept, kept)])
+
+
+def _take(table: Rows, mask: BoolArray) -> Rows:
+    return table.take(mask) if isinstance(table, SparseTable) else take_rows(table, mask)

@@ -1,0 +1,81 @@
+"""How threshold trees are grown: from which base, by which criterion, within which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from .. import _engine
+from .._data.table import Table
+from .._reference.centers import Centers
+from .._util.arrays import Codes, FloatArray
+from .fit_rows import FitRows
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of growth; they do not limit the base tree."""
+
+    max_leaves: int | None = None
+    """None: as many as there are clusters."""
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Return an estimator's parameters of these names."""
+        return cls(estimator.max_leaves, estimator.max_depth, estimator.min_samples_leaf)
+
+    def check(self, n_clusters: int, is_default: bool) -> None:
+        """Raise ValueError if there are fewer leaves than clusters."""
+        if self.max_leaves is not None and self.max_leaves < n_clusters:
+            default = " (the default)" if is_default else ""
+            raise ValueError(
+                f"max_leaves={self.max_leaves} must be at least n_clusters={n_clusters}{default}."
+            )
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a tree is grown."""
+
+    base: Literal["imm", "kernel_imm"] | None
+    """The tree that growth starts from; None: a single leaf."""
+    cut_score: Literal["mistakes", "emn"] = "mistakes"
+    """What the cuts of IMM make small."""
+    criterion: Literal["label_cost", "gini", "clique"] = "label_cost"
+    """What the cuts after the base make small."""
+    interval: bool = False
+    """Whether cuts after the base may be intervals."""
+    limits: Limits = Limits()
+
+
+def grow_tree(
+    fit_rows: FitRows[Table],
+    regrets: FloatArray,
+    labels: Codes,
+    growth: Growth,
+    *,
+    base_centers: Centers | None,
+    surrogate: dict[str, Any] | None = None,
+    progress: _engine.Progress | None,
+) -> _engine.FittedTree:
+    """Grow a tree in the core.
+
+    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
+    """
+    limits = growth.limits
+    return _engine.fit_tree(
+        fit_rows.rows.data,
+        regrets,
+        labels,
+        base_centers=None if base_centers is None else (base_centers.high, base_centers.low),
+        surrogate=surrogate,
+        sample_weight=fit_rows.weight,
+        interval=growth.interval,
+        max_leaves=limits.max_leaves or regrets.shape[1],
+        max_depth=limits.max_depth,
+        min_samples_leaf=limits.min_samples_leaf,
+        n_jobs=fit_rows.threads,
+        progress=progress,
+    )

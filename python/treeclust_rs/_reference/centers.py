@@ -1,0 +1,91 @@
+"""Centers of clusters, in units and in the columns' own units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _engine
+from .._data.table import Table
+from .._data.units import Units
+from .._util.arrays import FloatArray
+from .kmedians import cluster_medians
+
+Criterion = Literal["kmeans", "kmedians"]
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Centers in units, and in the columns' own units as unevaluated sums ``high + low``.
+
+    The mean of values near 1e8 has more digits than doubles near 1e8 can hold.
+    """
+
+    in_units: FloatArray
+    high: FloatArray
+    low: FloatArray
+
+    @classmethod
+    def from_units(cls, in_units: FloatArray, units: Units) -> Centers:
+        own = in_units * units.scale
+        high = own + units.shift
+        # Knuth's two-sum: high + low is own + shift exactly.
+        back = high - own
+        low = (own - (high - back)) + (units.shift - back)
+        return cls(np.ascontiguousarray(in_units), np.ascontiguousarray(high), low)
+
+    @classmethod
+    def from_own(cls, own: FloatArray, units: Units) -> Centers:
+        own = np.ascontiguousarray(own, dtype=np.float64)
+        return cls(units.of_points(own), own, np.zeros_like(own))
+
+    @classmethod
+    def of_labels(
+        cls,
+        rows: Table,
+        units: Units,
+        labels: npt.NDArray[Any],
+        k: int,
+        sample_weight: FloatArray | None,
+        criterion: Criterion,
+        threads: _engine.Threads,
+    ) -> Centers:
+        """Compute the means or lower medians of clusters that all have rows."""
+        if criterion == "kmedians":
+            return cls.from_own(own_medians(rows, labels, k, sample_weight), units)
+        weight, sums = _engine.group_sums(
+            rows.data, units, labels.astype(np.uint32), k, sample_weight, threads
+        )
+        return cls.from_units(sums / weight[:, None], units)
+
+
+def own_medians(
+    rows: Table, labels: npt.NDArray[Any], k: int, sample_weight: FloatArray | None
+) -> FloatArray:
+    """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
+    matrix = Units.own(rows.n_features).matrix(rows)
+    return cluster_medians(matrix, labels, k, sample_weight)
+
+
+def cost_of_labels(
+    rows: Table,
+    units: Units,
+    centers: FloatArray,
+    labels: npt.NDArray[Any],
+    criterion: Criterion,
+    sample_weight: FloatArray | None,
+    n_jobs: _engine.Jobs,
+) -> float:
+    """Return the weighted cost of the rows about the centers (in units) of their labels."""
+    costs = _engine.label_costs(
+        rows.data, units, centers, criterion == "kmedians", sample_weight, n_jobs
+    )
+    return costs.minimum + own_regret(costs.regrets, labels)
+
+
+def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
+    """Return the sum over the rows of the regret of the row's own label."""
+    return float(regrets[np.arange(len(regrets)), labels].sum())

@@ -1,0 +1,77 @@
+"""What is checked of clusterings, and what is warned of: sizes, equal centers, empty clusters."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._util.arrays import BoolArray, FloatArray
+from .._util.words import format_count
+
+DEFAULT_N_CLUSTERS = 8
+
+# Largest share of rows nearer to another cluster's center that passes without a warning.
+_MAX_MISFIT = 0.05
+
+
+def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_name: str) -> None:
+    """Raise ValueError if there are more clusters than rows; `n_clusters`: the user's parameter."""
+    if k > n_samples:
+        default = " (the default)" if n_clusters is None else ""
+        raise ValueError(
+            f"n_samples={n_samples} must be at least n_clusters={k}{default}: "
+            f"{estimator_name} cannot make more clusters than there are rows."
+        )
+
+
+def check_distinct(centers: FloatArray, classes: list[int] | list[str]) -> None:
+    """Raise ValueError if two centers are equal."""
+    seen: dict[bytes, int] = {}
+    for b, center in enumerate(centers + 0.0):  # -0.0 becomes 0.0
+        a = seen.setdefault(center.tobytes(), b)
+        if a != b:
+            raise ValueError(
+                f"The centers of the clusters {classes[a]!r} and {classes[b]!r} are equal; no cut "
+                "can tell them apart. Give distinct centers."
+            )
+
+
+def warn_misfit(
+    nearer_elsewhere: BoolArray, sample_weight: FloatArray | None, stacklevel: int
+) -> None:
+    """Warn if many rows are nearer to another cluster's center than to their own's."""
+    misfit = float(np.average(nearer_elsewhere, weights=sample_weight))
+    if misfit > _MAX_MISFIT:
+        warnings.warn(
+            f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
+            "own, so the tree follows distances to centers more than these labels. KernelExpand "
+            "(cost = mismatch with the labels) is the method that reproduces any labels.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_of_empty(
+    n_found: int, n_clusters: int, advice: str, *, where: str = "", stacklevel: int
+) -> None:
+    """Warn that clusters have no rows."""
+    have = "has" if n_found == 1 else "have"
+    warnings.warn(
+        f"Only {n_found} of the {n_clusters} clusters {have} rows{where}. {advice}",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def warn_too_few(
+    n_found: int, n_clusters: int, reason: str = "X has too few distinct rows", *, stacklevel: int
+) -> None:
+    """Warn that there are fewer clusters than asked for."""
+    found = f"{format_count(n_found, 'distinct cluster')} {'was' if n_found == 1 else 'were'} found"
+    warnings.warn(
+        f"Only {found}, fewer than n_clusters={n_clusters}: {reason}.",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,150 @@
+"""The clustering of the fitted rows that a tree explains, with its costs: k-means or k-medians.
+
+It is made here (scikit-learn's KMeans, or k-medians) where the user gave no reference.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from .. import _engine
+from .._data.table import Table
+from .._data.units import Units
+from .._util.arrays import Codes, FloatArray
+from .centers import Centers, Criterion, own_regret
+from .checks import (
+    DEFAULT_N_CLUSTERS,
+    check_distinct,
+    check_enough_rows,
+    warn_misfit,
+    warn_too_few,
+)
+from .kmedians import kmedians
+from .read import ReferenceInput
+
+N_INIT = 10
+MAX_ITER = 300
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A clustering of the fitted rows: the clusters' names, a code per row, and their centers."""
+
+    classes: list[int] | list[str]
+    labels: Codes
+    centers: Centers
+    regrets: FloatArray
+    """n x k: weight times (cost of the label - cost of the row's cheapest)."""
+    minimum: float
+    """Weighted sum of the rows' cheapest costs: what the regrets leave out."""
+    inertia: float
+    """Weighted cost of the rows about the centers of their own clusters."""
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.classes)
+
+
+def make_reference(
+    given: ReferenceInput,
+    rows: Table,
+    units: Units,
+    sample_weight: FloatArray | None,
+    *,
+    criterion: Criterion,
+    n_clusters: int | None,
+    random_state: Any,
+    threads: _engine.Threads,
+    estimator_name: str,
+    needs_distinct: bool,
+    n_init: int = N_INIT,
+    max_iter: int = MAX_ITER,
+) -> Reference:
+    """Determine labels, centers and costs on the fitted rows.
+
+    `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are refused
+    where they come from labels; centers that were given must always be distinct.
+    """
+    labels, classes, centers = given.labels, given.classes, None
+    if given.centers is not None:
+        centers = Centers.from_own(given.centers, units)
+    elif labels is None:
+        k = n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
+        labels = _cluster(
+            rows,
+            units,
+            sample_weight,
+            criterion,
+            k,
+            random_state,
+            threads.n_jobs,
+            n_init,
+            max_iter,
+        )
+        found, labels = np.unique(labels, return_inverse=True)
+        if len(found) < k:
+            warn_too_few(len(found), k, stacklevel=4)
+        classes = list(range(len(found)))
+    from_labels = labels is not None and given.labels is not None and centers is None
+    if centers is None:
+        assert labels is not None and classes is not None
+        centers = Centers.of_labels(
+            rows, units, labels, len(classes), sample_weight, criterion, threads
+        )
+    if classes is None:
+        classes = list(range(len(centers.high)))
+    if needs_distinct or given.centers is not None:
+        check_distinct(centers.high + centers.low, classes)
+    regrets, nearest, minimum = _engine.label_costs(
+        rows.data,
+        units,
+        centers.in_units,
+        criterion == "kmedians",
+        sample_weight,
+        threads,
+    )
+    if given.labels is None:
+        return Reference(classes, nearest, centers, regrets, minimum, minimum)
+    codes = given.labels.astype(np.uint32)
+    if from_labels:
+        warn_misfit(codes != nearest, sample_weight, stacklevel=3)
+    inertia = minimum + own_regret(regrets, codes)
+    return Reference(classes, codes, centers, regrets, minimum, inertia)
+
+
+def _cluster(
+    rows: Table,
+    units: Units,
+    sample_weight: FloatArray | None,
+    criterion: Criterion,
+    k: int,
+    random_state: Any,
+    n_jobs: int,
+    n_init: int,
+    max_iter: int,
+) -> npt.NDArray[Any]:
+    matrix = units.matrix(rows)
+    if not np.isfinite(np.vdot(matrix, matrix)):
+        raise ValueError(
+            'The distances between rows overflow float64. Use scale="standard" or rescale the '
+            "columns."
+        )
+    if criterion == "kmedians":
+        _, labels, _, _ = kmedians(
+            matrix, k, sample_weight=sample_weight, n_init=n_init, random_state=random_state
+        )
+        return labels
+    solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
+    with warnings.catch_warnings(), threadpool_limits(n_jobs):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it
+        solver.fit(matrix, sample_weight=sample_weight)
+    return np.asarray(solver.labels_)

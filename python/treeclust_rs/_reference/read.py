@@ -1,0 +1,180 @@
+"""What the user gave as `reference=`: an estimator, centers, labels, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from .._data.sparse import SparseTable
+from .._data.table import Table
+from .._util.arrays import BoolArray, FloatArray, IntArray
+from .._util.words import format_count
+
+
+@dataclass(frozen=True)
+class ReferenceInput:
+    """Clusters, labels and centers of a reference, before anything is computed from X.
+
+    `labels` has an entry per row, -1 for noise; with `centers` alone the nearest counts.
+    """
+
+    classes: list[int] | list[str] | None = None
+    labels: IntArray | None = None
+    centers: FloatArray | None = None
+
+    @property
+    def n_clusters(self) -> int | None:
+        if self.classes is not None:
+            return len(self.classes)
+        return None if self.centers is None else len(self.centers)
+
+    def check_n_clusters(self, n_clusters: int | None) -> None:
+        """Raise ValueError if the parameter `n_clusters` is not the reference's number."""
+        if None not in (n_clusters, self.n_clusters) and n_clusters != self.n_clusters:
+            raise ValueError(
+                f"n_clusters={n_clusters}, but the reference has {self.n_clusters} clusters."
+            )
+
+    def take(self, mask: BoolArray) -> ReferenceInput:
+        """Return the reference of some of the rows."""
+        labels = None if self.labels is None else self.labels[mask]
+        return ReferenceInput(self.classes, labels, self.centers)
+
+
+def read_reference(
+    reference: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+) -> ReferenceInput:
+    """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D).
+
+    `X`: what the user gave, for estimators that are fitted to it; no LazyFrame.
+    """
+    if reference is None:
+        return ReferenceInput()
+    if hasattr(reference, "fit") and not isinstance(reference, type):
+        return _read_estimator(reference, X, table, sample_weight)
+    if isinstance(reference, (str, type)):
+        shown = reference.__name__ if isinstance(reference, type) else repr(reference)
+        raise TypeError(
+            f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
+            "an estimator is given as an instance, for example KMeans(5)."
+        )
+    if isinstance(reference, (list, tuple)):
+        is_text = [isinstance(label, str) for label in reference]
+        if any(is_text) and not all(is_text):
+            row = is_text.index(not is_text[0])
+            raise TypeError(
+                "reference must hold integers or strings, and not both. "
+                f"Row {row} holds {reference[row]!r}, row 0 {reference[0]!r}."
+            )
+    array = np.asarray(reference)
+    is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
+    if is_column and table.n_features > 1:
+        raise ValueError(
+            f"reference has the shape {array.shape}. Labels are given in an array of one "
+            "dimension: reference.ravel()."
+        )
+    if array.ndim == 2:
+        return ReferenceInput(centers=_read_centers(array, table, "reference"))
+    if array.ndim == 1:
+        return _read_labels(array, table, sample_weight, "reference")
+    raise ValueError(
+        "reference must be None, an estimator, an array of centers of shape (n_clusters, "
+        f"n_features) or an array of labels of shape (n_samples,). Got an array of "
+        f"{array.ndim} dimensions."
+    )
+
+
+def _read_estimator(
+    estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+) -> ReferenceInput:
+    name = type(estimator).__name__
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        if not isinstance(estimator, BaseEstimator):
+            raise
+        estimator = clone(estimator).fit(X)
+    labels = getattr(estimator, "labels_", None)
+    if labels is None or len(labels) != table.n_samples:
+        if not hasattr(estimator, "predict"):
+            n_labels = "no" if labels is None else str(len(labels))
+            raise ValueError(
+                f"The reference {name} has {n_labels} labels_ for the {table.n_samples} rows of "
+                "X, and no predict. Fit it on the same rows, or give its labels as an array."
+            )
+        labels = estimator.predict(X)
+    given = _read_labels(
+        np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
+    )
+    centers = getattr(estimator, "cluster_centers_", None)
+    if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != table.n_features:
+        return given
+    centers = np.asarray(centers)
+    k = len(centers)
+    codes = np.asarray(labels)
+    if codes.dtype.kind not in "iu" or codes.max() >= k:
+        return given
+    # The labels are rows of the centers.
+    centers = _read_centers(centers, table, f"cluster_centers_ of the reference {name}")
+    return ReferenceInput(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
+
+
+def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
+    try:
+        centers = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must hold numbers. Got an array of type {array.dtype}.") from None
+    k, d = centers.shape
+    if d != table.n_features:
+        raise ValueError(f"{what} has {format_count(d, 'column')}, but X has {table.n_features}.")
+    if k < 1:
+        raise ValueError(f"{what} has {k} rows; at least 1 center is needed.")
+    bad = np.flatnonzero(~np.isfinite(centers).all(axis=1))
+    if len(bad):
+        raise ValueError(f"{what} contains NaN or inf: center {bad[0]} and {len(bad) - 1} more.")
+    return centers
+
+
+def _read_labels(
+    array: npt.NDArray[Any],
+    table: Table | SparseTable,
+    sample_weight: FloatArray | None,
+    what: str,
+) -> ReferenceInput:
+    n = table.n_samples
+    if len(array) != n:
+        raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all() or (array != np.rint(array)).any():
+            row = int(np.flatnonzero(~np.isfinite(array) | (array != np.rint(array)))[0])
+            raise ValueError(
+                f"{what} must hold integers or strings. Row {row} holds {array[row]!r}; mark "
+                "noise by -1."
+            )
+        array = array.astype(np.int64)
+    if array.dtype.kind == "b":
+        array = array.astype(np.int64)
+    if array.dtype.kind in "iu":
+        noise = array == -1
+    else:
+        values = array.tolist()
+        if not all(isinstance(value, str) for value in values):
+            row = next(i for i, value in enumerate(values) if not isinstance(value, str))
+            raise TypeError(
+                f"{what} must hold integers or strings. Row {row} holds {values[row]!r}."
+            )
+        array = np.asarray(values, dtype=np.str_)
+        noise = np.zeros(n, dtype=bool)
+    kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
+    if not kept.any():
+        raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
+    classes, codes = np.unique(array[kept], return_inverse=True)
+    labels = np.full(n, -1, dtype=np.int64)
+    labels[kept] = codes
+    return ReferenceInput(classes=classes.tolist(), labels=labels)
