@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 import oracles
 import treeclust_rs as tc
 from treeclust_rs import _core
-from treeclust_rs._engine import FittedTree
+from treeclust_rs._base.cost_tree import cost_path
 
 UNIT = 2.0**-20
 
@@ -61,7 +61,7 @@ def assert_equal_trees(fitted, expected, labels, w, minima):
             assert fitted["mistakes"][node] == pytest.approx(mistakes, abs=1e-12 * total)
     constant = math.fsum(weights * minima)
     n_leaves, costs = zip(*expected.cost_path, strict=True)
-    path = GrownTree.of(FittedTree(**fitted)).cost_path(constant)
+    path = cost_path(fitted, constant)
     assert len(path) == n_leaves[-1] - n_leaves[0] + 1
     scale = costs[0] + constant
     np.testing.assert_allclose(path, np.array(costs) + constant, rtol=1e-9, atol=1e-11 * scale)
