@@ -18,7 +18,7 @@ import numpy as np
 import treeclust_rs as tc
 from common import one_thread, seconds
 from memory import can_measure, peak, peak_above
-from treeclust_rs import _core
+from treeclust_rs import _engine
 
 WARM = 500
 
@@ -34,7 +34,7 @@ def main() -> None:
         return estimator(**given, **parameters)
 
     core = 0.0
-    grow = _core.fit_tree
+    grow = _engine.fit_tree
 
     def timed(*arguments: Any, **options: Any) -> Any:
         nonlocal core
@@ -44,7 +44,7 @@ def main() -> None:
 
     one_thread()
     model(WARM).fit(X[:WARM])  # what is loaded once is not the fit's
-    _core.fit_tree = timed
+    _engine.fit_tree = timed
     fitted = model(len(X))
     took = cpu = 0.0
 

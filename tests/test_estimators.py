@@ -27,7 +27,7 @@ import oracles
 import treeclust_rs as tc
 from processes import interrupt, start
 from test_export import mutate
-from treeclust_rs import _core
+from treeclust_rs import _engine
 
 ARRAYS = (
     *("children_left", "children_right", "feature", "threshold", "lower", "upper", "kind"),
@@ -833,11 +833,11 @@ def test_fits_at_the_same_time_from_several_threads():
 
 def test_calls_may_share_threads_also_at_the_same_time():
     data = np.random.default_rng(0).normal(size=(30_000, 6))
-    own = _core.column_units(data, None, True, 2)
-    threads = _core.Threads(2)
+    own = _engine.column_units(data, None, True, 2)
+    threads = _engine.Threads(2)
     assert threads.n_jobs == 2
     shared = joblib.Parallel(n_jobs=4, backend="threading")(
-        joblib.delayed(_core.column_units)(data, None, True, threads) for _ in range(50)
+        joblib.delayed(_engine.column_units)(data, None, True, threads) for _ in range(50)
     )
     assert all(np.array_equal(units, own) for units in shared)
 

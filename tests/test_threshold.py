@@ -1,7 +1,6 @@
 """IMM and ExKMC against the definitions, and the theorems about them."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 import oracles
 import treeclust_rs as tc
-from treeclust_rs import _core
-from treeclust_rs._base.cost_tree import cost_path
+from treeclust_rs import _engine
+from treeclust_rs.tree.build import GrownTree
 
 UNIT = 2.0**-20
 
@@ -28,12 +27,11 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
     kept = np.ones(len(X), dtype=bool) if w is None else w > 0
     centers = np.ascontiguousarray(centers)
     regrets, minima = oracles.regrets(oracles.squared_costs(X, centers), w)
-    fitted = _core.fit_tree(
+    fitted = _engine.fit_tree(
         np.ascontiguousarray(X[kept]),
         np.ascontiguousarray(regrets[kept]),
         labels[kept].astype(np.uint32),
-        base_centers=centers if base else None,
-        base_centers_low=np.zeros_like(centers) if base else None,
+        base_centers=(centers, np.zeros_like(centers)) if base else None,
         sample_weight=None if w is None else np.ascontiguousarray(w[kept]),
         interval=interval,
         max_leaves=max_leaves,
@@ -48,20 +46,20 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
 
 def assert_equal_trees(fitted, expected, labels, w, minima):
     """Compare structure, tests, labels, samples, mistakes and the cost path."""
-    assert oracles.first_difference(SimpleNamespace(**fitted), expected) is None
-    assert fitted["n_base_leaves"] == expected.n_base_leaves
+    assert oracles.first_difference(fitted, expected) is None
+    assert fitted.n_base_leaves == expected.n_base_leaves
     weights = np.ones(len(labels)) if w is None else w
-    assert fitted["n_node_samples"].tolist() == [len(rows) for rows in expected.rows]
+    assert fitted.n_node_samples.tolist() == [len(rows) for rows in expected.rows]
     for node, rows in enumerate(expected.rows):
-        share = np.bincount(labels[rows], weights[rows], minlength=fitted["label_weight"].shape[1])
-        np.testing.assert_allclose(fitted["label_weight"][node], share, rtol=1e-12)
+        share = np.bincount(labels[rows], weights[rows], minlength=fitted.label_weight.shape[1])
+        np.testing.assert_allclose(fitted.label_weight[node], share, rtol=1e-12)
         mistakes = expected.mistakes[node]
         if not math.isnan(mistakes):
             total = weights.sum()
-            assert fitted["mistakes"][node] == pytest.approx(mistakes, abs=1e-12 * total)
+            assert fitted.mistakes[node] == pytest.approx(mistakes, abs=1e-12 * total)
     constant = math.fsum(weights * minima)
     n_leaves, costs = zip(*expected.cost_path, strict=True)
-    path = cost_path(fitted, constant)
+    path = GrownTree.of(fitted).cost_path(constant)
     assert len(path) == n_leaves[-1] - n_leaves[0] + 1
     scale = costs[0] + constant
     np.testing.assert_allclose(path, np.array(costs) + constant, rtol=1e-9, atol=1e-11 * scale)

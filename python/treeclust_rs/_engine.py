@@ -268,11 +268,13 @@ def fit_tree(
     min_samples_leaf: int,
     n_jobs: Jobs,
     progress: Progress | None,
+    search: tuple[int, int] | None = None,
 ) -> FittedTree:
     """Grow a threshold tree by label cost, from one leaf or from a base tree.
 
     `base_centers`: the centers of IMM's base (k x d) as unevaluated sums of two arrays.
-    `surrogate`: the features of Kernel IMM's base.
+    `surrogate`: the features of Kernel IMM's base. `search`: most bins of a column, and rows of a
+    node below which it is sorted; for tests, since they change the speed and never the tree.
     """
     high, low = (None, None) if base_centers is None else base_centers
     return FittedTree(
@@ -290,6 +292,7 @@ def fit_tree(
             min_samples_leaf=min_samples_leaf,
             n_jobs=n_jobs,
             progress=progress,
+            search=search,
         )
     )
 
