@@ -42,6 +42,7 @@ from .._util.arrays import FloatArray
 from .._util.progress import progress_line
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
+from .._util.words import listed, quoted_column
 from ..metrics import ratio_of_costs
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree, kept_ancestor
@@ -519,12 +520,10 @@ def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:
     columns = [f for f, n in enumerate(skipped) if n]
     if not columns:
         return
-    names = rows.feature_names
-    shown = ", ".join(f"x{f}" if names is None else repr(names[f]) for f in columns[:5])
-    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    shown = listed([quoted_column(rows.feature_names, f) for f in columns])
     warnings.warn(
         f"{sum(skipped)} surrogate features are the same for all rows, because they underflow, and "
-        f'were skipped (columns {shown}{more}). A smaller gamma or scale="standard" avoids it.',
+        f'were skipped (columns {shown}). A smaller gamma or scale="standard" avoids it.',
         UserWarning,
         stacklevel=3,
     )
