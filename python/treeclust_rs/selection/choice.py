@@ -8,15 +8,11 @@ clone for every value, and leave the estimator they were given as it was.
 from __future__ import annotations
 
 import math
-import shutil
-import sys
-import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +28,7 @@ from .._data.table import Table, collected, read_table
 from .._data.units import Units
 from .._kernels.kernels import KERNELS, check_gram, check_size, is_number, make_kernel
 from .._util.arrays import FloatArray
+from .._util.progress import ProgressBar
 from .._util.threads import effective_n_jobs
 from ..estimators.kauri import Kauri
 from ..metrics import adjusted_rand_index, agreement
@@ -46,7 +43,6 @@ _SAME = 1e-12
 # Without gammas of the user's: this power of 2 up and down from that of "scale".
 _OCTAVES = 6
 _NOISE = -1
-_BAR_WIDTH = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -479,7 +475,7 @@ def gamma_sweep(
     rows: list[dict[str, Any]] = []
     refused: list[tuple[float, ValueError]] = []
     n_gammas = 2 * _OCTAVES + 1 if given is None else len(given)
-    with _ProgressBar("gamma_sweep", n_gammas, verbose) as bar:
+    with ProgressBar("gamma_sweep", n_gammas, verbose) as bar:
         if given is None:
             # The fit settles what "scale" is, of the rows and units it uses.
             first = _fit(clone(model).set_params(gamma="scale"), X, weight)
@@ -681,52 +677,6 @@ def _told(row: dict[str, Any]) -> str:
     first = "price" if "price" in row else "inertia"
     names = [name for name in (first, "agreement", "reference_ari", "ari") if name in row]
     return f"gamma {row['gamma']:.4g}: " + ", ".join(f"{name} {row[name]:.4g}" for name in names)
-
-
-class _ProgressBar:
-    """One line on stderr that is written over; line after line where that is no terminal."""
-
-    def __init__(self, name: str, total: int, verbose: int) -> None:
-        self._name, self._total, self._done = name, total, 0
-        self._is_terminal = sys.stderr.isatty()
-        self._is_on = verbose > 1 or (verbose == 1 and self._is_terminal)
-        self._started = time.perf_counter()
-        self._width = 0
-
-    def __enter__(self) -> Self:
-        if self._is_terminal:
-            self._write("")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._is_on and self._is_terminal:
-            print(file=sys.stderr, flush=True)
-
-    def step(self, text: str) -> None:
-        """Say that one more is done, and what it gave."""
-        self._done += 1
-        self._write(text)
-
-    def _write(self, text: str) -> None:
-        if not self._is_on:
-            return
-        elapsed = time.perf_counter() - self._started
-        filled = _BAR_WIDTH * self._done // self._total
-        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
-        line = f"[{self._name}] {bar} {self._done}/{self._total}, {elapsed:.1f} s  {text}".rstrip()
-        if self._is_terminal:
-            # A line that wraps could not be written over.
-            line = line[: shutil.get_terminal_size().columns - 1]
-            start, end = "\r", " " * max(self._width - len(line), 0)
-            self._width = len(line)
-        else:
-            start, end = "", "\n"
-        print(f"{start}{line}", end=end, file=sys.stderr, flush=True)
 
 
 # ---- the silhouette's distances -----------------------------------------------------------
