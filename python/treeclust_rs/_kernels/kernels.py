@@ -40,6 +40,7 @@ __all__ = [
     "ORIGIN_FREE",
     "Kernel",
     "check_gram",
+    "has_gamma",
     "make_kernel",
 ]
 
@@ -503,6 +504,11 @@ def make_kernel(
     found = Kernel(name, settled, float(degree), float(coef0), params)
     found.check(rows, feature_names)
     return found
+
+
+def has_gamma(kernel: str) -> bool:
+    """Whether a kernel, by its name, has the parameter gamma."""
+    return ALIASES.get(kernel, kernel) in _WITH_GAMMA
 
 
 def _check_gamma(gamma: Any) -> float | str | None:
