@@ -15,9 +15,7 @@ from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
 from treeclust_rs._kernels.kernels import KERNELS
-from treeclust_rs.cli import commands as cli
-from treeclust_rs.cli import main
-from treeclust_rs.cli import options as _cli_options
+from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
 
 CLUSTERS = {"low": (0.0, 0.0), "right": (8.0, 4.0), "high": (3.0, 9.0)}
@@ -222,10 +220,19 @@ def test_fit_explains_a_given_clustering_by_kernels(folder: Path) -> None:
         assert loaded.inertia_ == expected.inertia_
 
 
+@pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda method: method.name)
+def test_a_row_of_the_table_names_parameters_of_its_estimator(method: methods.Method) -> None:
+    known = method.estimator().get_params()
+    assert {method.clusters, *method.settings(3)} <= known.keys()
+    for option in method.options:
+        assert {"--leaves": "max_leaves"}.get(option, option[2:].replace("-", "_")) in known
+    assert methods.method_of(method.estimator()) is method
+
+
 def test_every_kernel_of_the_command_can_be_fitted(folder: Path) -> None:
-    assert set(_cli_options._KERNELS) < set(KERNELS)
+    assert set(methods.KERNELS) < set(KERNELS)
     points().select(pl.col("x", "y").abs()).write_csv("positive.csv")
-    for kernel in _cli_options._KERNELS:
+    for kernel in methods.KERNELS:
         for method in ("kauri", "kernel-expand"):
             arguments = ["--method", method, "--kernel", kernel, "-k", "3", "-q"]
             assert main(["fit", "positive.csv", *arguments]) == 0
@@ -273,12 +280,12 @@ def test_costs_of_many_rows_are_not_computed_to_be_printed(
 ) -> None:
     fit = ["fit", "points.csv", "--reference", "segment", "--drop", "id", "-o", "m.json"]
     fit += ["--method", "kernel-expand"]
-    monkeypatch.setattr(cli, "_MAX_COST_ROWS", 59)
+    monkeypatch.setattr(fitting, "_MAX_COST_ROWS", 59)
     assert main(fit) == 0
     assert "ratio" not in capsys.readouterr().out
     with pytest.raises(AttributeError, match="has no inertia_"):
         _ = tc.load("m.json").inertia_
-    monkeypatch.setattr(cli, "_MAX_COST_ROWS", 60)
+    monkeypatch.setattr(fitting, "_MAX_COST_ROWS", 60)
     assert main(fit) == 0
     assert "ratio" in capsys.readouterr().out
 
@@ -602,7 +609,7 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_without_matplotlib(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli, "find_spec", lambda _: None)
+    monkeypatch.setattr(output, "find_spec", lambda _: None)
     assert main(["demo"]) == 0
     assert "pip install treeclust_rs[plot]" in capsys.readouterr().out
     assert not Path("demo/wine.png").exists()
@@ -1137,7 +1144,9 @@ def test_pictures_need_matplotlib_before_the_work(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = importlib.util.find_spec
-    monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "matplotlib" else find(name))
+    monkeypatch.setattr(
+        output, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
     assert main([*FIT, "--plot", "tree.png"]) == 2
     assert "needs matplotlib: pip install treeclust_rs[plot]" in capsys.readouterr().err
     assert not Path("model.json").exists()

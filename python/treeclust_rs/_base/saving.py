@@ -58,6 +58,11 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    @property
+    def missing_params_(self) -> frozenset[str]:
+        """Parameters that a model file did not hold and that were not set since."""
+        return self._not_saved
+
     def _set_columns(self, n_features: int, feature_names: Sequence[str] | None) -> None:
         self.n_features_in_ = n_features
         if feature_names is not None:

@@ -31,7 +31,7 @@ from sklearn.metrics.pairwise import (
 from threadpoolctl import ThreadpoolController
 
 from .._util.arrays import FloatArray
-from .._util.words import format_count
+from .._util.words import format_count, quoted_column
 
 __all__ = [
     "ALIASES",
@@ -40,6 +40,7 @@ __all__ = [
     "ORIGIN_FREE",
     "Kernel",
     "check_gram",
+    "has_gamma",
     "make_kernel",
 ]
 
@@ -173,7 +174,7 @@ class Kernel:
             return
         column = int(negative[0])
         row = int(np.flatnonzero(rows[:, column] < 0)[0])
-        label = f"x{column}" if feature_names is None else repr(feature_names[column])
+        label = quoted_column(feature_names, column)
         others = len(negative) - 1
         more = f" ({format_count(others, 'more column')} with such cells)" if others else ""
         raise ValueError(
@@ -503,6 +504,11 @@ def make_kernel(
     found = Kernel(name, settled, float(degree), float(coef0), params)
     found.check(rows, feature_names)
     return found
+
+
+def has_gamma(kernel: str) -> bool:
+    """Whether a kernel, by its name, has the parameter gamma."""
+    return ALIASES.get(kernel, kernel) in _WITH_GAMMA
 
 
 def _check_gamma(gamma: Any) -> float | str | None:

@@ -17,6 +17,7 @@ from .. import _engine
 from .._data.table import Table, column_of
 from .._data.units import Units
 from .._util.arrays import FloatArray
+from .._util.words import quoted_column
 from .kernels import ALIASES, Kernel, is_number
 
 __all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
@@ -218,10 +219,6 @@ def _column(table: Table, f: int) -> FloatArray:
     return np.asarray(column_of(table, f), dtype=np.float64)
 
 
-def _label(table: Table, f: int) -> str:
-    return f"x{f}" if table.feature_names is None else repr(table.feature_names[f])
-
-
 def _origin(table: Table, shift: Any) -> FloatArray:
     d = table.n_features
     smallest = np.array([_column(table, f).min() for f in range(d)])
@@ -240,7 +237,7 @@ def _origin(table: Table, shift: Any) -> FloatArray:
         f = int(bad[0])
         raise ValueError(
             f"shift must lie below all values: it is {float(origin[f])!r}, but column "
-            f"{_label(table, f)} starts at {float(smallest[f])!r}."
+            f"{quoted_column(table.feature_names, f)} starts at {float(smallest[f])!r}."
         )
     return origin
 

@@ -1,5 +1,5 @@
 """Floor 7: the command ``treeclust``."""
 
-from .commands import main
+from .command import main
 
 __all__ = ["main"]

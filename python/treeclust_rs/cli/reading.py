@@ -7,6 +7,7 @@ message can show the cell that is none, columns that nobody asks for may hold an
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import shlex
@@ -20,34 +21,30 @@ from typing import Any, TextIO
 import numpy.typing as npt
 import polars as pl
 
+from .._util.words import MAX_LISTED, listed
+from .messages import UserError, one_line
+
 __all__ = [
     "TABLE_SUFFIXES",
     "Source",
     "TextFormat",
-    "UserError",
-    "listed",
-    "one_line",
+    "read_source",
     "read_table",
 ]
 
 # The separator of each kind of text file; none for Parquet.
 TABLE_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".parquet": "", ".pq": ""}
 
-# What a missing cell may hold, in small letters.
+# Texts of missing cells, in small letters.
 _MISSING = ["", "na", "n/a", "nan", "null"]
 _SEPARATORS = ";\t,|"
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-_MAX_LISTED = 5
 _MAX_SHOWN = 40
-
-
-class UserError(Exception):
-    """Something the user can put right, said in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How a text file is written; what is None goes by its name or its content."""
+    """How a text file is written; None: as its name and its content tell."""
 
     separator: str | None = None
     decimal_comma: bool = False
@@ -69,12 +66,12 @@ class Source:
         missing = [column for column in columns if column not in self.frame.columns]
         if missing:
             raise UserError(
-                f"{self.name} has no column {listed(missing)}; its columns are "
-                f"{listed(self.frame.columns)}."
+                f"{self.name} has no column {_quoted(missing)}; its columns are "
+                f"{_quoted(self.frame.columns)}."
             )
 
     def numbers(self, columns: Sequence[str], *, advice: bool = False) -> pl.DataFrame:
-        """Give columns as numbers, with null for missing cells.
+        """Return columns as numbers, with null for missing cells.
 
         Raises UserError for columns that are not numbers; with `advice` it says that `--drop` and
         `--columns` choose others.
@@ -89,7 +86,7 @@ class Source:
         return frame
 
     def labels(self, column: str) -> npt.NDArray[Any]:
-        """Give a column as the labels of clusters: whole numbers or text."""
+        """Return a column as the labels of clusters: whole numbers or text."""
         self.require([column])
         labels = self.frame[column]
         if self.text is not None:
@@ -108,7 +105,7 @@ class Source:
 
     def _not_numbers(self, wrong: list[pl.Series], advice: bool) -> str:
         kinds, commas = [], False
-        for column in wrong[:_MAX_LISTED]:
+        for column in wrong[:MAX_LISTED]:
             if self.text is None:
                 kinds.append(f"{column.name!r} ({column.dtype})")
                 continue
@@ -116,7 +113,7 @@ class Source:
             shown = repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
             kinds.append(f"{column.name!r} (row {row}: {shown})")
             commas |= not self.text.decimal_comma and _DECIMAL_COMMA.fullmatch(cell) is not None
-        more = len(wrong) - _MAX_LISTED
+        more = len(wrong) - MAX_LISTED
         which = ", ".join(kinds) + (f" and {more} more" if more > 0 else "")
         message = f"not numbers: {which}"
         if self.text is not None:
@@ -170,6 +167,19 @@ def read_table(name: str, text: TextFormat) -> Source:
     return Source(name, frame, text if separator else None)
 
 
+def read_source(arguments: argparse.Namespace) -> Source:
+    """Read the table of a command in the format that its options describe."""
+    return read_table(
+        arguments.data,
+        TextFormat(
+            separator=arguments.separator,
+            decimal_comma=arguments.decimal_comma,
+            encoding=arguments.encoding,
+            header=not arguments.no_header,
+        ),
+    )
+
+
 # ---- text files ---------------------------------------------------------------------------
 
 
@@ -219,7 +229,7 @@ def _opened(path: Path, encoding: str | None) -> TextIO:
 
 
 def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
-    """Refuse what polars would read with replacement characters."""
+    """Raise UserError for text that polars would read with replacement characters."""
     try:
         with _opened(path, encoding) as file:
             while file.read(1 << 20):
@@ -238,7 +248,7 @@ def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
 
 
 def _first_lines(path: Path, encoding: str | None) -> tuple[int, list[str]]:
-    """Give the number of empty lines in front, and the first two lines that are not empty."""
+    """Return the number of empty lines in front, and the first two lines that are not empty."""
     n_blank, lines = 0, []
     with _opened(path, encoding) as file:
         for line in file:
@@ -252,7 +262,7 @@ def _first_lines(path: Path, encoding: str | None) -> tuple[int, list[str]]:
 
 
 def _other_separator(lines: list[str], separator: str) -> str | None:
-    """Give the separator that the first lines fit better than the one that is assumed."""
+    """Return the separator that fits the first lines better than the assumed one, if any."""
 
     def counts(mark: str) -> set[int]:
         return {re.sub('"[^"]*"', "", line).count(mark) for line in lines}
@@ -277,7 +287,7 @@ def _separator_advice(separator: str, lines: list[str]) -> str:
 
 
 def _complaint(lines: Iterable[str], separator: str) -> str:
-    """Say why a file is no table, whatever polars says of it."""
+    """Return why a file is no table, in words for its reader."""
     reader = csv.reader(lines, delimiter=separator, strict=True)
     width, done = 0, 0
     try:
@@ -292,7 +302,7 @@ def _complaint(lines: Iterable[str], separator: str) -> str:
 
 
 def _check_header(name: str, names: list[str]) -> None:
-    """Refuse names that stand for several columns; warn of names that look like a row."""
+    """Raise UserError for names of several columns; warn of names that look like a row."""
     # pandas names columns 0, 1, 2, ... that have no names.
     counted = names == [str(number) for number in range(len(names))]
     is_row = all(_is_number(column) for column in names) and not counted
@@ -303,12 +313,12 @@ def _check_header(name: str, names: list[str]) -> None:
     if repeated:
         alternative = f"; {advice}" if advice else ""
         raise UserError(
-            f"{name} has several columns named {listed(repeated)}: give each its own name"
+            f"{name} has several columns named {_quoted(repeated)}: give each its own name"
             f"{alternative}."
         )
     if advice:
         warnings.warn(
-            f"the first line of {name}, {listed(names)}, was taken for the names of the columns; "
+            f"the first line of {name}, {_quoted(names)}, was taken for the names of the columns; "
             f"{advice}.",
             stacklevel=2,
         )
@@ -330,7 +340,7 @@ def _is_numeric(dtype: pl.DataType) -> bool:
 
 
 def _as_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
-    """Turn text into numbers or truth values, missing cells into null; else give the text back."""
+    """Return text as numbers or truth values, missing cells as null; else the text itself."""
     text = _plain(cells, decimal_comma)
     for dtype in (pl.Int64, pl.Float64):
         numbers = text.cast(dtype, strict=False)
@@ -343,7 +353,7 @@ def _as_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
 
 
 def _first_text(cells: pl.Series, decimal_comma: bool) -> tuple[int, str]:
-    """Give row and text of the first cell that is no number and not missing."""
+    """Return row and text of the first cell that is no number and not missing."""
     text = _plain(cells, decimal_comma)
     row = _odd(text, text.cast(pl.Float64, strict=False)).arg_max()
     assert row is not None
@@ -362,17 +372,5 @@ def _odd(text: pl.Series, numbers: pl.Series) -> pl.Series:
     return odd & ~text.str.to_lowercase().is_in(_MISSING).fill_null(True) if odd.any() else odd
 
 
-# ---- messages -----------------------------------------------------------------------------
-
-
-def listed(names: Sequence[str]) -> str:
-    """Quote names for a message, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:_MAX_LISTED])
-    more = len(names) - _MAX_LISTED
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def one_line(error: BaseException) -> str:
-    """Give the message of an error without its line breaks."""
-    text = " ".join(str(error).split())
-    return text or type(error).__name__
+def _quoted(names: Sequence[str]) -> str:
+    return listed([repr(name) for name in names])

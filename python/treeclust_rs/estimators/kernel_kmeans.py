@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -25,6 +23,7 @@ from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util.arrays import BoolArray, FloatArray, IntArray
+from .._util.progress import progress_text
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval
 from .._util.words import format_count
@@ -359,19 +358,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         return table, values, n_jobs
 
     def _progress(self, n_rows: int, started: float) -> Tell | None:
-        if not self.verbose:
+        show = progress_text(self.verbose, type(self).__name__, n_rows, started)
+        if show is None:
             return None
-
-        def tell(number: int, n_iter: int, cost: float) -> None:
-            elapsed = time.perf_counter() - started
-            print(
-                f"[{type(self).__name__}] {format_count(n_rows, 'row')}, start {number} of "
-                f"{self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}, {elapsed:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-        return tell
+        return lambda number, n_iter, cost: show(
+            f"start {number} of {self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

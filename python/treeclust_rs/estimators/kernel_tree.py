@@ -35,6 +35,7 @@ from .._reference.checks import (
 from .._reference.label_costs import distance_costs, mismatch_costs
 from .._util.arrays import BoolArray, IntArray
 from .._util.validation import Interval, StrOptions
+from .._util.words import listed, quoted_column
 from ..metrics import ratio_of_costs
 from ..tree.build import GrownTree
 
@@ -456,12 +457,10 @@ def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:
     columns = [f for f, n in enumerate(skipped) if n]
     if not columns:
         return
-    names = rows.feature_names
-    shown = ", ".join(f"x{f}" if names is None else repr(names[f]) for f in columns[:5])
-    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    shown = listed([quoted_column(rows.feature_names, f) for f in columns])
     warnings.warn(
         f"{sum(skipped)} surrogate features are the same for all rows, because they underflow, and "
-        f'were skipped (columns {shown}{more}). A smaller gamma or scale="standard" avoids it.',
+        f'were skipped (columns {shown}). A smaller gamma or scale="standard" avoids it.',
         UserWarning,
         stacklevel=3,
     )

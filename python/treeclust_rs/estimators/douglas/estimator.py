@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -26,6 +25,7 @@ from ..._reference.checks import (
 )
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.model_json import check_keys, float_array
+from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs
 from ..._util.validation import Interval, StrOptions
 from ...gemini.geminis import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
@@ -39,7 +39,7 @@ from .fitted_bins import (
     bins_to_dict,
 )
 from .soft_bins import SoftBins
-from .soft_training import Plan, Rows, Tell, begin, gradient_unit, prune, search, train_epoch
+from .soft_training import Plan, Rows, begin, gradient_unit, prune, search, train_epoch
 
 __all__ = ["Douglas"]
 
@@ -48,7 +48,7 @@ __all__ = ["Douglas"]
 _BATCH_SIZE = 64
 _BATCH_ROWS = 10
 
-_TOLD_EVERY = 1.0  # seconds
+_PROGRESS_EVERY = 1.0  # seconds
 
 
 class Douglas(SavedEstimator):
@@ -320,7 +320,9 @@ class Douglas(SavedEstimator):
         table, columns, k = self._read_first(X)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
-        tell = self._progress(table.n_samples, started)
+        tell = progress_text(
+            self.verbose, type(self).__name__, table.n_samples, started, _PROGRESS_EVERY
+        )
         with one_blas_thread():
             plan = self._plan(k, columns)
             model, curve, objective = search(rows, plan, self.n_init, rng, tell)
@@ -499,25 +501,6 @@ class Douglas(SavedEstimator):
         self._fitted = fitted
         self.table_ = cells
         self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
-
-    def _progress(self, n_rows: int, started: float) -> Tell | None:
-        if not self.verbose:
-            return None
-        said = -np.inf
-
-        def tell(progress: str) -> None:
-            nonlocal said
-            now = time.perf_counter()
-            if now - said < _TOLD_EVERY:
-                return
-            said = now
-            print(
-                f"[{type(self).__name__}] {n_rows:,} rows, {progress}, {now - started:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-        return tell
 
     # ---- results --------------------------------------------------------------------------
 

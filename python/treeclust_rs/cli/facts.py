@@ -1,0 +1,69 @@
+"""Facts about a model, as (name, text): the parts of what `fit` and `info` print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..gemini.geminis import make_gemini
+from ..metrics import n_parameters
+from ..tree.conditions import MOVES
+
+_Facts = Iterator[tuple[str, str]]
+
+
+def parameters(model: Any) -> _Facts:
+    """Yield the number of parameters of a tree with oblique tests."""
+    if model.tree_.oblique_indptr is not None:
+        yield "parameters", f"{n_parameters(model):,} (weights, biases, leaves)"
+
+
+def costs(model: Any) -> _Facts:
+    """Yield the costs of tree and reference; a model from a file may lack them."""
+    if hasattr(model, "inertia_") and hasattr(model, "reference_inertia_"):
+        yield "cost", f"{model.inertia_:,.6g}"
+        yield "of the reference", f"{model.reference_inertia_:,.6g}"
+        yield "ratio", f"{model.cost_ratio_:.4f}"
+
+
+def agreement(model: Any) -> _Facts:
+    """Yield the share of the rows of the fit that the tree leaves in their reference cluster."""
+    tree = model.tree_
+    share = 1.0 - float(tree.mistakes[tree.leaves].sum() / tree.weighted_n_node_samples[0])
+    yield "agreement", f"{share:.1%} of the rows are in their reference cluster"
+
+
+def kernel(model: Any) -> _Facts:
+    """Yield kernel and approximation."""
+    is_lost = "kernel" in model.missing_params_
+    text = "a function, which the file does not hold" if is_lost else str(model.kernel)
+    if model.gamma_ is not None:
+        text += f", gamma {model.gamma_:.6g}"
+    yield "kernel", text
+    if model.approximation is not None:
+        yield "approximation", f"{model.approximation}, at most {model.n_components:,} features"
+
+
+def moves(model: Any) -> _Facts:
+    """Yield the number of splits of each kind."""
+    kinds = model.gains_["move"].to_list()
+    counts = [f"{kinds.count(move):,} {move}" for move in MOVES if move in kinds]
+    yield "moves", ", ".join(counts).replace("_", " ") or "none"
+
+
+def objective(model: Any) -> _Facts:
+    """Yield objective and cost of a model that explains no reference."""
+    yield "objective", f"{model.objective_:,.6g}"
+    yield "cost", f"{model.inertia_:,.6g}"
+
+
+def bins(model: Any) -> _Facts:
+    """Yield clusters, columns and objective of soft bins."""
+    cells = model.table_
+    yield "clusters", f"{len(set(cells.clusters[cells.occupied].tolist())):,}"
+    names = [cells.feature_name(feature) for feature in model.active_cut_points_.tolist()]
+    yield "active columns", ", ".join(names) or "none"
+    is_lost = "gemini" in model.missing_params_
+    name = "an object, which the file does not hold" if is_lost else make_gemini(model.gemini).name
+    yield "gemini", f"{name}, {model.objective_:,.6g} in batches"
+    yield "rules", f"{model.rule_agreement_:.1%} of the rows are where the model has them"

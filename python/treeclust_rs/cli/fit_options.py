@@ -1,0 +1,262 @@
+"""Options of `fit`: what they are, and which go together."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .._kernels.kernels import has_gamma
+from .._kernels.low_rank import APPROXIMATIONS
+from .._reference.checks import DEFAULT_N_CLUSTERS
+from ..gemini.geminis import GEMINIS
+from . import arguments as read
+from .messages import UserError, either
+from .methods import KERNELS, METHODS, Method, shared_options, takers_of
+
+__all__ = ["add_fit_options", "check_fit_options"]
+
+# The scikit-learn way of drawing numbers takes seeds up to this one.
+_MAX_SEED = 2**32 - 1
+
+
+# ---- which go together --------------------------------------------------------------------
+
+
+def check_fit_options(arguments: argparse.Namespace) -> None:
+    """Raise UserError for options of `fit` that do not go together, before the table is read."""
+    method = METHODS[arguments.method]
+    for option in shared_options():
+        if value_of(arguments, option) is not None and option not in method.options:
+            takers = either(takers_of(option))
+            raise UserError(f"{option} goes with --method {takers}; {method.nature}.")
+    if "--kernel" in method.options:
+        _check_kernel_options(arguments, method)
+    if arguments.leaves is None:
+        return
+    if arguments.clusters is not None and arguments.leaves < arguments.clusters:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than -k {arguments.clusters}: every cluster "
+            "needs a leaf."
+        )
+    is_default = arguments.clusters is None and arguments.reference is None
+    if is_default and arguments.leaves < method.default_clusters:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than the {method.default_clusters} clusters "
+            "that are sought without -k: give -k too."
+        )
+
+
+def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None:
+    kernel = arguments.kernel or method.default("kernel")
+    if arguments.gamma is not None and not has_gamma(kernel):
+        with_gamma = [name for name in KERNELS if has_gamma(name)]
+        raise UserError(
+            f"--gamma goes with --kernel {either(with_gamma)}; the kernel {kernel} has none."
+        )
+    method.check(arguments)
+    if arguments.approximation == "rff" and kernel != "rbf":
+        raise UserError(
+            "--approximation rff goes with --kernel rbf; nystroem and rpcholesky take every kernel."
+        )
+    if arguments.n_components is not None and arguments.approximation is None:
+        raise UserError("--n-components goes with --approximation; without it the kernel is exact.")
+
+
+def value_of(arguments: argparse.Namespace, option: str) -> Any:
+    """Return the value of an option, None where it is not given."""
+    return getattr(arguments, parameter_of(option))
+
+
+def parameter_of(option: str) -> str:
+    """Return the parameter's name: ``--n-cuts`` sets ``n_cuts``."""
+    return option.removeprefix("--").replace("-", "_")
+
+
+# ---- what they are ------------------------------------------------------------------------
+
+
+def add_fit_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `fit`, but those on how the table is written."""
+    for add in (_add_columns, _add_clusters, _add_tree, _add_bins, _add_kernel, _add_output):
+        add(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
+    columns.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="A,B,...",
+        help="use these columns only (default: all; they must be numbers)",
+    )
+    columns.add_argument(
+        "--drop", action="append", default=[], metavar="A,B,...", help="leave these columns out"
+    )
+
+
+def _add_clusters(parser: argparse.ArgumentParser) -> None:
+    maxima = either([method.name for method in METHODS.values() if method.is_maximum])
+    others = "".join(
+        f"{method.name} {method.default_clusters}, "
+        for method in METHODS.values()
+        if method.default_clusters != DEFAULT_N_CLUSTERS
+    )
+    clusters = parser.add_argument_group("the clusters")
+    clusters.add_argument(
+        "-k",
+        "--clusters",
+        type=read.whole_number(1),
+        metavar="N",
+        help=f"how many, with {maxima} at most (default: {DEFAULT_N_CLUSTERS}, {others}"
+        "or as many as --reference has)",
+    )
+    clusters.add_argument(
+        "--reference",
+        metavar="COLUMN",
+        help="explain the clusters in this column, -1 for noise, instead of those of (kernel) "
+        "k-means",
+    )
+    clusters.add_argument(
+        "--scale",
+        choices=("none", "standard"),
+        help="standard: measure each column in its standard deviations, so that all count alike",
+    )
+    clusters.add_argument(
+        "--criterion",
+        choices=("kmeans", "kmedians"),
+        help="squared or absolute distances (default: kmeans)",
+    )
+    clusters.add_argument(
+        "--seed", type=read.whole_number(0, _MAX_SEED), default=0, metavar="N", help="default: 0"
+    )
+
+
+def _add_tree(parser: argparse.ArgumentParser) -> None:
+    tree = parser.add_argument_group("the tree")
+    tree.add_argument(
+        "--method",
+        choices=tuple(METHODS),
+        default=next(iter(METHODS)),
+        metavar="NAME",
+        help="; ".join(method.summary for method in METHODS.values()),
+    )
+    tree.add_argument(
+        "--leaves",
+        type=read.whole_number(1),
+        metavar="N",
+        help="at most so many; more come closer to the clusters, or make better ones with kauri "
+        "(default: one per cluster)",
+    )
+    tree.add_argument(
+        "--cuts",
+        choices=("threshold", "interval"),
+        help="tests such as x <= 3, or 1 <= x <= 3 as well (default: threshold; with "
+        "kernel-exkmc and kernel-expand as the kernel-imm tree has them)",
+    )
+    tree.add_argument(
+        "--base-tree",
+        choices=("imm", "none"),
+        help="exkmc grows on from the imm tree, kernel-exkmc and kernel-expand from the "
+        "kernel-imm tree (default), or from nothing",
+    )
+    tree.add_argument(
+        "--moves",
+        choices=("paper", "all"),
+        help="all: kauri may split into a new and another old cluster too (default: paper)",
+    )
+    tree.add_argument(
+        "--alpha",
+        type=read.price,
+        metavar="NUMBER",
+        help="the price of a weight in an oblique tree: larger means fewer weights and leaves "
+        "(default: 1)",
+    )
+    tree.add_argument(
+        "--max-depth",
+        type=read.whole_number(1, 30),
+        metavar="N",
+        help="of an oblique tree (default: 4)",
+    )
+    tree.add_argument(
+        "--relax",
+        action="store_true",
+        default=None,
+        help="free the weights of an oblique tree from their price in the end: a lower cost on the "
+        "columns that its tests have",
+    )
+
+
+def _add_bins(parser: argparse.ArgumentParser) -> None:
+    bins = parser.add_argument_group("the bins (douglas)")
+    bins.add_argument(
+        "--gemini",
+        choices=GEMINIS,
+        metavar="NAME",
+        help=f"what is made as large as possible: {', '.join(GEMINIS[:-1])} or {GEMINIS[-1]} "
+        "(default: wasserstein_ova)",
+    )
+    bins.add_argument(
+        "--n-cuts",
+        type=read.whole_number(1),
+        metavar="N",
+        help="cuts of each column (default: 1); m columns make (N + 1)^m cells",
+    )
+    bins.add_argument(
+        "--prune",
+        type=read.share,
+        metavar="SHARE",
+        help="leave out, in the end, the columns that can go for this share of the objective, 0.01 "
+        "say (default: 0, none)",
+    )
+
+
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    kernel = parser.add_argument_group("the kernel that compares rows (kauri, kernel-...)")
+    kernel.add_argument(
+        "--kernel",
+        choices=KERNELS,
+        metavar="NAME",
+        help=f"{', '.join(KERNELS[:-1])} or {KERNELS[-1]} (default: rbf; kauri "
+        "linear, as k-means does)",
+    )
+    kernel.add_argument(
+        "--gamma",
+        type=read.gamma,
+        metavar="NUMBER",
+        help="of the kernels rbf, laplacian, polynomial and chi2: a number, or scale, which goes "
+        "by the variance (default: 1 / number of columns; chi2: 1)",
+    )
+    kernel.add_argument(
+        "--approximation",
+        choices=APPROXIMATIONS,
+        help="for many rows: features in place of the rows x rows kernel matrix (rff: rbf only)",
+    )
+    kernel.add_argument(
+        "--n-components",
+        type=read.whole_number(1),
+        metavar="N",
+        help="at most so many features (default: 100)",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    output = parser.add_argument_group("what to write")
+    output.add_argument("-o", "--output", metavar="MODEL", help="the model (.json)")
+    output.add_argument("--plot", metavar="PICTURE", help="the tree (.png, .svg, .pdf, .dot)")
+    output.add_argument(
+        "--labels-out", metavar="TABLE", help="the cluster of every row, in order (.csv, .parquet)"
+    )
+
+    work = parser.add_argument_group("the work")
+    work.add_argument(
+        "--jobs",
+        type=read.whole_number(1),
+        metavar="N",
+        help="number of threads (default: one per core)",
+    )
+    talk = work.add_mutually_exclusive_group()
+    talk.add_argument(
+        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+    )
+    talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")

@@ -1,0 +1,172 @@
+"""The command `fit`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .._util.labels import NOISE
+from .._util.words import format_count
+from .fit_options import check_fit_options, parameter_of, value_of
+from .messages import UserError, write_remark
+from .methods import METHODS
+from .output import draw, output_path, picture_path, write_table
+from .reading import TABLE_SUFFIXES, Source, read_source
+from .report import print_fit
+
+__all__ = ["fit"]
+
+# Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
+_MAX_COST_ROWS = 10_000
+# Parameters whose names differ from those of the options.
+_PARAMETERS = {"--leaves": "max_leaves"}
+# A column with more than this share of the variance decides the clusters almost alone.
+_DOMINANT = 0.95
+
+
+def fit(arguments: argparse.Namespace) -> None:
+    """Fit a model to a table, print it, and write what is asked for."""
+    check_fit_options(arguments)
+    method = METHODS[arguments.method]
+    if not method.has_tree and arguments.plot is not None:
+        raise UserError(f"--plot: {method.no_tree}.")
+    model_path = output_path(arguments.output, (".json",))
+    labels_path = output_path(arguments.labels_out, tuple(TABLE_SUFFIXES))
+    picture = picture_path(arguments.plot)
+    source = read_source(arguments)
+    columns = _chosen_columns(source, arguments)
+    reference = None if arguments.reference is None else source.labels(arguments.reference)
+    _check_sizes(arguments, source, reference)
+    frame = source.numbers(columns, advice=True)
+    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
+    write_remark(f"{arguments.data}: {size}.", arguments)
+
+    model = _estimator(arguments, reference).fit(frame)
+    with_costs = True
+    if method.computes_costs_later:
+        # A fit that finds the clusters itself has their costs. The file holds those computed.
+        with_costs = frame.height <= _MAX_COST_ROWS or reference is None
+        if with_costs:
+            _ = model.inertia_, model.reference_inertia_
+    if not arguments.quiet:
+        print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
+    if arguments.scale is None and (dominant := _dominant_column(frame)) is not None:
+        name, share = dominant
+        write_remark(
+            f"hint: column {name!r} makes up {math.floor(100 * share)}% of the variance; "
+            "try --scale standard",
+            arguments,
+        )
+    if model_path is not None:
+        model.save(model_path)
+        write_remark(f"model written to {model_path}", arguments)
+    if picture is not None:
+        draw(model, picture)
+        write_remark(f"picture written to {picture}", arguments)
+    if labels_path is not None:
+        write_table(pl.DataFrame({"cluster": model.labels_}), labels_path)
+        write_remark(f"labels written to {labels_path}", arguments)
+    if model_path is None:
+        what = "nothing" if picture is None and labels_path is None else "the model is not"
+        write_remark(f"{what} saved; add -o model.json", arguments)
+
+
+def _check_sizes(
+    arguments: argparse.Namespace, source: Source, reference: np.ndarray | None
+) -> None:
+    """Raise UserError for numbers of clusters and leaves that the table cannot have."""
+    if reference is None:
+        n_rows, n_clusters = source.frame.height, _n_clusters(arguments)
+        if n_clusters > n_rows and not METHODS[arguments.method].is_maximum:
+            default = "" if arguments.clusters else ", the default,"
+            raise UserError(
+                f"-k {n_clusters}{default} is more than the {n_rows:,} rows of {arguments.data}."
+            )
+        return
+    n_clusters = _n_labels(reference)
+    column = arguments.reference
+    if arguments.clusters not in (None, n_clusters):
+        raise UserError(
+            f"-k {arguments.clusters}, but the column {column!r} has {n_clusters} clusters."
+        )
+    if arguments.leaves is not None and arguments.leaves < n_clusters:
+        raise UserError(
+            f"--leaves {arguments.leaves} is less than the {n_clusters} clusters of the column "
+            f"{column!r}: every cluster needs a leaf."
+        )
+
+
+def _dominant_column(frame: pl.DataFrame) -> tuple[str, float] | None:
+    """Return the column, among several, with nearly all of the variance, and its share."""
+    if frame.width < 2 or frame.height < 2:
+        return None
+    variances = frame.select(pl.all().cast(pl.Float64).var()).row(0)
+    total = sum(variances)
+    largest = max(range(frame.width), key=lambda column: variances[column])
+    share = variances[largest] / total if 0 < total < math.inf else 0.0
+    return (frame.columns[largest], share) if share > _DOMINANT else None
+
+
+def _n_clusters(arguments: argparse.Namespace) -> int:
+    """Return the number of clusters to seek where there is no reference."""
+    return int(arguments.clusters or METHODS[arguments.method].default_clusters)
+
+
+def _n_labels(reference: np.ndarray) -> int:
+    """Return the number of clusters in a reference."""
+    return len(set(reference.tolist()) - {NOISE})
+
+
+def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> Any:
+    """Return the estimator that the options describe."""
+    method = METHODS[arguments.method]
+    parameters: dict[str, Any] = {
+        "scale": "standard" if arguments.scale == "standard" else None,
+        "random_state": arguments.seed,
+        "n_jobs": arguments.jobs,
+        "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
+    }
+    for option in method.options:
+        value = value_of(arguments, option)
+        if value is not None:
+            parameters[_PARAMETERS.get(option, parameter_of(option))] = value
+    # "imm" stands for the base tree of the method, which is the default.
+    if parameters.pop("base_tree", None) == "none":
+        parameters["base_tree"] = None
+    n_clusters = _n_clusters(arguments) if reference is None else _n_labels(reference)
+    if method.takes_reference:  # its clusters, not the name of the column
+        parameters |= {method.clusters: arguments.clusters, "reference": reference}
+    else:
+        parameters[method.clusters] = n_clusters
+    return method.estimator(**(method.settings(n_clusters) | parameters))
+
+
+def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
+    """Return the columns to fit: those of `--columns`, or all but `--drop` and the reference."""
+    everything = source.frame.columns
+    named = _named_columns(arguments.columns or arguments.drop, source)
+    chosen = named if arguments.columns else [name for name in everything if name not in named]
+    reference = arguments.reference
+    if reference is not None:
+        source.require([reference])
+    features = [name for name in chosen if name != reference]
+    if not features:
+        besides = "" if reference is None else ", besides the reference,"
+        raise UserError(f"no column of {arguments.data}{besides} is left to fit.")
+    if reference in named and arguments.columns:
+        write_remark(f"the column {reference!r} is the reference, and so no feature.", arguments)
+    return features
+
+
+def _named_columns(options: list[str], source: Source) -> list[str]:
+    """Return the columns that `--drop` or `--columns` name, commas in names included."""
+    names: list[str] = []
+    for option in options:
+        names.extend([option] if option in source.frame.columns else option.split(","))
+    source.require(names)
+    return list(dict.fromkeys(names))

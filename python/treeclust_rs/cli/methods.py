@@ -1,0 +1,226 @@
+"""The methods of `fit`: one row of a table each.
+
+A new method is a row: the parser, the checks of options, `fit`, `info` and the messages read what
+they need from the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._base.clusterer import TreeClusterer
+from .._base.saving import SavedEstimator
+from .._kernels.surrogate import has_features
+from .._reference.checks import DEFAULT_N_CLUSTERS
+from ..estimators.douglas.estimator import Douglas
+from ..estimators.exkmc import ExKMC
+from ..estimators.imm import IMM
+from ..estimators.kauri import Kauri
+from ..estimators.kernel_exkmc import KernelExKMC
+from ..estimators.kernel_expand import KernelExpand
+from ..estimators.kernel_imm import KernelIMM
+from ..estimators.oblique_tree import ObliqueTree
+from ..estimators.voronoi_tree import MAX_EXACT_CLUSTERS, VoronoiTree
+from . import facts
+from .messages import UserError, either
+
+__all__ = ["KERNELS", "METHODS", "Method", "method_of", "shared_options", "takers_of"]
+
+KERNELS = (
+    "linear",
+    "rbf",
+    "laplacian",
+    "polynomial",
+    "chi2",
+    "additive_chi2",
+    "cosine",
+    "histogram_intersection",
+    "hellinger",
+)
+"""Kernels that need no parameter of their own."""
+
+
+def _no_settings(n_clusters: int) -> dict[str, Any]:  # noqa: ARG001
+    return {}
+
+
+def _no_check(arguments: argparse.Namespace) -> None:
+    """Accept all values."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method: its estimator, its options, and what is printed of its models."""
+
+    name: str
+    estimator: type[SavedEstimator]
+    summary: str
+    """For the help of ``--method``."""
+    nature: str
+    """Why it does not take the options of other methods."""
+    options: tuple[str, ...]
+    """Options that not all methods take; each sets the parameter of its name."""
+    facts: tuple[Callable[[Any], Iterator[tuple[str, str]]], ...]
+    """What is printed below the tree, beside the numbers of clusters and leaves."""
+    settings: Callable[[int], dict[str, Any]] = _no_settings
+    """Parameters that follow from the number of clusters, where no option sets them."""
+    check: Callable[[argparse.Namespace], None] = _no_check
+    """Raises UserError for values of its options that do not go together."""
+    clusters: str = "n_clusters"
+    """The parameter of ``-k``."""
+    is_maximum: bool = False
+    """Whether ``-k`` is only an upper bound."""
+    is_grown: bool = True
+    """Whether its trees grow leaf by leaf, and so can be cut down."""
+    enough_leaves: str = "no further cut lowers the cost"
+    """Why there may be fewer leaves than ``--leaves``."""
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether its models have a tree."""
+        return issubclass(self.estimator, TreeClusterer)
+
+    @property
+    def no_tree(self) -> str:
+        """Why its models cannot be drawn or cut down, if they have no tree."""
+        return f"a model of {self.name} has no tree; info shows its bins and cells"
+
+    @property
+    def takes_reference(self) -> bool:
+        """Whether it explains clusters that are given."""
+        return "--reference" in self.options
+
+    @property
+    def computes_costs_later(self) -> bool:
+        """Whether its models compute their costs, of kernels, when they are asked for."""
+        return self.takes_reference and "--kernel" in self.options
+
+    def default(self, parameter: str) -> Any:
+        """Return the estimator's default of a parameter."""
+        return self.estimator().get_params(deep=False)[parameter]
+
+    @property
+    def default_clusters(self) -> int:
+        """Clusters to seek without ``-k`` and ``--reference``."""
+        return int(self.default(self.clusters) or DEFAULT_N_CLUSTERS)
+
+
+def _check_surrogate_features(arguments: argparse.Namespace) -> None:
+    if not has_features(arguments.kernel or "rbf"):
+        possible = [name for name in KERNELS if has_features(name)]
+        raise UserError(
+            f"--method kernel-imm goes with --kernel {either(possible)}; kernel-exkmc and "
+            "kernel-expand take every kernel."
+        )
+
+
+_KERNEL = ("--kernel", "--gamma", "--approximation", "--n-components")
+_GROWTH = ("--leaves", "--cuts", "--base-tree")
+_EXPLAINED = (facts.parameters, facts.costs, facts.agreement)
+_KERNEL_EXPLAINED = (facts.kernel, facts.costs, facts.agreement)
+
+_ROWS = (
+    Method(
+        "exkmc",
+        ExKMC,
+        summary="exkmc (default) explains k-means and grows up to --leaves",
+        nature="an exkmc tree explains the clusters of k-means, or of --reference",
+        options=("--reference", "--criterion", *_GROWTH),
+        facts=_EXPLAINED,
+    ),
+    Method(
+        "imm",
+        IMM,
+        summary="imm has one leaf per cluster",
+        nature="an imm tree has threshold cuts and one leaf per cluster",
+        options=("--reference", "--criterion"),
+        facts=_EXPLAINED,
+    ),
+    Method(
+        "kauri",
+        Kauri,
+        summary="kauri makes clusters and tree at once",
+        nature="a kauri tree has threshold cuts and makes its clusters itself",
+        options=("--leaves", *_KERNEL, "--moves"),
+        facts=(facts.moves, facts.kernel, facts.objective),
+        settings=lambda n_clusters: {"max_leaves": n_clusters},
+        clusters="max_clusters",
+        is_maximum=True,
+        enough_leaves="no further split gains",
+    ),
+    Method(
+        "douglas",
+        Douglas,
+        summary="douglas makes clusters by soft bins of few columns, and has no tree",
+        nature="douglas makes its clusters itself, and has soft bins in place of a tree",
+        options=("--gemini", "--n-cuts", "--prune"),
+        facts=(facts.bins,),
+    ),
+    Method(
+        "oblique",
+        ObliqueTree,
+        summary="oblique fits clusters and a tree of weighted sums together",
+        nature="an oblique tree has weighted sums of columns as tests, fitted with the clusters",
+        options=("--reference", "--alpha", "--max-depth", "--relax"),
+        facts=_EXPLAINED,
+        is_grown=False,
+    ),
+    Method(
+        "voronoi",
+        VoronoiTree,
+        summary="voronoi has the bisectors of the centers (exact up to 16 clusters)",
+        nature="a voronoi tree has bisectors of centers, those of k-means or --reference, as tests",
+        options=("--reference",),
+        facts=_EXPLAINED,
+        settings=lambda n_clusters: {"exact": n_clusters <= MAX_EXACT_CLUSTERS},
+        is_grown=False,
+    ),
+    Method(
+        "kernel-imm",
+        KernelIMM,
+        summary="kernel-imm explains kernel k-means by one leaf per cluster",
+        nature="a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference",
+        options=("--reference", *_KERNEL),
+        facts=_KERNEL_EXPLAINED,
+        check=_check_surrogate_features,
+    ),
+    Method(
+        "kernel-exkmc",
+        KernelExKMC,
+        summary="kernel-exkmc explains kernel k-means and grows up to --leaves",
+        nature="a kernel-exkmc tree explains the clusters of kernel k-means, or of --reference",
+        options=("--reference", *_GROWTH, *_KERNEL),
+        facts=_KERNEL_EXPLAINED,
+    ),
+    Method(
+        "kernel-expand",
+        KernelExpand,
+        summary="kernel-expand explains any labels, by fewest mistakes",
+        nature="a kernel-expand tree explains the clusters of kernel k-means, or of --reference",
+        options=("--reference", *_GROWTH, *_KERNEL),
+        facts=_KERNEL_EXPLAINED,
+    ),
+)
+METHODS = {method.name: method for method in _ROWS}
+"""All methods by name; the first is the default."""
+
+
+def method_of(model: SavedEstimator) -> Method:
+    """Return the row of a model's class."""
+    for method in _ROWS:
+        if type(model) is method.estimator:
+            return method
+    raise UserError(f"this command has no method for a {type(model).__name__}.")
+
+
+def takers_of(option: str) -> Sequence[str]:
+    """Return the names of the methods that take an option."""
+    return [method.name for method in _ROWS if option in method.options]
+
+
+def shared_options() -> Sequence[str]:
+    """Return the options that some methods take and others do not, each once."""
+    return list(dict.fromkeys(option for method in _ROWS for option in method.options))

@@ -1,0 +1,213 @@
+"""The parser of the command ``treeclust``."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .. import __version__
+from . import arguments as read
+from .fit_options import add_fit_options
+from .messages import UserError
+
+__all__ = ["make_parser", "program_name"]
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Help with its line breaks, and with room for the names of the options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argument errors as one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see {self.prog} --help)")
+
+
+def program_name() -> str:
+    """Return the words that start this command again as it was started."""
+    started = Path(sys.argv[0])
+    if started.parts[-2:] == ("treeclust_rs", "__main__.py"):
+        return f"{Path(sys.executable).name.removesuffix('.exe')} -m treeclust_rs"
+    if started.stem != "treeclust":
+        return "treeclust"
+    found = shutil.which("treeclust")
+    is_found = found is not None and Path(found).parent.resolve() == started.parent.resolve()
+    return "treeclust" if is_found else shlex.quote(str(started))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser; its result names the command in `command`."""
+    program = program_name()
+    parser = _Parser(
+        prog=program,
+        description="Cluster a table and explain the clusters by a small decision tree.",
+        epilog="For example:\n"
+        f"  {program} demo\n"
+        f"  {program} fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
+        f"  {program} predict customers.json new.csv -o labelled.csv\n"
+        f"\nThe options of a command: {program} COMMAND --help",
+        formatter_class=_Layout,
+    )
+    parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
+    commands = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True
+    )
+    _add_demo(commands)
+    _add_fit(commands)
+    _add_predict(commands)
+    _add_explain(commands)
+    _add_plot(commands)
+    _add_info(commands)
+    return parser
+
+
+def _add_command(commands: Any, name: str, summary: str, examples: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="For example:\n" + examples.replace("  treeclust ", f"  {program_name()} "),
+        formatter_class=_Layout,
+    )
+    return parser
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "demo",
+        "cluster a data set of real wines: a tour in ten seconds",
+        "  treeclust demo\n  treeclust demo -o somewhere",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", default="demo", help="where to write (default: demo)"
+    )
+
+
+def _add_fit(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "fit",
+        "find clusters in a table and the tree that explains them",
+        "  treeclust fit customers.csv -k 6 -o customers.json\n"
+        "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
+        "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
+        "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
+        "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
+        "  treeclust fit customers.csv --method oblique -k 6 --scale standard --alpha 3",
+    )
+    _add_data(parser)
+    add_fit_options(parser)
+
+
+def _add_predict(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "predict",
+        "add the cluster of every row to a table",
+        "  treeclust predict customers.json new.csv -o labelled.csv\n"
+        "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
+        "  treeclust predict customers.json new.csv | head",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="TABLE", help="write here (default: to stdout, as CSV)"
+    )
+    parser.add_argument(
+        "--column", metavar="NAME", default="cluster", help="name it so (default: cluster)"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a column of that name in the table"
+    )
+
+
+def _add_explain(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "explain",
+        "say in one line per row why it is in its cluster",
+        "  treeclust explain customers.json new.csv --rows 0-9\n"
+        "  treeclust explain customers.json new.csv --rows 17,42",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "--rows", metavar="ROWS", help="which, counted from 0: 0,3,10-19 (default: all)"
+    )
+
+
+def _add_plot(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "plot",
+        "draw the tree of a model",
+        "  treeclust plot customers.json -o tree.png\n"
+        "  treeclust plot customers.json --leaves 6 -o small.svg\n"
+        "  treeclust plot customers.json -o tree.dot",
+    )
+    _add_model(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PICTURE",
+        required=True,
+        help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
+    )
+    _add_truncation(parser)
+
+
+def _add_info(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "info",
+        "print the tree of a model and what it costs",
+        "  treeclust info customers.json\n  treeclust info customers.json --rules",
+    )
+    _add_model(parser)
+    parser.add_argument("--rules", action="store_true", help="one rule per leaf, as a table")
+    _add_truncation(parser)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "model", metavar="MODEL", help="a model file, as treeclust fit -o writes it"
+    )
+
+
+def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    _add_data(parser)
+
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
+    text = parser.add_argument_group("how DATA is written, if it is text")
+    text.add_argument(
+        "--separator",
+        type=read.separator,
+        metavar="CHARACTER",
+        help="between the cells (default: ',' for .csv, tab for .tsv and .txt)",
+    )
+    text.add_argument("--decimal-comma", action="store_true", help="numbers are written as in 3,14")
+    text.add_argument(
+        "--encoding", type=read.encoding, metavar="NAME", help="such as latin-1 (default: utf-8)"
+    )
+    text.add_argument(
+        "--no-header", action="store_true", help="there are no names; call the columns x0, x1, ..."
+    )
+
+
+def _add_truncation(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--leaves",
+        type=read.whole_number(1),
+        metavar="N",
+        help="the smaller tree of this many leaves",
+    )

@@ -1,0 +1,154 @@
+"""Commands that use a model: `predict`, `explain`, `plot` and `info`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .._base.saving import SavedEstimator, load
+from .messages import UserError, one_line
+from .methods import method_of
+from .output import draw, output_path, picture_path, write_table
+from .reading import TABLE_SUFFIXES, Source, read_source
+from .report import print_facts, shown
+
+__all__ = ["explain", "info", "plot", "predict"]
+
+
+def predict(arguments: argparse.Namespace) -> None:
+    """Write a table with the cluster of every row."""
+    if not arguments.column:
+        raise UserError("--column: the new column needs a name.")
+    output = output_path(arguments.output, tuple(TABLE_SUFFIXES))
+    model = _load_for(arguments)
+    source = read_source(arguments)
+    if arguments.column in source.frame.columns and not arguments.overwrite:
+        raise UserError(
+            f"{arguments.data} has a column {arguments.column!r} already: name the new one with "
+            "--column, or replace it with --overwrite."
+        )
+    labels = model.predict(_features(source, model, arguments.column))
+    labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
+    # A table of the same kind is written in the format of the one that was read.
+    alike = output is None or output.suffix.lower() == Path(arguments.data).suffix.lower()
+    separator = arguments.separator if alike else None
+    if output is None:
+        header = not arguments.no_header
+        sys.stdout.write(labelled.write_csv(separator=separator or ",", include_header=header))
+    else:
+        write_table(labelled, output, separator, header=not arguments.no_header)
+
+
+def explain(arguments: argparse.Namespace) -> None:
+    """Print for each row why it is in its cluster."""
+    model = _load_for(arguments)
+    features = _features(read_source(arguments), model, None)
+    rows = _row_numbers(arguments.rows, len(features))
+    if rows is not None:
+        features = features[rows]
+    numbers = range(len(features)) if rows is None else rows
+    width = len(str(max(numbers, default=0)))
+    for number, line in zip(numbers, model.explain(features), strict=True):
+        print(f"{number:>{width}}  {line}")
+
+
+def plot(arguments: argparse.Namespace) -> None:
+    """Draw the tree of a model."""
+    picture = picture_path(arguments.output)
+    draw(_truncated(_load(arguments.model), arguments), picture)
+
+
+def info(arguments: argparse.Namespace) -> None:
+    """Print the tree of a model and the facts about it, or its rules."""
+    model = _truncated(_load(arguments.model), arguments)
+    if arguments.rules:
+        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=10_000, tbl_width_chars=10_000):
+            print(shown(model).rules())
+        return
+    print(shown(model))
+    print()
+    print_facts(model)
+
+
+def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
+    """Return the model cut down to `--leaves`."""
+    if arguments.leaves is None:
+        return model
+    method = method_of(model)
+    if not method.has_tree:
+        raise UserError(f"--leaves {arguments.leaves}: {method.no_tree}.")
+    if not method.is_grown:
+        raise UserError(
+            f"--leaves {arguments.leaves}: {arguments.model} has a tree that was not grown leaf by "
+            "leaf; only trees that were can be cut down."
+        )
+    n_base = model.tree_.n_base_leaves
+    if arguments.leaves < n_base:
+        raise UserError(
+            f"--leaves {arguments.leaves}: {arguments.model} has trees from {n_base} leaves, those "
+            "of the base tree, on."
+        )
+    return model.truncate(arguments.leaves)
+
+
+def _features(
+    source: Source, model: SavedEstimator, column: str | None
+) -> pl.DataFrame | np.ndarray:
+    """Return the columns of the model: by name, or, if it has no names, all in order."""
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        source.require(names.tolist())
+        return source.numbers(names.tolist())
+    columns = [name for name in source.frame.columns if name != column]
+    n_wanted = model.n_features_in_
+    if len(columns) != n_wanted:
+        raise UserError(
+            f"{source.name} has {len(columns)} columns; the model, which knows no names, reads "
+            f"{n_wanted}."
+        )
+    return source.numbers(columns).to_numpy()
+
+
+def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
+    """Read "0,3,10-19" as row numbers, counted from 0, both ends of a range included."""
+    if text is None:
+        return None
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UserError(f"--rows takes row numbers and ranges, as in 0,3,10-19. Got {text!r}.")
+        start, stop = int(first), int(last if dash else first)
+        if stop < start:
+            raise UserError(f"--rows: the range {part} runs backwards.")
+        if stop >= n_rows:
+            raise UserError(
+                f"--rows asks for row {stop}; the last of the {n_rows:,} rows is {n_rows - 1:,}."
+            )
+        numbers.extend(range(start, stop + 1))
+    return numbers
+
+
+def _load_for(arguments: argparse.Namespace) -> SavedEstimator:
+    """Load the model of a command that reads a table too."""
+    kinds = Path(arguments.model).suffix.lower(), Path(arguments.data).suffix.lower()
+    if kinds[0] in TABLE_SUFFIXES and kinds[1] == ".json":
+        raise UserError(
+            f"{arguments.model} is named as a table, {arguments.data} as a model: is the order "
+            "MODEL DATA?"
+        )
+    return _load(arguments.model)
+
+
+def _load(name: str) -> SavedEstimator:
+    if not Path(name).is_file():
+        raise UserError(f"{name}: no such file.")
+    try:
+        return load(name)
+    except ValueError as error:
+        raise UserError(one_line(error)) from error

@@ -1,0 +1,24 @@
+"""How good a clustering is, how much its explanation cost, and how long the explanation is."""
+
+from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
+from .explanations import (
+    features_per_node,
+    n_parameters,
+    weighted_average_depth,
+    weighted_average_explanation_size,
+)
+from .matching import adjusted_rand_index, agreement
+
+__all__ = [
+    "adjusted_rand_index",
+    "agreement",
+    "cost_ratio",
+    "features_per_node",
+    "kernel_cost",
+    "kmeans_cost",
+    "n_parameters",
+    "ratio_of_costs",
+    "surrogate_cost",
+    "weighted_average_depth",
+    "weighted_average_explanation_size",
+]

@@ -1,0 +1,125 @@
+"""How long the explanation of a tree is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._util.arrays import IntArray
+from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree.conditions import (
+    INTERVAL,
+    LEAF,
+    OBLIQUE,
+    THRESHOLD,
+    walk_leaves,
+)
+
+__all__ = [
+    "features_per_node",
+    "n_parameters",
+    "weighted_average_depth",
+    "weighted_average_explanation_size",
+]
+
+
+def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
+    """WAD: depth of the leaf of a row, averaged over the weight of the rows of the fit.
+
+    Parameters
+    ----------
+    tree : ClusterTree or fitted estimator
+        The tree.
+
+    Returns
+    -------
+    float
+    """
+    tree = as_tree(tree)
+    leaves = tree.leaves
+    return _leaf_average(tree, leaves, tree.node_depth[leaves])
+
+
+def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
+    """WAES: number of non-redundant conditions of a row's leaf, averaged as in WAD.
+
+    Of the bounds on one feature in one direction only the tightest counts. An interval counts its
+    finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
+    but one if a bound already settles the other side, and none if a bound implies it. An oblique
+    test counts the features it uses, every time one is met.
+
+    Parameters
+    ----------
+    tree : ClusterTree or fitted estimator
+        The tree.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Laber, Murtinho, Oliveira: Shallow decision trees for explainable k-means clustering, 2023.
+    """
+    tree = as_tree(tree)
+    walked = [(leaf, path.size) for leaf, _, path in walk_leaves(tree)]
+    leaves, sizes = np.array(walked, dtype=np.int64).T
+    return _leaf_average(tree, leaves, sizes)
+
+
+def _leaf_average(tree: ClusterTree, leaves: IntArray, values: IntArray) -> float:
+    weights = tree.weighted_n_node_samples[leaves]
+    total = float(weights.sum())
+    if total == 0:
+        raise ValueError("The tree has no rows to average over.")
+    return float(np.dot(weights, values)) / total
+
+
+def n_parameters(tree: ClusterTree | HasTree) -> int:
+    """Count the numbers that make up the tree.
+
+    A threshold node has two (feature and threshold), an interval node three, an oblique node its
+    weights and its bias, a leaf one (its label): 3m - 2 for m leaves and threshold tests only.
+
+    Parameters
+    ----------
+    tree : ClusterTree or fitted estimator
+        The tree.
+
+    Returns
+    -------
+    int
+
+    References
+    ----------
+    Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
+    2022, tables 1 and 2.
+    """
+    tree = as_tree(tree)
+    n_thresholds = int((tree.kind == THRESHOLD).sum())
+    n_intervals = int((tree.kind == INTERVAL).sum())
+    is_oblique = tree.kind == OBLIQUE
+    n_oblique = int((tree.n_node_features[is_oblique] + 1).sum())
+    return 2 * n_thresholds + 3 * n_intervals + n_oblique + tree.n_leaves
+
+
+def features_per_node(tree: ClusterTree | HasTree) -> float:
+    """Average number of features that a test of an inner node uses.
+
+    Parameters
+    ----------
+    tree : ClusterTree or fitted estimator
+        The tree.
+
+    Returns
+    -------
+    float
+        1 in a tree without oblique tests, 0 in a tree of one leaf.
+
+    References
+    ----------
+    Gabidolla, Carreira-Perpiñán: Optimal interpretable clustering using oblique decision trees,
+    2022, table 2.
+    """
+    tree = as_tree(tree)
+    sizes = tree.n_node_features[tree.kind != LEAF]
+    return float(sizes.mean()) if len(sizes) else 0.0
