@@ -19,7 +19,7 @@ import treeclust_rs as tc
 from treeclust_rs.export import plot_partition
 from treeclust_rs.export.pictures.cells import borders_of, cells_of, clip
 from treeclust_rs.export.pictures.partition import _apart
-from treeclust_rs.tree.text import cluster_colors, lighten
+from treeclust_rs.tree.colors import cluster_colors, lighten
 from trees import Builder, chain, random_tree, route, route_all
 
 NOISE = "#6b7280"

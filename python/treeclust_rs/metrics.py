@@ -22,13 +22,8 @@ from ._kernels.stocks import Stocks, check_gram_given
 from ._util.arrays import FloatArray
 from ._util.words import format_count
 from .tree.cluster_tree import ClusterTree, HasTree, as_tree
-from .tree.conditions import (
-    INTERVAL,
-    LEAF,
-    OBLIQUE,
-    THRESHOLD,
-    walk_leaves,
-)
+from .tree.nodes import INTERVAL, LEAF, OBLIQUE, THRESHOLD
+from .tree.paths import walk_leaves
 
 __all__ = [
     "adjusted_rand_index",

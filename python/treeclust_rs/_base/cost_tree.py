@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._reference.reference import Given
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 from .clusterer import TreeClusterer
 
 

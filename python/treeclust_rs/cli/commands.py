@@ -36,7 +36,7 @@ from ..estimators.voronoi_tree import MOST_EXACT, VoronoiTree
 from ..gemini.geminis import make_gemini
 from ..metrics import agreement, n_parameters
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import MOVES
+from ..tree.nodes import MOVES
 from .options import (
     DEFAULT_CLUSTERS,
     KERNEL_OPTIONS,

@@ -31,8 +31,9 @@ from .._util.progress import progress_line
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
-from ..tree.cluster_tree import ClusterTree, kept_ancestor
-from ..tree.conditions import MOVES
+from ..tree.cluster_tree import ClusterTree
+from ..tree.nodes import MOVES
+from ..tree.reshape import kept_ancestor
 
 __all__ = ["Kauri"]
 

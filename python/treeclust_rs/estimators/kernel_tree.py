@@ -43,7 +43,8 @@ from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..metrics import ratio_of_costs
 from ..tree.build import GrownTree
-from ..tree.cluster_tree import ClusterTree, kept_ancestor
+from ..tree.cluster_tree import ClusterTree
+from ..tree.reshape import kept_ancestor
 
 __all__ = ["KernelExKMC", "KernelExpand", "KernelIMM"]
 

@@ -47,7 +47,7 @@ from ..export import explain_rows
 from ..metrics import n_parameters, ratio_of_costs
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 
 __all__ = ["ObliqueTree"]
 

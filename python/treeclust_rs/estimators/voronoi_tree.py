@@ -23,7 +23,7 @@ from .._reference.reference import (
 from .._util.arrays import FloatArray, IntArray
 from .._util.validation import Interval, StrOptions
 from ..tree.build import GrownTree, add_up
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 from .centers_tree import CentersTree, Growth
 
 __all__ = ["VoronoiTree"]

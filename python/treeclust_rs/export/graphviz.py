@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from .._util.words import format_count
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import (
-    LEAF,
-    branch_lines,
-)
-from ..tree.text import (
-    cluster_colors,
-    format_share,
-    format_weight,
-    lighten,
-    shares_text,
-    split_text,
-)
+from ..tree.colors import cluster_colors, lighten
+from ..tree.nodes import LEAF
+from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 
 __all__ = ["to_graphviz"]
 

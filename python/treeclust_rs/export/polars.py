@@ -8,7 +8,7 @@ import polars as pl
 import polars.selectors as cs
 
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import INTERVAL, LEAF, OBLIQUE
+from ..tree.nodes import INTERVAL, LEAF, OBLIQUE
 
 __all__ = ["column_expr", "to_polars_expr"]
 

@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from ..._util.arrays import FloatArray, IntArray
 from ...tree.cluster_tree import ClusterTree
-from ...tree.conditions import OBLIQUE, Condition, Span, walk_leaves
+from ...tree.conditions import Condition, Span
+from ...tree.nodes import OBLIQUE
+from ...tree.paths import walk_leaves
 
 __all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
 

@@ -17,8 +17,8 @@ from ..._data.table import align_table, check_finite
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.words import format_number, printable
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ...tree.conditions import OBLIQUE
-from ...tree.text import cluster_colors, lighten
+from ...tree.colors import cluster_colors, lighten
+from ...tree.nodes import OBLIQUE
 from .cells import Borders, Cell, Limits, Rectangle, borders_of, cells_of, clip
 from .plot import INK, QUIET, shorten
 from .polygons import Polygon, polygon_borders, polygons_of

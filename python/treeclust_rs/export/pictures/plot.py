@@ -17,14 +17,11 @@ import numpy.typing as npt
 from ..._util.arrays import FloatArray
 from ..._util.words import format_count, format_short
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ...tree.conditions import (
-    LEAF,
-    MAX_TERMS,
-    THRESHOLD,
-    ObliqueCondition,
-    branch_condition,
-)
-from ...tree.text import cluster_colors, format_share, lighten, split_text
+from ...tree.colors import cluster_colors, lighten
+from ...tree.conditions import ObliqueCondition
+from ...tree.nodes import LEAF, THRESHOLD
+from ...tree.paths import branch_condition
+from ...tree.words import MAX_TERMS, format_share, split_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

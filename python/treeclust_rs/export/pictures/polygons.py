@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ..._util.arrays import FloatArray
 from ...tree.cluster_tree import ClusterTree
-from ...tree.conditions import LEAF, OBLIQUE, THRESHOLD
+from ...tree.nodes import LEAF, OBLIQUE, THRESHOLD
 from .cells import Limits
 
 __all__ = ["Polygon", "polygon_borders", "polygons_of"]
