@@ -48,6 +48,9 @@ from .text import tree_text
 
 __all__ = ["ClusterTree", "HasTree", "as_tree"]
 
+# Starting threads takes longer than routing fewer rows than this.
+_MIN_ROWS_FOR_THREADS = 256
+
 
 class NonFiniteError(ValueError):
     """A cell is NaN or infinite."""
@@ -285,6 +288,9 @@ class ClusterTree(TreeNodes):
         if n_columns != self.n_features:
             features = format_count(self.n_features, "feature")
             raise ValueError(f"The tree has {features}; the data have {n_columns}.")
+        n_rows = len(data[0]) if isinstance(data, list) else data.shape[0]
+        if n_rows < _MIN_ROWS_FOR_THREADS and isinstance(n_jobs, int):
+            n_jobs = min(n_jobs, 1)
         if issparse(data):
             by_rows = data.tocsr()
             stored = (
