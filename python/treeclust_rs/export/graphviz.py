@@ -8,8 +8,6 @@ from ..tree.colors import cluster_colors, lighten
 from ..tree.nodes import LEAF
 from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 
-__all__ = ["to_graphviz"]
-
 # Oblique tests are broken into lines of so many characters.
 _LINE_WIDTH = 40
 

@@ -6,35 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .._util.arrays import FloatArray
-from .._util.model_json import (
-    SCHEMA_VERSION,
-    check_keys,
-    check_list,
-    float_array,
-    int_array,
-    json_name,
-)
+from .._util.model_json import check_keys, check_list, float_array, int_array, json_name
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.nodes import FLOAT_ARRAYS, INT_ARRAYS, MOVE_ARRAYS, OBLIQUE_ARRAYS
+from ..tree.nodes import FLOAT_ARRAYS, INT_ARRAYS, MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "tree_from_dict",
-    "tree_to_dict",
-]
-
-_TREE_KEYS = (
-    "n_features",
-    "feature_names",
-    "classes",
-    "n_base_leaves",
-    *INT_ARRAYS,
-    *FLOAT_ARRAYS,
-    "value",
-)
+_TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
 
 
 def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
@@ -99,39 +77,29 @@ def tree_from_dict(content: object) -> ClusterTree:
             raise ValueError(
                 f"{name} in the model file must be an integer, not {json_name(tree[name])}."
             )
-    names = tree["feature_names"]
-    if names is not None:
-        check_list(names, "feature_names", {str})
+    if tree["feature_names"] is not None:
+        check_list(tree["feature_names"], "feature_names", {str})
     check_list(tree["classes"], "classes", {int, str})
     n_nodes = len(check_list(tree["children_left"], "children_left", {int}))
-    arrays: dict[str, npt.NDArray[Any]] = {
-        name: int_array(tree[name], name, n_nodes) for name in INT_ARRAYS
-    }
+    arguments: dict[str, Any] = {name: tree[name] for name in OTHER_ARGUMENTS}
+    for name in INT_ARRAYS:
+        arguments[name] = int_array(tree[name], name, n_nodes)
     for name in FLOAT_ARRAYS:
-        arrays[name] = float_array(tree[name], name, (n_nodes,), null=True)
+        arguments[name] = float_array(tree[name], name, (n_nodes,), null=True)
     if "move" in tree:
-        arrays["move"] = int_array(tree["move"], "move", n_nodes)
+        arguments["move"] = int_array(tree["move"], "move", n_nodes)
     if "gain" in tree:
-        arrays["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
+        arguments["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
     if any(name in tree for name in OBLIQUE_ARRAYS):
         missing = [name for name in OBLIQUE_ARRAYS if name not in tree]
         if missing:
             raise ValueError(f"{where} lacks {missing[0]!r}, but has other oblique arrays.")
-        arrays["oblique_indptr"] = int_array(tree["oblique_indptr"], "oblique_indptr", n_nodes + 1)
-        arrays["oblique_indices"] = int_array(tree["oblique_indices"], "oblique_indices", None)
-        n_terms = len(arrays["oblique_indices"])
-        arrays["oblique_weights"] = float_array(
-            tree["oblique_weights"], "oblique_weights", (n_terms,)
+        arguments["oblique_indptr"] = int_array(
+            tree["oblique_indptr"], "oblique_indptr", n_nodes + 1
         )
-        arrays["oblique_bias"] = float_array(
-            tree["oblique_bias"], "oblique_bias", (n_nodes,), null=True
-        )
+        arguments["oblique_indices"] = int_array(tree["oblique_indices"], "oblique_indices", None)
+        n_terms = len(arguments["oblique_indices"])
+        for name, size in (("oblique_weights", n_terms), ("oblique_bias", n_nodes)):
+            arguments[name] = float_array(tree[name], name, (size,), null=name == "oblique_bias")
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
-    return ClusterTree(
-        **arrays,
-        value=value[:, np.newaxis, :],
-        n_features=tree["n_features"],
-        n_base_leaves=tree["n_base_leaves"],
-        classes=tree["classes"],
-        feature_names=names,
-    )
+    return ClusterTree(**arguments, value=value[:, np.newaxis, :])

@@ -10,8 +10,6 @@ import polars.selectors as cs
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
 from ..tree.nodes import INTERVAL, LEAF, OBLIQUE
 
-__all__ = ["column_expr", "to_polars_expr"]
-
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
 # there (with 256 KiB: 500 and 1,000); one of 500 takes 0.3 s, of 2,000 8 s, of 4,000 34 s, mostly

@@ -15,17 +15,11 @@ from ..tree.paths import walk_leaves
 from ..tree.text import MAX_INDENT, tree_text
 from ..tree.words import MAX_TERMS, row_text
 
-__all__ = ["explain_rows", "export_text"]
-
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
 
 
-def explain_rows(
-    tree: ClusterTree | HasTree,
-    leaf_ids: npt.ArrayLike,
-    values: Values,
-) -> list[str]:
+def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:
     """Return for each row the conditions that lead to its cluster.
 
     Parameters

@@ -23,20 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._util.arrays import IntArray
 from .._util.words import format_count
-from .checks import (
-    at_all,
-    check_classes,
-    check_int,
-    check_labels,
-    check_names,
-    check_node_array,
-    check_oblique_arrays,
-    check_statistics,
-    check_structure,
-    check_tests,
-    check_value,
-    check_value_array,
-)
+from . import checks
 from .conditions import Condition, ObliqueCondition
 from .html import tree_html
 from .moves import check_moves, own_shares
@@ -46,17 +33,12 @@ from .reshape import expand_intervals, truncate_nodes
 from .rules import leaf_rules
 from .text import tree_text
 
-__all__ = ["ClusterTree", "HasTree", "as_tree"]
-
 # Starting threads takes longer than routing fewer rows than this.
 _MIN_ROWS_FOR_THREADS = 256
 
 
 class NonFiniteError(ValueError):
     """A cell is NaN or infinite."""
-
-    def __init__(self) -> None:
-        super().__init__("The data contain NaN or inf.")
 
 
 class ClusterTree(TreeNodes):
@@ -202,10 +184,10 @@ class ClusterTree(TreeNodes):
             raise ValueError(
                 "A tree without moves needs its value; only with moves can it be None."
             )
-        self.n_features = check_int(n_features, "n_features", minimum=1)
-        self.n_base_leaves = check_int(n_base_leaves, "n_base_leaves", minimum=0)
-        self.classes = check_classes(classes)
-        self.feature_names = check_names(feature_names, self.n_features)
+        self.n_features = checks.check_int(n_features, "n_features", minimum=1)
+        self.n_base_leaves = checks.check_int(n_base_leaves, "n_base_leaves", minimum=0)
+        self.classes = checks.check_classes(classes)
+        self.feature_names = checks.check_names(feature_names, self.n_features)
         by_node = {
             "children_left": children_left,
             "children_right": children_right,
@@ -223,34 +205,34 @@ class ClusterTree(TreeNodes):
         }
         n_nodes: int | None = None
         for name, values in by_node.items():
-            array = check_node_array(name, values, n_nodes, is_int=name in INT_ARRAYS)
+            array = checks.check_node_array(name, values, n_nodes, is_int=name in INT_ARRAYS)
             n_nodes = len(array)
             setattr(self, name, array)
         self.move = self.gain = None
         if move is not None and gain is not None:
-            self.move = check_node_array("move", move, n_nodes, is_int=True)
-            self.gain = check_node_array("gain", gain, n_nodes, is_int=False)
+            self.move = checks.check_node_array("move", move, n_nodes, is_int=True)
+            self.gain = checks.check_node_array("gain", gain, n_nodes, is_int=False)
         if value is not None:
-            self.value = check_value_array(value, self.n_nodes, len(self.classes))
-        oblique = check_oblique_arrays(
+            self.value = checks.check_value_array(value, self.n_nodes, len(self.classes))
+        oblique = checks.check_oblique_arrays(
             (oblique_indptr, oblique_indices, oblique_weights, oblique_bias), self.n_nodes
         )
         self._set_oblique(oblique)
-        check_structure(self)
-        check_tests(self)
-        check_statistics(self)
-        check_labels(self)
+        checks.check_structure(self)
+        checks.check_tests(self)
+        checks.check_statistics(self)
+        checks.check_labels(self)
         if self.move is not None:
             check_moves(self)
             shares = own_shares(self)
             if value is None:
                 self.value = shares
-            at_all(
+            checks.at_all(
                 (np.abs(self.value - shares) <= 1e-6).all(axis=(1, 2)),
                 "has a value that is not the shares of its leaves' clusters",
             )
             self.move = self.move.astype(np.int8)
-        check_value(self)
+        checks.check_value(self)
         self.kind = self.kind.astype(np.int8)
         if not (self.kind == OBLIQUE).any():
             self._set_oblique(None)
@@ -303,7 +285,7 @@ class ClusterTree(TreeNodes):
         else:
             leaves = self._router.apply(data, n_jobs)
         if leaves is None:
-            raise NonFiniteError
+            raise NonFiniteError("The data contain NaN or inf.")
         return leaves
 
     @cached_property
@@ -379,7 +361,7 @@ class ClusterTree(TreeNodes):
             If the rules would repeat the weights of oblique tests more than 2 million times.
         """
         if max_terms is not None:
-            max_terms = check_int(max_terms, "max_terms", minimum=1)
+            max_terms = checks.check_int(max_terms, "max_terms", minimum=1)
         return leaf_rules(self, max_terms)
 
     def __str__(self) -> str:
@@ -415,7 +397,7 @@ class ClusterTree(TreeNodes):
         ValueError
             If `max_leaves` is less than 1 or than the leaves of the base tree.
         """
-        max_leaves = check_int(max_leaves, "max_leaves", minimum=1)
+        max_leaves = checks.check_int(max_leaves, "max_leaves", minimum=1)
         if max_leaves < self.n_base_leaves:
             raise ValueError(
                 f"The tree cannot be cut to max_leaves={max_leaves}: m={max_leaves} is less than "
@@ -486,6 +468,7 @@ class ClusterTree(TreeNodes):
         return self.arguments()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.clear()  # nothing computed from other arrays stays
         self.__init__(**state)  # type: ignore[misc]
 
 

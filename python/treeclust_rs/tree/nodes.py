@@ -20,7 +20,7 @@ MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
 NO_CHILD = -1
 UNDEFINED = -2
 
-# The arrays with one entry per node that every tree has.
+# The arrays with one entry per node that every tree has, in the order of model files.
 INT_ARRAYS = (
     "children_left",
     "children_right",
@@ -30,20 +30,14 @@ INT_ARRAYS = (
     "cluster",
     "base_cluster",
 )
-FLOAT_ARRAYS = (
-    "threshold",
-    "lower",
-    "upper",
-    "impurity",
-    "weighted_n_node_samples",
-    "mistakes",
-)
+FLOAT_ARRAYS = ("threshold", "lower", "upper", "impurity", "weighted_n_node_samples", "mistakes")
 # Only trees grown by Kauri have these.
 MOVE_ARRAYS = ("move", "gain")
 # Only trees with oblique nodes have these: their terms, as in a sparse matrix by rows.
 OBLIQUE_ARRAYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
 
-_OTHERS = ("n_features", "n_base_leaves", "feature_names", "classes")
+# The other arguments of `ClusterTree`.
+OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves")
 
 
 class TreeNodes:
@@ -87,7 +81,7 @@ class TreeNodes:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `ClusterTree` that make this tree."""
-        return {name: getattr(self, name) for name in (*self.array_names, *_OTHERS)}
+        return {name: getattr(self, name) for name in (*self.array_names, *OTHER_ARGUMENTS)}
 
     @property
     def n_nodes(self) -> int:
@@ -158,11 +152,9 @@ class TreeNodes:
     @property
     def oblique_arrays(self) -> ObliqueArrays | None:
         """The four oblique arrays; None where the tree has none."""
-        indptr, indices = self.oblique_indptr, self.oblique_indices
-        weights, bias = self.oblique_weights, self.oblique_bias
-        if indptr is None or indices is None or weights is None or bias is None:
+        if self.oblique_indptr is None:
             return None
-        return ObliqueArrays(indptr, indices, weights, bias)
+        return ObliqueArrays(*(getattr(self, name) for name in OBLIQUE_ARRAYS))
 
     def oblique_test(self, node: int) -> tuple[IntArray, FloatArray, float]:
         """Return the features of an oblique node, their weights and its bias.

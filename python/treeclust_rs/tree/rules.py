@@ -26,8 +26,8 @@ def leaf_rules(tree: TreeNodes, max_terms: int | None) -> pl.DataFrame:
         leaves.append(leaf)
         rules.append(rule_text(tree, path.conditions(), max_terms, scores))
     codes = tree.leaf_clusters[leaves]
-    purity = tree.value[leaves, 0, codes]
     is_empty = (tree.value[leaves, 0] == 0).all(axis=1)
+    purity = np.where(is_empty, np.nan, tree.value[leaves, 0, codes])
     n_rows = tree.n_node_samples[leaves]
     label_type = pl.String if isinstance(tree.classes[0], str) else pl.Int64
     frame = pl.DataFrame(
@@ -36,13 +36,7 @@ def leaf_rules(tree: TreeNodes, max_terms: int | None) -> pl.DataFrame:
             "rule": rules,
             "n": n_rows,
             "share": n_rows / max(int(tree.n_node_samples[0]), 1),
-            "purity": pl.Series(
-                [
-                    None if empty else share
-                    for share, empty in zip(purity.tolist(), is_empty.tolist(), strict=True)
-                ],
-                dtype=pl.Float64,
-            ),
+            "purity": pl.Series(purity).fill_nan(None),
             "depth": tree.node_depth[leaves],
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -62,23 +63,17 @@ def tree_text(tree: TreeNodes, *, max_indent: int = MAX_INDENT, max_terms: int =
     """Return the tree as text; `treeclust_rs.export.export_text` documents the parameters."""
     lines = list(tree_lines(tree, max_indent, max_terms))
     texts = [line.indent + line.label for line in lines]
-    width = min(max(map(len, texts)), _MAX_LABEL_WIDTH)
     n_rows = tree.n_node_samples.tolist()
     total = max(n_rows[0], 1)
     nodes = [line.node for line in lines]
-    rows = [f"{n_rows[node]:,}" for node in nodes]
-    rows_width = max(6, *map(len, rows))
-    output = [summary_text(tree), ""]
-    output += [
-        f"{text:{width}}  {n:>{rows_width}}  {share:>7}  {rest}".rstrip()
-        for text, n, share, rest in zip(
-            ["", *texts],
-            ["rows", *rows],
-            ["share", *(format_share(n_rows[node] / total) for node in nodes)],
-            _moves_columns(tree, nodes) if tree.move is not None else _label_columns(tree, nodes),
-            strict=True,
-        )
+    columns = [
+        _column("", texts, "<", 0, _MAX_LABEL_WIDTH),
+        _column("rows", [f"{n_rows[node]:,}" for node in nodes], ">", 6),
+        _column("share", [format_share(n_rows[node] / total) for node in nodes], ">", 7),
+        *(_label_columns(tree, nodes) if tree.move is None else _move_columns(tree, nodes)),
     ]
+    output = [summary_text(tree), ""]
+    output += ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     notes = notes_of(tree, max_terms)
     if tree.max_depth > max_indent:
         notes.append(f"[d]: depth of the node, where the indentation stops at depth {max_indent}.")
@@ -87,53 +82,45 @@ def tree_text(tree: TreeNodes, *, max_indent: int = MAX_INDENT, max_terms: int =
     return "\n".join(output)
 
 
-def _label_columns(tree: TreeNodes, nodes: list[int]) -> list[str]:
-    """Return mistakes, clusters and their shares in columns: the titles, then a line per node."""
-    mistakes = [format_weight(float(tree.mistakes[node])) for node in nodes]
+def _column(
+    title: str, cells: list[str], align: str, min_width: int, max_width: int = sys.maxsize
+) -> list[str]:
+    """Return the title and the cells, padded to the width of the longest cell in the limits."""
+    width = min(max(min_width, *map(len, cells)), max_width)
+    return [f"{cell:{align}{width}}" for cell in (title, *cells)]
+
+
+def _label_columns(tree: TreeNodes, nodes: list[int]) -> list[list[str]]:
+    """Return the columns of mistakes, clusters and shares."""
     codes = tree.leaf_clusters[nodes].tolist()
     clusters = [tree.cluster_name(code) if code >= 0 else "" for code in codes]
     shares = [
         shares_text(tree, node) if code >= 0 else ""
         for node, code in zip(nodes, codes, strict=True)
     ]
-    mistakes_width = max(8, *map(len, mistakes))
-    cluster_width = min(max(7, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
     return [
-        f"{wrong:>{mistakes_width}}  {cluster:{cluster_width}}  {parts}"
-        for wrong, cluster, parts in zip(
-            ["mistakes", *mistakes],
-            ["cluster", *clusters],
-            [SHARES_TITLE if any(shares) else "", *shares],
-            strict=True,
-        )
+        _column("mistakes", [format_weight(m) for m in tree.mistakes[nodes].tolist()], ">", 8),
+        _column("cluster", clusters, "<", 7, _MAX_CLUSTER_WIDTH),
+        [SHARES_TITLE if any(shares) else "", *shares],
     ]
 
 
-def _moves_columns(tree: TreeNodes, nodes: list[int]) -> list[str]:
-    """Return clusters, moves and gains in columns: the titles, then a line per node."""
+def _move_columns(tree: TreeNodes, nodes: list[int]) -> list[list[str]]:
+    """Return the columns of clusters, moves and gains of a tree with moves."""
     assert tree.gain is not None, "a tree with moves has gains"
-    clusters = [tree.cluster_name(code) for code in tree.cluster[nodes].tolist()]
-    # Clusters are aligned: a space stands for the parenthesis where there is none.
-    clusters = [
-        f" {cluster}" if is_leaf else f"({cluster})"
-        for cluster, is_leaf in zip(clusters, (tree.kind[nodes] == LEAF).tolist(), strict=True)
-    ]
+    names = [tree.cluster_name(code) for code in tree.cluster[nodes].tolist()]
     moves = [move_name(tree, node) for node in nodes]
+    # Clusters are aligned: a space stands for the parenthesis where there is none.
+    clusters = [f"({n})" if move else f" {n}" for n, move in zip(names, moves, strict=True)]
     gains = [
         format_gain(gain) if move else ""
         for gain, move in zip(tree.gain[nodes].tolist(), moves, strict=True)
     ]
     has_splits = any(moves)
-    cluster_width = min(max(8, *map(len, clusters)), _MAX_CLUSTER_WIDTH)
-    move_width, gain_width = max(5, *map(len, moves)), max(4, *map(len, gains))
     return [
-        f"{cluster:{cluster_width}}  {move:{move_width}}  {gain:>{gain_width}}"
-        for cluster, move, gain in zip(
-            [" cluster", *clusters],
-            ["split" if has_splits else "", *moves],
-            ["gain" if has_splits else "", *gains],
-            strict=True,
-        )
+        _column(" cluster", clusters, "<", 8, _MAX_CLUSTER_WIDTH),
+        _column("split" if has_splits else "", moves, "<", 5),
+        _column("gain" if has_splits else "", gains, ">", 4),
     ]
 
 

@@ -17,9 +17,6 @@ from ...tree.conditions import EVERYTHING, Condition, Span
 from ...tree.nodes import OBLIQUE, TreeNodes
 from ...tree.paths import walk_leaves
 
-__all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
-
-
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""
 
@@ -84,6 +81,17 @@ class Rectangle(NamedTuple):
     right: float
     low: float
     high: float
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the rectangle has no width or no height."""
+        return self.left == self.right or self.low == self.high
+
+    @property
+    def corners(self) -> FloatArray:
+        """The corners in order, of shape (4, 2)."""
+        (left, right), (low, high) = self[1:3], self[3:]
+        return np.array([(left, low), (right, low), (right, high), (left, high)])
 
 
 def clip(cell: Cell, window: Limits) -> Rectangle | None:

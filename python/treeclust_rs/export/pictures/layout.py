@@ -34,6 +34,8 @@ _BORDER = 1.0
 class Layout:
     """Centers of the boxes, in points from the upper left corner."""
 
+    boxes: list[Box]
+    fontsize: float
     x: FloatArray
     y: FloatArray
     width: float
@@ -42,11 +44,7 @@ class Layout:
 
 
 def choose_layout(
-    tree: TreeNodes,
-    boxes: list[Box],
-    orientation: Orientation,
-    fontsize: float,
-    ax: Axes | None,
+    tree: TreeNodes, boxes: list[Box], orientation: Orientation, fontsize: float, ax: Axes | None
 ) -> Layout:
     """Return the layout in the given orientation, or in the better one."""
     if orientation != "auto":
@@ -81,8 +79,8 @@ def _place_boxes(
     along = starts[tree.node_depth] + along_size / 2
     along_total = starts[-1] + level_size[-1] + _BORDER * fontsize
     if orientation == "down":
-        return Layout(across, along, across_total, along_total, orientation)
-    return Layout(along, across, along_total, across_total, orientation)
+        return Layout(boxes, fontsize, across, along, across_total, along_total, orientation)
+    return Layout(boxes, fontsize, along, across, along_total, across_total, orientation)
 
 
 def _tidy(tree: TreeNodes, sizes: FloatArray, gap: float) -> FloatArray:
@@ -114,10 +112,9 @@ def _tidy(tree: TreeNodes, sizes: FloatArray, gap: float) -> FloatArray:
             low[:n_levels] = np.minimum(low[:n_levels], child_low + shift)
             high[:n_levels] = np.maximum(high[:n_levels], child_high + shift)
         outlines[node] = (np.concatenate((-half, low)), np.concatenate((half, high)))
-    position = offset
     for node in range(1, tree.n_nodes):
-        position[node] += position[tree.parent[node]]
-    return position
+        offset[node] += offset[tree.parent[node]]
+    return offset
 
 
 def scale_to_fit(ax: Axes, layout: Layout) -> float:

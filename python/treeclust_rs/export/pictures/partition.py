@@ -11,15 +11,13 @@ from .cells import Limits, Rectangle, borders_of, cells_of, clip
 from .drawing import FONTSIZE, INK, check_colors, import_pyplot
 from .legend import draw_legend, legend_entries
 from .numbers import draw_numbers, numbers_height
-from .partition_drawing import draw_axes, draw_borders, draw_cells, draw_points, draw_polygons
+from .partition_drawing import draw_axes, draw_borders, draw_cells, draw_points
 from .plane import read_columns, read_limits, window_of
 from .points import Points
 from .polygons import Polygon, polygon_borders, polygons_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_partition"]
 
 _MAX_LEAVES = 1000
 _MAX_LEGEND = 10
@@ -126,13 +124,13 @@ def plot_partition(
     borders = None
     if is_oblique:
         drawn = polygons_of(tree, pair, window)
-        draw_polygons(ax, tree, drawn, colors, scale)
-        draw_borders(ax, *polygon_borders(tree, drawn, pair, window), scale)
+        lines, strong = polygon_borders(tree, drawn, pair, window)
     else:
         drawn = [cell for cell in (clip(cell, window) for cell in cells) if cell is not None]
-        draw_cells(ax, tree, drawn, colors, scale)
         borders = borders_of(tree, drawn, window)
-        draw_borders(ax, borders.segments, borders.strong, scale)
+        lines, strong = borders.segments, borders.strong
+    draw_cells(ax, tree, drawn, colors, scale)
+    draw_borders(ax, lines, strong, scale)
     if points is not None:
         draw_points(ax, points, point_size, scale)
     draw_axes(ax, tree, pair, window, fontsize)

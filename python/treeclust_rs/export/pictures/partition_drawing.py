@@ -31,22 +31,23 @@ _SEAM = 0.4
 
 
 def draw_cells(
-    ax: Axes, tree: TreeNodes, drawn: list[Rectangle], colors: list[str], scale: float
+    ax: Axes,
+    tree: TreeNodes,
+    drawn: list[Rectangle] | list[Polygon],
+    colors: list[str],
+    scale: float,
 ) -> None:
-    """Draw the rectangles, those of each cluster in its colour."""
+    """Draw the cells, those of each cluster in its colour."""
     from matplotlib.collections import LineCollection, PolyCollection
 
-    for code in range(len(tree.classes)):
-        own = [r for r in drawn if tree.leaf_clusters[r.leaf] == code]
-        flat = [r for r in own if r.left == r.right or r.low == r.high]
-        fill = lighten(colors[code], FILL_LIGHTNESS)
+    for code, color in enumerate(colors):
+        own = [cell for cell in drawn if tree.leaf_clusters[cell.leaf] == code]
+        # An interval of a single value has no width.
+        flat = [cell for cell in own if isinstance(cell, Rectangle) and cell.is_flat]
+        fill = lighten(color, FILL_LIGHTNESS)
         ax.add_collection(
             PolyCollection(
-                [
-                    [(r.left, r.low), (r.right, r.low), (r.right, r.high), (r.left, r.high)]
-                    for r in own
-                    if r not in flat
-                ],
+                [cell.corners for cell in own if cell not in flat],
                 facecolors=fill,
                 edgecolors=fill,  # covers the gap between neighbours
                 linewidths=_SEAM * scale,
@@ -55,36 +56,15 @@ def draw_cells(
             autolim=False,
         )
         if flat:
-            # An interval of a single value has no width.
             ax.add_collection(
                 LineCollection(
                     [[(r.left, r.low), (r.right, r.high)] for r in flat],
-                    colors=colors[code],
+                    colors=color,
                     linewidths=_CLUSTER_BORDER * scale,
                     zorder=0.9,
                 ),
                 autolim=False,
             )
-
-
-def draw_polygons(
-    ax: Axes, tree: TreeNodes, drawn: list[Polygon], colors: list[str], scale: float
-) -> None:
-    """Draw the polygons, those of each cluster in its colour."""
-    from matplotlib.collections import PolyCollection
-
-    for code in range(len(tree.classes)):
-        fill = lighten(colors[code], FILL_LIGHTNESS)
-        ax.add_collection(
-            PolyCollection(
-                [p.corners for p in drawn if tree.leaf_clusters[p.leaf] == code],
-                facecolors=fill,
-                edgecolors=fill,
-                linewidths=_SEAM * scale,
-                zorder=0.6,
-            ),
-            autolim=False,
-        )
 
 
 def draw_borders(ax: Axes, segments: FloatArray, parts_clusters: BoolArray, scale: float) -> None:

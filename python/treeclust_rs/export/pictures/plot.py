@@ -16,8 +16,6 @@ from .tree_drawing import draw_boxes, draw_branches, fit_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_tree"]
-
 _MAX_LEAVES = 300
 
 
@@ -114,8 +112,8 @@ def plot_tree(
         top = layout.height / (layout.height + title_height)
         ax = figure.add_axes((0.0, 0.0, 1.0, top))
     scale = fit_axes(ax, layout)
-    draw_branches(ax, tree, boxes, layout, fontsize, scale)
-    draw_boxes(ax, tree, boxes, layout, fontsize, scale, colors)
+    draw_branches(ax, tree, layout, scale)
+    draw_boxes(ax, tree, layout, scale, colors)
     if title is not None:
         ax.set_title(title, fontsize=1.2 * fontsize, color=INK, parse_math=False)
     return ax

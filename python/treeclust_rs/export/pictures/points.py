@@ -29,12 +29,7 @@ class Points:
 
     @classmethod
     def of(
-        cls,
-        tree: ClusterTree,
-        X: Any,
-        columns: tuple[int, int],
-        labels: Any,
-        colors: list[str],
+        cls, tree: ClusterTree, X: Any, columns: tuple[int, int], labels: Any, colors: list[str]
     ) -> Points:
         """Read points, and colour them by their labels or, without, by their clusters."""
         table = align_table(X, tree.feature_names, tree.n_features, estimator_name="plot_partition")

@@ -12,9 +12,6 @@ from ...tree.cluster_tree import ClusterTree
 from ...tree.nodes import LEAF, OBLIQUE, THRESHOLD
 from .cells import Limits
 
-__all__ = ["Polygon", "polygon_borders", "polygons_of"]
-
-
 # Shorter lengths, as shares of the picture, count as 0.
 _MIN_LENGTH = 1e-9
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...tree.colors import lighten
 from ...tree.nodes import LEAF, TreeNodes
-from .boxes import BAR_HEIGHT, LINE_HEIGHT, MARGIN, Box, NodeImage
+from .boxes import BAR_HEIGHT, LINE_HEIGHT, MARGIN, NodeImage
 from .drawing import FONTSIZE, INK, QUIET, size_in_points
 from .layout import Layout, scale_to_fit
 
@@ -33,18 +33,12 @@ def fit_axes(ax: Axes, layout: Layout) -> float:
     return scale
 
 
-def draw_branches(
-    ax: Axes,
-    tree: TreeNodes,
-    boxes: list[Box],
-    layout: Layout,
-    fontsize: float,
-    scale: float,
-) -> None:
+def draw_branches(ax: Axes, tree: TreeNodes, layout: Layout, scale: float) -> None:
     """Draw the branches, with their answers."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
+    boxes, fontsize = layout.boxes, layout.fontsize
     total = max(int(tree.n_node_samples[0]), 1)
     curve = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]
     for child in range(1, tree.n_nodes):
@@ -83,19 +77,12 @@ def draw_branches(
         )
 
 
-def draw_boxes(
-    ax: Axes,
-    tree: TreeNodes,
-    boxes: list[Box],
-    layout: Layout,
-    fontsize: float,
-    scale: float,
-    colors: list[str],
-) -> None:
+def draw_boxes(ax: Axes, tree: TreeNodes, layout: Layout, scale: float, colors: list[str]) -> None:
     """Draw the boxes, with their lines, images and bars."""
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
-    for node, box in enumerate(boxes):
+    fontsize = layout.fontsize
+    for node, box in enumerate(layout.boxes):
         is_leaf = tree.kind[node] == LEAF
         if is_leaf:
             color = colors[tree.leaf_clusters[node]]
