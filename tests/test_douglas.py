@@ -21,7 +21,7 @@ from treeclust_rs.estimators.douglas import soft_training as _soft_training
 from treeclust_rs.estimators.douglas.cell_table import CellTable
 from treeclust_rs.estimators.douglas.soft_training import Rows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
-from treeclust_rs.tree.text import format_share
+from treeclust_rs.tree.words import format_share
 
 IRIS = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
 

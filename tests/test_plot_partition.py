@@ -18,8 +18,8 @@ from sklearn.datasets import make_circles
 import treeclust_rs as tc
 from treeclust_rs.export import plot_partition
 from treeclust_rs.export.pictures.cells import borders_of, cells_of, clip
-from treeclust_rs.export.pictures.partition import _apart
-from treeclust_rs.tree.text import cluster_colors, lighten
+from treeclust_rs.export.pictures.numbers import spread
+from treeclust_rs.tree.colors import cluster_colors, lighten
 from trees import Builder, chain, random_tree, route, route_all
 
 NOISE = "#6b7280"
@@ -368,13 +368,13 @@ def test_numbers_are_those_of_the_borders():
 def test_moving_apart(seed):
     rng = np.random.default_rng(seed)
     wanted = np.sort(rng.choice([0, 3, 3.5, 4, 50, 51, 97, 100.0], 8))
-    found = _apart(wanted, 7.0, 100.0)
+    found = spread(wanted, 7.0, 100.0)
     assert (np.diff(found) >= 7.0 - 1e-9).all()
     assert found[0] >= 0
     assert found[-1] <= 100 + 1e-9
     # Nothing moves that need not.
-    assert_array_equal(_apart(np.array([10.0, 20.0]), 7.0, 100.0), [10.0, 20.0])
-    assert _apart(np.array([10.0, 11.0]), 7.0, 100.0).tolist() == [7.0, 14.0]
+    assert_array_equal(spread(np.array([10.0, 20.0]), 7.0, 100.0), [10.0, 20.0])
+    assert spread(np.array([10.0, 11.0]), 7.0, 100.0).tolist() == [7.0, 14.0]
 
 
 def test_refusals(monkeypatch):

@@ -8,14 +8,13 @@ import pickle
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from treeclust_rs._util.words import format_number
 from treeclust_rs.tree import ClusterTree
-from treeclust_rs.tree.conditions import (
-    MOVES,
-    Span,
-    walk_leaves,
-)
+from treeclust_rs.tree.conditions import Span
+from treeclust_rs.tree.nodes import MOVES
+from treeclust_rs.tree.paths import walk_leaves
 from trees import (
     NAN,
     Builder,
@@ -189,6 +188,30 @@ def test_apply_and_predict_use_the_core():
     assert tree.predict(X).tolist() == ["uvw"[code] for code in tree.leaf_clusters[leaves]]
     with pytest.raises(ValueError, match="3 features; the data have 2"):
         tree.apply(X[:, :2])
+
+
+def test_many_rows_take_the_same_leaves_on_more_threads():
+    tree, X = random_tree(1, 12, intervals=True)
+    rows = np.resize(X, (5000, X.shape[1]))
+    expected = np.resize(tree.apply(X), 5000).tolist()
+    for data in (rows, list(np.ascontiguousarray(rows.T))):
+        for n_jobs in (1, 2, 3):
+            assert tree.apply(data, n_jobs).tolist() == expected
+
+
+def test_a_tree_prepares_its_tests_for_the_core_once():
+    tree, X = random_tree(2, 8)
+    leaves = tree.apply(X).tolist()
+    router = tree._router
+    assert tree.apply(csr_array(X)).tolist() == leaves
+    assert tree._router is router
+    for other in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree), copy.copy(tree)):
+        assert "_router" not in other.__dict__
+        assert other.apply(X).tolist() == leaves
+        assert all(not getattr(other, name).flags.writeable for name in other.array_names)
+    other, _ = random_tree(3, 5)
+    tree.__setstate__(other.__getstate__())
+    assert tree.apply(X).tolist() == other.apply(X).tolist()
 
 
 # ---- rules --------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from treeclust_rs.tree import ClusterTree
-from treeclust_rs.tree.conditions import MOVES
+from treeclust_rs.tree.nodes import MOVES
 
 NAN = math.nan
 

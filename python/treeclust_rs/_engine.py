@@ -28,6 +28,7 @@ __all__ = [
     "NonFinite",
     "ObliqueArrays",
     "Progress",
+    "Router",
     "TestArrays",
     "Threads",
     "apply",
@@ -394,6 +395,22 @@ def apply_sparse(
 ) -> IntArray | None:
     """Return the leaf of each row of a sparse matrix; None if a cell is NaN or infinite."""
     return _core.apply_sparse(tree, rows, n_jobs, oblique)
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """The tests of a tree, ready for routing many tables."""
+
+    tests: TestArrays
+    oblique: ObliqueArrays | None
+
+    def apply(self, table: Columns, n_jobs: Jobs) -> IntArray | None:
+        """Return the leaf of each row; None if a cell is NaN or infinite."""
+        return apply(self.tests, table, n_jobs, self.oblique)
+
+    def apply_sparse(self, rows: SparseRows, n_jobs: Jobs) -> IntArray | None:
+        """Return the leaf of each row of a sparse matrix; None if a cell is NaN or infinite."""
+        return apply_sparse(self.tests, rows, n_jobs, self.oblique)
 
 
 def spherical_kmeans(

@@ -88,7 +88,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             If columns are missing, or a cell is NaN, infinite or null.
         """
         _, leaves = self._route(X)
-        return np.asarray(self.tree_.classes)[self.tree_.leaf_clusters][leaves]
+        return self.tree_.leaf_labels[leaves]
 
     def apply(self, X: Any) -> npt.NDArray[np.int64]:
         """Return the leaf each row falls into.

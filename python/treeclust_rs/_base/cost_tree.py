@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 from .saved_fields import Check, SavedField
 from .truncation import GrownClusterer
 

@@ -11,7 +11,7 @@ from .. import _engine
 from .._data.table import Table
 from .._util.arrays import Codes, FloatArray, IntArray
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import LEAF
+from ..tree.nodes import LEAF
 from .fit_rows import FitRows
 
 

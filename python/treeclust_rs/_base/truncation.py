@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.units import Units
 from .._util.arrays import FloatArray, IntArray
-from ..tree.cluster_tree import ClusterTree, kept_ancestor
+from ..tree.cluster_tree import ClusterTree
+from ..tree.reshape import kept_ancestor
 from .clusterer import TreeClusterer
 from .leaf_sums import LeafSums
 

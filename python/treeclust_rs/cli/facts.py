@@ -7,7 +7,7 @@ from typing import Any
 
 from ..gemini.geminis import make_gemini
 from ..metrics import n_parameters
-from ..tree.conditions import MOVES
+from ..tree.nodes import MOVES
 
 _Facts = Iterator[tuple[str, str]]
 

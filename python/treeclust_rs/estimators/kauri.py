@@ -25,7 +25,7 @@ from .._util.arrays import FloatArray
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import MOVES
+from ..tree.nodes import MOVES
 
 __all__ = ["Kauri"]
 

@@ -39,7 +39,7 @@ from ..export import explain_rows
 from ..metrics import n_parameters
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 
 __all__ = ["ObliqueTree"]
 

@@ -21,7 +21,7 @@ from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from .._util.arrays import FloatArray, IntArray
 from ..tree.build import GrownTree, add_up
-from ..tree.conditions import LEAF, OBLIQUE
+from ..tree.nodes import LEAF, OBLIQUE
 from .centers_tree import CentersTree
 
 __all__ = ["VoronoiTree"]

@@ -1,30 +1,19 @@
-"""The tree in the DOT language of Graphviz; only text, no package is needed to write it."""
+"""The tree in the DOT language of Graphviz: text, for which no package is needed."""
 
 from __future__ import annotations
 
 from .._util.words import format_count
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import (
-    LEAF,
-    branch_lines,
-)
-from ..tree.text import (
-    cluster_colors,
-    format_share,
-    format_weight,
-    lighten,
-    shares_text,
-    split_text,
-)
-
-__all__ = ["to_graphviz"]
+from ..tree.colors import cluster_colors, lighten
+from ..tree.nodes import LEAF
+from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 
 # Oblique tests are broken into lines of so many characters.
 _LINE_WIDTH = 40
 
 
 def to_graphviz(tree: ClusterTree | HasTree) -> str:
-    """Write the tree as a DOT graph, to be drawn by ``dot -Tsvg`` or the graphviz package.
+    """Return the tree as a DOT graph, for ``dot -Tsvg`` or the graphviz package.
 
     Parameters
     ----------
@@ -34,11 +23,10 @@ def to_graphviz(tree: ClusterTree | HasTree) -> str:
     Returns
     -------
     str
-        Inner nodes hold the test, with the branch where it holds on the left; leaves hold their
-        cluster, in its colour. All hold their rows. Of oblique tests the largest weights are
-        written, with three digits. In a tree with moves inner nodes also hold the
-        cluster they had before their split, as the colour of their frame too, the move and its
-        gain.
+        Inner nodes show their test, leaves their cluster, in its colour, and all their rows; the
+        left branch is that of rows that pass the test. Of oblique tests the largest weights are
+        written, with three digits. In a tree with moves inner nodes also show the cluster they had
+        before their split, in the colour of its frame, the move and its gain.
     """
     tree = as_tree(tree)
     colors = cluster_colors(len(tree.classes))

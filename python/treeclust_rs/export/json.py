@@ -1,4 +1,4 @@
-"""Trees in model files: plain lists and numbers, and checks of everything that is read."""
+"""Trees in model files: lists and numbers; everything that is read is checked."""
 
 from __future__ import annotations
 
@@ -6,62 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .._util.model_json import (
-    SCHEMA_VERSION,
-    check_keys,
-    check_list,
-    float_array,
-    int_array,
-    json_name,
-)
+from .._util.arrays import FloatArray
+from .._util.model_json import check_keys, check_list, float_array, int_array, json_name
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree.nodes import FLOAT_ARRAYS, INT_ARRAYS, MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
 
-__all__ = [
-    "SCHEMA_VERSION",
-    "tree_from_dict",
-    "tree_to_dict",
-]
-
-
-_INT_ARRAYS = (
-    "children_left",
-    "children_right",
-    "feature",
-    "kind",
-    "n_node_samples",
-    "cluster",
-    "base_cluster",
-)
-_FLOAT_ARRAYS = (
-    "threshold",
-    "lower",
-    "upper",
-    "impurity",
-    "weighted_n_node_samples",
-    "mistakes",
-)
-_TREE_KEYS = (
-    "n_features",
-    "feature_names",
-    "classes",
-    "n_base_leaves",
-    *_INT_ARRAYS,
-    *_FLOAT_ARRAYS,
-    "value",
-)
-# Only trees grown by Kauri have these; the keys are absent from the files of all others.
-_MOVE_KEYS = ("move", "gain")
-# And only trees with oblique tests these.
-_OBLIQUE_KEYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
-
-
-# ---- trees --------------------------------------------------------------------------------
+_TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
 
 
 def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
-    """Give a tree as plain lists and numbers, with None for NaN.
+    """Return a tree as lists and numbers, with None for NaN.
 
     Parameters
     ----------
@@ -72,7 +27,7 @@ def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     -------
     dict
         The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain`, and the
-        oblique arrays, only for a tree that has them.
+        oblique arrays, only if the tree has them.
     """
     tree = as_tree(tree)
     content: dict[str, Any] = {
@@ -81,22 +36,19 @@ def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
         "classes": list(tree.classes),
         "n_base_leaves": tree.n_base_leaves,
     }
-    for name in _INT_ARRAYS:
+    for name in INT_ARRAYS:
         content[name] = getattr(tree, name).tolist()
-    for name in _FLOAT_ARRAYS:
+    for name in FLOAT_ARRAYS:
         content[name] = _with_null(getattr(tree, name))
     content["value"] = tree.value[:, 0].tolist()
-    if tree.move is not None and tree.gain is not None:
-        content["move"] = tree.move.tolist()
-        content["gain"] = _with_null(tree.gain)
-    for name in _OBLIQUE_KEYS:
+    for name in (*MOVE_ARRAYS, *OBLIQUE_ARRAYS):
         array = getattr(tree, name)
         if array is not None:
             content[name] = _with_null(array) if array.dtype.kind == "f" else array.tolist()
     return content
 
 
-def _with_null(array: npt.NDArray[np.float64]) -> list[float | None]:
+def _with_null(array: FloatArray) -> list[float | None]:
     return [None if math.isnan(number) else number for number in array.tolist()]
 
 
@@ -106,7 +58,7 @@ def tree_from_dict(content: object) -> ClusterTree:
     Parameters
     ----------
     content : dict
-        As read by `loads`; anything else may come, and is refused.
+        As read from a model file; every part is checked.
 
     Returns
     -------
@@ -116,51 +68,38 @@ def tree_from_dict(content: object) -> ClusterTree:
     ------
     ValueError
         If a key is missing or unknown, a value has the wrong type or length, a number is out of
-        range, or the arrays are no tree.
+        range, or the arrays are not a tree.
     """
     where = "The tree of the model file"
-    tree = check_keys(content, _TREE_KEYS, where, (*_MOVE_KEYS, *_OBLIQUE_KEYS))
+    tree = check_keys(content, _TREE_KEYS, where, (*MOVE_ARRAYS, *OBLIQUE_ARRAYS))
     for name in ("n_features", "n_base_leaves"):
         if type(tree[name]) is not int:
             raise ValueError(
                 f"{name} in the model file must be an integer, not {json_name(tree[name])}."
             )
-    names = tree["feature_names"]
-    if names is not None:
-        check_list(names, "feature_names", {str})
+    if tree["feature_names"] is not None:
+        check_list(tree["feature_names"], "feature_names", {str})
     check_list(tree["classes"], "classes", {int, str})
     n_nodes = len(check_list(tree["children_left"], "children_left", {int}))
-    arrays: dict[str, npt.NDArray[Any]] = {
-        name: int_array(tree[name], name, n_nodes) for name in _INT_ARRAYS
-    }
-    for name in _FLOAT_ARRAYS:
-        arrays[name] = float_array(tree[name], name, (n_nodes,), null=True)
+    arguments: dict[str, Any] = {name: tree[name] for name in OTHER_ARGUMENTS}
+    for name in INT_ARRAYS:
+        arguments[name] = int_array(tree[name], name, n_nodes)
+    for name in FLOAT_ARRAYS:
+        arguments[name] = float_array(tree[name], name, (n_nodes,), null=True)
     if "move" in tree:
-        arrays["move"] = int_array(tree["move"], "move", n_nodes)
+        arguments["move"] = int_array(tree["move"], "move", n_nodes)
     if "gain" in tree:
-        arrays["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
-    if any(name in tree for name in _OBLIQUE_KEYS):
-        missing = [name for name in _OBLIQUE_KEYS if name not in tree]
+        arguments["gain"] = float_array(tree["gain"], "gain", (n_nodes,), null=True)
+    if any(name in tree for name in OBLIQUE_ARRAYS):
+        missing = [name for name in OBLIQUE_ARRAYS if name not in tree]
         if missing:
             raise ValueError(f"{where} lacks {missing[0]!r}, but has other oblique arrays.")
-        arrays["oblique_indptr"] = int_array(tree["oblique_indptr"], "oblique_indptr", n_nodes + 1)
-        arrays["oblique_indices"] = int_array(tree["oblique_indices"], "oblique_indices", None)
-        n_terms = len(arrays["oblique_indices"])
-        arrays["oblique_weights"] = float_array(
-            tree["oblique_weights"], "oblique_weights", (n_terms,)
+        arguments["oblique_indptr"] = int_array(
+            tree["oblique_indptr"], "oblique_indptr", n_nodes + 1
         )
-        arrays["oblique_bias"] = float_array(
-            tree["oblique_bias"], "oblique_bias", (n_nodes,), null=True
-        )
+        arguments["oblique_indices"] = int_array(tree["oblique_indices"], "oblique_indices", None)
+        n_terms = len(arguments["oblique_indices"])
+        for name, size in (("oblique_weights", n_terms), ("oblique_bias", n_nodes)):
+            arguments[name] = float_array(tree[name], name, (size,), null=name == "oblique_bias")
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
-    return ClusterTree(
-        **arrays,
-        value=value[:, np.newaxis, :],
-        n_features=tree["n_features"],
-        n_base_leaves=tree["n_base_leaves"],
-        classes=tree["classes"],
-        feature_names=names,
-    )
-
-
-# ---- parts, of use for whatever else a model file holds -----------------------------------
+    return ClusterTree(**arguments, value=value[:, np.newaxis, :])

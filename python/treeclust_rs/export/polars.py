@@ -8,9 +8,7 @@ import polars as pl
 import polars.selectors as cs
 
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import INTERVAL, LEAF, OBLIQUE
-
-__all__ = ["column_expr", "to_polars_expr"]
+from ..tree.nodes import INTERVAL, LEAF, OBLIQUE
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
@@ -25,17 +23,17 @@ _MAX_SQUARES = 10_000_000
 
 
 def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
-    """Write the tree as a native polars expression.
+    """Return the tree as a native polars expression.
 
-    It gives the cluster label of each row, in eager and lazy frames and in the streaming engine,
-    without calling back into Python. The columns the tree tests are taken as Float64, whatever
-    their type, and weighted sums added up in order, as `predict` does; a null or NaN in any of them
-    gives null. Columns the tree does not test are not looked at.
+    Its value is the cluster label of each row, in eager and lazy frames and in the streaming
+    engine, without calls of Python. The columns that the tree tests are cast to Float64, and
+    weighted sums are added in order, as in `predict`; a null or NaN in any of them makes the label
+    null. Other columns are not read.
 
     Parameters
     ----------
     tree : ClusterTree or fitted estimator
-        The tree. Without feature names the frame's columns have to be named x0, x1, ...
+        The tree. Without feature names the columns of the frame must be named x0, x1, ...
 
     Returns
     -------
@@ -66,7 +64,7 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
             "sparser tree."
         )
     label_type = pl.String if isinstance(tree.classes[0], str) else pl.Int64
-    # Children come after their parents, so that going backwards finds both children done.
+    # Children come after their parents: backwards, both children are done before their parent.
     done: dict[int, pl.Expr] = {}
     columns: dict[int, pl.Expr] = {}
 
@@ -106,9 +104,9 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
 
 
 def column_expr(names: Sequence[str] | None, feature: int) -> pl.Expr:
-    """Give a column, whatever characters its name has, as Float64; x0, x1, ... without names."""
+    """Return a column as Float64, whatever characters its name has; x0, x1, ... without names."""
     name = f"x{feature}" if names is None else names[feature]
-    # pl.col reads "*" and "^...$" as patterns; a selector takes every name as it is.
+    # pl.col reads "*" and "^...$" as patterns; a selector takes names literally.
     is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     column = cs.by_name(name).as_expr() if is_pattern else pl.col(name)
     return column.cast(pl.Float64)

@@ -10,45 +10,41 @@ import numpy.typing as npt
 
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import ObliqueCondition, row_text, walk_leaves
-from ..tree.text import export_text
-
-__all__ = ["explain_rows", "export_text"]
+from ..tree.conditions import ObliqueCondition
+from ..tree.paths import walk_leaves
+from ..tree.text import MAX_INDENT, tree_text
+from ..tree.words import MAX_TERMS, row_text
 
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
 
 
-def explain_rows(
-    tree: ClusterTree | HasTree,
-    leaf_ids: npt.ArrayLike,
-    values: Values,
-) -> list[str]:
-    """Say for each row which conditions took it to its cluster.
+def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:
+    """Return for each row the conditions that lead to its cluster.
 
     Parameters
     ----------
     tree : ClusterTree or fitted estimator
         The tree.
     leaf_ids : array-like of int, shape (n_samples,)
-        The leaf each row reaches, as `ClusterTree.apply` gives it.
+        The leaf of each row, from `ClusterTree.apply`.
     values : ndarray of shape (n_samples, n_features), sequence of arrays, or callable
-        The rows' own values: one array, one array per feature, or a function of the row number and
-        the feature index.
+        The values of the rows: one array, one array per feature, or a function of the row number
+        and the feature index.
 
     Returns
     -------
     list of str
         One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
         Redundant conditions are merged; of several allowed ranges only the row's own is written.
-        Oblique tests stand with the row's score, for instance
-        ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: of the weights the largest, with
-        three digits like the score.
+        Oblique tests are written with the row's score, for instance
+        ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: the largest weights and the score,
+        with three digits.
 
     Raises
     ------
     ValueError
-        If a row's values do not lead to the leaf given for it.
+        If a row's values do not lead to its leaf.
     """
     tree = as_tree(tree)
     leaves = np.asarray(leaf_ids, dtype=np.int64)
@@ -85,6 +81,56 @@ def explain_rows(
     return lines
 
 
+def export_text(
+    tree: ClusterTree | HasTree, *, max_indent: int = MAX_INDENT, max_terms: int = MAX_TERMS
+) -> str:
+    """Return the tree as text, one line per node.
+
+    A line holds the test on the branch to the node, its rows, their share of all rows and its
+    mistakes; at a leaf also its cluster, and the shares of the reference clusters if there are
+    others. In a tree with moves, which has no mistakes, every node shows its cluster, in
+    parentheses if it was split, and then the move and its gain. Of an oblique test the largest
+    weights are written, with three digits: `ClusterTree.rules` has them all.
+
+    Parameters
+    ----------
+    tree : ClusterTree or fitted estimator
+        The tree.
+    max_indent : int, default=30
+        Nodes deeper than this keep the indentation of this depth and show their depth in brackets
+        instead, so that the text grows with the number of nodes and not with its square.
+    max_terms : int, default=3
+        Largest number of weights of an oblique test to write, if it has at least two more; the
+        number of the others follows them.
+
+    Returns
+    -------
+    str
+        Without a line break at the end.
+
+    Examples
+    --------
+    >>> from treeclust_rs.tree import ClusterTree
+    >>> tree = ClusterTree(
+    ...     children_left=[1, -1, -1], children_right=[2, -1, -1], feature=[0, -2, -2],
+    ...     threshold=[2.5, -2.0, -2.0], lower=[float("nan")] * 3, upper=[float("nan")] * 3,
+    ...     kind=[1, 0, 0], impurity=[2.0, 0.0, 1.0], n_node_samples=[10, 4, 6],
+    ...     weighted_n_node_samples=[10.0, 4.0, 6.0],
+    ...     value=[[[0.5, 0.5]], [[1.0, 0.0]], [[1 / 6, 5 / 6]]], cluster=[0, 0, 1],
+    ...     base_cluster=[-1, -1, -1], mistakes=[float("nan"), 0.0, 1.0], n_features=1,
+    ...     feature_names=["age"], classes=[0, 1],
+    ... )
+    >>> print(export_text(tree))
+    ClusterTree: 2 leaves, 2 clusters, depth 1, 10 rows
+    <BLANKLINE>
+                   rows    share  mistakes  cluster  rows by reference cluster
+    all rows         10    100 %
+    ├─ age <= 2.5     4   40.0 %         0  0
+    └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
+    """
+    return tree_text(as_tree(tree), max_indent=max_indent, max_terms=max_terms)
+
+
 def _value_getter(values: Values) -> RowValues:
     if callable(values):
         return values
@@ -96,7 +142,7 @@ def _value_getter(values: Values) -> RowValues:
 
 
 def _cells(values: Values, rows: npt.NDArray[np.int64], feature: int) -> FloatArray:
-    """Give the cells of some rows in one feature."""
+    """Return the values of some rows in one feature."""
     if callable(values):
         numbers = [float(values(row, feature)) for row in rows.tolist()]  # type: ignore[arg-type]
         return np.array(numbers)

@@ -6,13 +6,8 @@ import numpy as np
 
 from .._util.arrays import IntArray
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import (
-    INTERVAL,
-    LEAF,
-    OBLIQUE,
-    THRESHOLD,
-    walk_leaves,
-)
+from ..tree.nodes import INTERVAL, LEAF, OBLIQUE, THRESHOLD
+from ..tree.paths import walk_leaves
 
 __all__ = [
     "features_per_node",

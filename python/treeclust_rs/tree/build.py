@@ -12,8 +12,8 @@ from .._data.sparse import SparseTable
 from .._data.table import Table
 from .._engine import FittedKauri, FittedTree, ObliqueArrays, TestArrays
 from .._util.arrays import FloatArray, IntArray
-from .cluster_tree import ClusterTree, leaf_mistakes
-from .conditions import LEAF
+from .cluster_tree import ClusterTree
+from .nodes import LEAF, leaf_mistakes
 
 Classes = list[int] | list[str]
 

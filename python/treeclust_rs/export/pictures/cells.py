@@ -1,31 +1,24 @@
 """The cells a tree cuts a plane into, and their borders: rectangles and segments, exactly.
 
-A path asks of each column that it lie in a union of ranges, so a leaf's part of the plane is a
-product of two such unions: one rectangle, or several where an interval was left outside. For the
-borders the plane is laid out as a grid of all ends of ranges; a border is where neighbouring cells
-of the grid belong to different leaves.
+A path allows a union of ranges in each column, so a leaf's part of the plane is a product of two
+such unions: one rectangle, or several outside of intervals. For the borders the plane is divided
+into a grid at all ends of ranges; a border separates neighbouring grid cells of different leaves.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..._util.arrays import FloatArray, IntArray
-from ...tree.cluster_tree import ClusterTree
-from ...tree.conditions import OBLIQUE, Condition, Span, walk_leaves
-
-__all__ = ["Borders", "Cell", "Limits", "Rectangle", "borders_of", "cells_of", "clip"]
-
+from ..._util.arrays import BoolArray, FloatArray, IntArray
+from ...tree.conditions import EVERYTHING, Condition, Span
+from ...tree.nodes import OBLIQUE, TreeNodes
+from ...tree.paths import walk_leaves
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""
-
-_EVERYWHERE = Span(-math.inf, False, math.inf, False)
 
 
 class Cell(NamedTuple):
@@ -36,12 +29,12 @@ class Cell(NamedTuple):
     y: Span
 
 
-def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
-    """Give rectangles that cover the plane without overlap, each of one leaf.
+def cells_of(tree: TreeNodes, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
+    """Return rectangles that cover the plane without overlap, each of one leaf.
 
     Parameters
     ----------
-    tree : ClusterTree
+    tree : TreeNodes
         A tree that tests no other columns.
     columns : (int, int), default=(0, 1)
         Columns on the horizontal and the vertical axis.
@@ -55,7 +48,7 @@ def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]
     Raises
     ------
     ValueError
-        If the tree has oblique tests, whose cells are no rectangles.
+        If the tree has oblique tests, whose cells are not rectangles.
     """
     if (tree.kind == OBLIQUE).any():
         raise ValueError("The tree has oblique tests, whose cells are no rectangles.")
@@ -67,7 +60,7 @@ def cells_of(tree: ClusterTree, columns: tuple[int, int] = (0, 1)) -> list[Cell]
             if isinstance(condition, Condition)
         }
         across, along = (
-            [span for span in spans.get(column, [_EVERYWHERE]) if not _is_empty(span)]
+            [span for span in spans.get(column, [EVERYTHING]) if not _is_empty(span)]
             for column in columns
         )
         cells += [Cell(leaf, x, y) for x in across for y in along]
@@ -81,7 +74,7 @@ def _is_empty(span: Span) -> bool:
 
 
 class Rectangle(NamedTuple):
-    """What of a cell is in the picture; a cell of a single value has no width."""
+    """The visible part of a cell; a cell of a single value has no width."""
 
     leaf: int
     left: float
@@ -89,9 +82,20 @@ class Rectangle(NamedTuple):
     low: float
     high: float
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the rectangle has no width or no height."""
+        return self.left == self.right or self.low == self.high
+
+    @property
+    def corners(self) -> FloatArray:
+        """The corners in order, of shape (4, 2)."""
+        (left, right), (low, high) = self[1:3], self[3:]
+        return np.array([(left, low), (right, low), (right, high), (left, high)])
+
 
 def clip(cell: Cell, window: Limits) -> Rectangle | None:
-    """Give what of a cell is in the picture, None if nothing is."""
+    """Return the part of a cell inside the picture, None if there is none."""
     (left, right), (low, high) = window
     clipped = Rectangle(
         cell.leaf,
@@ -101,7 +105,7 @@ def clip(cell: Cell, window: Limits) -> Rectangle | None:
         min(cell.y.upper, high),
     )
     inside = clipped.left <= clipped.right and clipped.low <= clipped.high
-    # What only touches the edge of the picture is outside, a line within it is not.
+    # A cell that only touches the edge of the picture is outside; a line within it is inside.
     touches = (clipped.left == clipped.right and cell.x.lower < cell.x.upper) or (
         clipped.low == clipped.high and cell.y.lower < cell.y.upper
     )
@@ -110,14 +114,14 @@ def clip(cell: Cell, window: Limits) -> Rectangle | None:
 
 @dataclass(frozen=True)
 class Borders:
-    """Segments along the borders of leaves: axis (0: vertical), place, start, end, and kind."""
+    """Segments along the borders of leaves: axis (0: vertical), place, start and end."""
 
     axis: IntArray
     place: FloatArray
     start: FloatArray
     end: FloatArray
-    strong: npt.NDArray[np.bool_]
-    """Whether it parts clusters."""
+    strong: BoolArray
+    """Whether the segment separates clusters."""
 
     @property
     def segments(self) -> FloatArray:
@@ -130,8 +134,8 @@ class Borders:
         )
 
 
-def borders_of(tree: ClusterTree, drawn: list[Rectangle], window: Limits) -> Borders:
-    """Give the borders between rectangles that fill the picture, in runs as long as may be."""
+def borders_of(tree: TreeNodes, drawn: list[Rectangle], window: Limits) -> Borders:
+    """Return the borders between rectangles that fill the picture, in the longest segments."""
     (left, right), (low, high) = window
     xs = np.unique([left, right, *(end for r in drawn for end in (r.left, r.right))])
     ys = np.unique([low, high, *(end for r in drawn for end in (r.low, r.high))])
@@ -155,11 +159,11 @@ def borders_of(tree: ClusterTree, drawn: list[Rectangle], window: Limits) -> Bor
 
 
 def _runs(
-    tree: ClusterTree, places: FloatArray, along: FloatArray, grid: IntArray
+    tree: TreeNodes, places: FloatArray, along: FloatArray, grid: IntArray
 ) -> list[tuple[float, float, float, bool]]:
-    """Give (place, start, end, parts clusters) of the borders across the first axis of the grid."""
+    """Return (place, start, end, strong) of the borders across the first axis of the grid."""
     clusters = tree.leaf_clusters[grid]
-    # 0: no border, 1: of leaves, 2: of clusters. A border goes on while its kind stays the same.
+    # 0: no border, 1: of leaves, 2: of clusters. A segment has one kind.
     kind = (grid[1:] != grid[:-1]).astype(int) + (clusters[1:] != clusters[:-1])
     found = []
     for line, row in zip(places[1:-1], kind, strict=True):

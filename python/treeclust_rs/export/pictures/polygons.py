@@ -6,18 +6,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ..._util.arrays import FloatArray
+from ..._util.arrays import BoolArray, FloatArray
 from ...tree.cluster_tree import ClusterTree
-from ...tree.conditions import LEAF, OBLIQUE, THRESHOLD
+from ...tree.nodes import LEAF, OBLIQUE, THRESHOLD
 from .cells import Limits
 
-__all__ = ["Polygon", "polygon_borders", "polygons_of"]
-
-
-# Lengths below this share of the picture are none.
-_NOTHING = 1e-9
+# Shorter lengths, as shares of the picture, count as 0.
+_MIN_LENGTH = 1e-9
 
 
 class Polygon(NamedTuple):
@@ -28,7 +24,7 @@ class Polygon(NamedTuple):
 
 
 def polygons_of(tree: ClusterTree, columns: tuple[int, int], window: Limits) -> list[Polygon]:
-    """Give polygons that cover the picture without overlap, each of one leaf.
+    """Return polygons that cover the picture without overlap, each of one leaf.
 
     Parameters
     ----------
@@ -46,11 +42,11 @@ def polygons_of(tree: ClusterTree, columns: tuple[int, int], window: Limits) -> 
     """
     (left, right), (low, high) = window
     whole = np.array([[left, low], [right, low], [right, high], [left, high]])
-    nothing = _NOTHING**2 * (right - left) * (high - low)
+    min_area = _MIN_LENGTH**2 * (right - left) * (high - low)
     found, open_nodes = [], [(0, whole)]
     while open_nodes:
         node, part = open_nodes.pop()
-        if len(part) < 3 or _area(part) <= nothing:
+        if len(part) < 3 or _area(part) <= min_area:
             continue
         if tree.kind[node] == LEAF:
             found.append(Polygon(node, part))
@@ -65,7 +61,7 @@ def polygons_of(tree: ClusterTree, columns: tuple[int, int], window: Limits) -> 
 def _sides(
     tree: ClusterTree, node: int, columns: tuple[int, int], part: FloatArray
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Give what goes left and what goes right."""
+    """Return the pieces of a polygon that go left, and those that go right."""
     normal, offset = np.zeros(2), 0.0
     if tree.kind[node] == OBLIQUE:
         features, weights, offset = tree.oblique_test(node)
@@ -83,7 +79,7 @@ def _sides(
 
 
 def _clip(part: FloatArray, normal: FloatArray, offset: float) -> FloatArray:
-    """Give the part of a convex polygon where ``normal . x + offset <= 0``."""
+    """Return the part of a convex polygon where ``normal . x + offset <= 0``."""
     if not len(part):
         return part
     score = part @ normal + offset
@@ -106,10 +102,10 @@ def _area(part: FloatArray) -> float:
 
 def polygon_borders(
     tree: ClusterTree, polygons: list[Polygon], columns: tuple[int, int], window: Limits
-) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Give the borders of leaves as segments, of shape (n, 2, 2), and whether each parts clusters.
+) -> tuple[FloatArray, BoolArray]:
+    """Return the borders of leaves, of shape (n, 2, 2), and whether each separates clusters.
 
-    What lies on either side of an edge is asked of the tree.
+    The tree routes a point on either side of an edge.
     """
     ends = np.array(window)
     size = ends[:, 1] - ends[:, 0]
@@ -120,17 +116,17 @@ def polygon_borders(
         for start, stop in zip(part, np.roll(part, -1, axis=0), strict=True):
             along = stop - start
             length = float(np.sqrt(along @ along))
-            if length <= _NOTHING:
+            if length <= _MIN_LENGTH:
                 continue
             along = along / length
-            # Corners of neighbours on the edge part it.
+            # Corners of neighbours divide the edge.
             shifted = corners - start
             place = shifted @ along
             off = np.abs(shifted @ np.array([-along[1], along[0]]))
-            on_edge = (off <= _NOTHING) & (place > _NOTHING) & (place < length - _NOTHING)
+            on_edge = (off <= _MIN_LENGTH) & (place > _MIN_LENGTH) & (place < length - _MIN_LENGTH)
             stops = np.unique(np.concatenate([[0.0], place[on_edge], [length]]))
             for a, b in pairwise(stops.tolist()):
-                if b - a > _NOTHING:
+                if b - a > _MIN_LENGTH:
                     pieces.append((start + a * along, start + b * along))
     if not pieces:
         return np.empty((0, 2, 2)), np.empty(0, dtype=bool)

@@ -1,0 +1,300 @@
+"""Checks of the arrays that a tree is built from; messages name the first node that is wrong."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import ObliqueArrays
+from .._util.arrays import BoolArray, FloatArray
+from .nodes import (
+    INTERVAL,
+    LEAF,
+    NO_CHILD,
+    OBLIQUE,
+    OBLIQUE_ARRAYS,
+    THRESHOLD,
+    UNDEFINED,
+    TreeNodes,
+)
+
+_INT64 = np.iinfo(np.int64)
+
+
+def check_int(number: object, name: str, *, minimum: int) -> int:
+    """Return an int of at least `minimum` that fits into 64 bits."""
+    if isinstance(number, (bool, np.bool_)):
+        raise ValueError(f"{name} must be an int, not a bool.")
+    try:
+        result = operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise ValueError(f"{name} must be an int, not {type(number).__name__}.") from None
+    if not minimum <= result <= _INT64.max:
+        raise ValueError(f"{name} must be at least {minimum}. Got {result} instead.")
+    return result
+
+
+def check_classes(classes: Iterable[object]) -> list[int] | list[str]:
+    """Return the classes as a list; all int or all str, and distinct."""
+    labels: list[Any] = [
+        label.item() if isinstance(label, np.generic) else label for label in classes
+    ]
+    if not labels:
+        raise ValueError("A tree needs at least one class.")
+    if all(type(label) is int for label in labels):
+        if min(labels) < _INT64.min or max(labels) > _INT64.max:
+            raise ValueError("The classes must fit into 64-bit integers.")
+    elif all(type(label) is str for label in labels):
+        _check_unicode(labels, "classes")
+    else:
+        raise ValueError("The classes must be all int or all str.")
+    if len(set(labels)) != len(labels):
+        raise ValueError("The classes must differ from each other.")
+    return labels
+
+
+def check_names(names: Iterable[object] | None, n_features: int) -> list[str] | None:
+    """Return the feature names as a list; one per feature, and distinct."""
+    if names is None:
+        return None
+    checked = [str(name) if isinstance(name, str) else name for name in names]
+    if not all(type(name) is str for name in checked):
+        raise ValueError("The feature_names must be strings.")
+    if len(checked) != n_features:
+        raise ValueError(f"There are {len(checked)} feature_names for {n_features} features.")
+    if len(set(checked)) != len(checked):
+        raise ValueError("The feature_names must differ from each other.")
+    _check_unicode(checked, "feature_names")  # type: ignore[arg-type]
+    return checked  # type: ignore[return-value]
+
+
+def _check_unicode(texts: list[str], name: str) -> None:
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"The {name} hold {text!r}, which is no valid Unicode.") from None
+
+
+def check_array(name: str, values: npt.ArrayLike, *, is_int: bool) -> npt.NDArray[Any]:
+    """Return a copy of a one-dimensional array as int64 or float64."""
+    array = np.asarray(values)
+    dtype = np.int64 if is_int else np.float64
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension. Got {array.ndim} instead.")
+    if len(array) == 0:
+        return np.array(array, dtype=dtype)
+    if array.dtype.kind not in ("iu" if is_int else "iuf"):
+        wanted = "integers" if is_int else "numbers"
+        raise ValueError(f"{name} must hold {wanted}. Got dtype {array.dtype} instead.")
+    if is_int and array.dtype.kind == "u" and array.max() > _INT64.max:
+        raise ValueError(f"{name} holds {array.max()}, which is beyond 64-bit integers.")
+    return np.array(array, dtype=dtype)
+
+
+def check_node_array(
+    name: str, values: npt.ArrayLike, n_nodes: int | None, *, is_int: bool
+) -> npt.NDArray[Any]:
+    """Return a copy of an array with one entry per node."""
+    array = check_array(name, values, is_int=is_int)
+    if n_nodes is not None and len(array) != n_nodes:
+        raise ValueError(
+            f"{name} has {len(array)} entries; children_left has {n_nodes}, one per node."
+        )
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty; a tree has at least one node.")
+    return array
+
+
+def check_oblique_arrays(
+    arrays: tuple[npt.ArrayLike | None, ...], n_nodes: int
+) -> ObliqueArrays | None:
+    """Return copies of the four oblique arrays, whose lengths must fit; None if all are None."""
+    by_name = dict(zip(OBLIQUE_ARRAYS, arrays, strict=True))
+    given = [(name, array) for name, array in by_name.items() if array is not None]
+    if not given:
+        return None
+    if len(given) < len(by_name):
+        missing = next(name for name, array in by_name.items() if array is None)
+        raise ValueError(
+            f"A tree has all of {', '.join(OBLIQUE_ARRAYS)}, or none; {missing} is missing."
+        )
+    checked = ObliqueArrays(
+        *(
+            check_array(name, array, is_int=name in ("oblique_indptr", "oblique_indices"))
+            for name, array in given
+        )
+    )
+    for name, length, what in (
+        ("indptr", n_nodes + 1, "one per node and one more"),
+        ("weights", len(checked.indices), "as many as oblique_indices"),
+        ("bias", n_nodes, "one per node"),
+    ):
+        n_entries = len(getattr(checked, name))
+        if n_entries != length:
+            raise ValueError(f"oblique_{name} has {n_entries} entries; it needs {length}, {what}.")
+    return checked
+
+
+def check_value_array(values: npt.ArrayLike, n_nodes: int, n_classes: int) -> FloatArray:
+    """Return a copy of `value` as float64."""
+    array = np.asarray(values)
+    if array.shape != (n_nodes, 1, n_classes):
+        raise ValueError(
+            f"value must have the shape (n_nodes, 1, n_clusters) = {(n_nodes, 1, n_classes)}. "
+            f"Got {array.shape} instead."
+        )
+    if array.dtype.kind not in "iuf":
+        raise ValueError(f"value must hold numbers. Got dtype {array.dtype} instead.")
+    return np.array(array, dtype=np.float64)
+
+
+def at_all(is_right: BoolArray | np.bool_, complaint: str) -> None:
+    """Raise ValueError naming the first node where `is_right` does not hold."""
+    if not is_right.all():
+        raise ValueError(f"Node {int(np.argmin(is_right))} of the tree {complaint}.")
+
+
+def check_structure(nodes: TreeNodes) -> None:
+    """Check the children: two or none per node, after it, siblings side by side."""
+    left, right = nodes.children_left, nodes.children_right
+    n_nodes = len(left)
+    if n_nodes % 2 == 0:
+        raise ValueError(f"A tree has an odd number of nodes, not {n_nodes}.")
+    is_leaf = left == NO_CHILD
+    at_all(
+        (right == NO_CHILD) == is_leaf,
+        "has one child; a node has two children, or none and then -1 for both",
+    )
+    at_all((nodes.kind == LEAF) == is_leaf, "is a leaf by its kind or its children, not both")
+    at_all(
+        is_leaf | ((left > np.arange(n_nodes)) & (left < n_nodes)),
+        f"has a left child that is not one of the nodes after it (of {n_nodes} nodes)",
+    )
+    at_all(is_leaf | (right == left + 1), "has a right child whose id does not follow the left's")
+    # Left children, being below n_nodes and each with a sibling behind it, cover the nodes
+    # 1..n_nodes-1 exactly if they are 1, 3, 5, ... in some order.
+    inner_left = np.sort(left[~is_leaf])
+    if not np.array_equal(inner_left, np.arange(1, n_nodes, 2)):
+        raise ValueError(
+            "Every node but the root must be the child of exactly one node, and siblings "
+            "must have the ids 2i - 1 and 2i."
+        )
+
+
+def check_tests(nodes: TreeNodes) -> None:
+    """Check kinds, features, thresholds, intervals and oblique terms."""
+    kind, feature = nodes.kind, nodes.feature
+    at_all(
+        (kind >= LEAF) & (kind <= OBLIQUE),
+        "has an unknown kind; known are 0 (leaf), 1 (threshold), 2 (interval) and 3 (oblique)",
+    )
+    is_leaf, is_threshold, is_interval = kind == LEAF, kind == THRESHOLD, kind == INTERVAL
+    is_oblique = kind == OBLIQUE
+    at_all(
+        (is_leaf | is_oblique) == (feature == UNDEFINED),
+        "has feature -2 though it tests a single feature, or tests none and has another",
+    )
+    at_all(
+        is_leaf | is_oblique | ((feature >= 0) & (feature < nodes.n_features)),
+        f"has a feature outside of 0..{nodes.n_features - 1}",
+    )
+    at_all(~is_leaf | (nodes.threshold == UNDEFINED), "is a leaf with a threshold not -2.0")
+    at_all(~is_threshold | np.isfinite(nodes.threshold), "has a threshold that is not finite")
+    at_all(
+        ~(is_interval | is_oblique) | np.isnan(nodes.threshold),
+        "is an interval or oblique node and must have the threshold NaN",
+    )
+    at_all(
+        ~is_interval | (np.isfinite(nodes.lower) & np.isfinite(nodes.upper)),
+        "has an interval with an end that is not finite",
+    )
+    at_all(~is_interval | (nodes.lower <= nodes.upper), "has an interval with lower above upper")
+    at_all(
+        is_interval | (np.isnan(nodes.lower) & np.isnan(nodes.upper)),
+        "is no interval node and must have NaN for lower and upper",
+    )
+    _check_oblique(nodes, is_oblique)
+
+
+def _check_oblique(nodes: TreeNodes, is_oblique: BoolArray) -> None:
+    if nodes.oblique_arrays is None:
+        at_all(~is_oblique, "is oblique, and the tree has no weights (oblique_weights)")
+        return
+    indptr, indices, weights, bias = nodes.oblique_arrays
+    n_terms = len(indices)
+    if indptr[0] != 0 or indptr[-1] != n_terms or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"The oblique_indptr of the tree does not rise from 0 to {n_terms}.")
+    sizes = np.diff(indptr)
+    at_all(is_oblique | (sizes == 0), "has weights though it is not oblique")
+    at_all(~is_oblique | (sizes > 0), "is oblique and has no weights")
+    at_all(is_oblique | np.isnan(bias), "is not oblique and must have the oblique_bias NaN")
+    at_all(~is_oblique | np.isfinite(bias), "has an oblique_bias that is not finite")
+    node = np.repeat(np.arange(nodes.n_nodes), sizes)
+    rises = np.ones(n_terms, dtype=bool)
+    rises[1:] = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
+    for is_right, complaint in (
+        (
+            (indices >= 0) & (indices < nodes.n_features),
+            f"has oblique_indices outside of 0..{nodes.n_features - 1}",
+        ),
+        (rises, "has oblique_indices that do not ascend"),
+        (np.isfinite(weights) & (weights != 0), "has an oblique weight that is 0 or no number"),
+    ):
+        at_node = np.ones(nodes.n_nodes, dtype=bool)
+        at_node[node[~is_right]] = False
+        at_all(at_node, complaint)
+
+
+def check_statistics(nodes: TreeNodes) -> None:
+    """Check the numbers of rows, their weight, the impurities and the mistakes."""
+    at_all(nodes.n_node_samples >= 0, "has a negative n_node_samples")
+    for name in ("weighted_n_node_samples", "impurity"):
+        array = getattr(nodes, name)
+        # Kernel costs are below 0 where the kernel is indefinite, or by rounding.
+        may_be_negative = name == "impurity" and nodes.move is not None
+        at_all(
+            np.isfinite(array) & ((array >= 0) | may_be_negative),
+            f"has a {name} that is {'' if may_be_negative else 'negative or '}not finite",
+        )
+    at_all(
+        np.isnan(nodes.mistakes) | (np.isfinite(nodes.mistakes) & (nodes.mistakes >= 0)),
+        "has mistakes that are negative or not finite",
+    )
+
+
+def check_value(nodes: TreeNodes) -> None:
+    """Check that the shares of each node are in [0, 1] and sum to 1, or are all 0."""
+    shares = nodes.value[:, 0]
+    at_all(((shares >= 0) & (shares <= 1)).all(axis=1), "has a value outside of [0, 1]")
+    at_all(
+        (np.abs(shares.sum(axis=1) - 1) <= 1e-6) | (shares == 0).all(axis=1),
+        "has a value whose shares do not sum to 1",
+    )
+
+
+def check_labels(nodes: TreeNodes) -> None:
+    """Check the cluster codes, and that exactly the leaves of the base have base codes."""
+    k = len(nodes.classes)
+    at_all((nodes.cluster >= 0) & (nodes.cluster < k), f"has a cluster code outside of 0..{k - 1}")
+    if nodes.n_base_leaves > nodes.n_leaves:
+        raise ValueError(
+            f"The base tree cannot have n_base_leaves={nodes.n_base_leaves} leaves in a tree "
+            f"of {nodes.n_leaves}."
+        )
+    # The base holds the first nodes; its leaves are leaves still, or were split later.
+    n_base_nodes = max(2 * nodes.n_base_leaves - 1, 0)
+    is_base_leaf = np.arange(nodes.n_nodes) < n_base_nodes
+    is_base_leaf &= (nodes.children_left == NO_CHILD) | (nodes.children_left >= n_base_nodes)
+    at_all(
+        np.where(
+            is_base_leaf,
+            (nodes.base_cluster >= 0) & (nodes.base_cluster < k),
+            nodes.base_cluster == -1,
+        ),
+        f"needs a base_cluster in 0..{k - 1} if it is a leaf of the base tree, and -1 if not",
+    )

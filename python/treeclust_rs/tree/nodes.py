@@ -1,0 +1,211 @@
+"""The nodes of a tree: the arrays that describe them, and what follows from the arrays alone."""
+
+from __future__ import annotations
+
+import operator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import ObliqueArrays, TestArrays
+from .._util.arrays import FloatArray, IntArray
+from .._util.words import column_name, printable
+
+LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
+# How a split of a Kauri tree places its two children, by code; -1 at leaves.
+MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
+
+NO_CHILD = -1
+UNDEFINED = -2
+
+# The arrays with one entry per node that every tree has, in the order of model files.
+INT_ARRAYS = (
+    "children_left",
+    "children_right",
+    "feature",
+    "kind",
+    "n_node_samples",
+    "cluster",
+    "base_cluster",
+)
+FLOAT_ARRAYS = ("threshold", "lower", "upper", "impurity", "weighted_n_node_samples", "mistakes")
+# Only trees grown by Kauri have these.
+MOVE_ARRAYS = ("move", "gain")
+# Only trees with oblique nodes have these: their terms, as in a sparse matrix by rows.
+OBLIQUE_ARRAYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
+
+# The other arguments of `ClusterTree`.
+OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves")
+
+
+class TreeNodes:
+    """Base of `ClusterTree`, which documents and sets the arrays; all are read-only."""
+
+    children_left: IntArray
+    children_right: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    kind: npt.NDArray[np.int8]
+    impurity: FloatArray
+    n_node_samples: IntArray
+    weighted_n_node_samples: FloatArray
+    value: FloatArray
+    cluster: IntArray
+    base_cluster: IntArray
+    mistakes: FloatArray
+    move: npt.NDArray[np.int8] | None
+    gain: FloatArray | None
+    oblique_indptr: IntArray | None
+    oblique_indices: IntArray | None
+    oblique_weights: FloatArray | None
+    oblique_bias: FloatArray | None
+    n_features: int
+    n_base_leaves: int
+    classes: list[int] | list[str]
+    feature_names: list[str] | None
+
+    @property
+    def array_names(self) -> tuple[str, ...]:
+        """Names of the arrays that this tree has."""
+        return (
+            *INT_ARRAYS,
+            *FLOAT_ARRAYS,
+            "value",
+            *(() if self.move is None else MOVE_ARRAYS),
+            *(() if self.oblique_indptr is None else OBLIQUE_ARRAYS),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of `ClusterTree` that make this tree."""
+        return {name: getattr(self, name) for name in (*self.array_names, *OTHER_ARGUMENTS)}
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, leaves included."""
+        return len(self.children_left)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return (self.n_nodes + 1) // 2
+
+    @cached_property
+    def parent(self) -> IntArray:
+        """Parent of each node; -1 at the root."""
+        parent = np.full(self.n_nodes, -1, dtype=np.int64)
+        inner = np.flatnonzero(self.kind != LEAF)
+        parent[self.children_left[inner]] = inner
+        parent[self.children_right[inner]] = inner
+        return _frozen(parent)
+
+    @cached_property
+    def node_depth(self) -> IntArray:
+        """Depth of each node; the root has depth 0."""
+        parents = self.parent.tolist()
+        depth = [0] * self.n_nodes
+        for node in range(1, self.n_nodes):
+            depth[node] = depth[parents[node]] + 1
+        return _frozen(np.array(depth, dtype=np.int64))
+
+    @property
+    def max_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return int(self.node_depth.max())
+
+    @cached_property
+    def leaves(self) -> IntArray:
+        """Node ids of the leaves, from left to right."""
+        left, right = self.children_left.tolist(), self.children_right.tolist()
+        leaves, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            if left[node] < 0:
+                leaves.append(node)
+            else:
+                stack += (right[node], left[node])
+        return _frozen(np.array(leaves, dtype=np.int64))
+
+    @cached_property
+    def leaf_clusters(self) -> IntArray:
+        """Code of the cluster of each leaf, by node id; -1 at inner nodes."""
+        is_base = self.n_leaves == self.n_base_leaves
+        labels = self.base_cluster if is_base else self.cluster
+        return _frozen(np.where(self.kind == LEAF, labels, -1))
+
+    @cached_property
+    def n_node_features(self) -> IntArray:
+        """Number of features that each node's test uses; 0 at leaves."""
+        sizes = (self.kind != LEAF).astype(np.int64)
+        if self.oblique_indptr is not None:
+            sizes += np.maximum(np.diff(self.oblique_indptr) - 1, 0)
+        return _frozen(sizes)
+
+    @property
+    def test_arrays(self) -> TestArrays:
+        """The tests, as the engine takes them."""
+        return TestArrays(*(getattr(self, name) for name in TestArrays._fields))
+
+    @property
+    def oblique_arrays(self) -> ObliqueArrays | None:
+        """The four oblique arrays; None where the tree has none."""
+        if self.oblique_indptr is None:
+            return None
+        return ObliqueArrays(*(getattr(self, name) for name in OBLIQUE_ARRAYS))
+
+    def oblique_test(self, node: int) -> tuple[IntArray, FloatArray, float]:
+        """Return the features of an oblique node, their weights and its bias.
+
+        Parameters
+        ----------
+        node : int
+            Node id.
+
+        Returns
+        -------
+        features : ndarray of shape (n_terms,)
+            Indices of the features with a weight, ascending.
+        weights : ndarray of shape (n_terms,)
+            Their weights.
+        bias : float
+            Rows with ``bias + weights[0] * x[features[0]] + ... < 0`` go left.
+
+        Raises
+        ------
+        ValueError
+            If the node is not oblique.
+        """
+        self.check_node(node)
+        if self.oblique_arrays is None or self.kind[node] != OBLIQUE:
+            raise ValueError(f"Node {node} of the tree is not oblique.")
+        indptr, indices, weights, bias = self.oblique_arrays
+        terms = slice(int(indptr[node]), int(indptr[node + 1]))
+        return indices[terms], weights[terms], float(bias[node])
+
+    def check_node(self, node: int) -> None:
+        """Raise ValueError if the tree has no such node."""
+        if not 0 <= operator.index(node) < self.n_nodes:
+            raise ValueError(f"The tree has the nodes 0..{self.n_nodes - 1}, and no node {node}.")
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of a feature for texts: the column's, or x0, x1, ... without names."""
+        return column_name(self.feature_names, feature)
+
+    def cluster_name(self, code: int) -> str:
+        """Return the name of a cluster for texts: the user's label."""
+        return printable(self.classes[code])
+
+
+def _frozen(array: IntArray) -> IntArray:
+    array.setflags(write=False)
+    return array
+
+
+def leaf_mistakes(weight: FloatArray, n_samples: IntArray, share: FloatArray) -> FloatArray:
+    """Return the weight of the rows of nodes outside of the cluster whose `share` is given."""
+    mistakes = weight * (1.0 - share)
+    # Unweighted mistakes are counts; the shares they are taken from are rounded.
+    return np.asarray(np.where(weight == n_samples, np.rint(mistakes), mistakes))

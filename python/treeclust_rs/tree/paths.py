@@ -1,0 +1,222 @@
+"""Paths through the tree: the tests between the root and a node, merged per feature.
+
+A path with the tests ``x <= 9``, ``x > 2`` and ``x <= 5`` has the condition ``2 < x <= 5``: per
+feature and direction only the tightest bound counts. The outside of an interval is a hole in the
+allowed values, unless a bound covers it: ``x > 3`` outside of ``2 <= x <= 4`` is ``x > 4``. Oblique
+tests are never merged.
+
+`Path` is changed in place while a walk goes down the tree and restored as it comes back up: one
+walk costs a few operations per node and no copies, however deep the tree is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import NamedTuple
+
+from .conditions import EVERYTHING, Condition, ObliqueCondition, Span
+from .nodes import LEAF, OBLIQUE, THRESHOLD, TreeNodes
+
+_hole_lower = itemgetter(0)
+_hole_upper = itemgetter(1)
+
+
+class _Region:
+    """The allowed values of one feature: the mutable form of `Condition`."""
+
+    __slots__ = ("holes", "span")
+
+    def __init__(self) -> None:
+        self.span = EVERYTHING
+        self.holes: list[tuple[float, float]] = []
+
+    @property
+    def size(self) -> int:
+        return self.span.n_bounds + 2 * len(self.holes)
+
+
+class _Undo(NamedTuple):
+    """How to undo one change of one region; feature -1 undoes an oblique condition."""
+
+    feature: int
+    created: bool
+    span: Span
+    position: int
+    removed: list[tuple[float, float]]
+    n_added: int
+
+
+_UNDO_OBLIQUE = _Undo(-1, False, EVERYTHING, 0, [], 0)
+
+
+class Path:
+    """The merged conditions between the root and one node.
+
+    `size` is the number of elementary conditions, as WAES counts them: per feature the finite
+    bounds, and two for every hole; for every oblique test the features it uses.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._regions: dict[int, _Region] = {}
+        # Each with the number of regions before it.
+        self._oblique: list[tuple[int, ObliqueCondition]] = []
+
+    def conditions(self) -> list[Condition | ObliqueCondition]:
+        """Return the conditions, in the order in which the path first tests their features."""
+        conditions: list[Condition | ObliqueCondition] = [
+            Condition(feature, region.span, tuple(region.holes))
+            for feature, region in self._regions.items()
+        ]
+        for position, condition in reversed(self._oblique):
+            conditions.insert(position, condition)
+        return conditions
+
+    def span(self, feature: int) -> Span:
+        """Return the bounds on one feature, without the holes."""
+        region = self._regions.get(feature)
+        return EVERYTHING if region is None else region.span
+
+    def enter(self, tree: TreeNodes, parent: int, left: bool) -> list[_Undo]:
+        """Move from a node to one of its children; return what `leave` needs to move back."""
+        kind, feature = int(tree.kind[parent]), int(tree.feature[parent])
+        if kind == OBLIQUE:
+            condition = ObliqueCondition(parent, left, *tree.oblique_test(parent))
+            self._oblique.append((len(self._regions), condition))
+            self.size += condition.size
+            return [_UNDO_OBLIQUE]
+        if kind == THRESHOLD:
+            threshold = float(tree.threshold[parent])
+            if left:
+                return [self._bound_above(feature, threshold, False)]
+            return [self._bound_below(feature, threshold, True)]
+        lower, upper = float(tree.lower[parent]), float(tree.upper[parent])
+        if left:
+            return [
+                self._bound_below(feature, lower, False),
+                self._bound_above(feature, upper, False),
+            ]
+        return [self._cut_out(feature, lower, upper)]
+
+    def leave(self, undos: list[_Undo]) -> None:
+        """Undo one `enter`; the last one first."""
+        for undo in reversed(undos):
+            if undo.feature < 0:
+                self.size -= self._oblique.pop()[1].size
+                continue
+            region = self._regions[undo.feature]
+            self.size -= region.size
+            region.span = undo.span
+            region.holes[undo.position : undo.position + undo.n_added] = undo.removed
+            self.size += region.size
+            if undo.created:
+                del self._regions[undo.feature]
+
+    def _open(self, feature: int) -> tuple[_Region, bool]:
+        region = self._regions.get(feature)
+        if region is not None:
+            return region, False
+        region = self._regions[feature] = _Region()
+        return region, True
+
+    def _bound_above(self, feature: int, bound: float, strict: bool) -> _Undo:
+        region, created = self._open(feature)
+        old, old_size = region.span, region.size
+        if bound < old.upper or (bound == old.upper and strict):
+            region.span = old._replace(upper=bound, upper_strict=strict)
+        removed = []
+        while region.holes and region.holes[-1][1] >= region.span.upper:
+            hole = region.holes.pop()
+            removed.append(hole)
+            if hole[0] <= region.span.upper:
+                region.span = region.span._replace(upper=hole[0], upper_strict=True)
+        self.size += region.size - old_size
+        return _Undo(feature, created, old, len(region.holes), removed[::-1], 0)
+
+    def _bound_below(self, feature: int, bound: float, strict: bool) -> _Undo:
+        region, created = self._open(feature)
+        old, old_size = region.span, region.size
+        if bound > old.lower or (bound == old.lower and strict):
+            region.span = old._replace(lower=bound, lower_strict=strict)
+        n_removed = 0
+        for hole in region.holes:
+            if hole[0] > region.span.lower:
+                break
+            n_removed += 1
+            if hole[1] >= region.span.lower:
+                region.span = region.span._replace(lower=hole[1], lower_strict=True)
+        removed = region.holes[:n_removed]
+        del region.holes[:n_removed]
+        self.size += region.size - old_size
+        return _Undo(feature, created, old, 0, removed, 0)
+
+    def _cut_out(self, feature: int, lower: float, upper: float) -> _Undo:
+        region, created = self._open(feature)
+        span = region.span
+        beside = not (_reaches_above(span, lower) and _reaches_below(span, upper))
+        if not beside and lower <= span.lower:
+            undo = self._bound_below(feature, upper, True)
+        elif not beside and upper >= span.upper:
+            undo = self._bound_above(feature, lower, True)
+        else:
+            start = bisect_left(region.holes, lower, key=_hole_upper)
+            stop = start if beside else bisect_right(region.holes, upper, key=_hole_lower)
+            removed = region.holes[start:stop]
+            if removed:
+                lower, upper = min(lower, removed[0][0]), max(upper, removed[-1][1])
+            added = [] if beside else [(lower, upper)]
+            region.holes[start:stop] = added
+            self.size += 2 * (len(added) - len(removed))
+            return _Undo(feature, created, span, start, removed, len(added))
+        return undo._replace(created=created)
+
+
+def _reaches_above(span: Span, value: float) -> bool:
+    return span.upper > value or (span.upper == value and not span.upper_strict)
+
+
+def _reaches_below(span: Span, value: float) -> bool:
+    return span.lower < value or (span.lower == value and not span.lower_strict)
+
+
+def branch_condition(tree: TreeNodes, parent: int, left: bool) -> Condition | ObliqueCondition:
+    """Return the condition of the branch from a node to one of its children."""
+    path = Path()
+    path.enter(tree, parent, left)
+    return path.conditions()[0]
+
+
+def walk_leaves(tree: TreeNodes) -> Iterator[tuple[int, int, Path]]:
+    """Yield node id, depth and path of the leaves, from left to right.
+
+    The path is a single object that the next step changes.
+    """
+    is_leaf = (tree.kind == LEAF).tolist()
+    return (visit for visit in walk_nodes(tree) if is_leaf[visit[0]])
+
+
+def walk_nodes(tree: TreeNodes) -> Iterator[tuple[int, int, Path]]:
+    """Yield node id, depth and path of all nodes, parents before children, left before right.
+
+    The path is a single object that the next step changes.
+    """
+    path = Path()
+    left_child, right_child = tree.children_left.tolist(), tree.children_right.tolist()
+    # A visit is (node, depth, parent, is left child); a step back is (-1, 0, 0, False) with its
+    # undos on top of a stack of their own.
+    visits: list[tuple[int, int, int, bool]] = [(0, 0, -1, False)]
+    undos: list[list[_Undo]] = []
+    while visits:
+        node, depth, parent, left = visits.pop()
+        if node < 0:
+            path.leave(undos.pop())
+            continue
+        if parent >= 0:
+            undos.append(path.enter(tree, parent, left))
+            visits.append((-1, 0, 0, False))
+        yield node, depth, path
+        if left_child[node] >= 0:
+            visits.append((right_child[node], depth + 1, node, False))
+            visits.append((left_child[node], depth + 1, node, True))

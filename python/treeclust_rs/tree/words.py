@@ -1,0 +1,206 @@
+"""Words of the tree: texts of branches, rules and rows, of shares, moves and numbers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from .._util.words import format_count, format_number, format_short
+from .conditions import Condition, ObliqueCondition, Span
+from .nodes import LEAF, MOVES, TreeNodes
+from .paths import branch_condition
+
+# Weights of an oblique test in printed trees and pictures: the largest.
+MAX_TERMS = 3
+_MAX_SHARES = 3
+_ALWAYS = "always"
+
+
+class NamesFeatures(Protocol):
+    """A tree or a table of cells, whose features have names."""
+
+    def feature_name(self, feature: int) -> str:
+        """Return the name of a feature for texts."""
+
+
+def branch_text(tree: TreeNodes, parent: int, left: bool, max_terms: int = MAX_TERMS) -> str:
+    """Return the test on the branch from a node to one of its children.
+
+    Of an oblique test the largest weights, with three digits.
+    """
+    condition = branch_condition(tree, parent, left)
+    if isinstance(condition, ObliqueCondition):
+        return condition.text(tree.feature_name, max_terms, short=True)
+    return condition.text(tree.feature_name(condition.feature))
+
+
+def branch_lines(
+    tree: TreeNodes, parent: int, left: bool, width: int, max_terms: int = MAX_TERMS
+) -> list[str]:
+    """Return `branch_text`, an oblique test broken into lines of `width`."""
+    condition = branch_condition(tree, parent, left)
+    if not isinstance(condition, ObliqueCondition):
+        return [condition.text(tree.feature_name(condition.feature))]
+    return condition.lines(tree.feature_name, width, max_terms)
+
+
+def is_written_in_full(tree: TreeNodes, max_terms: int = MAX_TERMS) -> bool:
+    """Return whether `branch_text` writes every weight and bias of the tree exactly."""
+    if tree.oblique_weights is None or tree.oblique_bias is None:
+        return True
+    if tree.n_node_features.max() > max_terms + 1:
+        return False
+    numbers = np.concatenate([tree.oblique_weights, tree.oblique_bias])
+    return all(float(format_short(number)) == number for number in numbers[~np.isnan(numbers)])
+
+
+def rule_text(
+    tree: NamesFeatures,
+    conditions: list[Condition | ObliqueCondition],
+    max_terms: int | None = None,
+    scores: dict[int, str] | None = None,
+) -> str:
+    """Return the conditions of a leaf as one sentence; ``always`` if there are none.
+
+    `scores` caches the texts of scores by node, for the next leaves.
+    """
+    scores = {} if scores is None else scores
+    parts = []
+    for condition in conditions:
+        if isinstance(condition, ObliqueCondition):
+            if condition.node not in scores:
+                scores[condition.node] = " ".join(condition.parts(tree.feature_name, max_terms))
+            parts.append(f"{scores[condition.node]} {condition.relation}")
+            continue
+        text = condition.text(tree.feature_name(condition.feature))
+        parts.append(f"({text})" if condition.holes and len(conditions) > 1 else text)
+    return " and ".join(parts) if parts else _ALWAYS
+
+
+def row_text(
+    tree: NamesFeatures,
+    conditions: list[Condition | ObliqueCondition],
+    values: list[object],
+    scores: dict[int, str],
+) -> str:
+    """Return the conditions with the values of one row, which must meet them.
+
+    Of several allowed ranges only the one that contains the row's value is written. The value of
+    an oblique condition is the score of the row. `scores` caches the texts of scores by node.
+
+    Raises
+    ------
+    ValueError
+        If a value does not meet its condition.
+    """
+    parts = []
+    for condition, value in zip(conditions, values, strict=True):
+        number = float(value)  # type: ignore[arg-type]
+        if isinstance(condition, ObliqueCondition):
+            if condition.node not in scores:
+                short = condition.parts(tree.feature_name, MAX_TERMS, short=True)
+                scores[condition.node] = " ".join(short)
+            if not condition.holds(number):
+                raise ValueError(
+                    f"the score {format_number(number)} at node {condition.node} is not "
+                    f"{condition.relation}"
+                )
+            parts.append(f"{scores[condition.node]} = {_signed(number)} {condition.relation}")
+            continue
+        name = tree.feature_name(condition.feature)
+        met = [span for span in condition.spans if span.contains(number)]
+        if not met:
+            raise ValueError(
+                f"the value {format_number(number)} of {name} does not meet the condition "
+                f"{condition.text(name)}"
+            )
+        subject = f"{name} = {_format_value(value, met[0])}"
+        span = met[0]
+        single = span.lower == span.upper
+        parts.append(subject if single else span.text(subject))
+    return " and ".join(parts) if parts else _ALWAYS
+
+
+def _signed(number: float) -> str:
+    """Return a score with three digits and the minus sign of the weights."""
+    return format_short(number).replace("-", "−", 1) if number < 0 else format_short(number)
+
+
+def _format_value(value: object, span: Span) -> str:
+    """Return a row's value as text: float32 in its own short form if that lies in the span too."""
+    number = float(value)  # type: ignore[arg-type]
+    if getattr(getattr(value, "dtype", None), "kind", "") in "biu" or isinstance(value, int):
+        return str(int(value))  # type: ignore[call-overload]
+    if getattr(getattr(value, "dtype", None), "itemsize", 8) < 8:
+        short = str(value)
+        if span.contains(float(short)):
+            return format_number(float(short))
+    return format_number(number)
+
+
+def format_weight(weight: float) -> str:
+    """Return a count or a sum of weights: whole numbers in full, others with three digits."""
+    if np.isnan(weight):
+        return ""
+    if weight == round(weight) or weight >= 1000:
+        return f"{weight:,.0f}"
+    return f"{weight:.3g}"
+
+
+def format_share(share: float) -> str:
+    """Return a share in per cent; 0 % and 100 % stand for exactly 0 and 1."""
+    if share <= 0 or share >= 1:
+        return f"{100 * share:.0f} %"
+    percent = f"{100 * share:.1f}"
+    if percent == "0.0":
+        return "<0.1 %"
+    return ">99.9 %" if percent == "100.0" else f"{percent} %"
+
+
+def format_gain(gain: float) -> str:
+    """Return a gain with three digits, or as a whole number with separators."""
+    if 1000 <= round(gain) < 1_000_000_000:
+        return f"{gain:,.0f}"
+    return f"{gain:.3g}"
+
+
+def move_name(tree: TreeNodes, node: int) -> str:
+    """Return the move of a split in words; "" at leaves and in trees without moves."""
+    if tree.move is None or tree.move[node] < 0:
+        return ""
+    return MOVES[tree.move[node]].replace("_", " ")
+
+
+def split_text(tree: TreeNodes, node: int) -> str:
+    """Return the move of a split and its gain; "" at leaves and in trees without moves."""
+    if tree.gain is None or tree.kind[node] == LEAF:
+        return ""
+    return f"{move_name(tree, node)}, gain {format_gain(float(tree.gain[node]))}"
+
+
+def shares_text(tree: TreeNodes, node: int, max_shares: int = _MAX_SHARES) -> str:
+    """Return the reference clusters of a leaf's rows, the largest first; "" if all are its own."""
+    shares = tree.value[node, 0]
+    order = np.argsort(-shares, kind="stable")
+    order = order[shares[order] > 0]
+    if len(order) == 0 or (len(order) == 1 and order[0] == tree.leaf_clusters[node]):
+        return ""
+    # A single further cluster is written in place of "1 others".
+    n_shown = len(order) if len(order) <= max_shares + 1 else max_shares
+    parts = [
+        f"{tree.cluster_name(int(code))}: {format_share(float(shares[code]))}"
+        for code in order[:n_shown]
+    ]
+    if n_shown < len(order):
+        parts.append(f"{len(order) - n_shown} others")
+    return ", ".join(parts)
+
+
+def summary_text(tree: TreeNodes) -> str:
+    """Return the sizes of the tree in one line."""
+    return (
+        f"ClusterTree: {format_count(tree.n_leaves, 'leaf', 'leaves')}, "
+        f"{format_count(len(tree.classes), 'cluster')}, depth {tree.max_depth:,}, "
+        f"{format_count(int(tree.n_node_samples[0]), 'row')}"
+    )
