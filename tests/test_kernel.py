@@ -77,7 +77,7 @@ def test_kernel_exkmc_of_given_labels_works_beyond_the_largest_kernel_matrix(rin
     X, truth = rings
     small = tc.KernelExKMC(reference=truth, gamma=3.0, max_leaves=6, base_tree=None)
     expected = small.fit(X)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 1000)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 1000)
     monkeypatch.setattr(_stocks, "_TILE", 7)
     found = clone(small).fit(X)
     assert (found.labels_ == expected.labels_).all()

@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 import treeclust_rs as tc
-from treeclust_rs._kernels import kernels as _kernels
 from treeclust_rs._kernels import lloyd as _kernel_lloyd
 from treeclust_rs._kernels.kernels import make_kernel
 from treeclust_rs._kernels.lloyd import (
@@ -463,7 +462,7 @@ def test_the_linear_kernel_is_kmeans(scale):
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "hellinger"])
 def test_kernels_of_features_take_no_matrix(name, monkeypatch):
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 0)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 0)
     X = np.random.default_rng(11).random((60, 3))
     model = tc.KernelKMeans(3, kernel=name, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -484,7 +483,7 @@ def test_approximations_of_full_rank_are_the_kernel(name, method):
 @pytest.mark.parametrize("method", ["nystroem", "rpcholesky", "rff"])
 def test_approximations(method, monkeypatch):
     X, truth = make_circles(500, noise=0.05, factor=0.3, random_state=0)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 500 * 100)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 500 * 100)
     model = tc.KernelKMeans(
         2, gamma=3.0, approximation=method, n_components=100, random_state=1
     ).fit(X)
@@ -990,7 +989,7 @@ def test_negative_cells_are_named(name):
 
 
 def test_a_matrix_beyond_memory_names_its_size_and_a_way_out(monkeypatch):
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 300**2 - 1)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 300**2 - 1)
     many = np.random.default_rng(31).random((300, 2))
     with pytest.raises(ValueError, match=r'300 x 300 rows would take .* GiB.*approximation="nystr'):
         tc.KernelKMeans(3).fit(many)

@@ -436,7 +436,7 @@ def test_a_pair_that_is_not_symmetric(pair):
 
 def test_copies_beyond_the_limit_are_refused(monkeypatch):
     gram = gram_of()
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", gram.nbytes - 1)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", gram.nbytes - 1)
     assert check_gram(gram, 700) is gram
     with pytest.raises(ValueError, match=r"float64 copy of gram, which is float32 .* GiB"):
         check_gram(gram.astype(np.float32), 700)

@@ -382,7 +382,7 @@ def test_parameters_that_are_refused(changes, error, words):
 def test_features_beyond_the_limit_are_refused(method, monkeypatch):
     X = np.zeros((1000, 1))
     kernel = make_kernel("rbf", X=X)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 1000 * 50)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 1000 * 50)
     approximate(kernel, X, method=method, n_components=50, random_state=0)
     words = "The features of 1,000 rows and n_components=51 would take .* Use fewer n_components"
     with pytest.raises(ValueError, match=words):

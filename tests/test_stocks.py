@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from treeclust_rs._data.units import Units
-from treeclust_rs._kernels import kernels as _kernels
 from treeclust_rs._kernels.kernels import Kernel, make_kernel
 from treeclust_rs._kernels.low_rank import approximate
-from treeclust_rs._kernels.stocks import Stocks, gram_sums, in_order, squared_distances
+from treeclust_rs._kernels.stocks import Stocks, gram_sums, squared_distances
+from treeclust_rs._util.threads import map_in_order
 
 KERNELS = {
     "linear": {},
@@ -130,7 +130,7 @@ def test_rows_need_no_kernel_matrix(name, monkeypatch):
     labels = rng.integers(0, 4, n)
     kernel = make_kernel((lambda x, y: float(x @ y)) if name == "callable" else name, X=X)
     expected = Stocks.of_gram(kernel.matrix(X), None).distances(labels, 4)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 1 << 20)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 1 << 20)
     if name == "rbf":
         with pytest.raises(ValueError, match=r'2,500 x 2,500 rows would.*approximation="nystroem"'):
             Stocks.of_kernel(kernel, X.copy(), units(X), None)
@@ -248,7 +248,7 @@ def test_work_in_order_can_be_broken_off(n_jobs):
         return item
 
     with pytest.raises(KeyboardInterrupt):
-        found.extend(in_order(work, range(50), n_jobs, cancelled.set))
+        found.extend(map_in_order(work, range(50), n_jobs, cancelled.set))
     assert found == [0, 1]
     assert len(done) <= 4
     assert cancelled.is_set() == (n_jobs > 1)

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,24 +26,21 @@ from sklearn.metrics.pairwise import (
     laplacian_kernel,
     polynomial_kernel,
 )
-from threadpoolctl import ThreadpoolController
 
-from .._util.arrays import FloatArray
+from .._util.arrays import FloatArray, as_rows, check_size, mean_row
+from .._util.threads import one_blas_thread
+from .._util.validation import is_number
 from .._util.words import format_count
 
 __all__ = [
     "ALIASES",
     "KERNELS",
-    "MAX_GRAM_BYTES",
     "ORIGIN_FREE",
     "Kernel",
     "check_gram",
     "make_kernel",
 ]
 
-
-MAX_GRAM_BYTES = 4 * 2**30
-"""Largest matrix this module allocates: 4 GiB, a kernel matrix of 23,170 rows."""
 
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
 """Other names of kernels."""
@@ -203,7 +198,7 @@ class Kernel:
         Raises
         ------
         ValueError
-            If the matrix would be larger than `MAX_GRAM_BYTES` (before it is allocated), if the
+            If the matrix would be larger than `MAX_ARRAY_BYTES` (before it is allocated), if the
             kernel is not defined on the rows, or if it is NaN or inf for a pair of them.
         TypeError
             If a callable gives no number.
@@ -601,7 +596,7 @@ def check_gram(gram: Any, n_samples: int, *, name: str = "gram") -> FloatArray:
         If it is sparse or does not hold numbers.
     ValueError
         If it has another shape, holds NaN or inf (names the first cell), is not symmetric to 1e-10
-        of its largest entry (names a pair), or the copy would be larger than `MAX_GRAM_BYTES`.
+        of its largest entry (names a pair), or the copy would be larger than `MAX_ARRAY_BYTES`.
     """
     if gram is None:
         raise ValueError('kernel="precomputed" needs the Gram matrix of the rows: fit(X, gram=K).')
@@ -667,39 +662,6 @@ def _check_gram_values(gram: FloatArray, name: str) -> None:
             )
 
 
-# ---- small things -------------------------------------------------------------------------
-
-
-def one_blas_thread() -> Any:
-    """Give the context in which BLAS works with one thread, so that its sums have one order."""
-    return _blas().limit(limits=1, user_api="blas")
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    # Looking the libraries up takes milliseconds; numpy's and scipy's are loaded by now.
-    return ThreadpoolController()
-
-
-def is_number(value: Any, kind: type = Real) -> bool:
-    """Whether a parameter is a number, of that kind; True and False are none."""
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def as_rows(X: npt.ArrayLike) -> FloatArray:
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(f"Expected rows of a table, got an array of {rows.ndim} dimensions.")
-    return rows
-
-
-def center(rows: FloatArray) -> FloatArray:
-    """Mean of the rows, 0 where it overflows."""
-    with np.errstate(all="ignore"):
-        center = rows.mean(axis=0)
-    return np.where(np.isfinite(center), center, 0.0)
-
-
 def _directions(rows: FloatArray) -> FloatArray:
     """Give the rows at length 1, or 0; first by their largest value, whose square may overflow."""
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
@@ -722,7 +684,7 @@ def _writeable(*arrays: FloatArray) -> list[FloatArray]:
 def _squared_distances(rows: FloatArray, columns: FloatArray, gamma: float) -> FloatArray:
     """Squared Euclidean distances, right to some 1e-12 / gamma."""
     if rows.shape[1] > _FEW_COLUMNS:
-        shift = center(columns)
+        shift = mean_row(columns)
         left, right = rows - shift, columns - shift
         largest = max(
             float(np.einsum("ij,ij->i", part, part).max(initial=0.0)) for part in (left, right)
@@ -730,13 +692,3 @@ def _squared_distances(rows: FloatArray, columns: FloatArray, gamma: float) -> F
         if gamma * largest <= _MAX_NORM:
             return np.asarray(euclidean_distances(left, right, squared=True))
     return np.asarray(cdist(rows, columns, "sqeuclidean"))
-
-
-def check_size(n_numbers: int, what: str, instead: str) -> None:
-    n_bytes = 8 * n_numbers
-    if n_bytes > MAX_GRAM_BYTES:
-        size = n_bytes / 2**30 if n_bytes < 2**1000 else float("inf")
-        raise ValueError(
-            f"{what} would take {size:,.3g} GiB; the limit is "
-            f"{MAX_GRAM_BYTES / 2**30:,.3g} GiB. {instead}"
-        )

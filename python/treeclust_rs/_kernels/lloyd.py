@@ -35,8 +35,9 @@ from threadpoolctl import ThreadpoolController
 
 from .._reference.reference import warn_too_few
 from .._util.arrays import FloatArray
-from .kernels import Kernel, one_blas_thread
-from .stocks import ROUNDING, Stocks, gram_sums, in_order
+from .._util.threads import map_in_order, one_blas_thread
+from .kernels import Kernel
+from .stocks import ROUNDING, Stocks, gram_sums
 
 __all__ = ["Clustering", "Means", "cluster", "first_least"]
 
@@ -269,7 +270,7 @@ def _by_features(
     best: KMeans | None = None
     with warnings.catch_warnings(), threads.limit(limits=1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says it in our words
-        for number, found in enumerate(in_order(start, seeds, n_jobs), 1):
+        for number, found in enumerate(map_in_order(start, seeds, n_jobs), 1):
             if tell is not None:
                 tell(number, found.n_iter_, found.inertia_)
             if best is None or found.inertia_ < best.inertia_:
@@ -379,7 +380,7 @@ def _by_gram(
 
     best: _Start | None = None
     with one_blas_thread():
-        for number, found in enumerate(in_order(start, seeds, n_jobs, broken_off.set), 1):
+        for number, found in enumerate(map_in_order(start, seeds, n_jobs, broken_off.set), 1):
             if tell is not None:
                 tell(number, found.n_iter, found.cost)
             if best is None or found.cost < best.cost:

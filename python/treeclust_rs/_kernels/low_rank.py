@@ -23,8 +23,10 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray
-from .kernels import Kernel, as_rows, center, check_size, is_number, one_blas_thread
+from .._util.arrays import FloatArray, as_rows, check_size, mean_row
+from .._util.threads import one_blas_thread
+from .._util.validation import is_number
+from .kernels import Kernel
 
 __all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
 
@@ -143,7 +145,7 @@ def approximate(
     ------
     ValueError
         If a parameter is out of range, the kernel is not defined on the rows or "rff" not for the
-        kernel, or the features would be larger than `MAX_GRAM_BYTES`.
+        kernel, or the features would be larger than `MAX_ARRAY_BYTES`.
 
     Warns
     -----
@@ -239,7 +241,7 @@ class _Fourier:
     def fit(cls, kernel: Kernel, rows: FloatArray, rank: int, rng: Any) -> _Fourier:
         # The kernel does not see the shift, but the cosines of large numbers would.
         sampler = RBFSampler(gamma=kernel.gamma, n_components=rank, random_state=rng)
-        return cls(sampler.fit(rows[:1]), center(rows), rank)
+        return cls(sampler.fit(rows[:1]), mean_row(rows), rank)
 
     def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:  # noqa: ARG002
         return np.asarray(self.sampler.transform(rows - self.shift))

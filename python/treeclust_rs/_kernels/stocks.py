@@ -13,11 +13,10 @@ bits do not depend on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +26,9 @@ from scipy.spatial.distance import cdist
 from .._data.table import Table
 from .._data.units import Units
 from .._util.arrays import FloatArray
+from .._util.threads import map_in_order, one_blas_thread
 from .._util.validation import Interval, StrOptions
-from .kernels import KERNELS, ORIGIN_FREE, Kernel, make_kernel, one_blas_thread
+from .kernels import KERNELS, ORIGIN_FREE, Kernel, make_kernel
 from .low_rank import FeatureMap, approximate
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "Stocks",
     "check_gram_given",
     "gram_sums",
-    "in_order",
     "kernel_rows",
     "origin_of",
     "squared_distances",
@@ -45,8 +44,6 @@ __all__ = [
 ]
 
 Labels = npt.NDArray[Any]
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
 
 ROUNDING = 1e-12
 """A cost below this share of the sum of k(x, x) is rounding, and counts as 0."""
@@ -233,7 +230,7 @@ class Stocks:
         Raises
         ------
         ValueError
-            If the matrix would be larger than `MAX_GRAM_BYTES`, or the kernel is not defined.
+            If the matrix would be larger than `MAX_ARRAY_BYTES`, or the kernel is not defined.
         """
         features = kernel.explicit_features(matrix)
         if features is None:
@@ -405,7 +402,7 @@ class Stocks:
         corners = [(a, b) for a in range(0, n, _TILE) for b in range(a, n, _TILE)]
         n_jobs = 1 if kernel.function is not None else self.n_jobs
         with one_blas_thread():
-            found = in_order(tile_sums, corners, n_jobs)
+            found = map_in_order(tile_sums, corners, n_jobs)
             for (a, b), (of_rows, of_columns) in zip(corners, found, strict=True):
                 sums[a : a + _TILE] += of_rows
                 if of_columns is not None:
@@ -515,32 +512,9 @@ def gram_sums(
         return np.asarray(members @ gram[start : start + _TILE])
 
     sums = np.zeros((k, gram.shape[1]))
-    for found in in_order(part, range(0, len(labels), _TILE), n_jobs):
+    for found in map_in_order(part, range(0, len(labels), _TILE), n_jobs):
         sums += found
     return sums
-
-
-def in_order(
-    work: Callable[[_Item], _Found],
-    items: Sequence[_Item],
-    n_jobs: int,
-    cancel: Callable[[], None] = lambda: None,
-) -> Iterator[_Found]:
-    """Give ``work(item)`` for each item in order, computed by threads.
-
-    Where that is broken off, by an error or Ctrl-C, work that has not begun is dropped, and
-    `cancel` is called before the rest is waited for.
-    """
-    n_jobs = min(n_jobs, len(items))
-    if n_jobs <= 1:
-        yield from map(work, items)
-        return
-    with ThreadPoolExecutor(n_jobs) as pool:
-        try:
-            yield from pool.map(work, items)
-        except BaseException:
-            cancel()
-            raise
 
 
 def squared_distances(

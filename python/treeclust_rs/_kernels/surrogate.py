@@ -17,7 +17,8 @@ from .. import _engine
 from .._data.table import Table, column_of
 from .._data.units import Units
 from .._util.arrays import FloatArray
-from .kernels import ALIASES, Kernel, is_number
+from .._util.validation import is_number
+from .kernels import ALIASES, Kernel
 
 __all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
 

@@ -25,7 +25,7 @@ from .._data.table import (
     take_rows,
 )
 from .._data.units import Units
-from .._kernels.kernels import Kernel, check_gram, one_blas_thread
+from .._kernels.kernels import Kernel, check_gram
 from .._kernels.lloyd import Means, Tell, cluster, first_least
 from .._kernels.low_rank import FeatureMap
 from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
@@ -36,7 +36,7 @@ from .._reference.reference import (
     fitted_rows,
 )
 from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
+from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval, StrOptions
 from .._util.words import format_count
 

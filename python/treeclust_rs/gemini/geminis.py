@@ -47,13 +47,10 @@ from sklearn.metrics import pairwise_distances
 from .._kernels.kernels import (
     ORIGIN_FREE,
     Kernel,
-    as_rows,
-    center,
     check_gram,
-    check_size,
     make_kernel,
 )
-from .._util.arrays import FloatArray
+from .._util.arrays import FloatArray, as_rows, check_size, mean_row
 
 __all__ = [
     "GEMINIS",
@@ -471,7 +468,7 @@ class MMD(Gemini):
             return _square(X, "matrix")
         rows = as_rows(X)
         if isinstance(self.kernel, str) and self.kernel in ORIGIN_FREE:
-            rows = rows - center(rows)
+            rows = rows - mean_row(rows)
         return self._kernel(rows).matrix(rows)
 
     def _kernel(self, rows: FloatArray) -> Kernel:

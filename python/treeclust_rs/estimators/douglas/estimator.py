@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base.saving import SavedEstimator
 from ..._data.table import Table, align_table, check_finite, read_table
 from ..._data.units import Units
-from ..._kernels.kernels import check_gram, one_blas_thread
+from ..._kernels.kernels import check_gram
 from ..._reference.reference import (
     DEFAULT_N_CLUSTERS,
     check_enough_rows,
@@ -25,7 +25,7 @@ from ..._reference.reference import (
 )
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.model_json import check_keys, float_array
-from ..._util.threads import effective_n_jobs
+from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
 from ...gemini.geminis import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
 from .binned_columns import BinnedColumns
