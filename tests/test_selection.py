@@ -17,7 +17,7 @@ from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
 from treeclust_rs import IMM, ExKMC, Kauri
-from treeclust_rs._kernels.kernels import make_kernel
+from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
 from treeclust_rs.selection import gap_statistic, silhouette
 

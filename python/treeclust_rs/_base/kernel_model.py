@@ -11,9 +11,11 @@ import numpy.typing as npt
 from .. import _engine
 from .._data.table import Table, check_sample_weight
 from .._data.units import Units
-from .._kernels.kernels import Kernel, check_gram, make_kernel
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import KernelData, kernel_rows
+from .._kernels.kernels import Kernel
 from .._kernels.low_rank import FeatureMap
-from .._kernels.stocks import Stocks, check_gram_given, kernel_rows
+from .._kernels.parameters import check_gram_argument, make_kernel
 from .._reference.reference import (
     Given,
     fitted_rows,
@@ -38,7 +40,7 @@ class KernelModel(TreeClusterer):
     gamma_: float | None
     scale_: FloatArray
 
-    def _keep_kernel(self, stocks: Stocks, units: Units) -> None:
+    def _keep_kernel(self, stocks: KernelData, units: Units) -> None:
         """Keep what `score` needs of the fit."""
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
@@ -74,13 +76,13 @@ class KernelModel(TreeClusterer):
 
     def _stocks_and_labels(
         self, X: Any, sample_weight: Any, gram: Any
-    ) -> tuple[Stocks, npt.NDArray[np.int64]]:
+    ) -> tuple[KernelData, npt.NDArray[np.int64]]:
         """Give rows as the kernel of the fit sees them, and the cluster the tree puts each in.
 
         Rows of weight 0 are left out. Raises as `score` of the estimators says.
         """
         table, leaves = self._route(X)
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
         gram = None if gram is None else check_gram(gram, table.n_samples)
@@ -90,14 +92,14 @@ class KernelModel(TreeClusterer):
             gram = None if gram is None else gram[np.ix_(kept, kept)]
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
-            return Stocks.of_gram(gram, weight, n_jobs=n_jobs), labels
+            return KernelData.of_gram(gram, weight, n_jobs=n_jobs), labels
         kernel, matrix, units = self._kernel_view(table)
         if self.approximation is None:
-            return Stocks.of_kernel(kernel, matrix, units, weight, n_jobs), labels
+            return KernelData.of_kernel(kernel, matrix, units, weight, n_jobs), labels
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
         if feature_map is None:
             raise ValueError(
                 "The model was read from a file, which does not hold the features of its "
                 "approximation: score cannot be computed. Fit it anew."
             )
-        return Stocks.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels
+        return KernelData.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels

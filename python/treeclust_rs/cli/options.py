@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import __version__
-from .._kernels.kernels import make_kernel
 from .._kernels.low_rank import APPROXIMATIONS
+from .._kernels.parameters import make_kernel
 from .._kernels.surrogate import has_features
 from .._reference.reference import DEFAULT_N_CLUSTERS
 from ..estimators.kauri import Kauri

@@ -20,8 +20,10 @@ from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
 from .._data.table import Table, check_finite, check_sample_weight, read_table
 from .._data.units import Units
-from .._kernels.kernels import check_gram
-from .._kernels.stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
+from .._kernels.cluster_sums import ROUNDING
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import make_kernel_data
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.reference import (
     Given,
     fitted_rows,
@@ -286,7 +288,7 @@ class Kauri(KernelModel):
         """
         started = time.perf_counter()
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
@@ -300,7 +302,9 @@ class Kauri(KernelModel):
         units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", threads))
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = stocks_of(self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol)
+        stocks = make_kernel_data(
+            self, rows, units, weight, gram, rng, threads.n_jobs, rank_tol=self.tol
+        )
         tell = progress_line(self.verbose, name, rows.n_samples, started)
         fitted = _engine.fit_kauri(
             rows.data,

@@ -25,10 +25,13 @@ from .._data.table import (
     take_rows,
 )
 from .._data.units import Units
-from .._kernels.kernels import Kernel, check_gram
-from .._kernels.lloyd import Means, Tell, cluster, first_least
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
+from .._kernels.kernels import Kernel
+from .._kernels.lloyd import Tell, cluster
 from .._kernels.low_rank import FeatureMap
-from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
+from .._kernels.means import Means, first_least
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.reference import (
     DEFAULT_N_CLUSTERS,
     Given,
@@ -240,7 +243,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         name = type(self).__name__
         table = read_table(X, estimator_name=name)
@@ -255,7 +258,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             square = np.ascontiguousarray(given[np.ix_(kept, kept)])
         units = Units(*_engine.column_units(rows.data, weight, self.scale == "standard", n_jobs))
         rng = check_random_state(self.random_state)
-        stocks = stocks_of(self, rows, units, weight, square, rng, n_jobs)
+        stocks = make_kernel_data(self, rows, units, weight, square, rng, n_jobs)
         found = cluster(
             stocks,
             k,
@@ -417,7 +420,7 @@ class _Predictor:
 
     @classmethod
     def of(
-        cls, stocks: Stocks, means: Means, units: Units, kept: npt.NDArray[np.bool_] | None
+        cls, stocks: KernelData, means: Means, units: Units, kept: npt.NDArray[np.bool_] | None
     ) -> _Predictor:
         members = None
         if means.groups is not None:

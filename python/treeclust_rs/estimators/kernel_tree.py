@@ -22,9 +22,10 @@ from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
 from .._data.table import Table, check_finite, check_sample_weight, read_table
 from .._data.units import Units
-from .._kernels.kernels import check_gram
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import KernelData, make_kernel_data
 from .._kernels.lloyd import cluster
-from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, stocks_of
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
 from .._reference.reference import (
     DEFAULT_N_CLUSTERS,
@@ -195,7 +196,7 @@ class _KernelTree(CostTree, KernelModel):
         """
         started = time.perf_counter()
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         has_base = self._has_base()
         threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         name = type(self).__name__
@@ -220,7 +221,7 @@ class _KernelTree(CostTree, KernelModel):
             check_enough_rows(asked, self.n_clusters, rows.n_samples, name)
         # A clustering given from outside needs no kernel matrix.
         n_jobs = threads.n_jobs
-        stocks = stocks_of(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
+        stocks = make_kernel_data(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
         if clustered:
             found = cluster(
                 stocks,
@@ -282,7 +283,9 @@ class _KernelTree(CostTree, KernelModel):
                 "_reference_inertia": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
-                stocks = stocks_of(self, rows, units, weight, None, rng, n_jobs, hold_gram=False)
+                stocks = make_kernel_data(
+                    self, rows, units, weight, None, rng, n_jobs, hold_gram=False
+                )
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         for attribute in ("_inertia", "_reference_inertia"):
@@ -302,7 +305,7 @@ class _KernelTree(CostTree, KernelModel):
 
     def _make_base(
         self,
-        stocks: Stocks,
+        stocks: KernelData,
         rows: Table,
         units: Units,
         centers: Centers,
@@ -466,7 +469,7 @@ class _KernelTree(CostTree, KernelModel):
 class _Fit:
     """The rows of a fit, for what is computed from them later."""
 
-    stocks: Stocks
+    stocks: KernelData
     labels: Codes
     """The reference's, of the rows that were fitted."""
     kept: npt.NDArray[np.bool_] | None

@@ -44,12 +44,9 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from .._kernels.kernels import (
-    ORIGIN_FREE,
-    Kernel,
-    check_gram,
-    make_kernel,
-)
+from .._kernels.gram import check_gram
+from .._kernels.kernels import ORIGIN_FREE, Kernel
+from .._kernels.parameters import make_kernel
 from .._util.arrays import FloatArray, as_rows, check_size, mean_row
 
 __all__ = [

@@ -29,7 +29,9 @@ from sklearn.utils import check_random_state
 from .. import _engine
 from .._data.table import Table, check_finite, check_sample_weight, read_table
 from .._data.units import Units
-from .._kernels.kernels import KERNELS, check_gram, make_kernel
+from .._kernels.gram import check_gram
+from .._kernels.kernels import KERNELS
+from .._kernels.parameters import make_kernel
 from .._util.arrays import FloatArray, check_size
 from .._util.threads import effective_n_jobs
 from .._util.validation import is_number

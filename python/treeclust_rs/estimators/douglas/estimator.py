@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base.saving import SavedEstimator
 from ..._data.table import Table, align_table, check_finite, read_table
 from ..._data.units import Units
-from ..._kernels.kernels import check_gram
+from ..._kernels.gram import check_gram
 from ..._reference.reference import (
     DEFAULT_N_CLUSTERS,
     check_enough_rows,
