@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
+from scipy.optimize import isotonic_regression, linear_sum_assignment
 
 from ..._data.table import align_table, check_finite
 from ..._util.arrays import FloatArray, IntArray
@@ -547,20 +547,12 @@ def _lay_out(ax: Axes) -> None:
 
 
 def _apart(wanted: FloatArray, step: float, length: float) -> FloatArray:
-    """Move ascending places as little as may be, to be `step` apart and in [0, length].
+    """Return the nearest places (least squares) that are `step` apart and in [0, length].
 
-    Without the steps between them the places are to ascend: the nearest such ones are means over
-    blocks, the blocks being joined until they ascend (isotonic regression).
+    `wanted` ascends. Minus the steps between them, the places are an isotonic regression.
     """
     steps = step * np.arange(len(wanted))
-    blocks: list[tuple[float, int]] = []
-    for value in wanted - steps:
-        mean, count = float(value), 1
-        while blocks and blocks[-1][0] > mean:
-            last, n = blocks.pop()
-            mean, count = (mean * count + last * n) / (count + n), count + n
-        blocks.append((mean, count))
-    free = np.repeat([mean for mean, _ in blocks], [count for _, count in blocks])
+    free = isotonic_regression(wanted - steps).x
     room = max(length - float(steps[-1]), 0.0) if len(steps) else 0.0
     return np.asarray(np.clip(free, 0.0, room) + steps)
 
