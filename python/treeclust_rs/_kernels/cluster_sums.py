@@ -24,7 +24,6 @@ Labels = npt.NDArray[Any]
 ROUNDING = 1e-12
 """A cost below this share of the sum of k(x, x) is rounding, and counts as 0."""
 
-
 TILE = 1024
 """Rows of a part of a sum; rows and columns of a tile of kernel values, 8 MiB."""
 

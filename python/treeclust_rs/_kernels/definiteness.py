@@ -17,8 +17,6 @@ _DEFINITE = frozenset(
     {"additive_chi2", "chi2", "cosine", "hellinger", "histogram_intersection"}
     | {"laplacian", "linear", "rbf"}
 )
-
-
 # Other kernels are tested on a sample of at most so many rows; negative eigenvalues down to this
 # share of the largest are rounding.
 _MAX_SAMPLE = 256

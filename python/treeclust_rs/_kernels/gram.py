@@ -14,8 +14,6 @@ __all__ = ["check_gram"]
 
 # Numbers of a block of rows that is checked at a time: 8 MiB.
 _MAX_BLOCK = 1 << 20
-
-
 # Largest asymmetry of a Gram matrix, as a share of its largest entry.
 _MAX_ASYMMETRY = 1e-10
 

@@ -19,15 +19,11 @@ __all__ = ["KERNEL_CONSTRAINTS", "KernelParameters", "check_gram_argument", "mak
 
 # Kernels with the parameter gamma.
 _WITH_GAMMA = frozenset({"chi2", "laplacian", "polynomial", "rbf"})
-
-
 # What `kernel_params` may hold, with the default; None: no default.
 _PARAMS: dict[str, dict[str, float | None]] = {
     "epsilon": {"epsilon": None},
     "histogram_intersection": {"beta": 1.0},
 }
-
-
 KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
     "gamma": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"scale"}), None],

@@ -33,7 +33,7 @@ from ..estimators.kauri import Kauri
 from ..estimators.kernel_tree import KernelExKMC, KernelExpand, KernelIMM
 from ..estimators.oblique_tree import ObliqueTree
 from ..estimators.voronoi_tree import MOST_EXACT, VoronoiTree
-from ..gemini.geminis import make_gemini
+from ..gemini import make_gemini
 from ..metrics import agreement, n_parameters
 from ..tree.cluster_tree import ClusterTree
 from ..tree.conditions import MOVES

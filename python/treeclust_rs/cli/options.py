@@ -19,7 +19,7 @@ from .._kernels.parameters import make_kernel
 from .._kernels.surrogate import has_features
 from .._reference.reference import DEFAULT_N_CLUSTERS
 from ..estimators.kauri import Kauri
-from ..gemini.geminis import GEMINIS
+from ..gemini import GEMINIS
 from .reading import UserError
 
 __all__ = [

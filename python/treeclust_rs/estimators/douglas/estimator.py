@@ -27,7 +27,8 @@ from ..._util.arrays import FloatArray, IntArray
 from ..._util.model_json import check_keys, float_array
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
-from ...gemini.geminis import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
+from ...gemini import GEMINIS, Gemini, Wasserstein, make_gemini
+from ...gemini.distances import check_distances
 from .binned_columns import BinnedColumns
 from .cell_table import CellTable
 from .fitted_bins import (
