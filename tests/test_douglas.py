@@ -828,7 +828,7 @@ def test_verbose_tells_start_epoch_and_objective(capfd):
 
 
 def test_verbose_tells_every_stage(capfd, monkeypatch):
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.estimator._TOLD_EVERY", 0.0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.estimator._PROGRESS_EVERY", 0.0)
     monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
     quick(verbose=1, prune=0.1, max_iter=2, warm_up=2).fit(three_blobs(150)[0])
     stages = [line.split(", ")[1] for line in capfd.readouterr().err.splitlines()]

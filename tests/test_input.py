@@ -16,14 +16,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from treeclust_rs._data.table import (
-    Table,
-    align_table,
-    check_finite,
-    check_sample_weight,
-    read_table,
-    take_rows,
-)
+from treeclust_rs._data.checks import check_finite, check_sample_weight
+from treeclust_rs._data.table import Table, align_table, collected, read_table, take_rows
 
 CORE_DTYPES = [
     *(np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)),
@@ -432,6 +426,20 @@ def test_polars_column_that_is_not_numbers(values, dtype, lazy):
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         read(frame.lazy() if lazy else frame)
+
+
+def test_collected_takes_lazy_frames_only():
+    nw = importlib.import_module("narwhals")
+    frame = pl.DataFrame({"a": [1, 2], "b": [3.0, 4.0]})
+    for X in (frame, frame.to_numpy(), [[1]], None, nw.from_native(frame)):
+        assert collected(X, "ExKMC") is X
+    for X in (frame.lazy(), nw.from_native(frame.lazy())):
+        found = collected(X, "ExKMC")
+        assert isinstance(found, pl.DataFrame) and found.equals(frame)
+    with pytest.raises(TypeError, match="ExKMC needs numbers"):
+        collected(frame.lazy().with_columns(s=pl.lit("x")), "ExKMC")
+    with pytest.raises(ValueError, match=r"0 sample\(s\) \(shape=\(0, 0\)\)"):
+        collected(pl.LazyFrame(), "ExKMC")
 
 
 def test_lazy_frame_with_strings_is_refused_before_it_is_collected():

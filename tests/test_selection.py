@@ -16,7 +16,15 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.metrics import silhouette_score
 from threadpoolctl import threadpool_limits
 
-from treeclust_rs import IMM, ExKMC, Kauri
+from treeclust_rs import (
+    IMM,
+    ExKMC,
+    Kauri,
+    KernelExKMC,
+    KernelExpand,
+    KernelIMM,
+    KernelKMeans,
+)
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
 from treeclust_rs.selection import gap_statistic, silhouette
@@ -230,6 +238,23 @@ def test_frames(kind):
     if kind != "float32":
         assert found.best_estimator.feature_names_in_.tolist() == ["a", "b"]
     assert silhouette(ExKMC(n_jobs=1), X, range(2, 5), random_state=0).best_k == 3
+
+
+@pytest.mark.parametrize("search", [gap_statistic, silhouette])
+def test_a_lazy_frame_is_collected_once(search):
+    X, collections = blobs(3, n=15), []
+
+    def count(batch):
+        collections.append(len(batch))
+        return batch
+
+    lazy = pl.LazyFrame(X, schema=["a", "b"]).map_batches(count)
+    options = {"n_references": 2} if search is gap_statistic else {}
+    assert search(ExKMC(n_jobs=1), lazy, range(2, 5), random_state=0, **options).best_k == 3
+    assert collections == [len(X)]
+    with pytest.raises(TypeError, match=f"{search.__name__} needs numbers"):
+        search(ExKMC(), lazy.with_columns(s=pl.lit("x")), range(2, 5))
+    assert collections == [len(X)]
 
 
 # ---- the silhouette -----------------------------------------------------------------------
@@ -473,6 +498,70 @@ def test_silhouette_of_kauri_on_the_scale_of_the_estimator():
     assert found.frame["silhouette"].max() == pytest.approx(expected, rel=1e-6)
     near = silhouette(Kauri(kernel="rbf", gamma="scale", scale="standard", n_jobs=1), X, [2, 3, 4])
     assert near.best_k == 3
+
+
+def silhouette_by_definition(distances, labels):
+    """Rousseeuw's mean of (b - a) / max(a, b), row by row."""
+    scores = []
+    for row, own in enumerate(labels):
+        mean = {
+            other: distances[row, labels == other].sum()
+            / (np.sum(labels == other) - (other == own))
+            for other in np.unique(labels)
+            if other != own or np.sum(labels == own) > 1
+        }
+        a = mean.pop(own, None)
+        b = min(mean.values())
+        scores.append(0.0 if a is None or max(a, b) == 0 else (b - a) / max(a, b))
+    return np.mean(scores)
+
+
+KERNEL_MODELS = [
+    KernelKMeans(n_init=2, kernel="rbf", gamma=0.1, n_jobs=1),
+    KernelKMeans(n_init=2, kernel="cosine", n_jobs=1),
+    KernelKMeans(n_init=2, kernel="polynomial", degree=2, coef0=0.5, gamma=0.1, n_jobs=1),
+    KernelKMeans(n_init=2, kernel=lambda x, y, c: (c + x @ y) ** 2, kernel_params={"c": 2.0}),
+    KernelIMM(n_init=2, kernel="laplacian", gamma=0.2, n_jobs=1),
+    KernelExKMC(n_init=2, kernel="rbf", gamma="scale", scale="standard", n_jobs=1),
+    KernelExpand(n_init=2, kernel="hellinger", scale="standard", base_tree=None, n_jobs=1),
+    Kauri(kernel="chi2", n_jobs=1),
+]
+
+
+@pytest.mark.parametrize("which", range(len(KERNEL_MODELS)))
+def test_silhouette_of_kernel_models_is_by_the_distances_of_their_kernel(which):
+    X = np.abs(blobs(3, n=15, d=3, distance=3.0) + 5.0) * [1.0, 2.0, 0.5]
+    model = clone(KERNEL_MODELS[which])
+    found = silhouette(model, X, [2, 3, 4], random_state=0)
+    rows = X / X.std(axis=0) if model.scale == "standard" else X
+    kernel = make_kernel(
+        model.kernel,
+        gamma=model.gamma,
+        degree=model.degree,
+        coef0=model.coef0,
+        kernel_params=model.kernel_params,
+        X=rows,
+    )
+    k = np.array([[kernel.matrix([x, y])[0, 1] for y in rows] for x in rows])
+    np.fill_diagonal(k, [kernel.matrix([x])[0, 0] for x in rows])
+    diagonal = k.diagonal()
+    distances = np.sqrt(np.maximum(np.add.outer(diagonal, diagonal) - 2 * k, 0.0))
+    labels = found.best_estimator.labels_
+    score = found.frame["silhouette"].max()
+    assert score == pytest.approx(silhouette_by_definition(distances, labels), abs=1e-6)
+    assert abs(score - silhouette_score(rows, labels)) > 1e-3
+
+
+def test_silhouette_has_the_units_of_the_rows_that_a_kernel_tree_was_fitted_to():
+    X = blobs(3, n=15, distance=3.0)
+    X[-5:] *= 40.0
+    reference = np.repeat([0, 1, 2], 15)
+    reference[-5:] = -1  # noise has no part in the units
+    tree = KernelExpand(kernel="rbf", gamma=0.5, scale="standard", reference=reference, n_jobs=1)
+    found = silhouette(tree, X, [3])
+    gram = make_kernel("rbf", gamma=0.5, X=X).matrix(X / X[:-5].std(axis=0))
+    expected = silhouette_by_definition(np.sqrt(2 - 2 * gram), found.best_estimator.labels_)
+    assert found.frame["silhouette"][0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_kernels_see_what_rows_do_not():

@@ -10,7 +10,8 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data.table import Table, align_table, check_finite
+from .._data.checks import check_finite
+from .._data.table import Table, align_table
 from .._util.model_json import check_keys, float_array
 from .._util.threads import effective_n_jobs
 from ..export import (

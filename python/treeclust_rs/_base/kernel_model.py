@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.table import Table, check_sample_weight
+from .._data.checks import check_sample_weight
+from .._data.table import Table
 from .._data.units import Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
+
+from .._util.arrays import BoolArray, FloatArray, IntArray
+from .messages import check_shape
 
 __all__ = ["SparseTable", "read_sparse"]
 
@@ -30,9 +32,9 @@ class SparseTable:
         Sparse matrices have no names.
     """
 
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    indptr: IntArray
+    indices: IntArray
+    values: FloatArray
     n_samples: int
     n_features: int
     feature_names: list[str] | None = None
@@ -43,11 +45,11 @@ class SparseTable:
         return self.indptr, self.indices, self.values, self.n_features
 
     def matrix(self) -> csr_array:
-        """Give the rows as a scipy.sparse array."""
+        """Return the rows as a scipy.sparse array."""
         shape = (self.n_samples, self.n_features)
         return csr_array((self.values, self.indices, self.indptr), shape=shape)
 
-    def take(self, mask: npt.NDArray[np.bool_]) -> SparseTable:
+    def take(self, mask: BoolArray) -> SparseTable:
         """Copy the rows for which the mask is true."""
         sizes = np.diff(self.indptr)
         cells = np.repeat(mask, sizes)
@@ -56,7 +58,7 @@ class SparseTable:
         return SparseTable(indptr, self.indices[cells], self.values[cells], n_kept, self.n_features)
 
     def cell(self, row: int, column: int) -> float:
-        """Give one cell."""
+        """Return one cell."""
         start, stop = self.indptr[row], self.indptr[row + 1]
         at = start + np.searchsorted(self.indices[start:stop], column)
         return float(self.values[at]) if at < stop and self.indices[at] == column else 0.0
@@ -81,15 +83,10 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
     ValueError
         If X has no rows or columns, or holds NaN, inf or complex numbers.
     """
-    assert issparse(X), "the caller looked"
+    assert issparse(X), "callers check this"
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got a sparse {X.ndim}D array instead.")
-    for count, what in zip(X.shape, ("sample(s)", "feature(s)"), strict=True):
-        if count == 0:
-            raise ValueError(
-                f"Found array with 0 {what} (shape={X.shape}) while a minimum of 1 is required by "
-                f"{estimator_name}."
-            )
+    check_shape(X.shape, estimator_name)
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
     by_rows = X.tocsr()

@@ -26,7 +26,7 @@ from sklearn.metrics.pairwise import (
 
 from .._util.arrays import FloatArray, as_rows, check_size, mean_row
 from .._util.threads import map_in_order, one_blas_thread
-from .._util.words import format_count
+from .._util.words import format_count, quoted_column
 
 __all__ = [
     "ALIASES",
@@ -155,7 +155,7 @@ class Kernel:
             return
         column = int(negative[0])
         row = int(np.flatnonzero(rows[:, column] < 0)[0])
-        label = f"x{column}" if feature_names is None else repr(feature_names[column])
+        label = quoted_column(feature_names, column)
         others = len(negative) - 1
         more = f" ({format_count(others, 'more column')} with such cells)" if others else ""
         raise ValueError(

@@ -14,7 +14,13 @@ from .._util.validation import Interval, StrOptions, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 
-__all__ = ["KERNEL_CONSTRAINTS", "KernelParameters", "check_gram_argument", "make_kernel"]
+__all__ = [
+    "KERNEL_CONSTRAINTS",
+    "KernelParameters",
+    "check_gram_argument",
+    "has_gamma",
+    "make_kernel",
+]
 
 
 # Kernels with the parameter gamma.
@@ -142,6 +148,11 @@ def make_kernel(
     made = Kernel(name, number, float(degree), float(coef0), params)
     made.check(rows, feature_names)
     return made
+
+
+def has_gamma(kernel: str) -> bool:
+    """Whether a kernel, by its name, has the parameter gamma."""
+    return ALIASES.get(kernel, kernel) in _WITH_GAMMA
 
 
 def _check_gamma(gamma: Any) -> float | str | None:

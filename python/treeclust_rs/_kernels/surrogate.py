@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.table import Table, column_label, column_of
+from .._data.table import Table, column_of
 from .._data.units import Units
 from .._util.arrays import FloatArray
 from .._util.validation import is_number
+from .._util.words import quoted_column
 from .kernels import ALIASES, Kernel
 
 __all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
@@ -238,8 +239,8 @@ def _origin(table: Table, shift: Any) -> FloatArray:
     if len(bad):
         f = int(bad[0])
         raise ValueError(
-            f"shift must lie below all values: it is {float(origin[f])!r}, but "
-            f"{column_label(table.feature_names, f)} starts at {float(smallest[f])!r}."
+            f"shift must lie below all values: it is {float(origin[f])!r}, but column "
+            f"{quoted_column(table.feature_names, f)} starts at {float(smallest[f])!r}."
         )
     return origin
 

@@ -1,28 +1,108 @@
-"""Lines of progress on standard error."""
+"""Progress on standard error: lines about a fit, and a bar of counted steps."""
 
 from __future__ import annotations
 
+import math
+import shutil
 import sys
 import time
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 from .words import format_count
+
+_BAR_WIDTH = 20
+
+
+def progress_text(
+    verbose: int, name: str, n_rows: int, started: float, every: float = 0.0
+) -> Callable[[str], None] | None:
+    """Return a function that prints a text between rows and time; None without `verbose`.
+
+    Calls within `every` seconds after a printed line print nothing.
+    """
+    if not verbose:
+        return None
+    last = -math.inf
+
+    def show(text: str) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        if now - last >= every:
+            last = now
+            rows = format_count(n_rows, "row")
+            _print(f"[{name}] {rows}, {text}, {now - started:.1f} s\n")
+
+    return show
 
 
 def progress_line(
     verbose: int, name: str, n_rows: int, started: float
 ) -> Callable[[int, float], None] | None:
-    """Return a function that prints a line of progress; None without `verbose`."""
-    if not verbose:
+    """Return a function that prints leaves and last gain of a tree; None without `verbose`."""
+    show = progress_text(verbose, name, n_rows, started)
+    if show is None:
         return None
+    return lambda n_leaves, gain: show(
+        f"{format_count(n_leaves, 'leaf', 'leaves')}, last gain {gain:.4g}"
+    )
 
-    def tell(n_leaves: int, gain: float) -> None:
-        elapsed = time.perf_counter() - started
-        print(
-            f"[{name}] {format_count(n_rows, 'row')}, {format_count(n_leaves, 'leaf', 'leaves')}, "
-            f"last gain {gain:.4g}, {elapsed:.1f} s",
-            file=sys.stderr,
-            flush=True,
-        )
 
-    return tell
+class ProgressBar:
+    """A bar of counted steps: one line written over on a terminal, elsewhere a line a step.
+
+    Parameters
+    ----------
+    name : str
+        What the line begins with.
+    total : int
+        Number of steps.
+    verbose : int
+        0: nothing; 1: only on a terminal; 2: always.
+    """
+
+    def __init__(self, name: str, total: int, verbose: int) -> None:
+        self._name, self._total, self._done = name, total, 0
+        self._is_terminal = sys.stderr.isatty()
+        self._is_on = verbose > 1 or (verbose == 1 and self._is_terminal)
+        self._started = time.perf_counter()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            self._show("")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_on and self._is_terminal:
+            _print("\n")
+
+    def step(self, text: str) -> None:
+        """Count one step, and show its text."""
+        self._done += 1
+        self._show(text)
+
+    def _show(self, text: str) -> None:
+        if not self._is_on:
+            return
+        elapsed = time.perf_counter() - self._started
+        filled = _BAR_WIDTH * self._done // self._total
+        bar = "#" * filled + "." * (_BAR_WIDTH - filled)
+        line = f"[{self._name}] {bar} {self._done}/{self._total}, {elapsed:.1f} s  {text}".rstrip()
+        if not self._is_terminal:
+            _print(f"{line}\n")
+            return
+        # A line that wraps cannot be written over.
+        line = line[: shutil.get_terminal_size().columns - 1]
+        _print(f"\r{line}{' ' * (self._width - len(line))}")
+        self._width = len(line)
+
+
+def _print(text: str) -> None:
+    print(text, end="", file=sys.stderr, flush=True)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Sequence
+
+MAX_LISTED = 5
+"""Messages list at most so many names, and count the others."""
 
 
 def format_number(number: float) -> str:
@@ -26,7 +30,7 @@ def format_short(number: float) -> str:
 
 
 def printable(text: object) -> str:
-    """Give a name or a label as it is, with control characters and line breaks escaped."""
+    """Return a name or a label with control characters and line breaks escaped."""
     characters = str(text)
     if characters.isprintable():
         return characters
@@ -36,3 +40,22 @@ def printable(text: object) -> str:
         else character
         for character in characters
     )
+
+
+def listed(parts: Sequence[str], what: str = "", separator: str = ", ") -> str:
+    """Join the first parts and count the others: ``a, b, c, d, e and 2 more columns``."""
+    shown = separator.join(parts[:MAX_LISTED])
+    more = len(parts) - MAX_LISTED
+    if more <= 0:
+        return shown
+    return f"{shown} and {format_count(more, f'more {what}') if what else f'{more} more'}"
+
+
+def column_name(names: Sequence[str] | None, column: int) -> str:
+    """Return the name a column is shown by; x0, x1, ... without names."""
+    return f"x{column}" if names is None else printable(names[column])
+
+
+def quoted_column(names: Sequence[str] | None, column: int) -> str:
+    """Return a column's name in quotes, for messages; x0, x1, ... without names."""
+    return f"x{column}" if names is None else repr(names[column])

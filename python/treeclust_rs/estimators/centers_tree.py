@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._base.clusterer import leaves_of_all
 from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, read_table
 from .._data.units import Units
 from .._reference.reference import (
     DEFAULT_N_CLUSTERS,

@@ -18,7 +18,8 @@ from .. import _engine
 from .._base.clusterer import leaves_of_all
 from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, read_table
 from .._data.units import Units
 from .._kernels.cluster_sums import ROUNDING
 from .._kernels.gram import check_gram

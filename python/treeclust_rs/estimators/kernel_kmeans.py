@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data.table import (
-    Table,
-    align_table,
-    check_finite,
-    check_sample_weight,
-    read_table,
-    take_rows,
-)
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, align_table, read_table, take_rows
 from .._data.units import Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
@@ -39,6 +32,7 @@ from .._reference.reference import (
     fitted_rows,
 )
 from .._util.arrays import FloatArray
+from .._util.progress import progress_text
 from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval, StrOptions
 from .._util.words import format_count
@@ -387,19 +381,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         return table, values, n_jobs
 
     def _progress(self, n_rows: int, started: float) -> Tell | None:
-        if not self.verbose:
+        show = progress_text(self.verbose, type(self).__name__, n_rows, started)
+        if show is None:
             return None
-
-        def tell(number: int, n_iter: int, cost: float) -> None:
-            elapsed = time.perf_counter() - started
-            print(
-                f"[{type(self).__name__}] {format_count(n_rows, 'row')}, start {number} of "
-                f"{self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}, {elapsed:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-        return tell
+        return lambda number, n_iter, cost: show(
+            f"start {number} of {self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ from .._base.clusterer import leaves_of_all
 from .._base.cost_tree import CostTree, check_max_leaves, check_n_clusters
 from .._base.kernel_model import KernelModel
 from .._base.leaf_sums import LeafSums
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import Table, read_table
 from .._data.units import Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, make_kernel_data
@@ -42,6 +43,7 @@ from .._util.arrays import FloatArray
 from .._util.progress import progress_line
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
+from .._util.words import listed, quoted_column
 from ..metrics import ratio_of_costs
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree, kept_ancestor
@@ -521,12 +523,10 @@ def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:
     columns = [f for f, n in enumerate(skipped) if n]
     if not columns:
         return
-    names = rows.feature_names
-    shown = ", ".join(f"x{f}" if names is None else repr(names[f]) for f in columns[:5])
-    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    shown = listed([quoted_column(rows.feature_names, f) for f in columns])
     warnings.warn(
         f"{sum(skipped)} surrogate features are the same for all rows, because they underflow, and "
-        f'were skipped (columns {shown}{more}). A smaller gamma or scale="standard" avoids it.',
+        f'were skipped (columns {shown}). A smaller gamma or scale="standard" avoids it.',
         UserWarning,
         stacklevel=3,
     )

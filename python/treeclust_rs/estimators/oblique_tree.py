@@ -25,8 +25,9 @@ from .._base.clusterer import (
     leaves_of_all,
 )
 from .._base.cost_tree import check_n_clusters, feature_importances
+from .._data.checks import check_finite, check_sample_weight
 from .._data.sparse import SparseTable, read_sparse
-from .._data.table import Table, check_finite, check_sample_weight, read_table
+from .._data.table import Table, read_table
 from .._data.units import Units
 from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.reference import (

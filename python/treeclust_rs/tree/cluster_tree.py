@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._engine import ObliqueArrays, TestArrays
 from .._util.arrays import FloatArray, IntArray
-from .._util.words import format_count, printable
+from .._util.words import column_name, format_count, printable
 from .conditions import (
     INTERVAL,
     LEAF,
@@ -673,9 +673,7 @@ class ClusterTree:
 
     def feature_name(self, feature: int) -> str:
         """Give the name a feature is shown by: the column's, or x0, x1, ... without names."""
-        if self.feature_names is None:
-            return f"x{feature}"
-        return printable(self.feature_names[feature])
+        return column_name(self.feature_names, feature)
 
     def cluster_name(self, code: int) -> str:
         """Give the text a cluster is shown by: the user's label."""

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _engine
-from ..._data.table import Table, column_label, column_of
+from ..._data.table import Table, column_of
 from ..._util.arrays import FloatArray, IntArray, check_size
-from ..._util.words import format_count
+from ..._util.words import format_count, quoted_column
 from .cell_table import CellTable, cells_of
 from .soft_bins import SoftBins, numbers_of_row
 
@@ -146,8 +146,8 @@ class BinnedColumns:
         for feature, cuts in zip(self.features.tolist(), own, strict=True):
             if not np.isfinite(cuts).all():
                 raise ValueError(
-                    f"The cuts given as init are {cuts.tolist()} in "
-                    f"{column_label(self.feature_names, feature)}, which is cut: they must be "
+                    f"The cuts given as init are {cuts.tolist()} in column "
+                    f"{quoted_column(self.feature_names, feature)}, which is cut: they must be "
                     "finite there (feature_mask leaves columns out)."
                 )
         return np.sort(self.in_units(own), axis=1)

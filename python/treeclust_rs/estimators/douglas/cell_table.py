@@ -13,7 +13,7 @@ import polars as pl
 
 from ..._data.table import Table, column_of
 from ..._util.arrays import FloatArray, IntArray
-from ..._util.words import format_count, printable
+from ..._util.words import column_name, format_count
 from ...export.polars import column_expr
 from ...tree.conditions import (
     Condition,
@@ -94,9 +94,7 @@ class CellTable:
 
     def feature_name(self, feature: int) -> str:
         """Give the name to write for a feature."""
-        if self.feature_names is None:
-            return f"x{feature}"
-        return printable(self.feature_names[feature])
+        return column_name(self.feature_names, feature)
 
     # ---- rows -----------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.saving import SavedEstimator
-from ..._data.table import Table, align_table, check_finite, read_table
+from ..._data.checks import check_finite
+from ..._data.table import Table, align_table, read_table
 from ..._data.units import Units
 from ..._kernels.gram import check_gram
 from ..._reference.reference import (
@@ -25,6 +25,7 @@ from ..._reference.reference import (
 )
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.model_json import check_keys, float_array
+from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
 from ...gemini import GEMINIS, Gemini, Wasserstein, make_gemini
@@ -39,7 +40,7 @@ from .fitted_bins import (
     bins_to_dict,
 )
 from .soft_bins import SoftBins
-from .soft_training import Plan, Rows, Tell, begin, gradient_unit, prune, search, train_epoch
+from .soft_training import Plan, Rows, begin, gradient_unit, prune, search, train_epoch
 
 __all__ = ["Douglas"]
 
@@ -48,7 +49,7 @@ __all__ = ["Douglas"]
 _BATCH_SIZE = 64
 _BATCH_ROWS = 10
 
-_TOLD_EVERY = 1.0  # seconds
+_PROGRESS_EVERY = 1.0  # seconds
 
 
 class Douglas(SavedEstimator):
@@ -320,7 +321,9 @@ class Douglas(SavedEstimator):
         table, columns, k = self._read_first(X)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
-        tell = self._progress(table.n_samples, started)
+        tell = progress_text(
+            self.verbose, type(self).__name__, table.n_samples, started, _PROGRESS_EVERY
+        )
         with one_blas_thread():
             plan = self._plan(k, columns)
             model, curve, objective = search(rows, plan, self.n_init, rng, tell)
@@ -499,25 +502,6 @@ class Douglas(SavedEstimator):
         self._fitted = fitted
         self.table_ = cells
         self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
-
-    def _progress(self, n_rows: int, started: float) -> Tell | None:
-        if not self.verbose:
-            return None
-        said = -np.inf
-
-        def tell(progress: str) -> None:
-            nonlocal said
-            now = time.perf_counter()
-            if now - said < _TOLD_EVERY:
-                return
-            said = now
-            print(
-                f"[{type(self).__name__}] {n_rows:,} rows, {progress}, {now - started:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-        return tell
 
     # ---- results --------------------------------------------------------------------------
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import isotonic_regression, linear_sum_assignment
 
-from ..._data.table import align_table, check_finite
+from ..._data.checks import check_finite
+from ..._data.table import align_table
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.words import format_number, printable
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree

@@ -1,0 +1,122 @@
+"""Arrays and array-likes as arrays of the dtypes that the Rust core reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+
+from .._util.arrays import FloatArray
+from .messages import check_shape
+
+__all__ = ["filled", "native", "number_array"]
+
+# The dtype each foreign float is read as; all other numbers keep theirs.
+_FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float16): np.dtype(np.float32),
+    np.dtype(np.longdouble): np.dtype(np.float64),
+    np.dtype(np.float32): np.dtype(np.float32),
+    np.dtype(np.float64): np.dtype(np.float64),
+}
+
+
+def number_array(X: Any, estimator_name: str) -> npt.NDArray[Any]:
+    """Return an array-like as a two-dimensional array of numbers, a view where possible."""
+    if issparse(X):
+        raise TypeError(
+            f"sparse input is not supported yet, but {estimator_name} got a {type(X).__name__}. "
+            "Use '.toarray()' to convert it to a dense numpy array."
+        )
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
+        )
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"X is {X!r:.60}, a {type(X).__name__}: read the file first, for example with "
+            "polars.read_csv or polars.read_parquet."
+        )
+    if isinstance(X, Mapping):
+        raise TypeError(
+            f"X is a {type(X).__name__}: give a table, for example polars.DataFrame(X)."
+        )
+    if X is None:
+        raise TypeError("X is None: give a table, for example polars.DataFrame(...).")
+    array = filled(X, "Input X")
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")
+    if array.ndim < 2:
+        got = "1D array" if array.ndim else "scalar array"
+        raise ValueError(
+            f"Expected 2D array, got {got} instead (a {type(X).__name__} of shape {array.shape}). "
+            "Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
+            "or array.reshape(1, -1) if it contains a single sample."
+        )
+    if array.ndim > 2:
+        raise ValueError(
+            f"Found array with dim {array.ndim} (shape={array.shape}), while dim <= 2 is required "
+            f"by {estimator_name}."
+        )
+    if array.dtype.kind in "USTV":
+        raise ValueError(
+            f"{estimator_name} needs numbers and takes no arrays of bytes/strings, but X has dtype "
+            f"{array.dtype}. Encode the strings as numbers, or drop those columns."
+        )
+    if array.dtype.kind in "mM":
+        raise TypeError(
+            f"{estimator_name} needs numbers, but X has dtype {array.dtype}. Convert dates and "
+            "durations to numbers first, such as days since some day, or drop them."
+        )
+    check_shape(array.shape, estimator_name)
+    if array.dtype.kind == "O":
+        array = _numbers_from_objects(array)
+    return native(array)
+
+
+def filled(values: Any, what: str) -> npt.NDArray[Any]:
+    """Return values as an array; raise ValueError if entries are masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        places = np.argwhere(np.ma.getmaskarray(values))
+        raise ValueError(
+            f"{what} contains null (masked entries, that is NaN): {len(places)} in all, the first "
+            f"in row {places[0][0]} (counting from 0). Fill or drop them first."
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be read as an array of numbers: {error}") from error
+
+
+def _numbers_from_objects(array: npt.NDArray[Any]) -> FloatArray:
+    """Convert Python numbers; None becomes NaN, which `check_finite` reports."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        # The conversion names the value, not its place.
+        for (row, column), value in np.ndenumerate(array):
+            try:
+                np.asarray(value, dtype=object).astype(np.float64)
+            except (TypeError, ValueError, OverflowError) as cell_error:
+                # A ValueError is a string that is no number; scikit-learn has the same types.
+                kind = TypeError if isinstance(cell_error, TypeError) else ValueError
+                raise kind(
+                    f"X must hold numbers, but row {row} of column x{column} holds {value!r}: "
+                    f"{cell_error}"
+                ) from error
+        raise
+
+
+def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array itself if the core can read it, else a copy in the nearest such dtype."""
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")
+    native = array.dtype.newbyteorder("=")
+    dtype: np.dtype[Any] = _FLOATS[native] if native.kind == "f" else native
+    if array.dtype == dtype and array.flags.aligned:
+        return array
+    with np.errstate(over="ignore"):  # beyond the range of float64: inf, reported by check_finite
+        return array.astype(dtype, order="K")

@@ -1,0 +1,288 @@
+"""Frames of polars, pandas and pyarrow: their names, their types, and their columns as arrays.
+
+pandas and pyarrow are never imported: an object can only be one of theirs if its module is loaded
+already.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from .._util.words import listed
+from .arrays import native
+from .messages import check_shape, count_words, missing_message
+
+__all__ = [
+    "FrameSource",
+    "check_numeric",
+    "check_unique",
+    "frame_source",
+    "positions_of",
+    "read_columns",
+    "string_names",
+]
+
+Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
+
+
+class FrameSource(Protocol):
+    """A frame of some library: its names now, its columns when asked for."""
+
+    names: list[Any]
+    n_rows: int | None  # None: not known before the columns are collected
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        """Return name and type of the columns among `positions` that are not numbers."""
+        ...
+
+    def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
+        """Return the columns, and (name, nulls, first row) of those with nulls (data then void)."""
+        ...
+
+
+class _PolarsSource:
+    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+        self.frame = frame
+        self.schema = frame.collect_schema()
+        self.names: list[Any] = self.schema.names()
+        self.n_rows = frame.height if isinstance(frame, pl.DataFrame) else None
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        dtypes = self.schema.dtypes()
+        return [
+            (self.names[position], str(dtypes[position]))
+            for position in positions
+            if not (dtypes[position].is_numeric() or dtypes[position] in (pl.Boolean, pl.Null))
+        ]
+
+    def columns(
+        self, positions: Sequence[int]
+    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
+        if isinstance(self.frame, pl.DataFrame):
+            series = [self.frame.to_series(position) for position in positions]
+        else:
+            # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
+            chosen = self.frame.select([pl.nth(position) for position in positions])
+            series = chosen.collect().get_columns()
+        nulls = [
+            (column.name, column.null_count(), column.is_null().arg_max() or 0)
+            for column in series
+            if column.null_count()
+        ]
+        return ([] if nulls else [_polars_column(column) for column in series]), nulls
+
+
+def _polars_column(column: pl.Series) -> npt.NDArray[Any]:
+    """View a column without nulls as an array; copy it where it has no such view."""
+    if column.dtype.is_decimal() or str(column.dtype).endswith("Int128"):
+        column = column.cast(pl.Float64)
+    if column.n_chunks() > 1:
+        column = column.rechunk()
+    return native(column.to_numpy())
+
+
+class _ArrowSource:
+    """A pyarrow Table or RecordBatch; its numbers are read through polars, which shares them."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.names: list[Any] = list(table.schema.names)
+        self.n_rows: int | None = table.num_rows
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        types = sys.modules["pyarrow"].types
+        tests: list[Callable[[Any], bool]] = [
+            types.is_integer,
+            types.is_floating,
+            types.is_boolean,
+            types.is_decimal,
+            types.is_null,
+        ]
+        fields = [self.table.schema.field(position) for position in positions]
+        return [
+            (field.name, str(field.type))
+            for field in fields
+            if not any(test(field.type) for test in tests)
+        ]
+
+    def columns(
+        self, positions: Sequence[int]
+    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
+        pyarrow = sys.modules["pyarrow"]
+        chosen = self.table.select(list(positions))
+        if isinstance(chosen, pyarrow.RecordBatch):
+            chosen = pyarrow.Table.from_batches([chosen])
+        for place, field in enumerate(chosen.schema):
+            if pyarrow.types.is_decimal(field.type):  # polars panics on 256 bits
+                numbers = chosen.column(place).cast(pyarrow.float64())
+                chosen = chosen.set_column(place, field.name, numbers)
+        frame = pl.from_arrow(chosen, rechunk=False)
+        assert isinstance(frame, pl.DataFrame), "a table converts to a frame"
+        return _PolarsSource(frame).columns(range(len(positions)))
+
+
+class _PandasSource:
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.names: list[Any] = list(frame.columns)
+        self.n_rows: int | None = frame.shape[0]
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype
+        dtypes = list(self.frame.dtypes)
+        return [
+            (self.names[position], str(dtypes[position]))
+            for position in positions
+            # pandas does not count arrow booleans as numeric
+            if not (is_numeric(dtypes[position]) or dtypes[position].kind == "b")
+        ]
+
+    def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
+        block = self._block(positions)
+        if block is not None:
+            return block, []
+        series = [self.frame.iloc[:, position] for position in positions]
+        nulls = []
+        for position, column in zip(positions, series, strict=True):
+            if not isinstance(column.dtype, np.dtype):
+                missing = column.isna().to_numpy()
+                if missing.any():
+                    nulls.append((self.names[position], int(missing.sum()), int(missing.argmax())))
+        return ([] if nulls else [_pandas_column(column) for column in series]), nulls
+
+    def _block(self, positions: Sequence[int]) -> npt.NDArray[Any] | None:
+        """Return the whole frame as one array if that is how pandas holds it, else None.
+
+        A frame made from a C-ordered array then keeps its rows together in memory.
+        """
+        n_columns = len(self.names)
+        dtype = self.frame.dtypes.iloc[0]
+        if (
+            n_columns < 2
+            or list(positions) != list(range(n_columns))
+            or not isinstance(dtype, np.dtype)
+            or not (self.frame.dtypes == dtype).all()
+        ):
+            return None
+        views = [self.frame.iloc[:, position].to_numpy() for position in range(n_columns)]
+        base = views[0].base
+        if base is None or any(view.base is not base for view in views):
+            return None
+        block = self.frame.to_numpy()
+        return native(block) if all(np.may_share_memory(block, view) for view in views) else None
+
+
+def _pandas_column(column: Any) -> npt.NDArray[Any]:
+    """View a column without missing values as an array; copy it where it has no such view."""
+    if isinstance(column.dtype, np.dtype):
+        return native(column.to_numpy())
+    # Sparse columns have a subtype, the others a numpy dtype (object for arrow decimals).
+    stored = getattr(column.dtype, "numpy_dtype", getattr(column.dtype, "subtype", None))
+    numbers = isinstance(stored, np.dtype) and stored.kind in "biufc"
+    return native(column.to_numpy(dtype=stored if numbers else np.float64))
+
+
+def frame_source(X: Any) -> FrameSource | None:
+    """Return the reader for a frame, None for anything else; a single column is refused."""
+    pandas, pyarrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    if type(X).__module__.partition(".")[0] == "narwhals":
+        X = X.to_native()
+    series: tuple[type, ...] = (pl.Series,)
+    if pandas is not None:
+        series += (pandas.Series, pandas.Index)
+    if pyarrow is not None:
+        series += (pyarrow.Array, pyarrow.ChunkedArray)
+    if isinstance(X, series):
+        raise ValueError(
+            f"Expected a 2-dimensional container but got {type(X)} instead. Pass a DataFrame "
+            f"containing a single column (i.e. single feature) or a single row (i.e. single "
+            f"sample) instead."
+        )
+    if isinstance(X, pl.DataFrame | pl.LazyFrame):
+        return _PolarsSource(X)
+    if pandas is not None and isinstance(X, pandas.DataFrame):
+        return _PandasSource(X)
+    if pyarrow is not None and isinstance(X, pyarrow.Table | pyarrow.RecordBatch):
+        return _ArrowSource(X)
+    if hasattr(X, "__arrow_c_stream__"):
+        return _PolarsSource(pl.DataFrame(X))
+    return None
+
+
+def check_numeric(source: FrameSource, positions: Sequence[int], estimator_name: str) -> None:
+    """Raise TypeError if a column is not numbers, ValueError if there is no column."""
+    if not positions:
+        check_shape((source.n_rows or 0, 0), estimator_name)
+    bad = source.not_numeric(positions)
+    if bad:
+        which = listed([f"{name!r} ({dtype})" for name, dtype in bad], "column")
+        what, them = ("a column that is", "it") if len(bad) == 1 else ("columns that are", "them")
+        hint = "one-hot, or a date as days since some day"
+        if any(dtype == "object" for _, dtype in bad):
+            hint += ", or Python numbers by astype(float)"
+        raise TypeError(
+            f"X has {what} not numbers: {which}. {estimator_name} needs numbers: encode {them} "
+            f"(for instance {hint}) or drop {them}."
+        )
+
+
+def read_columns(source: FrameSource, positions: Sequence[int], estimator_name: str) -> Columns:
+    """Return some columns of a frame, in that order."""
+    check_numeric(source, positions, estimator_name)
+    data, nulls = source.columns(positions)
+    if nulls:
+        problems = [
+            (f"column {name!r}", count_words((count, "null")), first)
+            for name, count, first in nulls
+        ]
+        raise ValueError(missing_message("null (missing values, that is NaN)", problems))
+    n_samples = len(data) if isinstance(data, np.ndarray) else len(data[0])
+    check_shape((n_samples, len(positions)), estimator_name)
+    return data
+
+
+def string_names(names: list[Any]) -> list[str] | None:
+    """Return the names if all are strings, None if none is, as scikit-learn does."""
+    strings = [isinstance(name, str) for name in names]
+    if not any(strings):
+        return None
+    if not all(strings):
+        types = sorted({type(name).__name__ for name in names})
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your "
+            f"input has {types} as column name types. Convert them all to strings, by "
+            "X.columns = X.columns.astype(str) for example, or none of them."
+        )
+    return [str(name) for name in names]
+
+
+def check_unique(names: list[Any]) -> None:
+    """Raise ValueError if a name occurs twice."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"X has duplicate column names: {listed([repr(name) for name in repeated], 'name')}. "
+            f"Rename or drop the repeated columns."
+        )
+
+
+def positions_of(names: list[Any], wanted: list[str]) -> list[int]:
+    """Return the place of each wanted name; raise ValueError unless it is there once."""
+    places = {name: position for position, name in enumerate(names)}
+    missing = [name for name in wanted if name not in places]
+    if missing:
+        raise ValueError(
+            "The feature names should match those that were passed during fit. "
+            f"X lacks {len(missing)} of the {len(wanted)} columns seen in fit: "
+            f"{listed([repr(name) for name in missing], 'column')}."
+        )
+    needed = set(wanted)
+    check_unique([name for name in names if name in needed])
+    return [places[name] for name in wanted]

@@ -1,0 +1,124 @@
+"""What the searches share: checks of their arguments, fits of clones, the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from sklearn.utils import check_random_state
+
+from .._data.checks import check_finite
+from .._data.table import Table, collected, read_table
+from .._util.arrays import FloatArray
+from .._util.threads import effective_n_jobs
+from .._util.validation import is_number
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Result of a search for the number of clusters.
+
+    Attributes
+    ----------
+    best_k : int
+        The number chosen.
+    best_estimator : estimator
+        The clone fitted with it, on the data.
+    frame : polars.DataFrame
+        One row for each number, in rising order; see the function that made it for the columns.
+    """
+
+    best_k: int
+    best_estimator: Any
+    frame: pl.DataFrame
+
+
+def read(X: Any, who: str) -> tuple[Any, Table]:
+    """Return X, collected if it is a LazyFrame, and its checked table."""
+    X = collected(X, who)
+    table = read_table(X, estimator_name=who)
+    check_finite(table, effective_n_jobs(None))
+    return X, table
+
+
+def parameter(estimator: Any, name: str, missing: Any = None) -> Any:
+    """Return the parameter's value, `missing` where there is no such parameter."""
+    return estimator.get_params(deep=False).get(name, missing)
+
+
+def check_estimator(estimator: Any, example: str) -> None:
+    """Raise TypeError for a class, and for what has no parameters."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"An estimator is needed, for example {example}. Got {estimator!r} instead."
+        )
+
+
+def cluster_parameter(estimator: Any) -> str:
+    """Return the name of the parameter that sets the number of clusters."""
+    check_estimator(estimator, "KMeans()")
+    names = estimator.get_params(deep=False)
+    for name in ("n_clusters", "max_clusters"):
+        if name in names:
+            return name
+    raise TypeError(
+        f"{type(estimator).__name__} has no parameter n_clusters or max_clusters, so the number of "
+        "its clusters cannot be chosen."
+    )
+
+
+def check_numbers(k_values: Iterable[int], at_least: int = 1) -> list[int]:
+    """Return numbers of clusters in rising order, each once."""
+    given = list(k_values)
+    for k in given:
+        if not is_number(k, Integral):
+            raise TypeError(f"k_values must hold ints. Got {k!r} among them.")
+        if k < at_least:
+            raise ValueError(f"k_values must be at least {at_least}. Got {k} among them.")
+    if not given:
+        raise ValueError("k_values is empty: give at least one number of clusters.")
+    return sorted({int(k) for k in given})
+
+
+def set_seed(model: Any, random_state: Any) -> Any:
+    """Set the model's `random_state` where it is None, and return the model."""
+    if parameter(model, "random_state", missing=0) is None:
+        rng = check_random_state(random_state)
+        model.set_params(random_state=int(rng.randint(np.iinfo(np.int32).max)))
+    return model
+
+
+def fit(model: Any, X: Any, sample_weight: FloatArray | None, **extra: Any) -> Any:
+    """Fit a model, with weights if there are some."""
+    if sample_weight is not None:
+        extra["sample_weight"] = sample_weight
+    return model.fit(X, **extra)
+
+
+def inertia_of(model: Any) -> float:
+    """Return the within-cluster sum of a fitted model."""
+    inertia = getattr(model, "inertia_", None)
+    if inertia is None:
+        raise TypeError(
+            f"{type(model).__name__} has no inertia_ (the within-cluster sum), which the gap "
+            "statistic is made of; silhouette() does without."
+        )
+    return float(inertia)
+
+
+def labels_of(model: Any) -> npt.NDArray[Any]:
+    """Return the labels of a fitted model."""
+    labels = getattr(model, "labels_", None)
+    if labels is None:
+        raise TypeError(f"{type(model).__name__} has no labels_ after its fit.")
+    return np.asarray(labels)
+
+
+def n_clusters_of(model: Any, k: int) -> int:
+    """Return the number of clusters a model found; `k` for a model without labels."""
+    return len(np.unique(labels_of(model))) if hasattr(model, "labels_") else k

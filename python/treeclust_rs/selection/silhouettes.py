@@ -1,0 +1,132 @@
+"""The silhouette: how much nearer rows are to their own cluster than to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.base import clone
+from sklearn.metrics import silhouette_score
+from sklearn.utils import check_random_state
+
+from .._kernels.gram import check_gram
+from .._util.validation import is_number
+from .fits import (
+    Selection,
+    check_numbers,
+    cluster_parameter,
+    fit,
+    labels_of,
+    n_clusters_of,
+    read,
+    set_seed,
+)
+from .geometry import geometry_of
+
+
+def silhouette(
+    estimator: Any,
+    X: Any,
+    k_values: Iterable[int],
+    *,
+    metric: Any = None,
+    gram: Any = None,
+    sample_size: int | None = None,
+    random_state: Any = None,
+) -> Selection:
+    """Choose the number of clusters by the largest mean silhouette.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Clusterer with a parameter `n_clusters` or `max_clusters`, and after its fit `labels_`.
+    X : array-like or frame of shape (n_samples, n_features)
+        The data.
+    k_values : iterable of int
+        Numbers of clusters to try, each at least 2.
+    metric : str, callable or None, default=None
+        Distance between rows, as for scikit-learn's `silhouette_score`. None: the distance the
+        estimator clusters by. With a kernel k (`Kauri`, `KernelKMeans` and the kernel trees) that
+        is sqrt(k(x, x) + k(y, y) - 2 k(x, y)), an approximation aside; else the parameter `metric`,
+        Manhattan with ``criterion="kmedians"``, or Euclidean. ``scale="standard"`` always applies.
+    gram : array-like of shape (n_samples, n_samples), default=None
+        Kernel matrix, passed to the fit, for an estimator with ``kernel="precomputed"``.
+    sample_size : int, default=None
+        Draw so many rows, the same for every number, and take the silhouette of these; None: of
+        all. The fits see all rows.
+    random_state : int, RandomState instance or None, default=None
+        Where the sample comes from, and the `random_state` of the estimator where that is None.
+
+    Returns
+    -------
+    Selection
+        With a frame of the columns ``k``; ``n_clusters``, as many as were found; ``silhouette``,
+        between -1 and 1, null where the rows were not in 2 to n - 1 clusters. Among equal
+        silhouettes the smallest number is taken.
+
+    Raises
+    ------
+    TypeError
+        If the estimator lacks the parameter or the `labels_`.
+    ValueError
+        If a number is out of range, X is not finite, the estimator refuses to fit, no number gave 2
+        to n - 1 clusters, or the kernel's distances do not fit in memory.
+
+    Notes
+    -----
+    Time is that of one fit for each number, and O(n^2) distances for each.
+
+    References
+    ----------
+    P. J. Rousseeuw, "Silhouettes: a graphical aid to the interpretation and validation of cluster
+    analysis", 1987.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from treeclust_rs import IMM
+    >>> from treeclust_rs.selection import silhouette
+    >>> X = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 30, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> silhouette(IMM(), X, range(2, 6), random_state=0).best_k
+    3
+    """
+    name = cluster_parameter(estimator)
+    numbers = check_numbers(k_values, at_least=2)
+    X, table = read(X, "silhouette")
+    n = table.n_samples
+    extra = {} if gram is None else {"gram": check_gram(gram, n)}
+    if sample_size is not None and not (is_number(sample_size, Integral) and sample_size >= 2):
+        raise ValueError(f"sample_size must be an int >= 2, or None. Got {sample_size!r} instead.")
+    rng = check_random_state(random_state)
+    models = [set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
+    rows = None
+    if sample_size is not None and sample_size < n:
+        rows = np.sort(rng.choice(n, int(sample_size), replace=False))
+    models = [fit(model, X, None, **extra) for model in models]
+    points, metric = geometry_of(models[0], table, rows, metric, extra.get("gram"))
+    scores: list[float | None] = []
+    for model in models:
+        labels = labels_of(model)
+        labels = labels if rows is None else labels[rows]
+        n_found = len(np.unique(labels))
+        scored = 2 <= n_found < len(labels)
+        scores.append(float(silhouette_score(points, labels, metric=metric)) if scored else None)
+    known = [score for score in scores if score is not None]
+    if not known:
+        raise ValueError(
+            f"None of k = {', '.join(map(str, numbers))} put the rows into 2 to n - 1 clusters, so "
+            "there is no silhouette: X may have too few distinct rows."
+        )
+    best = scores.index(max(known))
+    frame = pl.DataFrame(
+        {
+            "k": numbers,
+            "n_clusters": list(map(n_clusters_of, models, numbers)),
+            "silhouette": pl.Series(scores, dtype=pl.Float64),
+        }
+    )
+    return Selection(numbers[best], models[best], frame)
