@@ -27,7 +27,7 @@ from treeclust_rs.gemini import (
     Wasserstein,
     make_gemini,
 )
-from treeclust_rs.gemini import geminis as module
+from treeclust_rs.gemini import transport as module
 
 ONE_VS_ALL = [name for name in GEMINIS if name.endswith("_ova")]
 WITH_ROWS = [name for name in GEMINIS if name.startswith(("mmd", "wasserstein"))]

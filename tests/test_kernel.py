@@ -11,8 +11,8 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
 import treeclust_rs as tc
+from treeclust_rs._kernels import kernel_data as _kernel_data
 from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs._kernels import stocks as _stocks
 from treeclust_rs.metrics import agreement, kernel_cost
 
 TREES = [tc.KernelIMM, tc.KernelExKMC, tc.KernelExpand]
@@ -77,8 +77,8 @@ def test_kernel_exkmc_of_given_labels_works_beyond_the_largest_kernel_matrix(rin
     X, truth = rings
     small = tc.KernelExKMC(reference=truth, gamma=3.0, max_leaves=6, base_tree=None)
     expected = small.fit(X)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 1000)
-    monkeypatch.setattr(_stocks, "_TILE", 7)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 1000)
+    monkeypatch.setattr(_kernel_data, "TILE", 7)
     found = clone(small).fit(X)
     assert (found.labels_ == expected.labels_).all()
     assert found.inertia_ == pytest.approx(expected.inertia_, rel=1e-10)

@@ -18,8 +18,8 @@ from oracles import LEAF, THRESHOLD
 from treeclust_rs import _core
 from treeclust_rs._data.table import read_table
 from treeclust_rs._data.units import Units
-from treeclust_rs._kernels.kernels import make_kernel
-from treeclust_rs._kernels.stocks import kernel_rows, stocks_of
+from treeclust_rs._kernels.kernel_data import kernel_rows, make_kernel_data
+from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs._kernels.surrogate import SurrogateFeatures
 
 # Those with surrogate features of their own; the linear kernel's are the columns.
@@ -495,7 +495,7 @@ def test_models_equal_the_oracle(name):
         by_mismatch = make is not tc.KernelExKMC
 
         # label costs: the model's own, which are the oracle's but for rounding
-        stocks = stocks_of(
+        stocks = make_kernel_data(
             model, fitted.table, fitted.units, fitted.w, None, None, 1, hold_gram=False
         )
         T = kernel_rows(case.kernel, fitted.table, fitted.units)

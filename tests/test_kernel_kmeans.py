@@ -18,23 +18,15 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 import treeclust_rs as tc
-from treeclust_rs._kernels import kernels as _kernels
+from treeclust_rs._kernels import gram_rows as _gram_rows
 from treeclust_rs._kernels import lloyd as _kernel_lloyd
-from treeclust_rs._kernels.kernels import make_kernel
-from treeclust_rs._kernels.lloyd import (
-    Means,
-    _compact,
-    _draw,
-    _fill_empty,
-    _Gram,
-    _is_indefinite,
-    _lloyd,
-    _seeds,
-    _single_moves,
-    cluster,
-    first_least,
-)
-from treeclust_rs._kernels.stocks import Stocks
+from treeclust_rs._kernels.definiteness import is_indefinite
+from treeclust_rs._kernels.gram_lloyd import _reseed_empty, _single_moves, run_lloyd
+from treeclust_rs._kernels.gram_rows import GramRows, draw, draw_seeds
+from treeclust_rs._kernels.kernel_data import KernelData
+from treeclust_rs._kernels.lloyd import cluster
+from treeclust_rs._kernels.means import Means, compact, first_least
+from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.estimators import kernel_kmeans as kernel_kmeans
 
 DEFINITE = {
@@ -115,13 +107,13 @@ def best_cost(gram, k, weight):
 
 
 def start_of(stocks, groups, k):
-    rows = _Gram(stocks, stocks.gram, stocks.weights, True, 1)
+    rows = GramRows(stocks, stocks.gram, stocks.weights, True, 1)
     return rows, groups, rows.sums(groups, k)
 
 
 def lloyd(stocks, groups, k, max_iter, refine=False, tol=0.0):
     rows, groups, sums = start_of(stocks, groups, k)
-    return _lloyd(rows, groups, sums, max_iter, tol, threading.Event(), refine=refine)
+    return run_lloyd(rows, groups, sums, max_iter, tol, threading.Event(), refine=refine)
 
 
 def same_partition(one, two):
@@ -141,7 +133,7 @@ def test_rounds_equal_brute_force(name, weighted):
         weight = rng.uniform(0.3, 2.0, 26) if weighted else np.ones(26)
         groups = np.full(26, -1)
         groups[rng.choice(26, k, replace=False)] = np.arange(k)
-        stocks = Stocks.of_gram(gram, weight if weighted else None)
+        stocks = KernelData.of_gram(gram, weight if weighted else None)
         expected = brute_rounds(gram, groups, k, weight, 6)
         for n_rounds in range(1, 7):
             found = lloyd(stocks, groups, k, n_rounds)
@@ -158,14 +150,14 @@ def test_empty_clusters_get_the_rows_that_are_served_worst():
     gram = (X - 0.5) @ (X - 0.5).T
     groups = np.array([1, 0, 0, 0, 1, -1])
     weight = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.01])
-    stocks = Stocks.of_gram(gram, weight)
+    stocks = KernelData.of_gram(gram, weight)
     # Group 2 has no rows, so nothing is nearest to it.
     expected = brute_rounds(gram, groups, 3, weight, 1)[0]
     assert expected.count(2) == 1
     assert expected.index(2) in (0, 4)  # far and of weight, unlike the last row
     rows, _, sums = start_of(stocks, groups, 3)
     means = rows.means(groups, 3, sums)
-    labels, reseeded = _fill_empty(rows, means, sums, means.nearest(sums))
+    labels, reseeded = _reseed_empty(rows, means, sums, means.nearest(sums))
     assert reseeded
     assert labels.tolist() == expected
     found = lloyd(stocks, groups, 3, 8)
@@ -182,7 +174,7 @@ def test_cost_never_rises(name):
         model = tc.KernelKMeans(7, kernel=name, n_init=1, max_iter=max_iter, tol=0, random_state=3)
         model.fit(X)
         assert model.n_iter_ <= max_iter
-        expected = Stocks.of_gram(gram, None).inertia(model.labels_)
+        expected = KernelData.of_gram(gram, None).inertia(model.labels_)
         assert model.inertia_ == pytest.approx(expected, rel=1e-11)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         costs.append(model.inertia_)
@@ -201,7 +193,7 @@ def test_moved_rows_give_the_sums_that_all_rows_give():
         moved = rng.choice(1200, n_moved, replace=False)
         after[moved] = rng.integers(0, 5, n_moved)
         start = np.where(np.isin(np.arange(1200), moved), before, after)
-        rows, _, sums = start_of(Stocks.of_gram(gram, weight), start, 5)
+        rows, _, sums = start_of(KernelData.of_gram(gram, weight), start, 5)
         expected = rows.sums(after, 5)
         np.testing.assert_allclose(rows.moved_sums(sums, start, after), expected, atol=1e-10)
 
@@ -210,8 +202,8 @@ def test_only_moved_rows_are_looked_at(monkeypatch):
     # After the first rounds, in which most rows move, the matrix is read again only at the end.
     X = np.random.default_rng(2).random((1000, 2))
     full = []
-    whole = _Gram.sums
-    monkeypatch.setattr(_Gram, "sums", lambda *given: full.append(1) or whole(*given))
+    whole = GramRows.sums
+    monkeypatch.setattr(GramRows, "sums", lambda *given: full.append(1) or whole(*given))
     model = tc.KernelKMeans(6, n_init=1, tol=0, random_state=0).fit(X)
     assert model.n_iter_ > 8
     assert len(full) <= 4
@@ -223,7 +215,7 @@ def test_no_single_move_lowers_the_cost(weighted):
     X = rng.random((30, 2))
     weight = rng.uniform(0.2, 3.0, 30) if weighted else None
     gram = make_kernel("rbf", X=X, gamma=3.0).matrix(X)
-    stocks, improved = Stocks.of_gram(gram, weight), 0
+    stocks, improved = KernelData.of_gram(gram, weight), 0
     for seed in range(5):
         groups = np.random.default_rng(seed).integers(0, 5, 30)
         plain = lloyd(stocks, groups, 5, 100)
@@ -244,7 +236,7 @@ def test_no_single_move_lowers_the_cost(weighted):
 
 def test_single_moves_can_be_broken_off():
     X = np.random.default_rng(4).random((30, 2))
-    stocks = Stocks.of_gram(make_kernel("rbf", X=X).matrix(X), None)
+    stocks = KernelData.of_gram(make_kernel("rbf", X=X).matrix(X), None)
     rows, groups, sums = start_of(stocks, np.arange(30) % 5, 5)
     broken_off = threading.Event()
     broken_off.set()
@@ -279,17 +271,17 @@ def test_kernels_find_what_means_cannot_part():
 
 def test_samples_lead_to_starts_as_good_as_seeds(monkeypatch):
     X = make_moons(1600, noise=0.1, random_state=0)[0]
-    stocks = Stocks.of_gram(make_kernel("rbf", gamma=5.0, X=X).matrix(X), None)
+    stocks = KernelData.of_gram(make_kernel("rbf", gamma=5.0, X=X).matrix(X), None)
     used = []
-    first = _kernel_lloyd._seeds
+    first = _gram_rows.draw_seeds
     monkeypatch.setattr(
-        _kernel_lloyd,
-        "_seeds",
+        _gram_rows,
+        "draw_seeds",
         lambda rows, *given: used.append(len(rows.weight)) or first(rows, *given),
     )
     sampled = [cluster(stocks, 4, n_init=1, random_state=seed).inertia for seed in range(4)]
-    assert max(used) <= _kernel_lloyd._TRIAL_ROWS
-    monkeypatch.setattr(_kernel_lloyd, "_TRIAL_ROWS", 1600)
+    assert max(used) <= _kernel_lloyd._MIN_TRIAL_ROWS
+    monkeypatch.setattr(_kernel_lloyd, "_MIN_TRIAL_ROWS", 1600)
     used.clear()
     seeded = [cluster(stocks, 4, n_init=1, random_state=seed).inertia for seed in range(4)]
     assert set(used) == {1600}
@@ -308,18 +300,18 @@ def test_ties_are_the_same_for_rows_of_the_fit_and_others():
     weight = np.r_[np.ones(8), np.full(7, 1e-9)]
     gram = make_kernel("rbf", gamma=0.07, X=X).matrix(X)
     groups = np.r_[np.repeat([0, 1], 4), np.full(7, -1)]
-    found = lloyd(Stocks.of_gram(gram, weight), groups, 2, 1)
+    found = lloyd(KernelData.of_gram(gram, weight), groups, 2, 1)
     np.testing.assert_array_equal(found.labels, np.r_[np.repeat([0, 1], 4), np.zeros(7)])
 
 
 def test_clusters_without_rows_are_dropped():
     means = Means(np.array([2, 0, 1, -1]), np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.0, 6.0]))
-    labels, kept = _compact(np.array([2, 0, 0, 2]), means)
+    labels, kept = compact(np.array([2, 0, 0, 2]), means)
     assert labels.tolist() == [1, 0, 0, 1]
     assert kept.groups.tolist() == [1, 0, -1, -1]
     assert kept.weight.tolist() == [1.0, 3.0]
     assert kept.stocks.tolist() == [4.0, 6.0]
-    labels, kept = _compact(np.array([1, 1]), Means(None, np.ones(2), np.ones(2), np.eye(2)))
+    labels, kept = compact(np.array([1, 1]), Means(None, np.ones(2), np.ones(2), np.eye(2)))
     assert labels.tolist() == [0, 0]
     assert kept.centers.tolist() == [[0.0, 1.0]]
 
@@ -338,10 +330,10 @@ def test_a_start_ends_when_the_cost_falls_by_no_more_than_tol():
 
 def test_seeds_are_distinct_until_none_is_left():
     X = np.repeat(np.random.default_rng(6).random((6, 2)), 5, axis=0)
-    stocks = Stocks.of_gram(make_kernel("rbf", X=X).matrix(X), np.linspace(0.1, 2, 30))
-    rows = _Gram(stocks, stocks.gram, stocks.weights, True, 1)
+    stocks = KernelData.of_gram(make_kernel("rbf", X=X).matrix(X), np.linspace(0.1, 2, 30))
+    rows = GramRows(stocks, stocks.gram, stocks.weights, True, 1)
     for seed in range(20):
-        chosen = _seeds(rows, 9, np.random.RandomState(seed))
+        chosen = draw_seeds(rows, 9, np.random.RandomState(seed))
         assert sorted(chosen // 5) == [0, 1, 2, 3, 4, 5]
 
 
@@ -349,12 +341,12 @@ def test_seeds_are_drawn_by_weighted_squared_distances():
     # One trial a seed with k = 1; with k = 2, two trials, of which the better one is taken.
     X = np.array([[0.0], [1.0], [3.0]])
     weight = np.array([1.0, 2.0, 5.0])
-    stocks = Stocks.of_gram(X @ X.T, weight)
-    rows = _Gram(stocks, stocks.gram, weight, True, 1)
+    stocks = KernelData.of_gram(X @ X.T, weight)
+    rows = GramRows(stocks, stocks.gram, weight, True, 1)
     rng = np.random.RandomState(0)
-    first = np.bincount([_seeds(rows, 1, rng)[0] for _ in range(4000)], minlength=3) / 4000
+    first = np.bincount([draw_seeds(rows, 1, rng)[0] for _ in range(4000)], minlength=3) / 4000
     np.testing.assert_allclose(first, weight / 8, atol=0.03)
-    pairs = [tuple(_seeds(rows, 2, rng)) for _ in range(4000)]
+    pairs = [tuple(draw_seeds(rows, 2, rng)) for _ in range(4000)]
     # From row 0: masses 0, 2, 45; row 2 leaves less and is taken unless both trials draw row 1.
     from_zero = [second for start, second in pairs if start == 0]
     assert np.mean(np.array(from_zero) == 1) == pytest.approx((2 / 47) ** 2, abs=0.01)
@@ -364,9 +356,9 @@ def test_of_the_drawn_seeds_the_one_that_leaves_least_weight_is_taken():
     # From row 0 row 1 leaves 0.5 x 4, row 2 leaves 100 x 1.
     X = np.array([[0.0], [1.0], [3.0]])
     weight = np.array([1.0, 100.0, 0.5])
-    rows = _Gram(Stocks.of_gram(X @ X.T, weight), X @ X.T, weight, True, 1)
+    rows = GramRows(KernelData.of_gram(X @ X.T, weight), X @ X.T, weight, True, 1)
     rng = np.random.RandomState(0)
-    pairs = [tuple(_seeds(rows, 2, rng)) for _ in range(3000)]
+    pairs = [tuple(draw_seeds(rows, 2, rng)) for _ in range(3000)]
     from_zero = [second for start, second in pairs if start == 0]
     assert len(from_zero) > 15
     assert 2 not in from_zero
@@ -374,7 +366,7 @@ def test_of_the_drawn_seeds_the_one_that_leaves_least_weight_is_taken():
 
 def test_drawn_rows_have_mass():
     mass = np.array([0.0, 1e-300, 0.0, 1.0, 0.0])
-    drawn = _draw(mass, np.array([0.0, 0.5, 1.0 - 2.0**-53, 1.0]))
+    drawn = draw(mass, np.array([0.0, 0.5, 1.0 - 2.0**-53, 1.0]))
     np.testing.assert_array_equal(drawn, [1, 3, 3, 3])
 
 
@@ -463,7 +455,7 @@ def test_the_linear_kernel_is_kmeans(scale):
 
 @pytest.mark.parametrize("name", ["linear", "cosine", "hellinger"])
 def test_kernels_of_features_take_no_matrix(name, monkeypatch):
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 0)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 0)
     X = np.random.default_rng(11).random((60, 3))
     model = tc.KernelKMeans(3, kernel=name, random_state=0).fit(X)
     np.testing.assert_array_equal(model.predict(X), model.labels_)
@@ -484,7 +476,7 @@ def test_approximations_of_full_rank_are_the_kernel(name, method):
 @pytest.mark.parametrize("method", ["nystroem", "rpcholesky", "rff"])
 def test_approximations(method, monkeypatch):
     X, truth = make_circles(500, noise=0.05, factor=0.3, random_state=0)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 500 * 100)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 500 * 100)
     model = tc.KernelKMeans(
         2, gamma=3.0, approximation=method, n_components=100, random_state=1
     ).fit(X)
@@ -529,12 +521,12 @@ def test_the_best_partition_seen_is_kept():
     falls = rises = 0
     for seed in range(10):
         gram = signed_gram(seed, 20)
-        stocks = Stocks.of_gram(gram, None)
-        rows = _Gram(stocks, gram, stocks.weights, False, 1)
+        stocks = KernelData.of_gram(gram, None)
+        rows = GramRows(stocks, gram, stocks.weights, False, 1)
         groups = np.arange(20) % 3
         costs = []
         for max_iter in range(1, 20):
-            found = _lloyd(
+            found = run_lloyd(
                 rows, groups, rows.sums(groups, 3), max_iter, 0.0, threading.Event(), refine=False
             )
             costs.append(found.cost)
@@ -590,7 +582,7 @@ def test_callables_and_polynomials_are_looked_at():
 
     def settled(kernel, **parameters):
         made = make_kernel(kernel, X=X, **parameters)
-        return _is_indefinite(Stocks.of_gram(made.matrix(X), None, made), 0)
+        return is_indefinite(KernelData.of_gram(made.matrix(X), None, made), 0)
 
     assert not settled(product)
     assert settled(lambda x, y: math.tanh(2 * float(x @ y) - 1))
@@ -604,9 +596,9 @@ def test_only_distances_make_a_kernel_indefinite():
     # Minus half the squared distances: no kernel, but of the linear kernel's distances.
     X = np.random.default_rng(15).random((50, 2))
     gram = -0.5 * np.square(X[:, None] - X).sum(axis=2)
-    assert not _is_indefinite(Stocks.of_gram(gram, None), 0)
+    assert not is_indefinite(KernelData.of_gram(gram, None), 0)
     given = tc.KernelKMeans(3, kernel="precomputed", random_state=0).fit(X, gram=gram)
-    linear = Stocks.of_gram(X @ X.T, None).inertia(given.labels_)
+    linear = KernelData.of_gram(X @ X.T, None).inertia(given.labels_)
     assert given.inertia_ == pytest.approx(linear, rel=1e-10)
     assert given.inertia_ == pytest.approx(
         KMeans(3, n_init=10, random_state=0).fit(X).inertia_, rel=0.02
@@ -616,8 +608,8 @@ def test_only_distances_make_a_kernel_indefinite():
 def test_a_large_matrix_is_sampled():
     X = np.random.default_rng(16).random((700, 2))
     gram = make_kernel("rbf", X=X).matrix(X)
-    assert not _is_indefinite(Stocks.of_gram(gram, None), 0)
-    assert _is_indefinite(Stocks.of_gram(gram + signed_gram(0, 700), None), 0)
+    assert not is_indefinite(KernelData.of_gram(gram, None), 0)
+    assert is_indefinite(KernelData.of_gram(gram + signed_gram(0, 700), None), 0)
 
 
 def test_indefinite_kernels_are_approximated_with_one_warning():
@@ -643,8 +635,8 @@ def test_weights_are_repetition():
     X, times = rng.random((30, 2)), rng.integers(1, 4, 30)
     repeated = np.repeat(np.arange(30), times)
     kernel = make_kernel("rbf", gamma=4.0, X=X)
-    weighted = Stocks.of_gram(kernel.matrix(X), times.astype(float))
-    long = Stocks.of_gram(kernel.matrix(X[repeated]), None)
+    weighted = KernelData.of_gram(kernel.matrix(X), times.astype(float))
+    long = KernelData.of_gram(kernel.matrix(X[repeated]), None)
     for seed in range(5):
         groups = np.random.default_rng(seed).integers(0, 4, 30)
         for max_iter in range(1, 8):
@@ -883,7 +875,8 @@ def test_verbose_prints_a_line_for_each_start(capsys):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
-    "where", ["_kernel_lloyd._lloyd", "kernel_kmeans.stocks_of", "_kernel_lloyd._settled"]
+    "where",
+    ["_kernel_lloyd.run_lloyd", "kernel_kmeans.make_kernel_data", "_kernel_lloyd._recomputed"],
 )
 def test_ctrl_c_leaves_the_estimator_as_it_was(where, n_jobs, monkeypatch):
     X = np.random.default_rng(29).random((50, 2))
@@ -990,7 +983,7 @@ def test_negative_cells_are_named(name):
 
 
 def test_a_matrix_beyond_memory_names_its_size_and_a_way_out(monkeypatch):
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 300**2 - 1)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 300**2 - 1)
     many = np.random.default_rng(31).random((300, 2))
     with pytest.raises(ValueError, match=r'300 x 300 rows would take .* GiB.*approximation="nystr'):
         tc.KernelKMeans(3).fit(many)
@@ -1024,6 +1017,6 @@ def test_predict_checks_what_it_is_given():
 
 def test_rows_alone_cannot_be_clustered():
     kernel = make_kernel("rbf", X=X)
-    stocks = Stocks(kernel, None, None, None, None, kernel.diagonal(X), 20.0, 0.0, rows=X)
+    stocks = KernelData(kernel, None, None, None, None, kernel.diagonal(X), 20.0, 0.0, rows=X)
     with pytest.raises(ValueError, match="needs features of the rows or their kernel matrix"):
         cluster(stocks, 2)

@@ -13,7 +13,9 @@ from sklearn.metrics.pairwise import additive_chi2_kernel, pairwise_kernels
 from sklearn.svm import SVC
 
 from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs._kernels.kernels import KERNELS, check_gram, make_kernel
+from treeclust_rs._kernels.gram import check_gram
+from treeclust_rs._kernels.kernels import KERNELS
+from treeclust_rs._kernels.parameters import make_kernel
 
 
 def total(terms):
@@ -100,8 +102,8 @@ def test_matrix_and_diagonal_are_the_definition(name):
 def test_blocks_are_one_matrix(name, n_jobs, monkeypatch):
     X = rows(2, n=150 if name == "callable" else 400)
     whole = kernel(name, X).matrix(X)
-    monkeypatch.setattr(_kernels, "_BLOCK", 13 * len(X))
-    monkeypatch.setattr(_kernels, "_PARALLEL", 0)
+    monkeypatch.setattr(_kernels, "_MAX_BLOCK", 13 * len(X))
+    monkeypatch.setattr(_kernels, "_MIN_PARALLEL", 0)
     blocks = kernel(name, X).matrix(X, n_jobs=n_jobs)
     assert np.array_equal(blocks, blocks.T)
     assert near(blocks, whole, rtol=1e-14)
@@ -436,7 +438,7 @@ def test_a_pair_that_is_not_symmetric(pair):
 
 def test_copies_beyond_the_limit_are_refused(monkeypatch):
     gram = gram_of()
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", gram.nbytes - 1)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", gram.nbytes - 1)
     assert check_gram(gram, 700) is gram
     with pytest.raises(ValueError, match=r"float64 copy of gram, which is float32 .* GiB"):
         check_gram(gram.astype(np.float32), 700)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from treeclust_rs._kernels import kernels as _kernels
 from treeclust_rs._kernels import low_rank as _low_rank
-from treeclust_rs._kernels.kernels import make_kernel
 from treeclust_rs._kernels.low_rank import APPROXIMATIONS, approximate
+from treeclust_rs._kernels.parameters import make_kernel
 
 ADAPTIVE = ("nystroem", "rpcholesky")
 DEFINITE = {
@@ -266,8 +266,8 @@ def test_transform_gives_the_features_of_the_fit(method, n_components):
 def test_the_same_bits_for_a_seed_and_any_threads(method, monkeypatch):
     X = np.random.default_rng(0).normal(size=(3000, 5))
     kernel = make_kernel("rbf", X=X)
-    monkeypatch.setattr(_kernels, "_BLOCK", 40 * 100)
-    monkeypatch.setattr(_kernels, "_PARALLEL", 0)
+    monkeypatch.setattr(_kernels, "_MAX_BLOCK", 40 * 100)
+    monkeypatch.setattr(_kernels, "_MIN_PARALLEL", 0)
     found = [
         approximate(kernel, X, method=method, n_components=40, random_state=3, n_jobs=n_jobs)
         for n_jobs in (1, 1, 3)
@@ -382,7 +382,7 @@ def test_parameters_that_are_refused(changes, error, words):
 def test_features_beyond_the_limit_are_refused(method, monkeypatch):
     X = np.zeros((1000, 1))
     kernel = make_kernel("rbf", X=X)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 1000 * 50)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 1000 * 50)
     approximate(kernel, X, method=method, n_components=50, random_state=0)
     words = "The features of 1,000 rows and n_components=51 would take .* Use fewer n_components"
     with pytest.raises(ValueError, match=words):

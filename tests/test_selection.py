@@ -25,8 +25,7 @@ from treeclust_rs import (
     KernelIMM,
     KernelKMeans,
 )
-from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs._kernels.kernels import make_kernel
+from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
 from treeclust_rs.selection import gap_statistic, silhouette
 
@@ -587,7 +586,7 @@ def test_approximations(approximation):
 def test_distances_beyond_the_limit_are_refused(monkeypatch):
     X = blobs(3, n=40)
     model = Kauri(kernel="rbf", approximation="nystroem", n_components=10, random_state=0)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 8 * 100 * 100)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 100 * 100)
     with pytest.raises(ValueError, match=r"The distances of 120 rows would .* Use sample_size"):
         silhouette(model, X, [2, 3])
     assert silhouette(model, X, [2, 3], sample_size=90, random_state=0).best_k == 3

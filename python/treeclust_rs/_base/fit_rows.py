@@ -15,7 +15,7 @@ from .._data.checks import check_finite, check_sample_weight
 from .._data.sparse import SparseTable
 from .._data.table import Table, collected, read_table, take_rows
 from .._data.units import Units
-from .._kernels.kernels import check_gram
+from .._kernels.gram import check_gram
 from .._reference.read import ReferenceInput, read_reference
 from .._util.arrays import BoolArray, Codes, FloatArray
 from .._util.progress import progress_line

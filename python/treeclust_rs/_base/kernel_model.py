@@ -10,9 +10,11 @@ import numpy as np
 from .._data.checks import check_sample_weight
 from .._data.table import Table, take_rows
 from .._data.units import Units
-from .._kernels.kernels import Kernel, check_gram, make_kernel
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import KernelData, kernel_rows
+from .._kernels.kernels import Kernel
 from .._kernels.low_rank import FeatureMap
-from .._kernels.stocks import Stocks, check_gram_given, kernel_rows
+from .._kernels.parameters import check_gram_argument, make_kernel
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
@@ -38,7 +40,7 @@ class KernelModel(GrownClusterer, abstract=True):
     gamma_: float | None
     scale_: FloatArray
 
-    def _keep_kernel(self, stocks: Stocks, units: Units) -> None:
+    def _keep_kernel(self, stocks: KernelData, units: Units) -> None:
         """Keep what `score` needs of the fit."""
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
@@ -72,13 +74,15 @@ class KernelModel(GrownClusterer, abstract=True):
             X=np.zeros((1, table.n_features)),
         )
 
-    def _stocks_and_labels(self, X: Any, sample_weight: Any, gram: Any) -> tuple[Stocks, IntArray]:
+    def _stocks_and_labels(
+        self, X: Any, sample_weight: Any, gram: Any
+    ) -> tuple[KernelData, IntArray]:
         """Return rows as the kernel of the fit sees them, and the cluster the tree puts each in.
 
         Rows of weight 0 are left out. Raises as `score` of the estimators says.
         """
         table, leaves = self._route(X)
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
         kept = rows_that_count(weight, None)
@@ -88,17 +92,17 @@ class KernelModel(GrownClusterer, abstract=True):
             table, weight, leaves = take_rows(table, kept), weight[kept], leaves[kept]
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
-            return Stocks.of_gram(gram, weight, n_jobs=n_jobs), labels
+            return KernelData.of_gram(gram, weight, n_jobs=n_jobs), labels
         kernel, matrix, units = self._kernel_view(table)
         if self.approximation is None:
-            return Stocks.of_kernel(kernel, matrix, units, weight, n_jobs), labels
+            return KernelData.of_kernel(kernel, matrix, units, weight, n_jobs), labels
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
         if feature_map is None:
             raise ValueError(
                 "The model was read from a file, which does not hold the features of its "
                 "approximation: score cannot be computed. Fit it anew."
             )
-        return Stocks.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels
+        return KernelData.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels
 
     def _complete(self, tree: ClusterTree) -> None:
         super()._complete(tree)

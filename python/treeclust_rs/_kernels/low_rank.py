@@ -23,8 +23,10 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray
-from .kernels import Kernel, as_rows, center, check_size, is_number, one_blas_thread
+from .._util.arrays import FloatArray, as_rows, check_size, mean_row
+from .._util.threads import one_blas_thread
+from .._util.validation import is_number
+from .kernels import Kernel
 
 __all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
 
@@ -32,32 +34,32 @@ __all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
 APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")
 
 # Eigenvalues below this share of the largest are rounding.
-_EIGENVALUE = 1e-12
-# What is left of a diagonal entry is rounding below this share of the entry.
-_RESIDUAL = 1e-13
-# A kernel is called indefinite beyond this share of its largest eigenvalue or diagonal entry.
-_INDEFINITE = 1e-8
+_MIN_EIGENVALUE = 1e-12
+# The residual of a diagonal entry is rounding below this share of the entry.
+_MIN_RESIDUAL = 1e-13
+# Negative eigenvalues and diagonal entries up to this share of the largest are rounding.
+_MAX_NEGATIVE = 1e-8
 # Pivots proposed at a time.
-_PROPOSALS = 64
+_N_PROPOSALS = 64
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """Features whose inner products are near a kernel; made by `approximate`.
+    """Features whose inner products approximate a kernel; built by `approximate`.
 
     Attributes
     ----------
     features : ndarray of shape (n_samples, n_features_out), float64, C order
-        Of the rows it was made from. At least one column.
+        Features of the rows of the approximation. At least one column.
     kernel : Kernel
-        What is approximated.
+        The kernel.
     method : str
         One of `APPROXIMATIONS`.
     residual : float
         Share of the (weighted) trace of the kernel matrix that the features lack: 0 is exact.
-        May be negative with "rff", and with kernels that are not positive semidefinite.
+        Negative values occur with "rff" and with kernels that are not positive semidefinite.
     landmarks : ndarray of shape (n_landmarks,), int64
-        The rows that carry the approximation, in order: chosen at random ("nystroem") or the
+        Rows that the approximation is built on, in order: drawn at random ("nystroem") or the
         pivots ("rpcholesky"). Empty with "rff".
     """
 
@@ -69,7 +71,7 @@ class FeatureMap:
     _map: _Map = field(repr=False)
 
     def transform(self, Y: npt.ArrayLike, *, n_jobs: int = 1) -> FloatArray:
-        """Give the features of other rows.
+        """Compute the features of other rows.
 
         Parameters
         ----------
@@ -81,7 +83,7 @@ class FeatureMap:
         Returns
         -------
         ndarray of shape (n_rows, n_features_out), float64, C order
-            For the rows of the fit, `features` up to rounding.
+            For the rows of the approximation, `features` up to rounding.
 
         Raises
         ------
@@ -104,7 +106,7 @@ def approximate(
     random_state: Any = None,
     n_jobs: int = 1,
 ) -> FeatureMap:
-    """Find features z of low rank r with <z_i, z_j> near the kernel of the rows i and j.
+    """Compute features z of low rank r with <z_i, z_j> near the kernel of the rows i and j.
 
     Parameters
     ----------
@@ -116,22 +118,22 @@ def approximate(
         - "nystroem": the kernel with `n_components` rows drawn at random (with weights: in
           proportion to them) without replacement. Eigenvalues of the drawn rows' matrix below 1e-12
           of the largest are dropped. With `n_components` >= n_samples all rows are taken: the
-          features then give the whole kernel matrix up to rounding.
+          features then reproduce the whole kernel matrix up to rounding.
         - "rpcholesky": Cholesky with random pivots, each drawn with probability proportional to
-          weight times what is left of its diagonal entry. Takes no more columns than `tol` asks
-          for. Far nearer to the kernel than Nystroem of the same rank where few rows lie apart
-          from the others; much the same on one round cloud.
+          weight times the residual of its diagonal entry, until `tol` is met. Far nearer to the
+          kernel than Nystroem of the same rank if few rows lie apart from the others; similar on
+          one round cloud.
         - "rff": random Fourier features, only for the kernel rbf. Does not adapt to the rows.
     n_components : int, default=100
         The largest rank r, at least 1; above n_samples ("rff": any) it is n_samples.
     tol : float, default=1e-6
         "rpcholesky" stops at the first pivot after which the features lack at most this share of
-        the (weighted) trace of the kernel matrix. 0: never before rounding stops it. Ignored by the
-        others.
+        the (weighted) trace of the kernel matrix; with 0, rounding stops it. Ignored by the other
+        methods.
     sample_weight : ndarray of shape (n_samples,), default=None
         Positive weights of the rows.
     random_state : int, RandomState instance or None, default=None
-        Where the rows or the frequencies come from.
+        Source of the rows or frequencies.
     n_jobs : int, default=1
         Threads, at least 1. The bits of the features do not depend on it.
 
@@ -143,17 +145,17 @@ def approximate(
     ------
     ValueError
         If a parameter is out of range, the kernel is not defined on the rows or "rff" not for the
-        kernel, or the features would be larger than `MAX_GRAM_BYTES`.
+        kernel, or the features would be larger than `MAX_ARRAY_BYTES`.
 
     Warns
     -----
     UserWarning
-        If the kernel is seen not to be positive semidefinite: no features give such a kernel, and
-        those found are of another. Only "nystroem" with all rows gives the nearest.
+        If the kernel is found not to be positive semidefinite: no features give such a kernel, and
+        the result approximates another one; the nearest such, with "nystroem" and all rows.
 
     Notes
     -----
-    Memory is O(n r), time O(n r d + n r^2); "nystroem" takes r^3 besides. No n x n matrix is made.
+    Memory is O(n r), time O(n r d + n r^2); "nystroem" takes r^3 more. No n x n matrix is computed.
     """
     rows = as_rows(X)
     n = len(rows)
@@ -179,29 +181,29 @@ def approximate(
     )
     kernel.check(rows)
     rng = check_random_state(random_state)
-    mapped: _Map
+    mapping: _Map
     landmarks = np.empty(0, dtype=np.int64)
     if method == "rff":
-        mapped = _Fourier.fit(kernel, rows, rank, rng)
-        features = _map_rows(kernel, mapped, rows, n_jobs)
+        mapping = _Fourier.fit(kernel, rows, rank, rng)
+        features = _map_rows(kernel, mapping, rows, n_jobs)
     elif method == "nystroem":
         landmarks = _draw(n, rank, sample_weight, rng)
-        mapped = _Nystroem.fit(kernel, rows[landmarks])
-        features = _map_rows(kernel, mapped, rows, n_jobs)
+        mapping = _Nystroem.fit(kernel, rows[landmarks])
+        features = _map_rows(kernel, mapping, rows, n_jobs)
     else:
         features, landmarks = _rpcholesky(
             kernel, rows, rank, float(tol), sample_weight, rng, n_jobs
         )
-        mapped = _Cholesky(rows[landmarks], features[landmarks])
+        mapping = _Cholesky(rows[landmarks], features[landmarks])
     weight = np.ones(n) if sample_weight is None else sample_weight
     trace = float(weight @ kernel.diagonal(rows))
     covered = float(np.einsum("i,ij,ij->", weight, features, features))
     residual = (trace - covered) / trace if trace > 0 else 0.0
-    return FeatureMap(features, kernel, method, residual, landmarks, mapped)
+    return FeatureMap(features, kernel, method, residual, landmarks, mapping)
 
 
 class _Map(Protocol):
-    """From rows to their features."""
+    """Map from rows to their features."""
 
     @property
     def width(self) -> int:
@@ -212,17 +214,17 @@ class _Map(Protocol):
     def n_landmarks(self) -> int: ...
 
     def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
-        """Give the features of a block of rows; the first one's number is for messages."""
+        """Compute the features of a block of rows; `first_row` is for messages."""
         ...
 
 
-def _map_rows(kernel: Kernel, mapped: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
-    out = np.empty((len(rows), mapped.width))
+def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
+    out = np.empty((len(rows), mapping.width))
 
     def fill(start: int, stop: int) -> None:
-        out[start:stop] = mapped.block(kernel, rows[start:stop], start)
+        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
 
-    kernel.in_blocks(fill, len(out), max(mapped.width, mapped.n_landmarks), n_jobs)
+    kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
     return out
 
 
@@ -237,9 +239,9 @@ class _Fourier:
 
     @classmethod
     def fit(cls, kernel: Kernel, rows: FloatArray, rank: int, rng: Any) -> _Fourier:
-        # The kernel does not see the shift, but the cosines of large numbers would.
+        # The kernel does not depend on the shift; cosines of large numbers lose digits.
         sampler = RBFSampler(gamma=kernel.gamma, n_components=rank, random_state=rng)
-        return cls(sampler.fit(rows[:1]), center(rows), rank)
+        return cls(sampler.fit(rows[:1]), mean_row(rows), rank)
 
     def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:  # noqa: ARG002
         return np.asarray(self.sampler.transform(rows - self.shift))
@@ -257,12 +259,12 @@ class _Nystroem:
         with one_blas_thread():
             values, vectors = eigh(kernel.matrix(landmarks))
         largest = float(np.abs(values).max())
-        if values[0] < -_INDEFINITE * largest:
+        if values[0] < -_MAX_NEGATIVE * largest:
             _warn_indefinite(kernel)
-        kept = np.flatnonzero(values > _EIGENVALUE * largest)[::-1]  # largest first
-        if not len(kept):
+        large = np.flatnonzero(values > _MIN_EIGENVALUE * largest)[::-1]  # largest first
+        if not len(large):
             return cls(landmarks, np.zeros((len(landmarks), 1)))
-        return cls(landmarks, np.ascontiguousarray(vectors[:, kept] / np.sqrt(values[kept])))
+        return cls(landmarks, np.ascontiguousarray(vectors[:, large] / np.sqrt(values[large])))
 
     @property
     def width(self) -> int:
@@ -307,20 +309,20 @@ def _rpcholesky(
     rng: Any,
     n_jobs: int,
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Randomly pivoted Cholesky: features of shape (n, found rank, at least 1), and the pivots.
+    """Return the features of randomly pivoted Cholesky, of shape (n, rank >= 1), and the pivots.
 
-    Pivots are proposed by the block from the residual diagonal as it is, and each is accepted with
-    probability (what earlier ones of the block left of its entry) / (the entry when it was drawn).
+    A block of pivots is proposed from the current residual diagonal; each is accepted with
+    probability (its residual after the earlier pivots of the block) / (its residual when drawn).
     The accepted ones are distributed as if drawn one after the other; only they cost O(n).
     """
     n = len(rows)
     weight = np.ones(n) if sample_weight is None else sample_weight
     diagonal = kernel.diagonal(rows)
-    if diagonal.min() < -_INDEFINITE * np.abs(diagonal).max():
+    if diagonal.min() < -_MAX_NEGATIVE * np.abs(diagonal).max():
         _warn_indefinite(kernel)
     left = np.maximum(diagonal, 0.0)
-    floor = _RESIDUAL * left
-    lowest = -_INDEFINITE * float(left.max())
+    floor = _MIN_RESIDUAL * left
+    lowest = -_MAX_NEGATIVE * float(left.max())
     total = float(weight @ left)
     features = np.empty((n, rank))
     pivots = np.empty(0, dtype=np.int64)
@@ -330,22 +332,22 @@ def _rpcholesky(
         if remaining <= tol * total:
             break
         drawn = np.searchsorted(
-            cumulative, rng.uniform(size=_PROPOSALS) * remaining, side="right"
+            cumulative, rng.uniform(size=_N_PROPOSALS) * remaining, side="right"
         ).clip(max=n - 1)
         with one_blas_thread():
             core = kernel.matrix(rows[drawn])
             core -= features[drawn, :k] @ features[drawn, :k].T
-        accepted, factor = _accept(core, floor[drawn], rng.uniform(size=_PROPOSALS), rank - k)
+        accepted, factor = _accept(core, floor[drawn], rng.uniform(size=_N_PROPOSALS), rank - k)
         if not len(accepted):
-            left[drawn] = 0.0  # rounding had left them more than there is
+            left[drawn] = 0.0  # their residual was rounding
             continue
         chosen = drawn[accepted]
         new = features[:, k : k + len(chosen)]
         _add_columns(kernel, rows, chosen, features[:, :k], factor, new, n_jobs)
         new[chosen] = factor
         # Stop within the block where the tolerance is met.
-        found = remaining - np.cumsum(np.einsum("i,ij,ij->j", weight, new, new))
-        met = np.flatnonzero(found <= tol * total)
+        lacking = remaining - np.cumsum(np.einsum("i,ij,ij->j", weight, new, new))
+        met = np.flatnonzero(lacking <= tol * total)
         if len(met):
             chosen = chosen[: met[0] + 1]
             new = new[:, : len(chosen)]
@@ -364,7 +366,7 @@ def _rpcholesky(
 def _accept(
     core: FloatArray, floor: FloatArray, coins: FloatArray, most: int
 ) -> tuple[npt.NDArray[np.int64], FloatArray]:
-    """Choose among proposals; give their places and the Cholesky factor of their part of `core`.
+    """Accept proposals; return their places and the Cholesky factor of their part of `core`.
 
     `core` is overwritten.
     """
@@ -395,7 +397,7 @@ def _add_columns(
     new: FloatArray,
     n_jobs: int,
 ) -> None:
-    """Fill the features `new` that the pivots add to `old`."""
+    """Compute the features `new` that the pivots add to `old`."""
     pivot_rows, pivot_features = rows[pivots], old[pivots]
 
     def fill(start: int, stop: int) -> None:
@@ -407,13 +409,13 @@ def _add_columns(
 
 
 def _solve_lower(factor: FloatArray, against: FloatArray) -> FloatArray:
-    """Give the rows z of factor z = against."""
+    """Return the rows z with factor z = against."""
     solved = solve_triangular(factor, against.T, lower=True, check_finite=False)
     return np.asarray(solved).T
 
 
 def _draw(n: int, size: int, sample_weight: FloatArray | None, rng: Any) -> npt.NDArray[np.int64]:
-    """Draw distinct rows, in proportion to their weights; all of them in order if that many."""
+    """Draw distinct rows in proportion to their weights; all of them, in order, if size >= n."""
     if size >= n:
         return np.arange(n)
     share = None if sample_weight is None else sample_weight / sample_weight.sum()

@@ -1,7 +1,7 @@
 """Surrogate features of kernels: functions of one column whose thresholds are intervals of it.
 
-The features themselves are computed by the core, where they are needed and never for all rows at
-once; here their parameters are settled on the rows of a fit.
+The core computes the features, never for all rows at once; this module computes their parameters on
+the rows of a fit.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from .. import _engine
 from .._data.table import Table, column_of
 from .._data.units import Units
 from .._util.arrays import FloatArray
+from .._util.validation import is_number
 from .._util.words import quoted_column
-from .kernels import ALIASES, Kernel, is_number
+from .kernels import ALIASES, Kernel
 
 __all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
 
 
 FEATURES = ("auto", "taylor", "distance", "additive")
-"""What `features=` may be."""
+"""Allowed values of `features`."""
 
 DEFAULT_ANCHORS = 256
 """Most anchors of a column with ``n_anchors=None``."""
 
-# Which features a kernel has; the first is what "auto" takes.
-_OF_KERNEL = {
+# Kinds of features of each kernel; "auto" is the first.
+_KINDS = {
     "rbf": ("taylor", "distance"),
     "laplacian": ("distance",),
     "linear": ("additive",),
@@ -38,22 +39,22 @@ _OF_KERNEL = {
     "histogram_intersection": ("additive",),
     "additive_chi2": ("additive",),
 }
-# The origin of Taylor features lies this share of a column's range below its smallest value.
-_BELOW = 0.01
+# Distance of the origin of Taylor features from a column's smallest value, as a share of its range.
+_ORIGIN_MARGIN = 0.01
 
 
 def has_features(kernel: Any) -> bool:
     """Whether a kernel, by its name or alias, has surrogate features."""
-    return isinstance(kernel, str) and ALIASES.get(kernel, kernel) in _OF_KERNEL
+    return isinstance(kernel, str) and ALIASES.get(kernel, kernel) in _KINDS
 
 
 def choose_features(kernel: Any, features: str) -> str:
-    """Give the kind of features meant.
+    """Return the kind of features for a kernel.
 
     Parameters
     ----------
     kernel : str or callable
-        As the user said.
+        The estimator's parameter `kernel`.
     features : str
         One of `FEATURES`.
 
@@ -69,12 +70,12 @@ def choose_features(kernel: Any, features: str) -> str:
     """
     label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
     if not has_features(kernel):
-        having = ", ".join(sorted(_OF_KERNEL))
+        having = ", ".join(sorted(_KINDS))
         raise ValueError(
             f"The kernel {label!r} has no surrogate features; {having} have. KernelExKMC and "
             "KernelExpand with base_tree=None explain any kernel."
         )
-    known = _OF_KERNEL[ALIASES.get(kernel, kernel)]
+    known = _KINDS[ALIASES.get(kernel, kernel)]
     if features == "auto":
         return known[0]
     if features not in known:
@@ -87,7 +88,7 @@ def choose_features(kernel: Any, features: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class SurrogateFeatures:
-    """Surrogate features with their parameters settled on the rows of a fit; see `of`.
+    """Surrogate features with parameters computed on the rows of a fit; see `of`.
 
     Attributes
     ----------
@@ -125,7 +126,7 @@ class SurrogateFeatures:
         n_anchors: int | str | None = None,
         shift: Any = None,
     ) -> SurrogateFeatures:
-        """Settle the features of a kernel on a table.
+        """Build the features of a kernel, with parameters computed on a table.
 
         Parameters
         ----------
@@ -134,8 +135,8 @@ class SurrogateFeatures:
         table : Table
             The rows of the fit.
         units : Units
-            The kernel sees ``(x - units.shift) / units.scale``, or without the shift where the
-            origin matters.
+            The kernel takes ``(x - units.shift) / units.scale``, without the shift if it depends on
+            the origin.
         features : {"auto", "taylor", "distance", "additive"}, default="auto"
             "auto": taylor for rbf, distance for laplacian, additive for the others.
         order : int, default=5
@@ -144,8 +145,8 @@ class SurrogateFeatures:
             Anchors of distance features per column: "all" distinct values, or that many values at
             even quantiles of the rows. None: all up to 256, else 256.
         shift : float or array-like of shape (n_features,), default=None
-            Where the Taylor expansion has its origin, in the columns' own units: below the smallest
-            value of every column. None: 1 % of the column's range below it.
+            Origin of the Taylor expansion in the columns' own units, below the smallest value of
+            every column. None: 1 % of the column's range below it.
 
         Returns
         -------
@@ -186,7 +187,7 @@ class SurrogateFeatures:
         return self.family in ("root", "intersection")
 
     def argument(self) -> dict[str, Any]:
-        """Give the features as the core takes them."""
+        """Return the features as keyword arguments of the core."""
         return {
             "family": self.family,
             "parameter": self.parameter,
@@ -197,12 +198,12 @@ class SurrogateFeatures:
         }
 
     def values(self, table: Table, n_jobs: int = 1) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """Give all features of the rows of the fit, and the input column of each.
+        """Compute all features of the rows of the fit, and the input column of each.
 
         Parameters
         ----------
         table : Table
-            The rows that the features were settled on. Steps are those of its values.
+            The rows of the fit. Steps are those of its values.
         n_jobs : int, default=1
             Threads.
 
@@ -216,15 +217,17 @@ class SurrogateFeatures:
 
 
 def _column(table: Table, f: int) -> FloatArray:
+    """Return a column as float64."""
     return np.asarray(column_of(table, f), dtype=np.float64)
 
 
 def _origin(table: Table, shift: Any) -> FloatArray:
+    """Return the origin of Taylor features, checked to lie below all values."""
     d = table.n_features
     smallest = np.array([_column(table, f).min() for f in range(d)])
     if shift is None:
         largest = np.array([_column(table, f).max() for f in range(d)])
-        return np.asarray(smallest - _BELOW * (largest - smallest))
+        return np.asarray(smallest - _ORIGIN_MARGIN * (largest - smallest))
     origin = np.asarray(shift, dtype=np.float64)
     if origin.shape not in ((), (d,)):
         raise ValueError(
@@ -243,7 +246,7 @@ def _origin(table: Table, shift: Any) -> FloatArray:
 
 
 def _anchors(column: FloatArray, n_anchors: int | str | None) -> FloatArray:
-    """Give data values of the column, ascending and distinct."""
+    """Return data values of the column, ascending and distinct."""
     values = np.sort(column)
     distinct: FloatArray = values[np.append(True, values[1:] > values[:-1])]
     if n_anchors == "all":

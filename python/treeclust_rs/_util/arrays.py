@@ -1,4 +1,4 @@
-"""Types of numpy arrays."""
+"""Types, sizes and shapes of numpy arrays."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,3 +7,35 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.uint32]
+
+MAX_ARRAY_BYTES = 4 * 2**30
+"""Largest array allocated for kernels, distances and cells: a kernel matrix of 23,170 rows."""
+
+
+def check_size(n_numbers: int, what: str, instead: str) -> None:
+    """Raise ValueError if so many float64 take more than `MAX_ARRAY_BYTES`.
+
+    `what` begins the message and names the array; `instead` ends it and names the alternative.
+    """
+    n_bytes = 8 * n_numbers
+    if n_bytes > MAX_ARRAY_BYTES:
+        size = n_bytes / 2**30 if n_bytes < 2**1000 else float("inf")
+        raise ValueError(
+            f"{what} would take {size:,.3g} GiB; the limit is "
+            f"{MAX_ARRAY_BYTES / 2**30:,.3g} GiB. {instead}"
+        )
+
+
+def as_rows(X: npt.ArrayLike) -> FloatArray:
+    """Return X as float64 of two dimensions in C order, without a copy if it is that already."""
+    rows = np.ascontiguousarray(X, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"Expected rows of a table, got an array of {rows.ndim} dimensions.")
+    return rows
+
+
+def mean_row(rows: FloatArray) -> FloatArray:
+    """Return the mean of the rows, with 0 in columns where it overflows."""
+    with np.errstate(all="ignore"):
+        mean = rows.mean(axis=0)
+    return np.where(np.isfinite(mean), mean, 0.0)

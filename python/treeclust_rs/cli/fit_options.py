@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .._kernels.kernels import has_gamma
 from .._kernels.low_rank import APPROXIMATIONS
+from .._kernels.parameters import has_gamma
 from .._reference.checks import DEFAULT_N_CLUSTERS
-from ..gemini.geminis import GEMINIS
+from ..gemini.names import GEMINIS
 from . import arguments as read
 from .messages import UserError, either
 from .methods import KERNELS, METHODS, Method, shared_options, takers_of

@@ -20,7 +20,9 @@ from .._base.parameters import AT_LEAST_1, COMMON, LIMITS, Constraints
 from .._base.saved_fields import POSITIVE, Check, Fields, SavedField
 from .._base.truncation import TrainingState
 from .._data.table import Table
-from .._kernels.stocks import KERNEL_CONSTRAINTS, ROUNDING, check_gram_given, stocks_of
+from .._kernels.cluster_sums import ROUNDING
+from .._kernels.kernel_data import make_kernel_data
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._util.arrays import FloatArray
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
@@ -280,13 +282,13 @@ class Kauri(KernelModel):
             If a kernel to be approximated is seen not to be positive semidefinite.
         """
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
         rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
         threads = fit_rows.threads
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = stocks_of(
+        stocks = make_kernel_data(
             self, rows, units, weight, fit_rows.gram, rng, threads.n_jobs, rank_tol=self.tol
         )
         progress = fit_rows.progress(self.verbose)

@@ -17,14 +17,16 @@ from .._base.parameters import AT_LEAST_1, COMMON, Constraints
 from .._data.checks import check_finite, check_sample_weight
 from .._data.table import Table, align_table
 from .._data.units import Units
-from .._kernels.kernels import Kernel, one_blas_thread
-from .._kernels.lloyd import Means, Tell, cluster, first_least
+from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
+from .._kernels.kernels import Kernel
+from .._kernels.lloyd import Tell, cluster
 from .._kernels.low_rank import FeatureMap
-from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, kernel_rows, stocks_of
+from .._kernels.means import Means, first_least
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util.arrays import BoolArray, FloatArray, IntArray
 from .._util.progress import progress_text
-from .._util.threads import effective_n_jobs
+from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval
 from .._util.words import format_count
 
@@ -224,13 +226,13 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             If fewer clusters were found, because the kernel tells fewer rows apart.
         """
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
         rows, units, kept = fit_rows.rows, fit_rows.units, fit_rows.kept
         k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
         check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         rng = check_random_state(self.random_state)
-        stocks = stocks_of(self, rows, units, fit_rows.weight, fit_rows.gram, rng, n_jobs)
+        stocks = make_kernel_data(self, rows, units, fit_rows.weight, fit_rows.gram, rng, n_jobs)
         found = cluster(
             stocks,
             k,
@@ -383,7 +385,9 @@ class _Predictor:
     all rows of the fit."""
 
     @classmethod
-    def of(cls, stocks: Stocks, means: Means, units: Units, kept: BoolArray | None) -> _Predictor:
+    def of(
+        cls, stocks: KernelData, means: Means, units: Units, kept: BoolArray | None
+    ) -> _Predictor:
         members = None
         if means.groups is not None:
             members = stocks.members(means.groups, len(means.weight))

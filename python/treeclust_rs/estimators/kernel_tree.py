@@ -22,8 +22,9 @@ from .._base.parameters import AT_LEAST_1, EXPLAINING, LIMITS, Constraints
 from .._base.saved_fields import POSITIVE, Fields, SavedField
 from .._base.truncation import TrainingState
 from .._data.table import Table
+from .._kernels.kernel_data import KernelData, make_kernel_data
 from .._kernels.lloyd import cluster
-from .._kernels.stocks import KERNEL_CONSTRAINTS, Stocks, check_gram_given, stocks_of
+from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
 from .._reference.centers import Centers
 from .._reference.checks import (
@@ -146,7 +147,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             nearer to the mean of another cluster than their label's.
         """
         self._validate_params()
-        check_gram_given(self.kernel, self.approximation, gram is not None)
+        check_gram_argument(self.kernel, self.approximation, gram is not None)
         growth = self._growth()
         fit_rows = FitRows.read(
             self,
@@ -166,7 +167,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             check_enough_rows(asked, self.n_clusters, rows.n_samples, name)
         gram, n_jobs = fit_rows.gram, threads.n_jobs
         # A reference needs no kernel matrix.
-        stocks = stocks_of(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
+        stocks = make_kernel_data(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
         if clustered:
             labels = cluster(
                 stocks,
@@ -225,7 +226,9 @@ class KernelTree(CostTree, KernelModel, abstract=True):
                 "_reference_inertia": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
-                stocks = stocks_of(self, rows, units, weight, None, rng, n_jobs, hold_gram=False)
+                stocks = make_kernel_data(
+                    self, rows, units, weight, None, rng, n_jobs, hold_gram=False
+                )
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         for attribute in ("_inertia", "_reference_inertia"):
@@ -242,7 +245,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             progress(tree.n_leaves, self._last_gain())
         return self
 
-    def _make_base(self, stocks: Stocks, fit_rows: FitRows[Table], centers: Centers) -> _Base:
+    def _make_base(self, stocks: KernelData, fit_rows: FitRows[Table], centers: Centers) -> _Base:
         kernel = stocks.kernel
         assert kernel is not None
         if kernel.name == "linear":
@@ -411,7 +414,7 @@ class GrownKernelTree(KernelTree, abstract=True):
 class _Training(TrainingState):
     """Of a kernel tree: costs are computed from it on first access."""
 
-    stocks: Stocks
+    stocks: KernelData
     labels: IntArray
     """The reference's, of the rows that were fitted."""
     kept: BoolArray | None

@@ -1,17 +1,12 @@
 """Floor 5: generalised mutual informations (GEMINI), the objectives of Douglas."""
 
-from .geminis import (
-    GEMINIS,
-    KL,
-    METRICS,
-    MMD,
-    EnergyDistance,
-    Gemini,
-    SquaredHellinger,
-    TotalVariation,
-    Wasserstein,
-    make_gemini,
-)
+from .base import Gemini
+from .distances import METRICS
+from .divergences import KL, SquaredHellinger, TotalVariation
+from .energy import EnergyDistance
+from .mmd import MMD
+from .names import GEMINIS, make_gemini
+from .transport import Wasserstein
 
 __all__ = [
     "GEMINIS",

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._data.units import Units
-from .._kernels.kernels import ORIGIN_FREE, check_gram, make_kernel
-from .._kernels.stocks import Stocks, check_gram_given
+from .._kernels.gram import check_gram
+from .._kernels.kernel_data import KernelData
+from .._kernels.kernels import ORIGIN_FREE
+from .._kernels.parameters import check_gram_argument, make_kernel
 from .._util.arrays import BoolArray, FloatArray
 from .._util.labels import is_noise
 from .._util.words import format_count
@@ -231,7 +233,7 @@ def kernel_cost(
     data = check_data(X)
     marks = check_labels(labels, len(data), "labels")
     weights = check_weights(sample_weight, len(data))
-    check_gram_given(kernel, None, gram is not None)
+    check_gram_argument(kernel, None, gram is not None)
     matrix = None if gram is None else check_gram(gram, len(data))
     kept = ~is_noise(marks) & (weights > 0)
     if not kept.any():
@@ -239,7 +241,7 @@ def kernel_cost(
     codes = np.unique(marks[kept], return_inverse=True)[1]
     weights = weights[kept]
     if matrix is not None:
-        return Stocks.of_gram(matrix[np.ix_(kept, kept)], weights, n_jobs=n_jobs).inertia(codes)
+        return KernelData.of_gram(matrix[np.ix_(kept, kept)], weights, n_jobs=n_jobs).inertia(codes)
     rows = data[kept].astype(np.float64)
     units = Units(rows.mean(axis=0), np.ones(rows.shape[1]))
     if isinstance(kernel, str) and kernel in ORIGIN_FREE:
@@ -253,4 +255,4 @@ def kernel_cost(
         X=rows,
         sample_weight=weights,
     )
-    return Stocks.of_rows(found, rows, units, weights, n_jobs).inertia(codes)
+    return KernelData.of_rows(found, rows, units, weights, n_jobs).inertia(codes)

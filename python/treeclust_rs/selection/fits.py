@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 
 from .._data.checks import check_finite
 from .._data.table import Table, collected, read_table
-from .._kernels.kernels import is_number
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
+from .._util.validation import is_number
 
 
 @dataclass(frozen=True, eq=False)

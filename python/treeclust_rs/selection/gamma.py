@@ -15,10 +15,12 @@ import polars as pl
 from sklearn.base import clone
 
 from .._data.checks import check_sample_weight
-from .._kernels.kernels import KERNELS, has_gamma, is_number
+from .._kernels.kernels import KERNELS
+from .._kernels.parameters import has_gamma
 from .._util.arrays import FloatArray
 from .._util.labels import is_noise
 from .._util.progress import ProgressBar
+from .._util.validation import is_number
 from ..metrics import adjusted_rand_index, agreement
 from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
 

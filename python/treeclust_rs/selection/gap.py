@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state
 from .. import _engine
 from .._data.checks import check_sample_weight
 from .._data.table import Table
-from .._kernels.kernels import is_number
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
+from .._util.validation import is_number
 from .fits import (
     Selection,
     check_numbers,

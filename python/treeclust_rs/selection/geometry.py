@@ -9,9 +9,9 @@ import numpy as np
 from .. import _engine
 from .._data.table import Table
 from .._data.units import Units
-from .._kernels.kernels import check_size, make_kernel
-from .._kernels.stocks import kernel_rows
-from .._util.arrays import FloatArray, IntArray
+from .._kernels.kernel_data import kernel_rows
+from .._kernels.parameters import make_kernel
+from .._util.arrays import FloatArray, IntArray, check_size
 from .._util.threads import effective_n_jobs
 from .fits import parameter
 

@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .._kernels.kernels import check_gram, is_number
+from .._kernels.gram import check_gram
+from .._util.validation import is_number
 from .fits import (
     Selection,
     check_numbers,

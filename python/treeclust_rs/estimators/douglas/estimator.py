@@ -17,18 +17,15 @@ from ..._base.saving import SavedEstimator
 from ..._data.checks import check_finite
 from ..._data.table import Table, align_table, read_table
 from ..._data.units import Units
-from ..._kernels.kernels import check_gram, one_blas_thread
-from ..._reference.checks import (
-    DEFAULT_N_CLUSTERS,
-    check_enough_rows,
-    warn_of_empty,
-)
+from ..._kernels.gram import check_gram
+from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.model_json import check_keys, float_array
 from ..._util.progress import progress_text
-from ..._util.threads import effective_n_jobs
+from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
-from ...gemini.geminis import GEMINIS, Gemini, Wasserstein, check_distances, make_gemini
+from ...gemini import GEMINIS, Gemini, Wasserstein, make_gemini
+from ...gemini.distances import check_distances
 from .binned_columns import BinnedColumns
 from .cell_table import CellTable
 from .fitted_bins import (
@@ -225,7 +222,6 @@ class Douglas(SavedEstimator):
     }
     _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
-    _rules_are: ClassVar[str] = "in `table_`, and given by `rules()` and `to_polars()`"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
     table_: CellTable

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._util.arrays import FloatArray, IntArray
-from ...gemini.geminis import MMD, Gemini, Wasserstein
+from ...gemini import MMD, Gemini, Wasserstein
 from .optimisers import SGD, Adam, Optimiser
 from .soft_bins import SoftBins
 

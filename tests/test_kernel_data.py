@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from treeclust_rs._data.units import Units
-from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs._kernels.kernels import Kernel, make_kernel
+from treeclust_rs._kernels.cluster_sums import gram_sums, squared_distances
+from treeclust_rs._kernels.kernel_data import KernelData
+from treeclust_rs._kernels.kernels import Kernel
 from treeclust_rs._kernels.low_rank import approximate
-from treeclust_rs._kernels.stocks import Stocks, gram_sums, in_order, squared_distances
+from treeclust_rs._kernels.parameters import make_kernel
+from treeclust_rs._util.threads import map_in_order
 
 KERNELS = {
     "linear": {},
@@ -89,9 +91,9 @@ def test_sums_distances_and_costs_equal_their_definitions(name, weighted):
     distances = distances_by_definition(gram, labels, w, k)
     cost = cost_by_definition(gram, np.maximum(labels, 0), w)
     for stocks in (
-        Stocks.of_gram(gram, given),
-        Stocks.of_kernel(kernel, X.copy(), units(X), given),
-        Stocks.of_rows(kernel, X.copy(), units(X), given),
+        KernelData.of_gram(gram, given),
+        KernelData.of_kernel(kernel, X.copy(), units(X), given),
+        KernelData.of_rows(kernel, X.copy(), units(X), given),
     ):
         seen = gram if stocks.features is None else centered(gram, w)
         assert stocks.n_rows == len(X)
@@ -110,8 +112,8 @@ def test_sums_distances_and_costs_equal_their_definitions(name, weighted):
 def test_where_the_values_come_from(name):
     X, weight, _, _ = problem()
     kernel = make_kernel(name, X=X, **KERNELS[name])
-    held = Stocks.of_kernel(kernel, X.copy(), units(X), weight)
-    tiled = Stocks.of_rows(kernel, X.copy(), units(X), weight)
+    held = KernelData.of_kernel(kernel, X.copy(), units(X), weight)
+    tiled = KernelData.of_rows(kernel, X.copy(), units(X), weight)
     assert (held.features is None) == (tiled.features is None) == (name not in FEATURES)
     assert (held.gram is None) == (name in FEATURES)
     assert tiled.gram is None
@@ -129,13 +131,13 @@ def test_rows_need_no_kernel_matrix(name, monkeypatch):
     X = rng.random((n, 3))
     labels = rng.integers(0, 4, n)
     kernel = make_kernel((lambda x, y: float(x @ y)) if name == "callable" else name, X=X)
-    expected = Stocks.of_gram(kernel.matrix(X), None).distances(labels, 4)
-    monkeypatch.setattr(_kernels, "MAX_GRAM_BYTES", 1 << 20)
+    expected = KernelData.of_gram(kernel.matrix(X), None).distances(labels, 4)
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 1 << 20)
     if name == "rbf":
         with pytest.raises(ValueError, match=r'2,500 x 2,500 rows would.*approximation="nystroem"'):
-            Stocks.of_kernel(kernel, X.copy(), units(X), None)
+            KernelData.of_kernel(kernel, X.copy(), units(X), None)
     monkeypatch.setattr(Kernel, "matrix", None)
-    stocks = Stocks.of_rows(kernel, X.copy(), units(X), None)
+    stocks = KernelData.of_rows(kernel, X.copy(), units(X), None)
     np.testing.assert_allclose(stocks.distances(labels, 4), expected, rtol=0, atol=1e-11)
 
 
@@ -148,7 +150,7 @@ def test_a_callable_is_asked_once_for_a_pair():
         return float(x @ y)
 
     kernel = make_kernel(product, X=X)
-    stocks = Stocks.of_rows(kernel, X, units(X), weight, n_jobs=2)
+    stocks = KernelData.of_rows(kernel, X, units(X), weight, n_jobs=2)
     asked.clear()
     stocks.label_sums(labels, k)
     assert len(asked) == 20 * 21 // 2
@@ -159,7 +161,7 @@ def test_bits_do_not_depend_on_the_threads(name):
     rng = np.random.default_rng(2)
     X, labels = rng.random((2600, 3)), rng.integers(-1, 5, 2600)
     kernel = make_kernel(name, X=X)
-    for make in (Stocks.of_kernel, Stocks.of_rows):
+    for make in (KernelData.of_kernel, KernelData.of_rows):
         one, three = (make(kernel, X.copy(), units(X), None, n_jobs) for n_jobs in (1, 3))
         np.testing.assert_array_equal(one.label_sums(labels, 5), three.label_sums(labels, 5))
         np.testing.assert_array_equal(one.distances(labels, 5), three.distances(labels, 5))
@@ -173,8 +175,8 @@ def test_features_of_an_approximation():
     how = {"method": "nystroem", "n_components": 10}
     found = approximate(kernel, X, sample_weight=weight, random_state=0, **how)
     gram = found.features @ found.features.T
-    made = Stocks.of_approximation(kernel, X, units(X), weight, random_state=0, **how)
-    mapped = Stocks.of_rows(kernel, X, units(X), weight, feature_map=found)
+    made = KernelData.of_approximation(kernel, X, units(X), weight, random_state=0, **how)
+    mapped = KernelData.of_rows(kernel, X, units(X), weight, feature_map=found)
     assert made.feature_map is not None
     assert len(made.feature_map.features) == 0
     for stocks in (made, mapped):
@@ -187,8 +189,8 @@ def test_distances_of_a_semidefinite_kernel_are_not_negative():
     labels = np.repeat(np.arange(5), 40)
     kernel = make_kernel("rbf", gamma=0.3, X=X)
     for stocks in (
-        Stocks.of_kernel(kernel, X, units(X), None),
-        Stocks.of_rows(kernel, X, units(X), None),
+        KernelData.of_kernel(kernel, X, units(X), None),
+        KernelData.of_rows(kernel, X, units(X), None),
     ):
         assert (stocks.distances(labels, 5) >= 0).all()
         assert stocks.inertia(labels) == 0.0
@@ -196,7 +198,7 @@ def test_distances_of_a_semidefinite_kernel_are_not_negative():
 
 def test_distances_of_other_kernels_may_be_negative():
     gram = np.array([[1.0, 2.0], [2.0, 1.0]])
-    stocks = Stocks.of_gram(gram, None)
+    stocks = KernelData.of_gram(gram, None)
     np.testing.assert_array_equal(stocks.distances(np.array([0, 0]), 1), [[-0.5], [-0.5]])
     assert stocks.inertia(np.array([0, 0])) == -1.0
 
@@ -205,7 +207,7 @@ def test_costs_far_from_the_origin_keep_their_digits():
     X = np.random.default_rng(4).random((50, 2))
     labels = np.arange(50) % 3
     stocks = [
-        Stocks.of_kernel(make_kernel("linear", X=rows), rows, units(rows), None)
+        KernelData.of_kernel(make_kernel("linear", X=rows), rows, units(rows), None)
         for rows in (X.copy(), X + 2.0**20)
     ]
     assert stocks[1].inertia(labels) == pytest.approx(stocks[0].inertia(labels), rel=1e-9)
@@ -214,7 +216,7 @@ def test_costs_far_from_the_origin_keep_their_digits():
 def test_overflow_is_an_error():
     X = np.array([[1e200], [-1e200]])
     with pytest.raises(ValueError, match="overflow float64"):
-        Stocks.of_kernel(make_kernel("linear", X=[[1.0]]), X, units(X), None)
+        KernelData.of_kernel(make_kernel("linear", X=[[1.0]]), X, units(X), None)
 
 
 def test_sums_of_a_wide_matrix():
@@ -248,7 +250,7 @@ def test_work_in_order_can_be_broken_off(n_jobs):
         return item
 
     with pytest.raises(KeyboardInterrupt):
-        found.extend(in_order(work, range(50), n_jobs, cancelled.set))
+        found.extend(map_in_order(work, range(50), n_jobs, cancelled.set))
     assert found == [0, 1]
     assert len(done) <= 4
     assert cancelled.is_set() == (n_jobs > 1)

@@ -1,0 +1,429 @@
+"""The rows of a fit in a kernel's geometry: label sums, distances to clusters' means, costs.
+
+The sums (see `cluster_sums`) come from features of the rows, from their kernel matrix, or, without
+either, from the rows themselves, whose kernel values are computed again, tile by tile.
+
+Each tile is computed by one thread, and tiles are added in one order: the bits do not depend on the
+number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import cdist
+
+from .._data.table import Table
+from .._data.units import Units
+from .._util.arrays import FloatArray
+from .._util.threads import map_in_order, one_blas_thread
+from .cluster_sums import (
+    ROUNDING,
+    TILE,
+    bin_sums,
+    gram_sums,
+    squared_distances,
+    weighted_sum,
+)
+from .kernels import ORIGIN_FREE, Kernel
+from .low_rank import FeatureMap, approximate
+from .parameters import KernelParameters, make_kernel
+
+__all__ = ["KernelData", "kernel_rows", "make_kernel_data"]
+
+Labels = npt.NDArray[Any]
+
+
+def make_kernel_data(
+    estimator: KernelParameters,
+    rows: Table,
+    units: Units,
+    weight: FloatArray | None,
+    gram: FloatArray | None,
+    rng: Any,
+    n_jobs: int,
+    *,
+    rank_tol: float = 1e-6,
+    hold_gram: bool = True,
+) -> KernelData:
+    """Return the rows of an estimator's fit in its kernel's geometry.
+
+    Parameters
+    ----------
+    estimator : KernelParameters
+        Estimator with the kernel's parameters.
+    rows : Table
+        Rows of the fit, of positive `weight`.
+    units : Units
+        Units of the columns.
+    weight : ndarray of shape (n_samples,) or None
+        Positive.
+    gram : ndarray of shape (n_samples, n_samples) or None
+        Their kernel matrix, with ``kernel="precomputed"``.
+    rng : RandomState
+        Source of the approximation.
+    n_jobs : int
+        Threads, at least 1.
+    rank_tol : float, default=1e-6
+        `tol` of "rpcholesky", see `approximate`.
+    hold_gram : bool, default=True
+        Whether to compute the n x n matrix of kernels without features; else the rows are kept.
+
+    Returns
+    -------
+    KernelData
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `make_kernel`, `Kernel.matrix` and `approximate` do.
+    """
+    if gram is not None:
+        return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
+    matrix = kernel_rows(estimator.kernel, rows, units)
+    kernel = make_kernel(
+        estimator.kernel,
+        gamma=estimator.gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        kernel_params=estimator.kernel_params,
+        X=matrix,
+        sample_weight=weight,
+        feature_names=rows.feature_names,
+    )
+    if estimator.approximation is not None:
+        return KernelData.of_approximation(
+            kernel,
+            matrix,
+            units,
+            weight,
+            n_jobs,
+            method=estimator.approximation,
+            n_components=estimator.n_components,
+            tol=rank_tol,
+            random_state=rng,
+        )
+    make = KernelData.of_kernel if hold_gram else KernelData.of_rows
+    return make(kernel, matrix, units, weight, n_jobs)
+
+
+def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
+    """Return the rows in units; shifted too for kernels that do not depend on the origin."""
+    if isinstance(kernel, str) and kernel in ORIGIN_FREE:
+        return units.matrix(table)
+    return Units(np.zeros_like(units.shift), units.scale).matrix(table)
+
+
+def _mean(rows: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Return the weighted mean of the rows."""
+    if weight is None:
+        return np.asarray(rows.mean(axis=0))
+    return np.asarray(np.einsum("i,ij->j", weight, rows) / weight.sum())
+
+
+def _origin_of(
+    kernel: Kernel, matrix: FloatArray, units: Units, weight: FloatArray | None
+) -> FloatArray | None:
+    """Return the mean of the rows before the shift with the linear kernel, else None."""
+    if kernel.name != "linear":
+        return None
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _mean(matrix, weight) + units.shift / units.scale
+
+
+@dataclass(frozen=True, eq=False)
+class KernelData:
+    """Rows of a fit with their kernel: as features, as a kernel matrix, or as rows.
+
+    Features are centered, which changes neither distances nor gains and keeps digits; Kauri's
+    objective of the centered features is lower by `offset`. With features, `trace`, `diagonal` and
+    `label_sums` are those of the centered features.
+    """
+
+    kernel: Kernel | None
+    """None for a precomputed kernel matrix."""
+    feature_map: FeatureMap | None
+    """Map of an approximation, without the features of the rows."""
+    features: FloatArray | None
+    gram: FloatArray | None
+    weight: FloatArray | None
+    """Positive; None: ones."""
+    diagonal: FloatArray
+    """k(i, i)."""
+    trace: float
+    """Weighted sum of k(i, i)."""
+    offset: float
+    mean: FloatArray | None = None
+    """Mean of the features before they were centered."""
+    rows: FloatArray | None = None
+    """Rows in the kernel's units; None with features or a precomputed matrix."""
+    n_jobs: int = 1
+
+    @classmethod
+    def of_kernel(
+        cls,
+        kernel: Kernel,
+        matrix: FloatArray,
+        units: Units,
+        weight: FloatArray | None,
+        n_jobs: int = 1,
+    ) -> KernelData:
+        """Build from a kernel's features (may overwrite `matrix`), or its matrix if it has none.
+
+        Raises
+        ------
+        ValueError
+            If the matrix would be larger than `MAX_ARRAY_BYTES`, or the kernel is not defined.
+        """
+        features = kernel.explicit_features(matrix)
+        if features is None:
+            gram = kernel.matrix(matrix, n_jobs=n_jobs)
+            return replace(cls.of_gram(gram, weight, kernel, n_jobs), rows=matrix)
+        origin = _origin_of(kernel, matrix, units, weight)
+        return cls.of_features(features, origin, weight, kernel, n_jobs=n_jobs)
+
+    @classmethod
+    def of_rows(
+        cls,
+        kernel: Kernel,
+        matrix: FloatArray,
+        units: Units,
+        weight: FloatArray | None,
+        n_jobs: int = 1,
+        feature_map: FeatureMap | None = None,
+    ) -> KernelData:
+        """Build from features, of the kernel (may overwrite `matrix`) or the map, or from the rows.
+
+        No n x n array is allocated: sums take O(n^2) kernel values in tiles of 8 MiB.
+        """
+        features = (
+            kernel.explicit_features(matrix)
+            if feature_map is None
+            else feature_map.transform(matrix, n_jobs=n_jobs)
+        )
+        if features is not None:
+            origin = _origin_of(kernel, matrix, units, weight)
+            return cls.of_features(features, origin, weight, kernel, feature_map, n_jobs)
+        diagonal = kernel.diagonal(matrix)
+        trace = weighted_sum(diagonal, weight)
+        return cls(
+            kernel, None, None, None, weight, diagonal, trace, 0.0, rows=matrix, n_jobs=n_jobs
+        )
+
+    @classmethod
+    def of_approximation(
+        cls,
+        kernel: Kernel,
+        matrix: FloatArray,
+        units: Units,
+        weight: FloatArray | None,
+        n_jobs: int = 1,
+        **how: Any,
+    ) -> KernelData:
+        """Build from the features of `approximate` with the options `how`, and their map."""
+        approximation = approximate(kernel, matrix, sample_weight=weight, n_jobs=n_jobs, **how)
+        origin = _origin_of(kernel, matrix, units, weight)
+        # The features of the training rows are centered in place; the map does not need them.
+        features = approximation.features
+        feature_map = replace(approximation, features=np.empty((0, features.shape[1])))
+        return cls.of_features(features, origin, weight, kernel, feature_map, n_jobs)
+
+    @classmethod
+    def of_gram(
+        cls,
+        gram: FloatArray,
+        weight: FloatArray | None,
+        kernel: Kernel | None = None,
+        n_jobs: int = 1,
+    ) -> KernelData:
+        """Build from a kernel matrix, exactly or nearly symmetric."""
+        diagonal = gram.diagonal()
+        trace = weighted_sum(diagonal, weight)
+        return cls(kernel, None, None, gram, weight, diagonal, trace, 0.0, n_jobs=n_jobs)
+
+    @classmethod
+    def of_features(
+        cls,
+        features: FloatArray,
+        origin: FloatArray | None,
+        weight: FloatArray | None,
+        kernel: Kernel,
+        feature_map: FeatureMap | None = None,
+        n_jobs: int = 1,
+    ) -> KernelData:
+        """Build from features, centered in place; `origin` replaces their mean in `offset`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = _mean(features, weight)
+            features -= mean
+            squares = np.einsum("ij,ij->i", features, features)
+            trace = float(squares.sum() if weight is None else (weight * squares).sum())
+            center = mean if origin is None else origin
+            total = float(len(features) if weight is None else weight.sum())
+            offset = total * float((center * center).sum())
+        if not np.isfinite(trace + offset):
+            raise ValueError(
+                'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
+            )
+        return cls(
+            kernel, feature_map, features, None, weight, squares, trace, offset, mean, None, n_jobs
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.diagonal)
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weights, ones if there are none."""
+        return np.ones(self.n_rows) if self.weight is None else self.weight
+
+    def objective(self, labels: Labels) -> float:
+        """Return Kauri's objective L of a clustering of the rows, from its definition."""
+        weight = self.weights
+        parts = []
+        for label in np.unique(labels):
+            rows = np.flatnonzero(labels == label)
+            if self.features is not None:
+                total = np.einsum("i,ij->j", weight[rows], self.features[rows])
+                stock = (total * total).sum()
+            else:
+                assert self.gram is not None
+                stock = weight[rows] @ self.gram[np.ix_(rows, rows)] @ weight[rows]
+            parts.append(float(stock / weight[rows].sum()))
+        return math.fsum(parts) + self.offset
+
+    # ---- clusters -------------------------------------------------------------------------
+
+    def cluster_weights(self, labels: Labels, k: int) -> FloatArray:
+        """Return the weight of each cluster, of shape (k,). Labels below 0 are of no cluster."""
+        inside = labels >= 0
+        return bin_sums(labels[inside], self.weights[inside], k)
+
+    def label_sums(self, labels: Labels, k: int) -> FloatArray:
+        """Return S[i, l], the sum of w_j k(i, j) over the rows j labelled l.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_rows,), int
+            Labels 0, ..., k - 1; rows with labels below 0 are left out of all sums.
+        k : int
+            Number of clusters.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, k), float64
+            With features, those of the centered features.
+        """
+        if self.features is not None:
+            with one_blas_thread():
+                return self.features @ (self.features.T @ self.members(labels, k))
+        if self.gram is None:
+            return self._tiled_sums(self.members(labels, k))
+        return np.ascontiguousarray(gram_sums(self.gram, labels, self.weights, k, self.n_jobs).T)
+
+    def members(self, labels: Labels, k: int) -> FloatArray:
+        """Return the (n_rows, k) matrix with each row's weight in the column of its label."""
+        members = np.zeros((self.n_rows, k))
+        inside = np.flatnonzero(labels >= 0)
+        members[inside, labels[inside]] = self.weights[inside]
+        return members
+
+    def _tiled_sums(self, members: FloatArray) -> FloatArray:
+        """Return the label sums; each kernel value is computed once, for both its rows."""
+        assert self.kernel is not None and self.rows is not None
+        kernel, rows, n = self.kernel, self.rows, self.n_rows
+
+        def tile_sums(corner: tuple[int, int]) -> tuple[FloatArray, FloatArray | None]:
+            first, second = (slice(start, start + TILE) for start in corner)
+            tile = kernel.block(rows[first], rows[second], *corner)
+            if first == second:
+                np.fill_diagonal(tile, self.diagonal[first])
+                return tile @ members[first], None
+            return tile @ members[second], tile.T @ members[first]
+
+        sums = np.zeros_like(members)
+        corners = [(a, b) for a in range(0, n, TILE) for b in range(a, n, TILE)]
+        n_jobs = 1 if kernel.function is not None else self.n_jobs
+        with one_blas_thread():
+            found = map_in_order(tile_sums, corners, n_jobs)
+            for (a, b), (of_rows, of_columns) in zip(corners, found, strict=True):
+                sums[a : a + TILE] += of_rows
+                if of_columns is not None:
+                    sums[b : b + TILE] += of_columns
+        return sums
+
+    def distances(self, labels: Labels, k: int) -> FloatArray:
+        """Return the squared distances of the rows to the clusters' means, eq. (5) of the paper.
+
+        Parameters
+        ----------
+        labels, k
+            As for `label_sums`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, k), float64
+            inf for clusters without rows. Negative only for kernels that are not positive
+            semidefinite.
+        """
+        weight = self.cluster_weights(labels, k)
+        if self.features is not None:
+            means = self._means(labels, weight)
+            distances = np.asarray(cdist(self.features, means, "sqeuclidean"))
+        else:
+            sums = self.label_sums(labels, k)
+            stocks = self.self_stocks(labels, sums)
+            distances = squared_distances(self.diagonal, sums, weight, stocks)
+        distances[:, weight == 0] = np.inf
+        return distances
+
+    def self_stocks(self, labels: Labels, sums: FloatArray) -> FloatArray:
+        """Return S(C_l, C_l) of each cluster from the label sums, of shape (k,)."""
+        inside = np.flatnonzero(labels >= 0)
+        own = labels[inside]
+        return bin_sums(own, self.weights[inside] * sums[inside, own], sums.shape[1])
+
+    def _means(self, labels: Labels, weight: FloatArray) -> FloatArray:
+        """Return the means of the clusters' features, 0 for clusters without rows."""
+        assert self.features is not None
+        with one_blas_thread():
+            means = self.members(labels, len(weight)).T @ self.features
+        means /= np.where(weight > 0, weight, 1.0)[:, None]
+        return means
+
+    def inertia(self, labels: Labels) -> float:
+        """Return the kernel k-means cost of a clustering about the clusters' own means.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_rows,), int
+            Cluster of every row, from 0 on.
+
+        Returns
+        -------
+        float
+            Weighted sum of k(i, i) minus the sum of S(C_l, C_l) / |C_l|; 0 if it is below 1e-12 of
+            the former.
+        """
+        k = int(labels.max()) + 1
+        if self.features is not None:
+            means = self._means(labels, self.cluster_weights(labels, k))
+            apart = self.features - means[labels]
+            cost = weighted_sum(np.einsum("ij,ij->i", apart, apart), self.weight)
+            return self._rounded(cost)
+        stocks = self.self_stocks(labels, self.label_sums(labels, k))
+        return self.cost(self.cluster_weights(labels, k), stocks)
+
+    def cost(self, weight: FloatArray, stocks: FloatArray) -> float:
+        """Return the cost from the clusters' weights and self-stocks."""
+        filled = weight > 0
+        return self._rounded(self.trace - math.fsum(stocks[filled] / weight[filled]))
+
+    def _rounded(self, cost: float) -> float:
+        """Return the cost, or 0 if it is rounding."""
+        return 0.0 if abs(cost) <= ROUNDING * abs(self.trace) else cost
