@@ -21,14 +21,7 @@ from .._data.table import Table
 from .._data.units import Units
 from .._util.arrays import FloatArray
 from .._util.threads import map_in_order, one_blas_thread
-from .cluster_sums import (
-    ROUNDING,
-    TILE,
-    bin_sums,
-    gram_sums,
-    squared_distances,
-    weighted_sum,
-)
+from .cluster_sums import ROUNDING, TILE, bin_sums, gram_sums, squared_distances, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .parameters import KernelParameters, make_kernel

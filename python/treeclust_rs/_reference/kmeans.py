@@ -20,13 +20,7 @@ from .._data.table import Table
 from .._data.units import Units
 from .._util.arrays import Codes, FloatArray
 from .centers import Centers, Criterion, own_regret
-from .checks import (
-    DEFAULT_N_CLUSTERS,
-    check_distinct,
-    check_enough_rows,
-    warn_misfit,
-    warn_too_few,
-)
+from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians
 from .read import ReferenceInput
 

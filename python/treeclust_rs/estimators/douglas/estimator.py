@@ -28,13 +28,7 @@ from ...gemini import GEMINIS, Gemini, Wasserstein, make_gemini
 from ...gemini.distances import check_distances
 from .binned_columns import BinnedColumns
 from .cell_table import CellTable
-from .fitted_bins import (
-    LOWEST_TEMPERATURE,
-    FittedBins,
-    Trainer,
-    bins_from_dict,
-    bins_to_dict,
-)
+from .fitted_bins import LOWEST_TEMPERATURE, FittedBins, Trainer, bins_from_dict, bins_to_dict
 from .soft_bins import SoftBins
 from .soft_training import Plan, Rows, begin, gradient_unit, prune, search, train_epoch
 
