@@ -7,9 +7,9 @@ use crate::criterion::{Criterion, Cut};
 use crate::error::{Error, Result};
 use crate::index::BinnedColumn;
 use crate::partition::{Partition, Segment};
+use crate::placement;
 use crate::search::{BestCut, Engine, Searched};
 use crate::table::Table;
-use crate::threshold;
 use crate::tree::Test;
 
 /// Most bytes of histograms kept for open leaves; beyond that a leaf's is dropped and its children's are filled anew.
@@ -154,11 +154,11 @@ pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
 }
 
 pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
-    let upper = threshold::between(cut.upper.below, cut.upper.above);
+    let upper = placement::between(cut.upper.below, cut.upper.above);
     match cut.lower {
         None => Test::Threshold { feature, threshold: upper },
         Some(gap) => {
-            let lower = threshold::lower_end(gap.below, gap.above);
+            let lower = placement::lower_end(gap.below, gap.above);
             Test::Interval { feature, lower, upper }
         }
     }

@@ -14,8 +14,8 @@ use crate::criterion::mistakes::{
 use crate::error::{Error, Result};
 use crate::grow::{Grown, narrow};
 use crate::parallel::Monitor;
+use crate::placement;
 use crate::search::{BestCut, OwnGroups, best_cut};
-use crate::threshold;
 use crate::tree::Test;
 
 /// Features one thread looks at in one go, at least.
@@ -407,7 +407,7 @@ impl<'a> Base<'a> {
             .collect();
         let range = 2.0 * self.mistakes.columns().half_range(best.feature);
         let gap = narrow(best.cut, &dropped, range).upper;
-        let theta = threshold::between(gap.below, gap.above);
+        let theta = placement::between(gap.below, gap.above);
         // The run of values above the cut: at the node, and in the whole column.
         let at_node_inside = run_above(&phi, theta);
         let all: Vec<u32> = (0..column.values.len() as u32).collect();
@@ -433,16 +433,16 @@ impl<'a> Base<'a> {
         match (lower, upper) {
             (None, None) => (Test::Threshold { feature, threshold: value(high) }, true),
             (None, Some(after)) => {
-                let threshold = threshold::between(value(high), value(after));
+                let threshold = placement::between(value(high), value(after));
                 (Test::Threshold { feature, threshold }, true)
             }
             (Some(before), None) => {
-                let threshold = threshold::between(value(before), value(low));
+                let threshold = placement::between(value(before), value(low));
                 (Test::Threshold { feature, threshold }, false)
             }
             (Some(before), Some(after)) => {
-                let lower = threshold::lower_end(value(before), value(low));
-                let upper = threshold::between(value(high), value(after));
+                let lower = placement::lower_end(value(before), value(low));
+                let upper = placement::between(value(high), value(after));
                 (Test::Interval { feature, lower, upper }, true)
             }
         }

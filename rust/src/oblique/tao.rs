@@ -33,9 +33,9 @@ use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::error::Result;
 use crate::index::Index;
 use crate::parallel::{self, Monitor};
+use crate::placement;
 use crate::search::{Engine, SearchOptions};
 use crate::table::Table;
-use crate::threshold;
 
 /// Rows that one thread routes in one go.
 const BLOCK: usize = 4096;
@@ -758,7 +758,7 @@ impl Tao<'_, '_> {
         let searched = engine.search(&reduced.rows, node, false)?;
         let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
         let gap = best.cut.upper;
-        let threshold = threshold::between(gap.below, gap.above);
+        let threshold = placement::between(gap.below, gap.above);
         let test = Test::Threshold { feature: best.feature, threshold };
         let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))
