@@ -18,6 +18,7 @@ pub mod costs;
 pub mod criterion;
 pub mod error;
 pub mod fit;
+mod grouping;
 pub mod grow;
 pub mod histogram;
 pub mod imm;

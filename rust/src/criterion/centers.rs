@@ -1,13 +1,12 @@
-//! Mistakes: samples a cut separates from their center (IMM; Dasgupta, Frost, Moshkovitz and Rashtchian 2020,
-//! Algorithm 1).
+//! Where the centers of clusters lie along a column.
 //!
-//! | paper | here |
-//! |---|---|
-//! | centers alive at the node | `MistakesNode::alive` |
-//! | mistakes of a cut | minus the score |
+//! A cut between two centers is told by their order among the values of the column, so that order must not hang on the
+//! last digit of a mean. Three measures keep it right:
 //!
-//! Sweeping a column, a sample that passes flips its own state and a center that passes flips all of its cluster.
-//! Several centers may lie in one gap between values, and then the gap is several cuts.
+//! - A [`Coordinate`] holds a mean as the sum of two doubles: near 1e8 one double is too coarse.
+//! - [`snap`] moves a center that lies within rounding of a data value, or of another center, onto it.
+//! - [`TableCenters`] snaps to the ends of bins first, and to all values only in columns that may hold the best cut
+//!   (`prepare`): the pass over the column is then paid by few columns.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,52 +14,59 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::{Criterion, Cut, Gap, Groups, NodeScale};
+use super::CenterCut;
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::parallel;
 use crate::table::Table;
 
-/// Rows of a column looked through by one thread in one go.
+/// Rows of a column that one thread looks through in one go.
 const BLOCK: usize = 16_384;
-/// Ties: counts closer than this share of the total weight are equal.
-const TIE: f64 = 1e-12;
-/// Relative widths closer than this are equal, and so are a center and a value this share of the cluster's range apart.
+/// A center and a value, or two centers, this share of the cluster's range apart are the same.
 const CLOSE: f64 = 1e-9;
 /// What a mean may be off by rounding, as a share of its size.
 const ROUNDING: f64 = 1e-12;
-
-/// Mistakes with respect to given clusters and centers.
-#[derive(Debug)]
-pub struct Mistakes<'a, C> {
-    labels: &'a [u32],
-    weights: Option<&'a [f64]>,
-    k: usize,
-    columns: C,
-    total_weight: f64,
-}
 
 /// Where the centers lie along each column.
 pub trait CenterColumns: Sync {
     /// Coordinates and clusters in ascending order.
     fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]>;
 
-    /// Half of the column's range.
+    /// Half of the column's range, in its own unit: the range itself may overflow.
     fn half_range(&self, feature: usize) -> f64;
 
     /// Called before a column's cuts are compared exactly, for work put off until then.
     fn prepare(&self, feature: usize) {
         let _ = feature;
     }
-}
 
-/// The alive centers and the weight of their clusters here.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MistakesNode {
-    /// Weight of the still-correct rows of each cluster.
-    pub totals: Vec<f64>,
-    /// Whether the cluster's center is in the node.
-    pub alive: Vec<bool>,
+    /// The centers of the clusters in `alive`, in ascending order.
+    fn alive(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
+        let centers = self.sorted(feature);
+        let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
+        centers.filter(|&(_, cluster)| alive[cluster]).collect()
+    }
+
+    /// The alive centers on the left and on the right of a cut.
+    fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
+        let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
+        for (i, (_, cluster)) in self.alive(alive, feature).into_iter().enumerate() {
+            let side = if i < cut.n_left { &mut left } else { &mut right };
+            side[cluster] = true;
+        }
+        (left, right)
+    }
+
+    /// A width as a share of the column's range; 1 for a column without range.
+    fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
+        let half_range = self.half_range(feature);
+        if half_range == 0.0 {
+            1.0
+        } else if half_range < f64::MAX / 2.0 {
+            above.minus(below) / (2.0 * half_range)
+        } else {
+            (above.high / 2.0 - below.high / 2.0) / half_range
+        }
+    }
 }
 
 /// A center's coordinate as an unevaluated sum `high + low`, `high` being the nearest double. The mean of values
@@ -83,6 +89,7 @@ impl Coordinate {
         self.high
     }
 
+    /// The order of the sums.
     pub(crate) fn cmp(&self, other: &Self) -> Ordering {
         let unequal = |a: f64, b: f64| a.partial_cmp(&b).filter(|order| order.is_ne());
         unequal(self.high, other.high)
@@ -90,14 +97,15 @@ impl Coordinate {
             .unwrap_or(Ordering::Equal)
     }
 
-    fn is_below(&self, x: f64) -> bool {
+    pub(crate) fn is_below(&self, x: f64) -> bool {
         self.cmp(&Coordinate::exact(x)).is_lt()
     }
 
-    fn is_above(&self, x: f64) -> bool {
+    pub(crate) fn is_above(&self, x: f64) -> bool {
         self.cmp(&Coordinate::exact(x)).is_gt()
     }
 
+    /// The difference, rounded once.
     fn minus(&self, other: &Self) -> f64 {
         (self.high - other.high) + (self.low - other.low)
     }
@@ -112,298 +120,7 @@ pub struct Centers<'a> {
     pub low: &'a [f64],
 }
 
-/// A place for a cut, between two neighbours of the merged values of samples and alive centers.
-struct Position {
-    gap: Gap,
-    /// Width of the gap as a share of the column's range.
-    width: f64,
-    mistakes: f64,
-    /// Alive centers to the left.
-    n_left: usize,
-    /// The groups before and after it.
-    before: Option<usize>,
-    after: Option<usize>,
-}
-
-impl<'a, C: CenterColumns> Mistakes<'a, C> {
-    /// `labels`: a cluster in `[0, k)` per row.
-    ///
-    /// # Errors
-    /// [`Error::Value`] if a label is out of range.
-    pub fn new(
-        labels: &'a [u32],
-        k: usize,
-        columns: C,
-        weights: Option<&'a [f64]>,
-    ) -> Result<Self> {
-        if let Some(label) = labels.iter().find(|&&l| l as usize >= k) {
-            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
-        }
-        let total_weight = weights.map_or(labels.len() as f64, |w| w.iter().sum());
-        Ok(Mistakes { labels, weights, k, columns, total_weight })
-    }
-
-    /// Where the centers lie.
-    pub fn columns(&self) -> &C {
-        &self.columns
-    }
-
-    /// The cluster of a row.
-    pub fn label(&self, row: u32) -> usize {
-        self.labels[row as usize] as usize
-    }
-
-    /// The node of the still-correct `rows` whose centers are `alive`.
-    pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let totals = parallel::sum_rows(rows, self.k, |row, sums| self.add(row, sums));
-        MistakesNode { totals, alive }
-    }
-
-    /// The alive centers on the two sides of a cut.
-    pub fn split_centers(
-        &self,
-        alive: &[bool],
-        feature: usize,
-        cut: Cut,
-    ) -> (Vec<bool>, Vec<bool>) {
-        let (mut left, mut right) = (vec![false; self.k], vec![false; self.k]);
-        for (i, (_, cluster)) in self.alive_centers(alive, feature).into_iter().enumerate() {
-            let side = if i < cut.n_left { &mut left } else { &mut right };
-            side[cluster] = true;
-        }
-        (left, right)
-    }
-
-    fn alive_centers(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
-        let centers = self.columns.sorted(feature);
-        let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
-        centers.filter(|&(_, cluster)| alive[cluster]).collect()
-    }
-
-    /// Calls `visit` for every position with an alive center on either side, in ascending order.
-    fn sweep(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Position),
-    ) {
-        let centers = self.alive_centers(&node.alive, feature);
-        let n_centers = centers.len();
-        // Everything starts on the right: no mistakes.
-        let mut passed = vec![0.0; self.k];
-        let mut is_left = vec![false; self.k];
-        let (mut n_left, mut mistakes) = (0, 0.0);
-        let mut last = f64::NEG_INFINITY; // the largest value of the samples passed
-        let mut before = None;
-        let filled = (0..groups.len()).filter(|&g| groups.count[g] > 0).map(Some);
-        for group in filled.chain(std::iter::once(None)) {
-            let (low, high) =
-                group.map_or((f64::INFINITY, f64::INFINITY), |g| (groups.low[g], groups.high[g]));
-            // Positions in the gap (last, low): between its ends and the centers in it. A center whose nearest
-            // double is one of the ends is moved inside, so that the cut separates the samples as the sums say.
-            let (mut below, mut exact_below) = (last, Coordinate::exact(last));
-            loop {
-                let center = centers.get(n_left).filter(|(x, _)| x.is_below(low));
-                let exact_above = center.map_or(Coordinate::exact(low), |&(x, _)| x);
-                let apart = exact_below.cmp(&exact_above).is_lt();
-                let least =
-                    if apart && below > f64::NEG_INFINITY { below.next_up() } else { below };
-                let above = exact_above.high.max(least).min(low);
-                let separates = 0 < n_left && n_left < n_centers;
-                if separates && apart {
-                    let width = self.share_of_range(feature, &exact_below, &exact_above);
-                    let gap = Gap { below, above };
-                    visit(Position { gap, width, mistakes, n_left, before, after: group });
-                }
-                let Some(&(x, cluster)) = center else { break };
-                is_left[cluster] = true;
-                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
-                n_left += 1;
-                (below, exact_below) = (above.min(low.next_down()), x);
-            }
-            let Some(group) = group else { break };
-            for (cluster, &weight) in groups.row(group, self.k).iter().enumerate() {
-                passed[cluster] += weight;
-                mistakes += if is_left[cluster] { -weight } else { weight };
-            }
-            // Centers within the group pass with it.
-            while let Some(&(_, cluster)) = centers.get(n_left).filter(|(x, _)| !x.is_above(high)) {
-                is_left[cluster] = true;
-                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
-                n_left += 1;
-            }
-            last = high;
-            before = Some(group);
-        }
-    }
-
-    /// A width as a share of the column's range; 1 for a column without range.
-    fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
-        let half_range = self.columns.half_range(feature);
-        if half_range == 0.0 {
-            1.0
-        } else if half_range < f64::MAX / 2.0 {
-            above.minus(below) / (2.0 * half_range)
-        } else {
-            (above.high / 2.0 - below.high / 2.0) / half_range
-        }
-    }
-}
-
-impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
-    type Node = MistakesNode;
-
-    fn width(&self) -> usize {
-        self.k
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        sums[self.label(row)] += self.weights.map_or(1.0, |w| w[row as usize]);
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        let k = self.k;
-        let skip = skip.map_or(usize::MAX, usize::from);
-        let bin = |row: u32| usize::from(codes[row as usize]);
-        if let Some(weights) = self.weights {
-            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-                count[bin(row)] += 1;
-                sums[bin(row) * k + self.label(row)] += weights[row as usize];
-            }
-            return;
-        }
-        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-            sums[bin(row) * k + self.label(row)] += 1.0;
-        }
-    }
-
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        if self.weights.is_none() {
-            for (count, sums) in count.iter_mut().zip(sums.chunks(self.k)) {
-                *count = sums.iter().sum::<f64>() as u32;
-            }
-        }
-    }
-
-    fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
-        &node.totals
-    }
-
-    fn may_subtract(&self, _: &MistakesNode, _: &[f64]) -> bool {
-        // Counts are exact, and rounding of weights is far below the margin, a share of the total weight.
-        true
-    }
-
-    fn scale(&self, _: &MistakesNode) -> NodeScale {
-        let margin = TIE * self.total_weight;
-        NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
-    }
-
-    fn bounds(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64 {
-        let centers = self.alive_centers(&node.alive, feature);
-        inside.fill(f64::NEG_INFINITY);
-        if let (Some(first), Some(last)) = (centers.first(), centers.last()) {
-            let mut passed = vec![0.0; self.k];
-            for group in (0..groups.len()).filter(|&g| groups.count[g] > 0) {
-                let (low, high) = (groups.low[group], groups.high[group]);
-                let row = groups.row(group, self.k);
-                if low < high && first.0.is_below(high) && last.0.is_above(low) {
-                    let mut least = 0.0;
-                    for &(x, cluster) in &centers {
-                        let left = passed[cluster];
-                        let right = node.totals[cluster] - left - row[cluster];
-                        least += if x.is_below(low) {
-                            right
-                        } else if x.is_above(high) {
-                            left
-                        } else {
-                            f64::min(left, right)
-                        };
-                    }
-                    inside[group] = -least;
-                }
-                for (passed, weight) in passed.iter_mut().zip(row) {
-                    *passed += weight;
-                }
-            }
-        }
-        self.best_score(node, feature, groups)
-    }
-
-    fn best_score(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>) -> f64 {
-        let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |position| best = best.max(-position.mistakes));
-        best
-    }
-
-    fn mark_ends(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        marks: &mut [bool],
-    ) {
-        self.sweep(node, feature, groups, |position| {
-            if -position.mistakes >= floor {
-                for group in [position.before, position.after].into_iter().flatten() {
-                    marks[group] = true;
-                }
-            }
-        });
-    }
-
-    fn prepare(&self, feature: usize) {
-        self.columns.prepare(feature);
-    }
-
-    fn best_key(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
-        let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |position| {
-            if -position.mistakes >= floor {
-                best = best.max(position.width);
-            }
-        });
-        best
-    }
-
-    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
-        self.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
-    }
-
-    fn first_cut(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        key_floor: f64,
-    ) -> Option<Cut> {
-        let mut found = None;
-        self.sweep(node, feature, groups, |Position { gap, width, mistakes, n_left, .. }| {
-            if found.is_none() && width >= key_floor - CLOSE && -mistakes >= floor {
-                found = Some(Cut { lower: None, upper: gap, n_left });
-            }
-        });
-        found
-    }
-}
-
-/// Centers given in the columns of a table, snapped.
+/// Centers in the columns of a table, snapped.
 #[derive(Debug)]
 pub struct TableCenters<'a, 't> {
     snap: Snap<'a, 't>,

@@ -1,209 +1,44 @@
-//! Surrogate cost: a node costs what its best single label costs (ExKMC; Frost, Moshkovitz and Rashtchian 2020,
-//! section 3), and a cut is worth c(node) - c(left) - c(right).
+//! Surrogate cost of cuts with two ends: rows with lower <= x <= upper go left, the others right (Fleissner, Vankadara
+//! and Ghoshdastidar 2024, *Explaining Kernel Clustering via Decision Trees*, definition 2 and equation 6, there for
+//! Kernel ExKMC; here for any label costs).
 //!
-//! | paper | here |
+//! | formula | here |
 //! |---|---|
-//! | cost of giving sample x the center l, less its cheapest | a row of `regrets` |
-//! | c(p) = min over l of the sum over p | `LabelCostNode::cost` |
+//! | P_t[l], regret of label l over the first t groups | [`Intervals::prefix`] |
+//! | (a, b], the groups inside | `[start, stop)` |
+//! | inside gets the label l, outside j | [`Intervals::pairs`] |
 //!
-//! A threshold sweep is O(k) per group with sums from the left and from the right (subtracting the left from the
-//! total would cancel). An interval sweep keeps, for each pair of labels, a running extreme: O(k^2) per group.
+//! The cost of "inside has label l, outside j" is T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j]), so for each pair of
+//! labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in place of the O(k n) of
+//! enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone queue.
 
-use super::{Criterion, Cut, Gap, Groups, NodeScale};
-use crate::error::{Error, Result};
+use super::label_cost::{CheapestLabel, LabelCost};
+use super::sums::{AdditiveNode, SLACK, SideCost};
+use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
 
-/// The form of a cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CutKind {
-    /// `x <= threshold`.
-    Threshold,
-    /// `lower <= x <= upper`, open ends included.
-    Interval,
-}
-
-/// Ties: scores closer than this share of the node's cost are equal.
-const TIE: f64 = 1e-12;
-/// Trust in histogram sums, as a share of the node's cost.
-const SLACK: f64 = 1e-9;
-/// Sums may be had by subtraction where the node's cost is at least this share of the largest total subtracted
-/// from: rounding of about 1e-15 of that total is then below a tenth of [`SLACK`].
-const SUBTRACT: f64 = 1e-5;
-
-/// The surrogate cost over given regrets.
+/// The surrogate cost with interval cuts.
 #[derive(Debug)]
-pub struct LabelCost<'a> {
-    regrets: &'a [f64],
-    k: usize,
-    kind: CutKind,
-    min_samples_leaf: usize,
-}
+pub struct IntervalCost<'c, 'a>(&'c LabelCost<'a>);
 
-/// A node's totals.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LabelCostNode {
-    /// Regret of every label over the node's rows.
-    pub totals: Vec<f64>,
-    /// The smallest of them.
-    pub cost: f64,
-    n_rows: usize,
-}
-
-impl<'a> LabelCost<'a> {
-    /// `regrets`: n x k, row-major, non-negative.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Shape`] if `regrets` does not hold n x k numbers.
-    pub fn new(
-        regrets: &'a [f64],
-        n_samples: usize,
-        k: usize,
-        kind: CutKind,
-        min_samples_leaf: usize,
-    ) -> Result<Self> {
-        Error::check_len("regrets", regrets.len(), n_samples * k, "entries")?;
-        Ok(LabelCost { regrets, k, kind, min_samples_leaf: min_samples_leaf.max(1) })
+impl<'c, 'a> IntervalCost<'c, 'a> {
+    /// The same regrets and `min_samples_leaf` as `threshold`.
+    pub fn new(threshold: &'c LabelCost<'a>) -> Self {
+        IntervalCost(threshold)
     }
 
-    /// The node of `n_rows` rows whose regrets sum to `totals`.
-    pub fn node(&self, totals: &[f64], n_rows: usize) -> LabelCostNode {
-        let (cost, _) = best_label(totals);
-        LabelCostNode { totals: totals.to_vec(), cost, n_rows }
-    }
-
-    /// A cut with `left` of `n_rows` rows on the left is allowed.
-    fn allowed(&self, left: usize, n_rows: usize) -> bool {
-        left >= self.min_samples_leaf && n_rows - left >= self.min_samples_leaf
-    }
-
-    fn fill_fixed<const K: usize>(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        let regrets = self.regrets.as_chunks::<K>().0;
-        let sums = sums.as_chunks_mut::<K>().0;
-        // A code that no bin has: then nothing is skipped.
-        let skip = skip.map_or(usize::MAX, usize::from);
-        for &row in rows {
-            let bin = usize::from(codes[row as usize]);
-            if bin == skip {
-                continue;
-            }
-            count[bin] += 1;
-            let (sum, regret) = (&mut sums[bin], &regrets[row as usize]);
-            for l in 0..K {
-                sum[l] += regret[l];
-            }
-        }
-    }
-
-    fn fill_any(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        let k = self.k;
-        for &row in rows {
-            let code = codes[row as usize];
-            if Some(code) == skip {
-                continue;
-            }
-            let bin = usize::from(code);
-            count[bin] += 1;
-            self.add(row, &mut sums[bin * k..][..k]);
-        }
-    }
-
-    /// Calls `visit(group, rows up to and including it, cost)` for the cut after each non-empty group but the
-    /// last, `cost` being the cheapest label of the left plus that of the right.
-    fn sweep(&self, groups: Groups<'_>, mut visit: impl FnMut(usize, usize, f64)) {
-        let (k, n) = (self.k, groups.len());
-        let mut right = vec![0.0; n + 1];
-        let mut sums = vec![0.0; k];
-        for group in (0..n).rev() {
-            if groups.count[group] > 0 {
-                add(&mut sums, groups.row(group, k));
-                right[group] = min(&sums);
-            } else {
-                right[group] = right[group + 1];
-            }
-        }
-        sums.fill(0.0);
-        let mut left_rows = 0;
-        let n_rows: usize = groups.count.iter().map(|&c| c as usize).sum();
-        for group in 0..n {
-            if groups.count[group] == 0 {
-                continue;
-            }
-            left_rows += groups.count[group] as usize;
-            if left_rows == n_rows {
-                break;
-            }
-            add(&mut sums, groups.row(group, k));
-            visit(group, left_rows, min(&sums) + right[group + 1]);
-        }
-    }
-
-    fn threshold_bounds(
-        &self,
-        node: &LabelCostNode,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64 {
-        let (k, n) = (self.k, groups.len());
-        // right[g]: cheapest label over the groups from g on.
-        let mut right = vec![0.0; n + 1];
-        let mut sums = vec![0.0; k];
-        for group in (0..n).rev() {
-            if groups.count[group] > 0 {
-                add(&mut sums, groups.row(group, k));
-                right[group] = min(&sums);
-            } else {
-                right[group] = right[group + 1];
-            }
-        }
-        sums.fill(0.0);
-        let (mut best, mut left_cost, mut left_rows) = (f64::NEG_INFINITY, 0.0, 0);
-        for group in 0..n {
-            inside[group] = f64::NEG_INFINITY;
-            let count = groups.count[group] as usize;
-            if count == 0 {
-                continue;
-            }
-            let (before, after) = (left_rows, left_rows + count);
-            // Inside the group, at most all but one of its rows lie on either side.
-            let fits = after > self.min_samples_leaf
-                && node.n_rows - before > self.min_samples_leaf
-                && groups.low[group] < groups.high[group];
-            if fits && count > 1 {
-                inside[group] = node.cost - (left_cost + right[group + 1]);
-            }
-            add(&mut sums, groups.row(group, k));
-            left_cost = min(&sums);
-            left_rows = after;
-            if left_rows < node.n_rows && self.allowed(left_rows, node.n_rows) {
-                best = f64::max(best, node.cost - (left_cost + right[group + 1]));
-            }
-        }
-        best
+    /// The node of `n_rows` rows whose regrets add up to `totals`.
+    pub fn node(&self, totals: &[f64], n_rows: usize) -> AdditiveNode {
+        self.0.node(totals, n_rows)
     }
 }
 
-impl Criterion for LabelCost<'_> {
-    type Node = LabelCostNode;
-
+impl RowSums for IntervalCost<'_, '_> {
     fn width(&self) -> usize {
-        self.k
+        self.0.width()
     }
 
     fn add(&self, row: u32, sums: &mut [f64]) {
-        add(sums, &self.regrets[row as usize * self.k..][..self.k]);
+        self.0.add(row, sums);
     }
 
     fn fill(
@@ -214,114 +49,80 @@ impl Criterion for LabelCost<'_> {
         count: &mut [u32],
         sums: &mut [f64],
     ) {
-        macro_rules! by_width {
-            ($($k:literal)*) => {
-                match self.k {
-                    $($k => self.fill_fixed::<$k>(rows, codes, skip, count, sums),)*
-                    _ => self.fill_any(rows, codes, skip, count, sums),
-                }
-            };
-        }
-        by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 20 26)
+        self.0.fill(rows, codes, skip, count, sums);
+    }
+}
+
+impl Criterion for IntervalCost<'_, '_> {
+    type Node = AdditiveNode;
+
+    fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
+        self.0.totals(node)
     }
 
-    fn totals<'a>(&self, node: &'a LabelCostNode) -> &'a [f64] {
-        &node.totals
+    fn may_subtract(&self, node: &AdditiveNode, minuend: &[f64]) -> bool {
+        self.0.may_subtract(node, minuend)
     }
 
-    fn may_subtract(&self, node: &LabelCostNode, minuend: &[f64]) -> bool {
-        let largest = minuend.iter().copied().fold(0.0, f64::max);
-        node.cost >= SUBTRACT * largest
-            && node.totals.iter().zip(minuend).all(|(total, from)| *total >= 1e-3 * from)
+    fn scale(&self, node: &AdditiveNode) -> NodeScale {
+        self.0.scale(node)
     }
 
-    fn scale(&self, node: &LabelCostNode) -> NodeScale {
-        let cost = node.cost;
-        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: TIE * cost, cost }
+    fn bounds(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+        Intervals::new(self.0, node, groups).bounds(inside)
     }
 
-    fn bounds(
+    /// O(k n^2): the definition, for tests. The search takes the methods below, O(k^2 n) each.
+    fn sweep(
         &self,
-        node: &LabelCostNode,
+        node: &AdditiveNode,
         _: usize,
         groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64 {
-        match self.kind {
-            CutKind::Threshold => self.threshold_bounds(node, groups, inside),
-            CutKind::Interval => Intervals::new(self, node, groups).bounds(inside),
+        mut visit: impl FnMut(Candidate),
+    ) {
+        let intervals = Intervals::new(self.0, node, groups);
+        for start in 0..intervals.n() {
+            intervals.stops(start).for_each(|stop| visit(intervals.candidate(start, stop)));
         }
     }
 
-    fn best_score(&self, node: &LabelCostNode, _: usize, groups: Groups<'_>) -> f64 {
-        match self.kind {
-            CutKind::Threshold => {
-                let mut best = f64::NEG_INFINITY;
-                self.sweep(groups, |_, left_rows, cost| {
-                    if self.allowed(left_rows, node.n_rows) {
-                        best = f64::max(best, node.cost - cost);
-                    }
-                });
-                best
-            }
-            CutKind::Interval => Intervals::new(self, node, groups).best(),
-        }
+    fn best_score(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>) -> f64 {
+        Intervals::new(self.0, node, groups).best()
+    }
+
+    fn best_key(&self, _: &AdditiveNode, _: usize, _: Groups<'_>, _: f64) -> f64 {
+        0.0 // no second key: no need to look
     }
 
     fn mark_ends(
         &self,
-        node: &LabelCostNode,
+        node: &AdditiveNode,
         _: usize,
         groups: Groups<'_>,
         floor: f64,
         marks: &mut [bool],
     ) {
-        match self.kind {
-            CutKind::Threshold => self.sweep(groups, |group, left_rows, cost| {
-                if self.allowed(left_rows, node.n_rows) && node.cost - cost >= floor {
-                    marks[group] = true;
-                    if let Some(next) = groups.after(group) {
-                        marks[next] = true;
-                    }
-                }
-            }),
-            CutKind::Interval => Intervals::new(self, node, groups).mark_ends(floor, marks),
-        }
+        Intervals::new(self.0, node, groups).mark_ends(floor, marks);
     }
 
     fn first_cut(
         &self,
-        node: &LabelCostNode,
+        node: &AdditiveNode,
         _: usize,
         groups: Groups<'_>,
         floor: f64,
         _: f64,
     ) -> Option<Cut> {
-        match self.kind {
-            CutKind::Threshold => {
-                let mut found = None;
-                self.sweep(groups, |group, left_rows, cost| {
-                    let good = self.allowed(left_rows, node.n_rows) && node.cost - cost >= floor;
-                    if found.is_none() && good {
-                        found = Some(group);
-                    }
-                });
-                let group = found?;
-                let next = groups.after(group)?;
-                let upper = Gap { below: groups.high[group], above: groups.low[next] };
-                Some(Cut { lower: None, upper, n_left: 0 })
-            }
-            CutKind::Interval => Intervals::new(self, node, groups).first(floor),
-        }
+        Intervals::new(self.0, node, groups).first(floor)
     }
 }
 
 /// The interval search over the non-empty groups 0..n: an interval is the groups `[start, stop)`, `stop < n`, since
 /// `[start, n)` is the complement of the threshold `[0, start)`.
-struct Intervals<'a> {
-    criterion: &'a LabelCost<'a>,
-    node: &'a LabelCostNode,
-    groups: Groups<'a>,
+struct Intervals<'c, 'a> {
+    criterion: &'c LabelCost<'a>,
+    node: &'c AdditiveNode,
+    groups: Groups<'c>,
     /// The non-empty groups.
     filled: Vec<usize>,
     /// prefix[l][g]: regret of label l over the first g groups, capped (see [`Intervals::new`]).
@@ -330,20 +131,20 @@ struct Intervals<'a> {
     rows: Vec<usize>,
 }
 
-impl<'a> Intervals<'a> {
+impl<'c, 'a> Intervals<'c, 'a> {
     /// Sums over an interval are differences of prefix sums, which would drown small costs in one huge regret.
     /// A group on a side whose label costs it more than the whole node does now makes the cut worthless, so group
     /// sums are capped just above the node's cost: worthless stays worthless, all else is unchanged.
-    fn new(criterion: &'a LabelCost<'a>, node: &'a LabelCostNode, groups: Groups<'a>) -> Self {
-        let filled: Vec<usize> = (0..groups.len()).filter(|&g| groups.count[g] > 0).collect();
+    fn new(criterion: &'c LabelCost<'a>, node: &'c AdditiveNode, groups: Groups<'c>) -> Self {
+        let filled: Vec<usize> = groups.filled().collect();
         let cap = node.cost * (1.0 + SLACK);
-        let prefix = (0..criterion.k)
+        let prefix = (0..criterion.width())
             .map(|l| {
                 let mut sums = Vec::with_capacity(filled.len() + 1);
                 sums.push(0.0);
                 let mut sum = 0.0;
                 for &group in &filled {
-                    sum += groups.row(group, criterion.k)[l].min(cap);
+                    sum += groups.row(group, criterion.width())[l].min(cap);
                     sums.push(sum);
                 }
                 sums
@@ -356,13 +157,14 @@ impl<'a> Intervals<'a> {
         Intervals { criterion, node, groups, filled, prefix, rows }
     }
 
+    /// Number of non-empty groups.
     fn n(&self) -> usize {
         self.filled.len()
     }
 
     /// The range of starts allowed for `stop`; both ends grow with `stop`.
     fn starts(&self, stop: usize) -> std::ops::Range<usize> {
-        let m = self.criterion.min_samples_leaf;
+        let m = self.criterion.min_samples_leaf();
         let outside_right = self.rows[self.n()] - self.rows[stop];
         let first = self.rows.partition_point(|&r| r + outside_right < m);
         let past = self.rows.partition_point(|&r| r + m <= self.rows[stop]);
@@ -371,18 +173,20 @@ impl<'a> Intervals<'a> {
 
     /// The range of stops allowed for `start`; both ends grow with `start`.
     fn stops(&self, start: usize) -> std::ops::Range<usize> {
-        let m = self.criterion.min_samples_leaf;
+        let m = self.criterion.min_samples_leaf();
         let total = self.rows[self.n()];
         let first = self.rows.partition_point(|&r| r < self.rows[start] + m);
         let past = self.rows.partition_point(|&r| r + m <= total + self.rows[start]);
         first..past.min(self.n())
     }
 
+    /// The ordered pairs of two labels: of the inside, and of the outside.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let k = self.criterion.k;
+        let k = self.criterion.width();
         (0..k).flat_map(move |l| (0..k).filter(move |&j| j != l).map(move |j| (l, j)))
     }
 
+    /// The regret of a label over all groups.
     fn total(&self, label: usize) -> f64 {
         self.prefix[label][self.n()]
     }
@@ -424,10 +228,12 @@ impl<'a> Intervals<'a> {
         best
     }
 
+    /// As [`Criterion::best_score`].
     fn best(&self) -> f64 {
-        self.node.cost - min(&self.best_by_stop())
+        self.node.cost - CheapestLabel.cost(&self.best_by_stop())
     }
 
+    /// As [`Criterion::mark_ends`]: an end is marked if some interval with it is good enough.
     fn mark_ends(&self, floor: f64, marks: &mut [bool]) {
         let mut mark = |end: usize, cost: f64| {
             if self.node.cost - cost >= floor - self.rounding() {
@@ -444,7 +250,7 @@ impl<'a> Intervals<'a> {
 
     /// How far the scores of one interval may differ between the two passes and the direct evaluation.
     fn rounding(&self) -> f64 {
-        let largest = (0..self.criterion.k).map(|l| self.total(l)).fold(0.0, f64::max);
+        let largest = (0..self.criterion.width()).map(|l| self.total(l)).fold(0.0, f64::max);
         8.0 * f64::EPSILON * largest
     }
 
@@ -456,18 +262,28 @@ impl<'a> Intervals<'a> {
             (0..self.n()).filter(|&start| self.node.cost - best[start] >= floor - rounding);
         good_starts.into_iter().find_map(|start| {
             let good = |stop: &usize| self.score(start, *stop) >= floor - 2.0 * rounding;
-            let stop = self.stops(start).find(good)?;
-            let below = |g: usize| self.groups.high[self.filled[g]];
-            let above = |g: usize| self.groups.low[self.filled[g]];
-            let lower = (start > 0).then(|| Gap { below: below(start - 1), above: above(start) });
-            let upper = Gap { below: below(stop - 1), above: above(stop) };
-            Some(Cut { lower, upper, n_left: 0 })
+            self.stops(start).find(good).map(|stop| self.candidate(start, stop).cut)
         })
     }
 
+    /// The interval `[start, stop)` of groups.
+    fn candidate(&self, start: usize, stop: usize) -> Candidate {
+        let gap = |end: usize| {
+            let (below, above) = (self.filled[end - 1], self.filled[end]);
+            Gap { below: self.groups.high[below], above: self.groups.low[above] }
+        };
+        let lower = (start > 0).then(|| gap(start));
+        let group = |g: usize| self.filled.get(g).copied();
+        let below_start = start.checked_sub(1).and_then(group);
+        let beside = [below_start, group(start), group(stop - 1), group(stop)];
+        let cut = Cut { lower, upper: gap(stop), centers: None };
+        Candidate { score: self.score(start, stop), key: 0.0, cut, beside }
+    }
+
+    /// What the interval `[start, stop)` is worth.
     fn score(&self, start: usize, stop: usize) -> f64 {
         let inside = |l: usize| self.prefix[l][stop] - self.prefix[l][start];
-        let labels = 0..self.criterion.k;
+        let labels = 0..self.criterion.width();
         let cost_in = labels.clone().map(inside).fold(f64::INFINITY, f64::min);
         let cost_out = labels.map(|l| self.total(l) - inside(l)).fold(f64::INFINITY, f64::min);
         self.node.cost - (cost_in + cost_out)
@@ -494,9 +310,9 @@ impl<'a> Intervals<'a> {
             }
         }
         inside.fill(f64::NEG_INFINITY);
-        let m = self.criterion.min_samples_leaf;
+        let m = self.criterion.min_samples_leaf();
         for (p, &group) in self.filled.iter().enumerate() {
-            for j in 0..self.criterion.k {
+            for j in 0..self.criterion.width() {
                 // Both ends inside p, or one of them and the other open.
                 let outside = self.prefix[j][p] + (self.total(j) - self.prefix[j][p + 1]);
                 least[p] = least[p].min(outside);
@@ -534,18 +350,44 @@ fn sliding_max(
     }
 }
 
-/// The least of a node's totals, and the lowest label that costs no more than that up to a tie.
-pub fn best_label(totals: &[f64]) -> (f64, usize) {
-    let cost = min(totals);
-    (cost, totals.iter().position(|&t| t <= cost + TIE * cost).unwrap_or(0))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn add(sums: &mut [f64], row: &[f64]) {
-    for (sum, x) in sums.iter_mut().zip(row) {
-        *sum += x;
+    /// Whole numbers, so that all sums are exact.
+    #[test]
+    fn the_fast_methods_agree_with_the_sweep_over_all_intervals() {
+        for seed in 0..200u64 {
+            let mut state = seed;
+            let mut below = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) % n
+            };
+            let (n, k) = (2 + below(9) as usize, 2 + below(3) as usize);
+            let regrets: Vec<f64> = (0..n * k).map(|_| below(4) as f64).collect();
+            let count: Vec<u32> = (0..n).map(|_| u32::from(below(4) > 0)).collect();
+            let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let min_samples_leaf = 1 + below(2) as usize;
+            let costs = LabelCost::new(&regrets, n, k, min_samples_leaf).unwrap();
+            let costs = IntervalCost::new(&costs);
+            let groups = Groups { count: &count, sums: &regrets, low: &x, high: &x };
+            let mut totals = vec![0.0; k];
+            groups.filled().for_each(|g| costs.add(g as u32, &mut totals));
+            let node = costs.node(&totals, groups.filled().count());
+            let mut all = vec![];
+            costs.sweep(&node, 0, groups, |candidate| all.push(candidate));
+            let best = all.iter().map(|c| c.score).fold(f64::NEG_INFINITY, f64::max);
+            assert_eq!(costs.best_score(&node, 0, groups), best, "{seed}");
+            if node.cost == 0.0 || all.is_empty() {
+                continue;
+            }
+            let first = all.iter().find(|c| c.score >= best).map(|c| c.cut);
+            assert_eq!(costs.first_cut(&node, 0, groups, best, 0.0), first, "{seed}");
+            let (mut marks, mut expected) = (vec![false; n], vec![false; n]);
+            costs.mark_ends(&node, 0, groups, best, &mut marks);
+            let good = all.iter().filter(|c| c.score >= best);
+            good.flat_map(|c| c.beside).flatten().for_each(|g| expected[g] = true);
+            assert_eq!(marks, expected, "{seed}");
+        }
     }
-}
-
-fn min(values: &[f64]) -> f64 {
-    values.iter().copied().fold(f64::INFINITY, f64::min)
 }

@@ -29,7 +29,7 @@ use super::memory::{Key, Memory};
 pub use super::reduced::Plane;
 use super::reduced::{Candidate, LEAST, Reduced, TIE};
 use super::rows::Rows;
-use crate::criterion::label_cost::{CutKind, LabelCost};
+use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
 use crate::index::Index;
 use crate::parallel::{self, Monitor};
@@ -751,7 +751,7 @@ impl Tao<'_, '_> {
         {
             regrets[2 * row as usize + usize::from(!sign)] = weight;
         }
-        let criterion = LabelCost::new(&regrets, n, 2, CutKind::Threshold, 1)?;
+        let criterion = LabelCost::new(&regrets, n, 2, 1)?;
         let options = SearchOptions::default();
         let engine = Engine::new(table, index, &criterion, options, self.monitor);
         let node = criterion.node(&reduced.all, reduced.rows.len());

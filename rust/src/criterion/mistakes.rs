@@ -1,0 +1,249 @@
+//! Mistakes: rows that a cut separates from their center (IMM; Dasgupta, Frost, Moshkovitz and Rashtchian 2020,
+//! *Explainable k-Means and k-Medians Clustering*, Algorithm 1).
+//!
+//! | paper | here |
+//! |---|---|
+//! | centers alive at the node | [`MistakesNode::alive`] |
+//! | mistakes of a cut | `CenterCut::mistakes` |
+//! | what makes a cut the best | [`CutScore`] |
+//!
+//! One sweep over the merged values of rows and centers counts the mistakes of every cut of a column: a row that
+//! passes to the left flips its own state, a center that passes flips the state of all of its cluster. O(k) per group.
+//! Several centers may lie in one gap between values, and then the gap is several cuts. Among tied cuts the widest
+//! gap comes first: the second key of a cut is its width as a share of the column's range.
+//!
+//! **Bounds.** Of a cut inside a group, a cluster whose center lies left of the group makes mistakes of all its rows
+//! right of the group, one whose center lies right of it of all rows left of it, and one whose center lies
+//! inside of the fewer of the two.
+
+use super::centers::{CenterColumns, Coordinate};
+use super::cut_score::CutScore;
+use super::label_counts::OneHot;
+use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use crate::error::Result;
+use crate::parallel;
+
+/// Ties: counts closer than this share of the total weight are equal.
+const TIE: f64 = 1e-12;
+
+/// Mistakes with respect to given clusters and centers.
+#[derive(Debug)]
+pub struct Mistakes<'a, C> {
+    rows: OneHot<'a>,
+    columns: C,
+    score: CutScore,
+    total_weight: f64,
+}
+
+/// The alive centers and the weight of their clusters here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MistakesNode {
+    /// Weight of the still-correct rows of each cluster.
+    pub totals: Vec<f64>,
+    /// Whether the cluster's center is in the node.
+    pub alive: Vec<bool>,
+}
+
+impl<'a, C: CenterColumns> Mistakes<'a, C> {
+    /// `labels`: a cluster in `[0, k)` per row. `weights`: one per row; none: 1 each.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Value`] if a label is out of range.
+    pub fn new(
+        labels: &'a [u32],
+        k: usize,
+        columns: C,
+        weights: Option<&'a [f64]>,
+        score: CutScore,
+    ) -> Result<Self> {
+        let rows = OneHot::new(labels, k, weights)?;
+        Ok(Mistakes { rows, columns, score, total_weight: rows.total_weight() })
+    }
+
+    /// Where the centers lie.
+    pub fn columns(&self) -> &C {
+        &self.columns
+    }
+
+    /// The cluster of a row.
+    pub fn label(&self, row: u32) -> usize {
+        self.rows.label(row)
+    }
+
+    /// The node of the still-correct `rows` whose centers are `alive`.
+    pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
+        let totals = parallel::sum_rows(rows, self.width(), |row, sums| self.add(row, sums));
+        MistakesNode { totals, alive }
+    }
+
+    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`].
+    fn inside_bounds(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        inside: &mut [f64],
+    ) {
+        inside.fill(f64::NEG_INFINITY);
+        let centers = self.columns.alive(&node.alive, feature);
+        let (Some(first), Some(last)) = (centers.first(), centers.last()) else { return };
+        let mut passed = vec![0.0; self.width()];
+        for group in groups.filled() {
+            let (low, high) = (groups.low[group], groups.high[group]);
+            let row = groups.row(group, self.width());
+            if low < high && first.0.is_below(high) && last.0.is_above(low) {
+                let (mut least, mut n_below, mut n_above) = (0.0, 0, 0);
+                for &(x, cluster) in &centers {
+                    let left = passed[cluster];
+                    let right = node.totals[cluster] - left - row[cluster];
+                    least += if x.is_below(low) {
+                        n_below += 1;
+                        right
+                    } else if x.is_above(high) {
+                        n_above += 1;
+                        left
+                    } else {
+                        f64::min(left, right)
+                    };
+                }
+                let n_left = n_below..=centers.len() - n_above;
+                inside[group] = self.score.bound(least, n_left, centers.len());
+            }
+            for (passed, weight) in passed.iter_mut().zip(row) {
+                *passed += weight;
+            }
+        }
+    }
+}
+
+impl<C: CenterColumns> RowSums for Mistakes<'_, C> {
+    fn width(&self) -> usize {
+        self.rows.width()
+    }
+
+    fn add(&self, row: u32, sums: &mut [f64]) {
+        self.rows.add(row, sums);
+    }
+
+    fn is_exact(&self) -> bool {
+        self.rows.is_exact()
+    }
+
+    fn fill(
+        &self,
+        rows: &[u32],
+        codes: &[u8],
+        skip: Option<u8>,
+        count: &mut [u32],
+        sums: &mut [f64],
+    ) {
+        self.rows.fill(rows, codes, skip, count, sums);
+    }
+
+    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+        self.rows.settle_counts(count, sums);
+    }
+}
+
+impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
+    type Node = MistakesNode;
+
+    fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
+        &node.totals
+    }
+
+    fn may_subtract(&self, _: &MistakesNode, _: &[f64]) -> bool {
+        // Counts are exact, and rounding of weights is far below the margin, a share of the total weight.
+        true
+    }
+
+    fn scale(&self, _: &MistakesNode) -> NodeScale {
+        let margin = TIE * self.total_weight;
+        NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
+    }
+
+    fn bounds(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        inside: &mut [f64],
+    ) -> f64 {
+        self.inside_bounds(node, feature, groups, inside);
+        self.best_score(node, feature, groups)
+    }
+
+    /// Cuts have an alive center on either side.
+    fn sweep(
+        &self,
+        node: &MistakesNode,
+        feature: usize,
+        groups: Groups<'_>,
+        mut visit: impl FnMut(Candidate),
+    ) {
+        let k = self.width();
+        let centers = self.columns.alive(&node.alive, feature);
+        let n_centers = centers.len();
+        // Everything starts on the right: no mistakes.
+        let mut passed = vec![0.0; k];
+        let mut is_left = vec![false; k];
+        let (mut n_left, mut mistakes) = (0, 0.0);
+        let mut last = f64::NEG_INFINITY; // the largest value of the rows passed
+        let mut before = None;
+        for group in groups.filled().map(Some).chain(std::iter::once(None)) {
+            let (low, high) =
+                group.map_or((f64::INFINITY, f64::INFINITY), |g| (groups.low[g], groups.high[g]));
+            // Cuts in the gap (last, low): between its ends and the centers in it. A center whose nearest double is one
+            // of the ends is moved inside, so that the cut separates the rows as the sums say.
+            let (mut below, mut exact_below) = (last, Coordinate::exact(last));
+            loop {
+                let center = centers.get(n_left).filter(|(x, _)| x.is_below(low));
+                let exact_above = center.map_or(Coordinate::exact(low), |&(x, _)| x);
+                let apart = exact_below.cmp(&exact_above).is_lt();
+                let least =
+                    if apart && below > f64::NEG_INFINITY { below.next_up() } else { below };
+                let above = exact_above.nearest().max(least).min(low);
+                let separates = 0 < n_left && n_left < n_centers;
+                if separates && apart {
+                    let cut = Cut {
+                        lower: None,
+                        upper: Gap { below, above },
+                        centers: Some(CenterCut { n_left, mistakes }),
+                    };
+                    visit(Candidate {
+                        score: self.score.score(mistakes, n_left, n_centers),
+                        key: self.columns.share_of_range(feature, &exact_below, &exact_above),
+                        cut,
+                        beside: [before, group, None, None],
+                    });
+                }
+                let Some(&(x, cluster)) = center else { break };
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+                (below, exact_below) = (above.min(low.next_down()), x);
+            }
+            let Some(group) = group else { break };
+            for (cluster, &weight) in groups.row(group, k).iter().enumerate() {
+                passed[cluster] += weight;
+                mistakes += if is_left[cluster] { -weight } else { weight };
+            }
+            // Centers within the group pass with it.
+            while let Some(&(_, cluster)) = centers.get(n_left).filter(|(x, _)| !x.is_above(high)) {
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+            }
+            last = high;
+            before = Some(group);
+        }
+    }
+
+    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
+        self.columns.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
+    }
+
+    fn prepare(&self, feature: usize) {
+        self.columns.prepare(feature);
+    }
+}

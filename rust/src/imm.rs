@@ -1,0 +1,133 @@
+//! IMM, iterative mistake minimisation: one leaf per center, every cut with the fewest mistakes (Dasgupta, Frost,
+//! Moshkovitz and Rashtchian 2020, *Explainable k-Means and k-Medians Clustering*, Algorithm 1).
+//!
+//! | paper | here |
+//! |---|---|
+//! | centers alive at the node u | [`BaseNodes::alive`] |
+//! | rows still with their center | the active rows of a segment |
+//! | mistakes(u) | [`BaseNodes::mistakes`] |
+//!
+//! A node with two centers or more is split by its best cut ([`Mistakes`]). Rows that the cut separates from their
+//! center are mistakes: they are searched no more, but go down the tree, as they do at prediction. k centers give
+//! k leaves and k - 1 searches, each O(rows x columns).
+
+use crate::criterion::centers::{CenterColumns, Centers, TableCenters};
+use crate::criterion::cut_score::CutScore;
+use crate::criterion::mistakes::{Mistakes, MistakesNode};
+use crate::error::Result;
+use crate::grow::{Grown, Splitter, split_all};
+use crate::index::Index;
+use crate::parallel::Monitor;
+use crate::search::{BestCut, Engine, SearchOptions};
+use crate::table::Table;
+
+/// What is known of the nodes of a base tree whose leaves keep one center each; entries by node id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseNodes {
+    /// Whether each of the k centers is alive at the node.
+    pub alive: Vec<Vec<bool>>,
+    /// Weight that the node's cut separates from its centers; NaN at leaves.
+    pub mistakes: Vec<f64>,
+}
+
+impl BaseNodes {
+    /// A single leaf with k centers.
+    pub(crate) fn new(k: usize) -> Self {
+        BaseNodes { alive: vec![vec![true; k]], mistakes: vec![f64::NAN] }
+    }
+
+    /// Whether the node has one center, and so no cut.
+    pub(crate) fn is_leaf(&self, id: usize) -> bool {
+        self.alive[id].iter().filter(|&&alive| alive).count() <= 1
+    }
+
+    /// Splits node `id`: its children, the next two nodes, get the centers alive on the left and on the right.
+    pub(crate) fn split(&mut self, id: usize, children: [Vec<bool>; 2], mistakes: f64) {
+        self.mistakes[id] = mistakes;
+        self.alive.extend(children);
+        self.mistakes.resize(self.alive.len(), f64::NAN);
+    }
+
+    /// The only center of a leaf; none at other nodes.
+    pub fn center(&self, id: usize) -> Option<usize> {
+        if self.is_leaf(id) { self.alive[id].iter().position(|&alive| alive) } else { None }
+    }
+}
+
+/// What a tree of centers is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct ImmProblem<'a> {
+    /// A cluster in `[0, k)` per row.
+    pub labels: &'a [u32],
+    /// Number of clusters.
+    pub k: usize,
+    /// Row weights; none: 1 each.
+    pub weights: Option<&'a [f64]>,
+    /// The clusters' centers.
+    pub centers: Centers<'a>,
+    /// What a cut is worth.
+    pub score: CutScore,
+    /// How nodes are searched.
+    pub search: SearchOptions,
+}
+
+/// Splits the only leaf of `grown` until every leaf has one center.
+///
+/// # Errors
+/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Value`] if a label is out of range,
+/// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+pub fn grow_imm(
+    table: &Table<'_>,
+    index: &Index,
+    problem: &ImmProblem<'_>,
+    grown: &mut Grown<'_>,
+    monitor: &Monitor,
+) -> Result<BaseNodes> {
+    let ImmProblem { labels, k, weights, centers, score, search } = *problem;
+    let centers = TableCenters::new(table, index, labels, centers, k)?;
+    let criterion = Mistakes::new(labels, k, centers, weights, score)?;
+    let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
+    let engine = Engine::new(table, index, &criterion, search, monitor);
+    split_all(&engine, grown, &mut splitter)?;
+    Ok(splitter.nodes)
+}
+
+/// The growth of IMM's tree.
+struct ImmSplitter<'m, C> {
+    criterion: &'m C,
+    nodes: BaseNodes,
+}
+
+impl<C: CenterColumns> ImmSplitter<'_, Mistakes<'_, C>> {
+    /// The centers alive on the two sides of a node's cut, and its mistakes.
+    fn sides(&self, id: usize, best: &BestCut) -> ([Vec<bool>; 2], f64) {
+        let alive = &self.nodes.alive[id];
+        match best.cut.centers {
+            Some(cut) => {
+                let (left, right) = self.criterion.columns().split(alive, best.feature, cut);
+                ([left, right], cut.mistakes)
+            }
+            None => ([vec![false; alive.len()], alive.clone()], f64::NAN), // no cut of this criterion
+        }
+    }
+}
+
+impl<'a, C: CenterColumns> Splitter for ImmSplitter<'_, Mistakes<'a, C>> {
+    type Criterion = Mistakes<'a, C>;
+
+    fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
+        let is_leaf = self.nodes.is_leaf(id);
+        (!is_leaf).then(|| self.criterion.node(rows, self.nodes.alive[id].clone()))
+    }
+
+    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {
+        let ([left, _], _) = self.sides(id, best);
+        move |row, goes_left| left[self.criterion.label(row)] == goes_left
+    }
+
+    fn split(&mut self, id: usize, left: usize, best: &BestCut) {
+        debug_assert_eq!(left, self.nodes.alive.len());
+        let (sides, mistakes) = self.sides(id, best);
+        self.nodes.split(id, sides, mistakes);
+    }
+}
