@@ -105,7 +105,7 @@ impl<C: CenterColumns> ImmSplitter<'_, Mistakes<'_, C>> {
         match best.cut.centers {
             Some(cut) => {
                 let (left, right) = self.criterion.columns().split(alive, best.feature, cut);
-                ([left, right], cut.mistakes)
+                ([left, right], self.criterion.count(best.score, cut))
             }
             None => ([vec![false; alive.len()], alive.clone()], f64::NAN), // no cut of this criterion
         }

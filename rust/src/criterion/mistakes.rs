@@ -70,6 +70,15 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         self.rows.label(row)
     }
 
+    /// The mistakes at a node whose best score is `best`, of which `cut` is taken. Tied cuts may differ in the last digits
+    /// where weights are added in another order; the plain score then counts the fewest.
+    pub fn count(&self, best: f64, cut: CenterCut) -> f64 {
+        match self.score {
+            CutScore::Mistakes => -best,
+            CutScore::Emn => cut.mistakes,
+        }
+    }
+
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
         let totals = parallel::sum_rows(rows, self.width(), |row, sums| self.add(row, sums));

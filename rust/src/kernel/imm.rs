@@ -220,7 +220,7 @@ impl<'a> Base<'a> {
                     |row, is_left| left[self.mistakes.label(row)] == (is_left != inside_is_left),
                 );
                 let sides = if inside_is_left { [right, left] } else { [left, right] };
-                base.split(id, sides, cut.mistakes);
+                base.split(id, sides, self.mistakes.count(best.score, cut));
                 n_leaves += 1;
                 monitor.report(n_leaves, best.score);
             }
