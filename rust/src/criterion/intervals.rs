@@ -354,7 +354,7 @@ fn sliding_max(
 mod tests {
     use super::*;
 
-    /// Whole numbers, so that all sums are exact.
+    /// Whole numbers, so that scores differ by nothing or by 1 (up to the cap of sums).
     #[test]
     fn the_fast_methods_agree_with_the_sweep_over_all_intervals() {
         for seed in 0..200u64 {
@@ -377,15 +377,17 @@ mod tests {
             let mut all = vec![];
             costs.sweep(&node, 0, groups, |candidate| all.push(candidate));
             let best = all.iter().map(|c| c.score).fold(f64::NEG_INFINITY, f64::max);
-            assert_eq!(costs.best_score(&node, 0, groups), best, "{seed}");
-            if node.cost == 0.0 || all.is_empty() {
+            if all.is_empty() || best < 0.5 {
+                assert!(costs.best_score(&node, 0, groups) < 0.5, "{seed}");
                 continue;
             }
-            let first = all.iter().find(|c| c.score >= best).map(|c| c.cut);
-            assert_eq!(costs.first_cut(&node, 0, groups, best, 0.0), first, "{seed}");
+            assert!((costs.best_score(&node, 0, groups) - best).abs() < 1e-6, "{seed}");
+            let floor = best - 0.5;
+            let first = all.iter().find(|c| c.score >= floor).map(|c| c.cut);
+            assert_eq!(costs.first_cut(&node, 0, groups, floor, 0.0), first, "{seed}");
             let (mut marks, mut expected) = (vec![false; n], vec![false; n]);
-            costs.mark_ends(&node, 0, groups, best, &mut marks);
-            let good = all.iter().filter(|c| c.score >= best);
+            costs.mark_ends(&node, 0, groups, floor, &mut marks);
+            let good = all.iter().filter(|c| c.score >= floor);
             good.flat_map(|c| c.beside).flatten().for_each(|g| expected[g] = true);
             assert_eq!(marks, expected, "{seed}");
         }
