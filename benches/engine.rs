@@ -3,10 +3,11 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
 use treeclust_rs::costs::{Metric, Units, label_costs};
+use treeclust_rs::criterion::centers::Centers;
+use treeclust_rs::criterion::cut_score::CutScore;
 use treeclust_rs::criterion::label_cost::CutKind;
-use treeclust_rs::criterion::mistakes::Centers;
+use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
-use treeclust_rs::imm::{Base, Problem, fit};
 use treeclust_rs::index::{Index, MAX_BINS};
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::search::SearchOptions;
@@ -53,13 +54,16 @@ fn benches(bench: &mut Criterion) {
             ("interval growth", false, CutKind::Interval),
         ] {
             let centers = Centers { high: centers.as_slice().unwrap(), low: &low };
-            let problem = Problem {
-                regrets: &costs.regrets,
+            let problem = ThresholdProblem {
                 k,
                 labels: &costs.nearest,
-                base: if base { Base::Imm(centers) } else { Base::Leaf },
+                base: if base {
+                    Base::Imm { centers, score: CutScore::Mistakes }
+                } else {
+                    Base::Leaf
+                },
                 weights: None,
-                cuts,
+                criterion: GrowthCriterion::LabelCost { regrets: &costs.regrets, cuts },
                 limits: Limits { max_leaves: 4 * k, max_depth: None, min_samples_leaf: 1 },
                 search: SearchOptions::default(),
             };

@@ -1,10 +1,11 @@
 //! The engine against plain sorted sweeps: same cuts, whatever the bins.
 
 use ndarray::Array2;
+use treeclust_rs::criterion::centers::Centers;
+use treeclust_rs::criterion::cut_score::CutScore;
 use treeclust_rs::criterion::label_cost::CutKind;
-use treeclust_rs::criterion::mistakes::Centers;
+use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
-use treeclust_rs::imm::{Base, Fitted, Problem, fit};
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::search::SearchOptions;
 use treeclust_rs::table::Table;
@@ -59,16 +60,15 @@ fn grow(
     cuts: CutKind,
     max_leaves: usize,
     search: SearchOptions,
-) -> Fitted {
+) -> ThresholdFit {
     let low = vec![0.0; case.centers.len()];
     let centers = Centers { high: case.centers.as_slice().unwrap(), low: &low };
-    let problem = Problem {
-        regrets: &case.regrets,
+    let problem = ThresholdProblem {
         k: case.centers.nrows(),
         labels: &case.labels,
-        base: if base { Base::Imm(centers) } else { Base::Leaf },
+        base: if base { Base::Imm { centers, score: CutScore::Mistakes } } else { Base::Leaf },
         weights: None,
-        cuts,
+        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts },
         limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
         search,
     };
@@ -81,7 +81,7 @@ fn node_cost(case: &Case, rows: &[usize]) -> f64 {
     (0..k).map(total).fold(f64::INFINITY, f64::min)
 }
 
-fn rows_of(fitted: &Fitted, case: &Case, node: usize) -> Vec<usize> {
+fn rows_of(fitted: &ThresholdFit, case: &Case, node: usize) -> Vec<usize> {
     // Leaves below the node, found downwards.
     let mut below = vec![false; fitted.tests.len()];
     below[node] = true;
@@ -200,13 +200,12 @@ fn a_stopped_fit_ends_with_an_error() {
     let case = case(&mut Random(1), 500, 2, 3, 100);
     let monitor = Monitor::default();
     monitor.stop();
-    let problem = Problem {
-        regrets: &case.regrets,
+    let problem = ThresholdProblem {
         k: 3,
         labels: &case.labels,
         base: Base::Leaf,
         weights: None,
-        cuts: CutKind::Threshold,
+        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts: CutKind::Threshold },
         limits: Limits { max_leaves: 5, max_depth: None, min_samples_leaf: 1 },
         search: SearchOptions::default(),
     };

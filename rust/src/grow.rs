@@ -7,9 +7,9 @@ use crate::criterion::{Criterion, Cut};
 use crate::error::{Error, Result};
 use crate::index::BinnedColumn;
 use crate::partition::{Partition, Segment};
-use crate::search::{BestCut, Engine, Searched};
+use crate::placement;
+use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
-use crate::threshold;
 use crate::tree::Test;
 
 /// Most bytes of histograms kept for open leaves; beyond that a leaf's is dropped and its children's are filled anew.
@@ -154,11 +154,11 @@ pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
 }
 
 pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
-    let upper = threshold::between(cut.upper.below, cut.upper.above);
+    let upper = placement::between(cut.upper.below, cut.upper.above);
     match cut.lower {
         None => Test::Threshold { feature, threshold: upper },
         Some(gap) => {
-            let lower = threshold::lower_end(gap.below, gap.above);
+            let lower = placement::lower_end(gap.below, gap.above);
             Test::Interval { feature, lower, upper }
         }
     }
@@ -195,7 +195,7 @@ impl Ord for Ordered {
 
 /// An open leaf.
 struct Leaf<N> {
-    searched: Searched<N>,
+    searched: NodeSearch<N>,
     cut: Option<BestCut>,
 }
 
@@ -286,9 +286,9 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
         self.kept_bytes < KEPT_BYTES
     }
 
-    fn add(&mut self, id: usize, mut searched: Searched<C::Node>) {
+    fn add(&mut self, id: usize, mut searched: NodeSearch<C::Node>) {
         let Some(upper) = searched.upper() else { return };
-        self.kept_bytes += searched.within(self.kept_bytes, KEPT_BYTES);
+        self.kept_bytes += searched.keep_within(self.kept_bytes, KEPT_BYTES);
         self.leaves[id] = Some(Leaf { searched, cut: None });
         self.bounded.push((Ordered(upper), Reverse(id)));
     }
@@ -344,7 +344,7 @@ pub fn split_all<S: Splitter>(
     let rows = grown.partition.active(grown.nodes[0].segment);
     let Some(root) = splitter.node(0, rows) else { return Ok(()) };
     let mut root = engine.search(rows, root, true)?;
-    let mut kept_bytes = root.within(0, KEPT_BYTES);
+    let mut kept_bytes = root.keep_within(0, KEPT_BYTES);
     let mut searched = vec![Some(root)];
     let mut n_leaves = 1;
     let mut id = 0;
@@ -372,7 +372,7 @@ pub fn split_all<S: Splitter>(
         let found = engine.search_children(node.histogram, children, &removed, keep)?;
         for mut child in found {
             if let Some(child) = &mut child {
-                kept_bytes += child.within(kept_bytes, KEPT_BYTES);
+                kept_bytes += child.keep_within(kept_bytes, KEPT_BYTES);
             }
             searched.push(child);
         }

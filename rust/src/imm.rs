@@ -1,214 +1,133 @@
-//! IMM: one leaf per center, with the fewest mistakes at every cut (Dasgupta, Frost, Moshkovitz and Rashtchian
-//! 2020, Algorithm 1), and the trees of surrogate cost that grow from it (ExKMC).
+//! IMM, iterative mistake minimisation: one leaf per center, every cut with the fewest mistakes (Dasgupta, Frost,
+//! Moshkovitz and Rashtchian 2020, *Explainable k-Means and k-Medians Clustering*, Algorithm 1).
+//!
+//! | paper | here |
+//! |---|---|
+//! | centers alive at the node u | [`BaseNodes::alive`] |
+//! | rows still with their center | the active rows of a segment |
+//! | mistakes(u) | [`BaseNodes::mistakes`] |
+//!
+//! A node with two centers or more is split by its best cut ([`Mistakes`]). Rows that the cut separates from their
+//! center are mistakes: they are searched no more, but go down the tree, as they do at prediction. k centers give
+//! k leaves and k - 1 searches, each O(rows x columns).
 
-use crate::criterion::Criterion;
-use crate::criterion::label_cost::{CutKind, LabelCost, best_label};
-use crate::criterion::mistakes::{Centers, Mistakes, MistakesNode, TableCenters};
-use crate::error::{Error, Result};
-use crate::grow::{Grown, Limits, Splitter, best_first, split_all};
+use crate::criterion::centers::{CenterColumns, Centers, TableCenters};
+use crate::criterion::cut_score::CutScore;
+use crate::criterion::mistakes::{Mistakes, MistakesNode};
+use crate::error::Result;
+use crate::grow::{Grown, Splitter, split_all};
 use crate::index::Index;
-use crate::kernel;
-use crate::kernel::features::{Spec, Surrogate};
-use crate::parallel::{self, Monitor};
+use crate::parallel::Monitor;
 use crate::search::{BestCut, Engine, SearchOptions};
 use crate::table::Table;
-use crate::tree::Test;
 
-/// The base tree: k leaves that keep their centers.
-struct Imm<'a, 't, 'm> {
-    criterion: &'m Mistakes<'a, TableCenters<'a, 't>>,
-    /// Alive centers by node.
-    alive: Vec<Vec<bool>>,
+/// What is known of the nodes of a base tree whose leaves keep one center each; entries by node id.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseNodes {
+    /// Whether each of the k centers is alive at the node.
+    pub alive: Vec<Vec<bool>>,
+    /// Weight that the node's cut separates from its centers; NaN at leaves.
+    pub mistakes: Vec<f64>,
 }
 
-impl<'a, 't> Splitter for Imm<'a, 't, '_> {
-    type Criterion = Mistakes<'a, TableCenters<'a, 't>>;
-
-    fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
-        let alive = &self.alive[id];
-        let n_alive = alive.iter().filter(|&&a| a).count();
-        (n_alive > 1).then(|| self.criterion.node(rows, alive.clone()))
+impl BaseNodes {
+    /// A single leaf with k centers.
+    pub(crate) fn new(k: usize) -> Self {
+        BaseNodes { alive: vec![vec![true; k]], mistakes: vec![f64::NAN] }
     }
 
-    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {
-        let (left, _) = self.criterion.split_centers(&self.alive[id], best.feature, best.cut);
-        move |row, goes_left| left[self.criterion.label(row)] == goes_left
+    /// Whether the node has one center, and so no cut.
+    pub(crate) fn is_leaf(&self, id: usize) -> bool {
+        self.alive[id].iter().filter(|&&alive| alive).count() <= 1
     }
 
-    fn split(&mut self, id: usize, left: usize, best: &BestCut) {
-        debug_assert_eq!(left, self.alive.len());
-        let (l, r) = self.criterion.split_centers(&self.alive[id], best.feature, best.cut);
-        self.alive.extend([l, r]);
+    /// Splits node `id`: its children, the next two nodes, get the centers alive on the left and on the right.
+    pub(crate) fn split(&mut self, id: usize, children: [Vec<bool>; 2], mistakes: f64) {
+        self.mistakes[id] = mistakes;
+        self.alive.extend(children);
+        self.mistakes.resize(self.alive.len(), f64::NAN);
+    }
+
+    /// The only center of a leaf; none at other nodes.
+    pub fn center(&self, id: usize) -> Option<usize> {
+        if self.is_leaf(id) { self.alive[id].iter().position(|&alive| alive) } else { None }
     }
 }
 
-/// The tree that growth starts from.
+/// What a tree of centers is fitted to.
 #[derive(Debug, Clone, Copy)]
-pub enum Base<'a> {
-    /// One leaf.
-    Leaf,
-    /// IMM's, one leaf per center.
-    Imm(Centers<'a>),
-    /// Kernel IMM's, one leaf per cluster.
-    KernelImm(Spec<'a>),
-}
-
-/// What a threshold tree is fitted to.
-#[derive(Debug, Clone, Copy)]
-pub struct Problem<'a> {
-    /// n x k regrets, row-major.
-    pub regrets: &'a [f64],
-    /// Number of labels.
-    pub k: usize,
-    /// A reference label per row.
+pub struct ImmProblem<'a> {
+    /// A cluster in `[0, k)` per row.
     pub labels: &'a [u32],
-    /// What the tree grows from.
-    pub base: Base<'a>,
-    /// Row weights.
+    /// Number of clusters.
+    pub k: usize,
+    /// Row weights; none: 1 each.
     pub weights: Option<&'a [f64]>,
-    /// Form of the cuts after the base.
-    pub cuts: CutKind,
-    /// Limits of growth after the base.
-    pub limits: Limits,
+    /// The clusters' centers.
+    pub centers: Centers<'a>,
+    /// What a cut is worth.
+    pub score: CutScore,
     /// How nodes are searched.
     pub search: SearchOptions,
 }
 
-/// A fitted tree with all that is known of its nodes; entries by node id.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fitted {
-    /// Tests.
-    pub tests: Vec<Test>,
-    /// Left child, the right one follows; 0 at leaves.
-    pub left: Vec<usize>,
-    /// Rows.
-    pub n_samples: Vec<usize>,
-    /// Weight of the rows.
-    pub weight: Vec<f64>,
-    /// n_nodes x k weights of the reference labels.
-    pub label_weight: Vec<f64>,
-    /// Regret of the node under its best label.
-    pub cost: Vec<f64>,
-    /// Best label.
-    pub cluster: Vec<usize>,
-    /// Label as a leaf of the base tree.
-    pub base_cluster: Vec<Option<usize>>,
-    /// Regret of a base leaf's rows under the base's label; 0 elsewhere.
-    pub base_cost: Vec<f64>,
-    /// Weight separated from their centers by the cut of a base node; NaN elsewhere.
-    pub mistakes: Vec<f64>,
-    /// Node id of the leaf of each row.
-    pub leaf_of_row: Vec<u32>,
-    /// Number of leaves of the base tree, 0 without one.
-    pub n_base_leaves: usize,
-    /// Of Kernel IMM: by column, the features without any cut although the column has some.
-    pub skipped_features: Vec<usize>,
-}
-
-/// Fits a tree: the base, then best-first growth on the surrogate cost.
+/// Splits the only leaf of `grown` until every leaf has one center.
 ///
 /// # Errors
-/// [`Error::Shape`] if sizes disagree, [`Error::Interrupted`] if the monitor was asked to stop.
-pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Result<Fitted> {
-    let n = table.n_samples();
-    Error::check_len("labels", problem.labels.len(), n, "rows")?;
-    if let Some(weights) = problem.weights {
-        Error::check_len("weights", weights.len(), n, "rows")?;
-    }
-    if let Some(label) = problem.labels.iter().find(|&&l| l as usize >= problem.k) {
-        return Err(Error::Value(format!("Label {label} is not in the range [0, {}).", problem.k)));
-    }
-    let Limits { min_samples_leaf, .. } = problem.limits;
-    let costs = LabelCost::new(problem.regrets, n, problem.k, problem.cuts, min_samples_leaf)?;
-    let index = Index::new(table, problem.search.max_bins);
-    monitor.check()?;
-    let k = problem.k;
-    let mut grown = Grown::new(n, |rows| {
-        parallel::sum_rows(rows, 2 * k, |row, sums| {
-            costs.add(row, &mut sums[..k]);
-            let weight = problem.weights.map_or(1.0, |w| w[row as usize]);
-            sums[k + problem.labels[row as usize] as usize] += weight;
-        })
-    });
-    let mut skipped_features = vec![];
-    let alive = match problem.base {
-        Base::Leaf => None,
-        Base::Imm(centers) => {
-            let centers = TableCenters::new(table, &index, problem.labels, centers, k)?;
-            let mistakes = Mistakes::new(problem.labels, k, centers, problem.weights)?;
-            let mut imm = Imm { criterion: &mistakes, alive: vec![vec![true; k]] };
-            let engine = Engine::new(table, &index, &mistakes, problem.search, monitor);
-            split_all(&engine, &mut grown, &mut imm)?;
-            Some(imm.alive)
-        }
-        Base::KernelImm(spec) => {
-            let surrogate = Surrogate::new(table, &spec)?;
-            let (labels, weights) = (problem.labels, problem.weights);
-            let base = kernel::imm::Base::new(&surrogate, labels, k, weights, monitor)?;
-            skipped_features = base.skipped();
-            Some(base.grow(&mut grown, monitor)?)
-        }
-    };
-    let mut base_cluster = vec![None; grown.nodes.len()];
-    let mut n_base_leaves = 0;
-    if let Some(alive) = alive {
-        for id in grown.leaves().collect::<Vec<_>>() {
-            base_cluster[id] = alive[id].iter().position(|&alive| alive);
-            let segment = grown.nodes[id].segment;
-            grown.nodes[id].segment = grown.partition.restore(segment);
-            n_base_leaves += 1;
-        }
-    }
-    let engine = Engine::new(table, &index, &costs, problem.search, monitor);
-    best_first(&engine, &mut grown, problem.limits, |node| {
-        costs.node(&node.sums[..k], node.segment.len())
-    })?;
-    base_cluster.resize(grown.nodes.len(), None);
-    let fitted = describe(&grown, problem, base_cluster, n_base_leaves);
-    Ok(Fitted { skipped_features, ..fitted })
+/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Value`] if a label is out of range,
+/// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+pub fn grow_imm(
+    table: &Table<'_>,
+    index: &Index,
+    problem: &ImmProblem<'_>,
+    grown: &mut Grown<'_>,
+    monitor: &Monitor,
+) -> Result<BaseNodes> {
+    let ImmProblem { labels, k, weights, centers, score, search } = *problem;
+    let centers = TableCenters::new(table, index, labels, centers, k)?;
+    let criterion = Mistakes::new(labels, k, centers, weights, score)?;
+    let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
+    let engine = Engine::new(table, index, &criterion, search, monitor);
+    split_all(&engine, grown, &mut splitter)?;
+    Ok(splitter.nodes)
 }
 
-/// Everything that is known of the nodes.
-fn describe(
-    grown: &Grown<'_>,
-    problem: &Problem<'_>,
-    base_cluster: Vec<Option<usize>>,
-    n_base_leaves: usize,
-) -> Fitted {
-    let (k, n_nodes) = (problem.k, grown.nodes.len());
-    let totals: Vec<&[f64]> = grown.nodes.iter().map(|node| &node.sums[..k]).collect();
-    let label_weight: Vec<f64> =
-        grown.nodes.iter().flat_map(|node| node.sums[k..].iter().copied()).collect();
-    let best: Vec<(f64, usize)> = totals.iter().map(|t| best_label(t)).collect();
-    let is_base = |id: usize| n_base_leaves > 0 && id < 2 * n_base_leaves - 1;
-    let base_cost =
-        (0..n_nodes).map(|id| base_cluster[id].map_or(0.0, |label| totals[id][label])).collect();
-    let mistakes = (0..n_nodes)
-        .map(|id| match base_cluster[id] {
-            None if is_base(id) => -grown.nodes[id].score,
-            _ => f64::NAN,
-        })
-        .collect();
-    // An empty leaf of the base keeps its center's label.
-    let cluster = (0..n_nodes)
-        .map(|id| match base_cluster[id] {
-            Some(label) if grown.nodes[id].segment.is_empty() => label,
-            _ => best[id].1,
-        })
-        .collect();
-    Fitted {
-        tests: grown.nodes.iter().map(|node| node.test).collect(),
-        left: grown.nodes.iter().map(|node| node.left).collect(),
-        n_samples: grown.nodes.iter().map(|node| node.segment.len()).collect(),
-        weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),
-        label_weight,
-        cost: best.iter().map(|b| b.0).collect(),
-        cluster,
-        base_cost,
-        base_cluster,
-        mistakes,
-        leaf_of_row: grown.leaf_of_row(),
-        n_base_leaves,
-        skipped_features: vec![],
+/// The growth of IMM's tree.
+struct ImmSplitter<'m, C> {
+    criterion: &'m C,
+    nodes: BaseNodes,
+}
+
+impl<C: CenterColumns> ImmSplitter<'_, Mistakes<'_, C>> {
+    /// The centers alive on the two sides of a node's cut, and its mistakes.
+    fn sides(&self, id: usize, best: &BestCut) -> ([Vec<bool>; 2], f64) {
+        let alive = &self.nodes.alive[id];
+        match best.cut.centers {
+            Some(cut) => {
+                let (left, right) = self.criterion.columns().split(alive, best.feature, cut);
+                ([left, right], self.criterion.count(best.score, cut))
+            }
+            None => ([vec![false; alive.len()], alive.clone()], f64::NAN), // no cut of this criterion
+        }
+    }
+}
+
+impl<'a, C: CenterColumns> Splitter for ImmSplitter<'_, Mistakes<'a, C>> {
+    type Criterion = Mistakes<'a, C>;
+
+    fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
+        let is_leaf = self.nodes.is_leaf(id);
+        (!is_leaf).then(|| self.criterion.node(rows, self.nodes.alive[id].clone()))
+    }
+
+    fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {
+        let ([left, _], _) = self.sides(id, best);
+        move |row, goes_left| left[self.criterion.label(row)] == goes_left
+    }
+
+    fn split(&mut self, id: usize, left: usize, best: &BestCut) {
+        debug_assert_eq!(left, self.nodes.alive.len());
+        let (sides, mistakes) = self.sides(id, best);
+        self.nodes.split(id, sides, mistakes);
     }
 }

@@ -1,9 +1,26 @@
 //! Interpretable clustering by decision trees: the core of the Python package `treeclust_rs`.
+//!
+//! Every fit takes the same way through the crate:
+//!
+//! 1. [`table`] views the caller's columns without copying them; [`index`] turns each into at most 256 bins.
+//! 2. A [`criterion`] says what a row adds up to and what a cut is worth; [`histogram`] adds rows up per bin, and
+//!    [`search`] finds the exact best cut of a node from these sums.
+//! 3. [`grow`] splits nodes, best first or until all are done, over one [`partition`] of the rows; [`placement`]
+//!    chooses the printed threshold within the gap that a cut names.
+//! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], Kernel IMM, none) and any criterion.
+//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives.
+//! 5. [`tree`] is the fitted tree and the one routing function.
+//!
+//! The crate knows no Python: the bindings are behind the feature `python`. Results are the same bits for every
+//! number of threads ([`parallel`]).
 
 pub mod costs;
 pub mod criterion;
 pub mod error;
+pub mod fit;
+mod grouping;
 pub mod grow;
+pub mod histogram;
 pub mod imm;
 pub mod index;
 pub mod kauri;
@@ -11,9 +28,9 @@ pub mod kernel;
 pub mod oblique;
 pub mod parallel;
 pub mod partition;
+pub mod placement;
 pub mod search;
 pub mod table;
-pub mod threshold;
 pub mod tree;
 
 #[cfg(feature = "python")]

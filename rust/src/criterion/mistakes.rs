@@ -1,57 +1,38 @@
-//! Mistakes: samples a cut separates from their center (IMM; Dasgupta, Frost, Moshkovitz and Rashtchian 2020,
-//! Algorithm 1).
+//! Mistakes: rows that a cut separates from their center (IMM; Dasgupta, Frost, Moshkovitz and Rashtchian 2020,
+//! *Explainable k-Means and k-Medians Clustering*, Algorithm 1).
 //!
 //! | paper | here |
 //! |---|---|
-//! | centers alive at the node | `MistakesNode::alive` |
-//! | mistakes of a cut | minus the score |
+//! | centers alive at the node | [`MistakesNode::alive`] |
+//! | mistakes of a cut | `CenterCut::mistakes` |
+//! | what makes a cut the best | [`CutScore`] |
 //!
-//! Sweeping a column, a sample that passes flips its own state and a center that passes flips all of its cluster.
-//! Several centers may lie in one gap between values, and then the gap is several cuts.
+//! One sweep over the merged values of rows and centers counts the mistakes of every cut of a column: a row that
+//! passes to the left flips its own state, a center that passes flips the state of all of its cluster. O(k) per group.
+//! Several centers may lie in one gap between values, and then the gap is several cuts. Among tied cuts the widest
+//! gap comes first: the second key of a cut is its width as a share of the column's range.
+//!
+//! **Bounds.** Of a cut inside a group, a cluster whose center lies left of the group makes mistakes of all its rows
+//! right of the group, one whose center lies right of it of all rows left of it, and one whose center lies
+//! inside of the fewer of the two.
 
-use std::borrow::Cow;
-use std::cmp::Ordering;
-use std::sync::OnceLock;
-
-use rayon::prelude::*;
-
-use super::{Criterion, Cut, Gap, Groups, NodeScale};
-use crate::error::{Error, Result};
-use crate::index::Index;
+use super::centers::{CenterColumns, Coordinate};
+use super::cut_score::CutScore;
+use super::label_counts::OneHot;
+use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use crate::error::Result;
 use crate::parallel;
-use crate::table::Table;
 
-/// Rows of a column looked through by one thread in one go.
-const BLOCK: usize = 16_384;
 /// Ties: counts closer than this share of the total weight are equal.
 const TIE: f64 = 1e-12;
-/// Relative widths closer than this are equal, and so are a center and a value this share of the cluster's range apart.
-const CLOSE: f64 = 1e-9;
-/// What a mean may be off by rounding, as a share of its size.
-const ROUNDING: f64 = 1e-12;
 
 /// Mistakes with respect to given clusters and centers.
 #[derive(Debug)]
 pub struct Mistakes<'a, C> {
-    labels: &'a [u32],
-    weights: Option<&'a [f64]>,
-    k: usize,
+    rows: OneHot<'a>,
     columns: C,
+    score: CutScore,
     total_weight: f64,
-}
-
-/// Where the centers lie along each column.
-pub trait CenterColumns: Sync {
-    /// Coordinates and clusters in ascending order.
-    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]>;
-
-    /// Half of the column's range.
-    fn half_range(&self, feature: usize) -> f64;
-
-    /// Called before a column's cuts are compared exactly, for work put off until then.
-    fn prepare(&self, feature: usize) {
-        let _ = feature;
-    }
 }
 
 /// The alive centers and the weight of their clusters here.
@@ -63,84 +44,20 @@ pub struct MistakesNode {
     pub alive: Vec<bool>,
 }
 
-/// A center's coordinate as an unevaluated sum `high + low`, `high` being the nearest double. The mean of values
-/// near 1e8 is known better than doubles near 1e8 can say, and on which side of a sample it lies must not
-/// depend on where the table is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Coordinate {
-    high: f64,
-    low: f64,
-}
-
-impl Coordinate {
-    /// A coordinate that is a double.
-    pub fn exact(x: f64) -> Self {
-        Coordinate { high: x, low: 0.0 }
-    }
-
-    /// The nearest double.
-    pub fn nearest(&self) -> f64 {
-        self.high
-    }
-
-    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
-        let unequal = |a: f64, b: f64| a.partial_cmp(&b).filter(|order| order.is_ne());
-        unequal(self.high, other.high)
-            .or_else(|| unequal(self.low, other.low))
-            .unwrap_or(Ordering::Equal)
-    }
-
-    fn is_below(&self, x: f64) -> bool {
-        self.cmp(&Coordinate::exact(x)).is_lt()
-    }
-
-    fn is_above(&self, x: f64) -> bool {
-        self.cmp(&Coordinate::exact(x)).is_gt()
-    }
-
-    fn minus(&self, other: &Self) -> f64 {
-        (self.high - other.high) + (self.low - other.low)
-    }
-}
-
-/// Centers (k x d, row-major) in the columns' own units, as sums `high + low`.
-#[derive(Debug, Clone, Copy)]
-pub struct Centers<'a> {
-    /// The nearest doubles.
-    pub high: &'a [f64],
-    /// What they leave out: zeros for centers that are plain doubles.
-    pub low: &'a [f64],
-}
-
-/// A place for a cut, between two neighbours of the merged values of samples and alive centers.
-struct Position {
-    gap: Gap,
-    /// Width of the gap as a share of the column's range.
-    width: f64,
-    mistakes: f64,
-    /// Alive centers to the left.
-    n_left: usize,
-    /// The groups before and after it.
-    before: Option<usize>,
-    after: Option<usize>,
-}
-
 impl<'a, C: CenterColumns> Mistakes<'a, C> {
-    /// `labels`: a cluster in `[0, k)` per row.
+    /// `labels`: a cluster in `[0, k)` per row. `weights`: one per row; none: 1 each.
     ///
     /// # Errors
-    /// [`Error::Value`] if a label is out of range.
+    /// [`crate::error::Error::Value`] if a label is out of range.
     pub fn new(
         labels: &'a [u32],
         k: usize,
         columns: C,
         weights: Option<&'a [f64]>,
+        score: CutScore,
     ) -> Result<Self> {
-        if let Some(label) = labels.iter().find(|&&l| l as usize >= k) {
-            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
-        }
-        let total_weight = weights.map_or(labels.len() as f64, |w| w.iter().sum());
-        Ok(Mistakes { labels, weights, k, columns, total_weight })
+        let rows = OneHot::new(labels, k, weights)?;
+        Ok(Mistakes { rows, columns, score, total_weight: rows.total_weight() })
     }
 
     /// Where the centers lie.
@@ -150,116 +67,75 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
 
     /// The cluster of a row.
     pub fn label(&self, row: u32) -> usize {
-        self.labels[row as usize] as usize
+        self.rows.label(row)
+    }
+
+    /// The mistakes at a node whose best score is `best`, of which `cut` is taken. Tied cuts may differ in the last digits
+    /// where weights are added in another order; the plain score then counts the fewest.
+    pub fn count(&self, best: f64, cut: CenterCut) -> f64 {
+        match self.score {
+            CutScore::Mistakes => -best,
+            CutScore::Emn => cut.mistakes,
+        }
     }
 
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let totals = parallel::sum_rows(rows, self.k, |row, sums| self.add(row, sums));
+        let totals = parallel::sum_rows(rows, self.width(), |row, sums| self.add(row, sums));
         MistakesNode { totals, alive }
     }
 
-    /// The alive centers on the two sides of a cut.
-    pub fn split_centers(
-        &self,
-        alive: &[bool],
-        feature: usize,
-        cut: Cut,
-    ) -> (Vec<bool>, Vec<bool>) {
-        let (mut left, mut right) = (vec![false; self.k], vec![false; self.k]);
-        for (i, (_, cluster)) in self.alive_centers(alive, feature).into_iter().enumerate() {
-            let side = if i < cut.n_left { &mut left } else { &mut right };
-            side[cluster] = true;
-        }
-        (left, right)
-    }
-
-    fn alive_centers(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
-        let centers = self.columns.sorted(feature);
-        let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
-        centers.filter(|&(_, cluster)| alive[cluster]).collect()
-    }
-
-    /// Calls `visit` for every position with an alive center on either side, in ascending order.
-    fn sweep(
+    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`].
+    fn inside_bounds(
         &self,
         node: &MistakesNode,
         feature: usize,
         groups: Groups<'_>,
-        mut visit: impl FnMut(Position),
+        inside: &mut [f64],
     ) {
-        let centers = self.alive_centers(&node.alive, feature);
-        let n_centers = centers.len();
-        // Everything starts on the right: no mistakes.
-        let mut passed = vec![0.0; self.k];
-        let mut is_left = vec![false; self.k];
-        let (mut n_left, mut mistakes) = (0, 0.0);
-        let mut last = f64::NEG_INFINITY; // the largest value of the samples passed
-        let mut before = None;
-        let filled = (0..groups.len()).filter(|&g| groups.count[g] > 0).map(Some);
-        for group in filled.chain(std::iter::once(None)) {
-            let (low, high) =
-                group.map_or((f64::INFINITY, f64::INFINITY), |g| (groups.low[g], groups.high[g]));
-            // Positions in the gap (last, low): between its ends and the centers in it. A center whose nearest
-            // double is one of the ends is moved inside, so that the cut separates the samples as the sums say.
-            let (mut below, mut exact_below) = (last, Coordinate::exact(last));
-            loop {
-                let center = centers.get(n_left).filter(|(x, _)| x.is_below(low));
-                let exact_above = center.map_or(Coordinate::exact(low), |&(x, _)| x);
-                let apart = exact_below.cmp(&exact_above).is_lt();
-                let least =
-                    if apart && below > f64::NEG_INFINITY { below.next_up() } else { below };
-                let above = exact_above.high.max(least).min(low);
-                let separates = 0 < n_left && n_left < n_centers;
-                if separates && apart {
-                    let width = self.share_of_range(feature, &exact_below, &exact_above);
-                    let gap = Gap { below, above };
-                    visit(Position { gap, width, mistakes, n_left, before, after: group });
+        inside.fill(f64::NEG_INFINITY);
+        let centers = self.columns.alive(&node.alive, feature);
+        let (Some(first), Some(last)) = (centers.first(), centers.last()) else { return };
+        let mut passed = vec![0.0; self.width()];
+        for group in groups.filled() {
+            let (low, high) = (groups.low[group], groups.high[group]);
+            let row = groups.row(group, self.width());
+            if low < high && first.0.is_below(high) && last.0.is_above(low) {
+                let (mut least, mut n_below, mut n_above) = (0.0, 0, 0);
+                for &(x, cluster) in &centers {
+                    let left = passed[cluster];
+                    let right = node.totals[cluster] - left - row[cluster];
+                    least += if x.is_below(low) {
+                        n_below += 1;
+                        right
+                    } else if x.is_above(high) {
+                        n_above += 1;
+                        left
+                    } else {
+                        f64::min(left, right)
+                    };
                 }
-                let Some(&(x, cluster)) = center else { break };
-                is_left[cluster] = true;
-                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
-                n_left += 1;
-                (below, exact_below) = (above.min(low.next_down()), x);
+                let n_left = n_below..=centers.len() - n_above;
+                inside[group] = self.score.bound(least, n_left, centers.len());
             }
-            let Some(group) = group else { break };
-            for (cluster, &weight) in groups.row(group, self.k).iter().enumerate() {
-                passed[cluster] += weight;
-                mistakes += if is_left[cluster] { -weight } else { weight };
+            for (passed, weight) in passed.iter_mut().zip(row) {
+                *passed += weight;
             }
-            // Centers within the group pass with it.
-            while let Some(&(_, cluster)) = centers.get(n_left).filter(|(x, _)| !x.is_above(high)) {
-                is_left[cluster] = true;
-                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
-                n_left += 1;
-            }
-            last = high;
-            before = Some(group);
-        }
-    }
-
-    /// A width as a share of the column's range; 1 for a column without range.
-    fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
-        let half_range = self.columns.half_range(feature);
-        if half_range == 0.0 {
-            1.0
-        } else if half_range < f64::MAX / 2.0 {
-            above.minus(below) / (2.0 * half_range)
-        } else {
-            (above.high / 2.0 - below.high / 2.0) / half_range
         }
     }
 }
 
-impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
-    type Node = MistakesNode;
-
+impl<C: CenterColumns> RowSums for Mistakes<'_, C> {
     fn width(&self) -> usize {
-        self.k
+        self.rows.width()
     }
 
     fn add(&self, row: u32, sums: &mut [f64]) {
-        sums[self.label(row)] += self.weights.map_or(1.0, |w| w[row as usize]);
+        self.rows.add(row, sums);
+    }
+
+    fn is_exact(&self) -> bool {
+        self.rows.is_exact()
     }
 
     fn fill(
@@ -270,28 +146,16 @@ impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
         count: &mut [u32],
         sums: &mut [f64],
     ) {
-        let k = self.k;
-        let skip = skip.map_or(usize::MAX, usize::from);
-        let bin = |row: u32| usize::from(codes[row as usize]);
-        if let Some(weights) = self.weights {
-            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-                count[bin(row)] += 1;
-                sums[bin(row) * k + self.label(row)] += weights[row as usize];
-            }
-            return;
-        }
-        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-            sums[bin(row) * k + self.label(row)] += 1.0;
-        }
+        self.rows.fill(rows, codes, skip, count, sums);
     }
 
     fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        if self.weights.is_none() {
-            for (count, sums) in count.iter_mut().zip(sums.chunks(self.k)) {
-                *count = sums.iter().sum::<f64>() as u32;
-            }
-        }
+        self.rows.settle_counts(count, sums);
     }
+}
+
+impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
+    type Node = MistakesNode;
 
     fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
         &node.totals
@@ -314,349 +178,81 @@ impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
         groups: Groups<'_>,
         inside: &mut [f64],
     ) -> f64 {
-        let centers = self.alive_centers(&node.alive, feature);
-        inside.fill(f64::NEG_INFINITY);
-        if let (Some(first), Some(last)) = (centers.first(), centers.last()) {
-            let mut passed = vec![0.0; self.k];
-            for group in (0..groups.len()).filter(|&g| groups.count[g] > 0) {
-                let (low, high) = (groups.low[group], groups.high[group]);
-                let row = groups.row(group, self.k);
-                if low < high && first.0.is_below(high) && last.0.is_above(low) {
-                    let mut least = 0.0;
-                    for &(x, cluster) in &centers {
-                        let left = passed[cluster];
-                        let right = node.totals[cluster] - left - row[cluster];
-                        least += if x.is_below(low) {
-                            right
-                        } else if x.is_above(high) {
-                            left
-                        } else {
-                            f64::min(left, right)
-                        };
-                    }
-                    inside[group] = -least;
-                }
-                for (passed, weight) in passed.iter_mut().zip(row) {
-                    *passed += weight;
-                }
-            }
-        }
+        self.inside_bounds(node, feature, groups, inside);
         self.best_score(node, feature, groups)
     }
 
-    fn best_score(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>) -> f64 {
-        let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |position| best = best.max(-position.mistakes));
-        best
-    }
-
-    fn mark_ends(
+    /// Cuts have an alive center on either side.
+    fn sweep(
         &self,
         node: &MistakesNode,
         feature: usize,
         groups: Groups<'_>,
-        floor: f64,
-        marks: &mut [bool],
+        mut visit: impl FnMut(Candidate),
     ) {
-        self.sweep(node, feature, groups, |position| {
-            if -position.mistakes >= floor {
-                for group in [position.before, position.after].into_iter().flatten() {
-                    marks[group] = true;
+        let k = self.width();
+        let centers = self.columns.alive(&node.alive, feature);
+        let n_centers = centers.len();
+        // Everything starts on the right: no mistakes.
+        let mut passed = vec![0.0; k];
+        let mut is_left = vec![false; k];
+        let (mut n_left, mut mistakes) = (0, 0.0);
+        let mut last = f64::NEG_INFINITY; // the largest value of the rows passed
+        let mut before = None;
+        for group in groups.filled().map(Some).chain(std::iter::once(None)) {
+            let (low, high) =
+                group.map_or((f64::INFINITY, f64::INFINITY), |g| (groups.low[g], groups.high[g]));
+            // Cuts in the gap (last, low): between its ends and the centers in it. A center whose nearest double is one
+            // of the ends is moved inside, so that the cut separates the rows as the sums say.
+            let (mut below, mut exact_below) = (last, Coordinate::exact(last));
+            loop {
+                let center = centers.get(n_left).filter(|(x, _)| x.is_below(low));
+                let exact_above = center.map_or(Coordinate::exact(low), |&(x, _)| x);
+                let apart = exact_below.cmp(&exact_above).is_lt();
+                let least =
+                    if apart && below > f64::NEG_INFINITY { below.next_up() } else { below };
+                let above = exact_above.nearest().max(least).min(low);
+                let separates = 0 < n_left && n_left < n_centers;
+                if separates && apart {
+                    let cut = Cut {
+                        lower: None,
+                        upper: Gap { below, above },
+                        centers: Some(CenterCut { n_left, mistakes }),
+                    };
+                    visit(Candidate {
+                        score: self.score.score(mistakes, n_left, n_centers),
+                        key: self.columns.share_of_range(feature, &exact_below, &exact_above),
+                        cut,
+                        beside: [before, group, None, None],
+                    });
                 }
+                let Some(&(x, cluster)) = center else { break };
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+                (below, exact_below) = (above.min(low.next_down()), x);
             }
-        });
+            let Some(group) = group else { break };
+            for (cluster, &weight) in groups.row(group, k).iter().enumerate() {
+                passed[cluster] += weight;
+                mistakes += if is_left[cluster] { -weight } else { weight };
+            }
+            // Centers within the group pass with it.
+            while let Some(&(_, cluster)) = centers.get(n_left).filter(|(x, _)| !x.is_above(high)) {
+                is_left[cluster] = true;
+                mistakes += (node.totals[cluster] - passed[cluster]) - passed[cluster];
+                n_left += 1;
+            }
+            last = high;
+            before = Some(group);
+        }
+    }
+
+    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
+        self.columns.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
     }
 
     fn prepare(&self, feature: usize) {
         self.columns.prepare(feature);
-    }
-
-    fn best_key(&self, node: &MistakesNode, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
-        let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |position| {
-            if -position.mistakes >= floor {
-                best = best.max(position.width);
-            }
-        });
-        best
-    }
-
-    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
-        self.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
-    }
-
-    fn first_cut(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        key_floor: f64,
-    ) -> Option<Cut> {
-        let mut found = None;
-        self.sweep(node, feature, groups, |Position { gap, width, mistakes, n_left, .. }| {
-            if found.is_none() && width >= key_floor - CLOSE && -mistakes >= floor {
-                found = Some(Cut { lower: None, upper: gap, n_left });
-            }
-        });
-        found
-    }
-}
-
-/// Centers given in the columns of a table, snapped.
-#[derive(Debug)]
-pub struct TableCenters<'a, 't> {
-    snap: Snap<'a, 't>,
-    /// Per column, snapped to the ends of bins only.
-    rough: Vec<Vec<(Coordinate, u32)>>,
-    /// The same, snapped to all values: made when a column is first looked at closely.
-    exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
-}
-
-impl<'a, 't> TableCenters<'a, 't> {
-    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if sizes disagree.
-    pub fn new(
-        table: &'a Table<'t>,
-        index: &'a Index,
-        labels: &'a [u32],
-        centers: Centers<'_>,
-        k: usize,
-    ) -> Result<Self> {
-        let d = table.n_features();
-        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
-        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
-        Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
-        let snap = Snap::new(table, index, labels, centers, k);
-        let rough = (0..d).into_par_iter().with_max_len(1).map(|f| snap.column(f, false)).collect();
-        let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
-        Ok(TableCenters { snap, rough, exact })
-    }
-}
-
-impl CenterColumns for TableCenters<'_, '_> {
-    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]> {
-        Cow::Borrowed(self.exact[feature].get().unwrap_or(&self.rough[feature]))
-    }
-
-    fn half_range(&self, feature: usize) -> f64 {
-        self.snap.half_range[feature]
-    }
-
-    fn prepare(&self, feature: usize) {
-        self.exact[feature].get_or_init(|| self.snap.column(feature, true));
-    }
-}
-
-/// Coordinates with their clusters, in ascending order.
-pub(crate) fn in_order(x: impl IntoIterator<Item = Coordinate>) -> Vec<(Coordinate, u32)> {
-    let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
-    sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
-    sorted
-}
-
-/// The margin of a coordinate whose cluster has rows in `[low, high]` (anything if `low > high`).
-pub(crate) fn snap_margin(low: f64, high: f64, center: &Coordinate) -> f64 {
-    ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
-}
-
-/// Sets each coordinate to the nearest of its `values` within its margin, then coordinates within the smaller margin of
-/// each other to the lowest.
-pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f64>]) {
-    for (i, values) in values.iter().enumerate() {
-        let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
-        let nearest = values
-            .iter()
-            .filter(|value| distance(value) <= margins[i])
-            .min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.total_cmp(b)));
-        if let Some(&value) = nearest {
-            centers[i] = Coordinate::exact(value);
-        }
-    }
-    let mut order: Vec<usize> = (0..centers.len()).collect();
-    order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-    let mut kept = order[0];
-    for &this in &order[1..] {
-        if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
-            centers[this] = centers[kept];
-        } else {
-            kept = this;
-        }
-    }
-}
-
-/// Removes the gaps that only rounding in a mean has opened. A center's margin in a column is [`CLOSE`] times the
-/// range of its own cluster's rows there plus [`ROUNDING`] times its size (with the range of all rows, one far
-/// row would merge everything else). A coordinate within its margin of a data value is set to the nearest, then coordinates within the smaller margin of each
-/// other to the lowest. If that makes two centers equal, all coordinates stay as they are.
-#[derive(Debug)]
-struct Snap<'a, 't> {
-    table: &'a Table<'t>,
-    index: &'a Index,
-    labels: &'a [u32],
-    k: usize,
-    /// The centers as given, by column.
-    given: Vec<Vec<Coordinate>>,
-    /// Half of each column's range.
-    half_range: Vec<f64>,
-    /// Snapping makes two centers equal: leave them alone.
-    collide: bool,
-}
-
-impl<'a, 't> Snap<'a, 't> {
-    fn new(
-        table: &'a Table<'t>,
-        index: &'a Index,
-        labels: &'a [u32],
-        centers: Centers<'_>,
-        k: usize,
-    ) -> Self {
-        let d = index.n_features();
-        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
-        let given: Vec<Vec<Coordinate>> =
-            (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
-        let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
-        let mut snap = Snap { table, index, labels, k, given, half_range, collide: false };
-        // Only centers that are close in every column can become equal.
-        let close = |a: usize, b: usize, f: usize| {
-            snap.given[f][a].minus(&snap.given[f][b]).abs() <= 4.0 * snap.reach(f)
-        };
-        let any_pair =
-            |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
-        if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
-            let snapped: Vec<Vec<Coordinate>> =
-                (0..d).into_par_iter().map(|f| snap.snapped(f, true)).collect();
-            snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
-        }
-        snap
-    }
-
-    /// No margin of the column exceeds this.
-    fn reach(&self, feature: usize) -> f64 {
-        let largest = self.given[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
-        2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest
-    }
-
-    /// The column's coordinates and their clusters, sorted. `closely`: with regard to every value of the column, not
-    /// only the ends of bins; takes a pass over the column.
-    fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
-        let x =
-            if self.collide { self.given[feature].clone() } else { self.snapped(feature, closely) };
-        in_order(x)
-    }
-
-    fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
-        let mut centers = self.given[feature].clone();
-        let reach = self.reach(feature);
-        let candidates = self.values_near(feature, reach, &centers, closely);
-        let mut order: Vec<usize> = (0..self.k).collect();
-        order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-        let close = order.windows(2).any(|p| {
-            let apart = centers[p[1]].minus(&centers[p[0]]);
-            0.0 < apart && apart <= reach
-        });
-        if !close && candidates.iter().all(Vec::is_empty) {
-            return centers;
-        }
-        let margins = self.margins(feature, &centers);
-        snap(&mut centers, &margins, &candidates);
-        centers
-    }
-
-    /// For each center, the column's values within `reach`.
-    fn values_near(
-        &self,
-        feature: usize,
-        reach: f64,
-        centers: &[Coordinate],
-        closely: bool,
-    ) -> Vec<Vec<f64>> {
-        let binned = self.index.column(feature);
-        let mut found = vec![vec![]; centers.len()];
-        // Only bins that come as close as that need a look, and most of those are one value.
-        let mut wanted = vec![false; binned.n_bins()];
-        let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
-        let ends = binned.low.iter().copied().zip(binned.high.iter().copied());
-        for (wanted, (low, high)) in wanted.iter_mut().zip(ends) {
-            for (center, found) in centers.iter().zip(&mut found) {
-                if low - reach <= center.high && center.high <= high + reach {
-                    *wanted |= low < high;
-                    found.extend([low, high].into_iter().filter(|&x| near(x, center)));
-                }
-            }
-        }
-        if closely && wanted.contains(&true) {
-            let column = self.table.column(feature);
-            let blocks: Vec<Vec<(usize, f64)>> = binned
-                .codes
-                .par_chunks(BLOCK)
-                .with_max_len(1)
-                .enumerate()
-                .map(|(block, codes)| {
-                    let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
-                    let mut found = Vec::new();
-                    for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
-                        let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
-                        found.extend(clusters.map(|cluster| (cluster, x)));
-                    }
-                    found
-                })
-                .collect();
-            for (cluster, x) in blocks.into_iter().flatten() {
-                found[cluster].push(x);
-            }
-        }
-        for (center, found) in centers.iter().zip(&mut found) {
-            if found.iter().any(|&x| *center == Coordinate::exact(x)) {
-                found.clear(); // it lies on a value already
-            }
-        }
-        found
-    }
-
-    fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
-        let margin =
-            |((low, high), center): ((f64, f64), &Coordinate)| snap_margin(low, high, center);
-        self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
-    }
-
-    /// Smallest and largest value of each cluster.
-    fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
-        let nothing = (f64::INFINITY, f64::NEG_INFINITY);
-        let binned = self.index.column(feature);
-        if binned.low == binned.high {
-            // Bins are values: the bytes say it all.
-            let n_bins = binned.n_bins();
-            let nowhere = || vec![false; self.k * n_bins];
-            let rows = binned.codes.par_iter().zip(self.labels).with_min_len(BLOCK);
-            let seen = rows.fold(nowhere, |mut seen, (&code, &label)| {
-                seen[label as usize * n_bins + usize::from(code)] = true;
-                seen
-            });
-            let seen = seen.reduce(nowhere, |mut a, b| {
-                a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
-                a
-            });
-            let ends = |seen: &[bool]| {
-                let first = seen.iter().position(|&seen| seen);
-                let last = seen.iter().rposition(|&seen| seen);
-                first.zip(last).map_or(nothing, |(a, b)| (binned.low[a], binned.low[b]))
-            };
-            return seen.chunks(n_bins).map(ends).collect();
-        }
-        let wider = |a: &mut (f64, f64), b: (f64, f64)| *a = (a.0.min(b.0), a.1.max(b.1));
-        let no_rows = || vec![nothing; self.k];
-        let rows = self.labels.par_iter().enumerate().with_min_len(BLOCK);
-        let ends = rows.fold(no_rows, |mut ends, (row, &label)| {
-            let x = self.table.column(feature).get(row);
-            wider(&mut ends[label as usize], (x, x));
-            ends
-        });
-        ends.reduce(no_rows, |mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| wider(a, b));
-            a
-        })
     }
 }

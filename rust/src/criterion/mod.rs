@@ -1,48 +1,35 @@
 //! What a cut is worth.
 //!
-//! A criterion adds up a short row of numbers per sample and judges a column from the sums of its [`Groups`] of
-//! rows, ordered by value. A group is a bin or a single value; the same code finds the best cut between bins,
-//! bounds the cuts hidden inside them, and sweeps single values exactly. Larger scores are better.
+//! The search adds up a short vector of numbers per row ([`RowSums`]) and groups a node's rows along a column
+//! ([`Groups`]: bins, or single values). A [`Criterion`] reads the sums of these groups. It scores the cuts between
+//! groups, and it bounds the scores of the cuts inside a group, so that the search opens only the groups that may
+//! hide a better cut. Larger scores are better.
+//!
+//! | file | criterion |
+//! |---|---|
+//! | [`sums`] | the generic criterion of side costs: a cut is worth cost(node) - cost(left) - cost(right) |
+//! | [`label_cost`] | side cost: the regret of the cheapest label (ExKMC) |
+//! | [`intervals`] | the same for cuts of the form lower <= x <= upper |
+//! | [`label_counts`], [`clique`] | side costs: Gini, entropy, and the clique score of SpEx on reference labels |
+//! | [`mistakes`], [`cut_score`] | rows separated from their center (IMM), plain or per center (EMN) |
+//! | [`centers`] | where the centers lie along a column |
+//!
+//! **To add a criterion** whose cuts are scored by what the two sides add up to, implement [`sums::SideCost`]: one
+//! method. Everything else is the generic [`sums::Additive`]. Other criteria implement [`Criterion`]: a sweep over the
+//! cuts of a column and bounds.
 
+pub mod centers;
+pub mod clique;
+pub mod cut_score;
+mod groups;
+pub mod intervals;
 pub mod label_cost;
+pub mod label_counts;
 pub mod mistakes;
+pub mod sums;
 
-/// Rows of one node grouped by the values of one column, in ascending order.
-///
-/// Groups may be empty (`count` 0), then the rest of their entry means nothing.
-#[derive(Debug, Clone, Copy)]
-pub struct Groups<'a> {
-    /// Rows in each group.
-    pub count: &'a [u32],
-    /// `width` sums of each group.
-    pub sums: &'a [f64],
-    /// No value in the group is smaller.
-    pub low: &'a [f64],
-    /// No value in the group is larger; equal to `low` if the group is one value.
-    pub high: &'a [f64],
-}
-
-impl Groups<'_> {
-    /// The next group that is not empty.
-    pub fn after(&self, group: usize) -> Option<usize> {
-        (group + 1..self.len()).find(|&g| self.count[g] > 0)
-    }
-
-    /// Number of groups, the empty ones included.
-    pub fn len(&self) -> usize {
-        self.count.len()
-    }
-
-    /// Whether there are no groups.
-    pub fn is_empty(&self) -> bool {
-        self.count.is_empty()
-    }
-
-    /// The sums of one group.
-    pub fn row(&self, group: usize, width: usize) -> &[f64] {
-        &self.sums[group * width..][..width]
-    }
-}
+pub use groups::Groups;
+pub(crate) use groups::OwnGroups;
 
 /// A gap between two neighbouring values: `below < above`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,11 +47,25 @@ pub struct Cut {
     pub lower: Option<Gap>,
     /// The gap at the upper end.
     pub upper: Gap,
-    /// For criteria with centers: how many of the node's centers, in the column's order, go left.
+    /// For criteria with centers: what the cut does to them.
+    pub centers: Option<CenterCut>,
+}
+
+/// How a cut separates the centers of a node and their rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CenterCut {
+    /// How many of the node's centers, in the column's order, go left.
     pub n_left: usize,
+    /// Weight of the rows that go to the other side than their center.
+    pub mistakes: f64,
 }
 
 impl Cut {
+    /// The cut `x <= gap.below`.
+    pub fn threshold(gap: Gap) -> Self {
+        Cut { lower: None, upper: gap, centers: None }
+    }
+
     /// Whether a value goes left.
     #[inline]
     pub fn goes_left(&self, x: f64) -> bool {
@@ -79,31 +80,48 @@ impl Cut {
     }
 }
 
-/// What the search needs to know of a node beside its rows.
+/// A cut between groups, as [`Criterion::sweep`] visits it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// What the cut is worth.
+    pub score: f64,
+    /// Decides among cuts with tied scores: larger is better. 0 for criteria without a second key.
+    pub key: f64,
+    /// The cut.
+    pub cut: Cut,
+    /// The groups at the ends of its gaps.
+    pub beside: [Option<usize>; 4],
+}
+
+/// The scale of a node's scores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeScale {
     /// Cuts whose scores differ by at most this are tied.
     pub margin: f64,
-    /// Histogram sums are trusted to this; tied cuts are compared on sums of the node's own rows.
+    /// Scores from histogram sums may be off by this; tied cuts are compared on sums of the node's own rows.
     pub slack: f64,
-    /// Cuts that score at most this are not worth taking.
+    /// Cuts that score at most this are not taken.
     pub floor: f64,
-    /// What the node costs as a leaf; a node that costs nothing is not searched.
+    /// What the node costs as a leaf. The sum over the leaves sets the margin between leaves; a node that costs
+    /// nothing is not searched.
     pub cost: f64,
 }
 
-/// A criterion of growth.
-pub trait Criterion: Sync {
-    /// What a node's rows add up to, and whatever else judging its cuts takes.
-    type Node: Send + Sync;
-
-    /// Numbers a row adds up to.
+/// What a row adds up to: `width` numbers.
+pub trait RowSums: Sync {
+    /// How many numbers a row adds up to.
     fn width(&self) -> usize;
 
-    /// Adds one row to `sums`.
+    /// Adds one row to `sums` (`width` numbers).
     fn add(&self, row: u32, sums: &mut [f64]);
 
-    /// Adds the rows to the sums of their bins, those in bin `skip` excepted: `codes[row]` is the row's bin.
+    /// Whether sums and differences of sums are exact, as those of counts are.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    /// Adds the rows to the sums of their bins, those in bin `skip` excepted: `codes[row]` is the row's bin, `count`
+    /// has one number per bin, `sums` has `width`.
     fn fill(
         &self,
         rows: &[u32],
@@ -111,18 +129,50 @@ pub trait Criterion: Sync {
         skip: Option<u8>,
         count: &mut [u32],
         sums: &mut [f64],
-    );
+    ) {
+        fill_rows(self, rows, codes, skip, count, sums);
+    }
 
-    /// Called once after the last [`Criterion::fill`] of a column: a criterion whose sums tell the number of rows may
-    /// leave counting until now.
+    /// Called once after the last [`RowSums::fill`] of a column: where the sums determine the number of rows, `fill`
+    /// may leave the counts to this method.
     fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
         let _ = (count, sums);
     }
+}
+
+/// [`RowSums::fill`] for any width, row by row.
+fn fill_rows<R: RowSums + ?Sized>(
+    row_sums: &R,
+    rows: &[u32],
+    codes: &[u8],
+    skip: Option<u8>,
+    count: &mut [u32],
+    sums: &mut [f64],
+) {
+    let width = row_sums.width();
+    for &row in rows {
+        let code = codes[row as usize];
+        if Some(code) == skip {
+            continue;
+        }
+        let bin = usize::from(code);
+        count[bin] += 1;
+        row_sums.add(row, &mut sums[bin * width..][..width]);
+    }
+}
+
+/// A criterion of growth.
+///
+/// A criterion is defined by its [`Criterion::sweep`]. The methods with a body follow from the sweep; they are
+/// overridden where a column has too many cuts to visit each (intervals).
+pub trait Criterion: RowSums {
+    /// A node's totals, and whatever else judging its cuts takes.
+    type Node: Send + Sync;
 
     /// The sums over the node's searched rows: the right-hand side of "most frequent bin = total - rest".
     fn totals<'a>(&self, node: &'a Self::Node) -> &'a [f64];
 
-    /// Whether sums of this node may be had as `minuend` minus other sums without losing digits that count.
+    /// Whether sums of this node may be computed as `minuend` minus other sums without losing digits that count.
     fn may_subtract(&self, node: &Self::Node, minuend: &[f64]) -> bool;
 
     /// Margins of the node.
@@ -138,8 +188,33 @@ pub trait Criterion: Sync {
         inside: &mut [f64],
     ) -> f64;
 
+    /// Calls `visit` for every allowed cut between groups, in the order of the tie rule: ascending lower end, then
+    /// ascending upper end.
+    fn sweep(
+        &self,
+        node: &Self::Node,
+        feature: usize,
+        groups: Groups<'_>,
+        visit: impl FnMut(Candidate),
+    );
+
     /// The best score of the cuts between groups; minus infinity if there are none.
-    fn best_score(&self, node: &Self::Node, feature: usize, groups: Groups<'_>) -> f64;
+    fn best_score(&self, node: &Self::Node, feature: usize, groups: Groups<'_>) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.sweep(node, feature, groups, |candidate| best = best.max(candidate.score));
+        best
+    }
+
+    /// The largest second key of the cuts that score at least `floor`; minus infinity if there are none.
+    fn best_key(&self, node: &Self::Node, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        self.sweep(node, feature, groups, |candidate| {
+            if candidate.score >= floor {
+                best = best.max(candidate.key);
+            }
+        });
+        best
+    }
 
     /// Marks the groups beside every cut between groups that scores at least `floor`.
     fn mark_ends(
@@ -149,27 +224,15 @@ pub trait Criterion: Sync {
         groups: Groups<'_>,
         floor: f64,
         marks: &mut [bool],
-    );
-
-    /// Called before a column's cuts are compared exactly, for work put off until then.
-    fn prepare(&self, feature: usize) {
-        let _ = feature;
+    ) {
+        self.sweep(node, feature, groups, |candidate| {
+            if candidate.score >= floor {
+                candidate.beside.into_iter().flatten().for_each(|group| marks[group] = true);
+            }
+        });
     }
 
-    /// The largest second key of the cuts that score at least `floor`. Constant where a criterion has none.
-    fn best_key(&self, node: &Self::Node, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
-        let _ = (node, feature, groups, floor);
-        0.0
-    }
-
-    /// The largest second key a cut inside a group can have.
-    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
-        let _ = (feature, low, high);
-        0.0
-    }
-
-    /// The first cut, in the order of the columns' values, that scores at least `floor` with a key of at least
-    /// `key_floor`.
+    /// The first cut of the sweep that scores at least `floor` with a second key of at least `key_floor`.
     fn first_cut(
         &self,
         node: &Self::Node,
@@ -177,7 +240,26 @@ pub trait Criterion: Sync {
         groups: Groups<'_>,
         floor: f64,
         key_floor: f64,
-    ) -> Option<Cut>;
+    ) -> Option<Cut> {
+        let mut first = None;
+        self.sweep(node, feature, groups, |candidate| {
+            if first.is_none() && candidate.key >= key_floor && candidate.score >= floor {
+                first = Some(candidate.cut);
+            }
+        });
+        first
+    }
+
+    /// The largest second key that a cut between the values `low` and `high` can have.
+    fn inside_key(&self, feature: usize, low: f64, high: f64) -> f64 {
+        let _ = (feature, low, high);
+        0.0
+    }
+
+    /// Called before a column's cuts are compared exactly, for work put off until then.
+    fn prepare(&self, feature: usize) {
+        let _ = feature;
+    }
 }
 
 #[cfg(test)]
@@ -188,7 +270,7 @@ mod tests {
     fn a_range_of_values_has_a_side_if_all_its_values_have_it() {
         let gap = |below: f64| Gap { below, above: below + 1.0 };
         for lower in [None, Some(gap(1.0))] {
-            let cut = Cut { lower, upper: gap(4.0), n_left: 0 };
+            let cut = Cut { lower, upper: gap(4.0), centers: None };
             for (low, high) in (0..8).flat_map(|a| (a..8).map(move |b| (a, b))) {
                 let mut sides = (low..=high).map(|x| cut.goes_left(f64::from(x)));
                 let first = sides.next();

@@ -421,7 +421,7 @@ impl<'a, 't> Growth<'a, 't> {
         let order = self.orders[choice.feature].all(parent);
         let at = |i: usize| self.table.column(choice.feature).get(order[i] as usize);
         let upper = Gap { below: at(choice.n_left - 1), above: at(choice.n_left) };
-        let test = test_of(choice.feature, Cut { lower: None, upper, n_left: 0 });
+        let test = test_of(choice.feature, Cut::threshold(upper));
         for (i, &row) in order.iter().enumerate() {
             self.goes_left[row as usize] = i < choice.n_left;
         }

@@ -7,15 +7,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::features::{Surrogate, SurrogateColumn, ascending};
-use crate::criterion::Criterion;
-use crate::criterion::mistakes::{
-    CenterColumns, Coordinate, Mistakes, MistakesNode, in_order, snap, snap_margin,
-};
+use crate::criterion::centers::{CenterColumns, Coordinate, in_order, snap, snap_margin};
+use crate::criterion::cut_score::CutScore;
+use crate::criterion::mistakes::{Mistakes, MistakesNode};
+use crate::criterion::{Criterion, OwnGroups};
 use crate::error::{Error, Result};
 use crate::grow::{Grown, narrow};
+use crate::imm::BaseNodes;
 use crate::parallel::Monitor;
-use crate::search::{BestCut, OwnGroups, best_cut};
-use crate::threshold;
+use crate::placement;
+use crate::search::{BestCut, best_cut};
 use crate::tree::Test;
 
 /// Features one thread looks at in one go, at least.
@@ -172,7 +173,7 @@ impl<'a> Base<'a> {
         let centers = FeatureCenters::new(surrogate, labels, k, weights, monitor)?;
         // Features that are constant, underflowing ones among them, have no cuts.
         let features = (0..surrogate.len()).filter(|&f| centers.half_range[f] > 0.0).collect();
-        let mistakes = Mistakes::new(labels, k, centers, weights)?;
+        let mistakes = Mistakes::new(labels, k, centers, weights, CutScore::Mistakes)?;
         Ok(Base { surrogate, mistakes, labels, weights, k, features })
     }
 
@@ -189,19 +190,23 @@ impl<'a> Base<'a> {
         skipped
     }
 
-    /// Splits the only leaf of `grown` until every leaf has one center; returns the centers alive at each node.
+    /// Splits the only leaf of `grown` until every leaf has one center; returns the nodes.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node has no cut.
-    pub fn grow(&self, grown: &mut Grown<'_>, monitor: &Monitor) -> Result<Vec<Vec<bool>>> {
-        let mut alive = vec![vec![true; self.k]];
+    pub fn grow(&self, grown: &mut Grown<'_>, monitor: &Monitor) -> Result<BaseNodes> {
+        let mut base = BaseNodes::new(self.k);
         let mut n_leaves = 1;
         let mut id = 0;
         while id < grown.nodes.len() {
-            if alive[id].iter().filter(|&&a| a).count() > 1 {
+            if !base.is_leaf(id) {
+                let alive = &base.alive[id];
                 let columns = self.node_columns(grown, id, monitor)?;
-                let best = self.search(grown, id, &alive[id], &columns, monitor)?;
-                let (left, right) = self.mistakes.split_centers(&alive[id], best.feature, best.cut);
+                let best = self.search(grown, id, alive, &columns, monitor)?;
+                let Some(cut) = best.cut.centers else {
+                    return Err(Error::Internal(format!("node {id} has no center to cut off.")));
+                };
+                let (left, right) = self.mistakes.columns().split(alive, best.feature, cut);
                 let column = self.surrogate.place(best.feature).0;
                 let (test, inside_is_left) = self.translate(grown, id, &best, &columns[column]);
                 let cells = &self.surrogate.columns()[column];
@@ -214,13 +219,14 @@ impl<'a> Base<'a> {
                     |rows, sides| sides.extend(rows.iter().map(|&row| goes_left(row))),
                     |row, is_left| left[self.mistakes.label(row)] == (is_left != inside_is_left),
                 );
-                alive.extend(if inside_is_left { [right, left] } else { [left, right] });
+                let sides = if inside_is_left { [right, left] } else { [left, right] };
+                base.split(id, sides, self.mistakes.count(best.score, cut));
                 n_leaves += 1;
                 monitor.report(n_leaves, best.score);
             }
             id += 1;
         }
-        Ok(alive)
+        Ok(base)
     }
 
     fn node_columns(
@@ -407,7 +413,7 @@ impl<'a> Base<'a> {
             .collect();
         let range = 2.0 * self.mistakes.columns().half_range(best.feature);
         let gap = narrow(best.cut, &dropped, range).upper;
-        let theta = threshold::between(gap.below, gap.above);
+        let theta = placement::between(gap.below, gap.above);
         // The run of values above the cut: at the node, and in the whole column.
         let at_node_inside = run_above(&phi, theta);
         let all: Vec<u32> = (0..column.values.len() as u32).collect();
@@ -433,16 +439,16 @@ impl<'a> Base<'a> {
         match (lower, upper) {
             (None, None) => (Test::Threshold { feature, threshold: value(high) }, true),
             (None, Some(after)) => {
-                let threshold = threshold::between(value(high), value(after));
+                let threshold = placement::between(value(high), value(after));
                 (Test::Threshold { feature, threshold }, true)
             }
             (Some(before), None) => {
-                let threshold = threshold::between(value(before), value(low));
+                let threshold = placement::between(value(before), value(low));
                 (Test::Threshold { feature, threshold }, false)
             }
             (Some(before), Some(after)) => {
-                let lower = threshold::lower_end(value(before), value(low));
-                let upper = threshold::between(value(high), value(after));
+                let lower = placement::lower_end(value(before), value(low));
+                let upper = placement::between(value(high), value(after));
                 (Test::Interval { feature, lower, upper }, true)
             }
         }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | surrogate features phi_{i,j} | [`features::Surrogate`] |
 //! | Kernel IMM (Algorithm 1) | [`imm::Base`] |
-//! | Kernel ExKMC, Kernel Expand (Algorithms 2 and 3) | [`crate::imm::fit`] on the kernel's or the labels' costs |
+//! | Kernel ExKMC, Kernel Expand (Algorithms 2 and 3) | [`crate::fit::fit`] on the kernel's or the labels' costs |
 
 pub mod features;
 pub mod imm;

@@ -29,13 +29,13 @@ use super::memory::{Key, Memory};
 pub use super::reduced::Plane;
 use super::reduced::{Candidate, LEAST, Reduced, TIE};
 use super::rows::Rows;
-use crate::criterion::label_cost::{CutKind, LabelCost};
+use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
 use crate::index::Index;
 use crate::parallel::{self, Monitor};
+use crate::placement;
 use crate::search::{Engine, SearchOptions};
 use crate::table::Table;
-use crate::threshold;
 
 /// Rows that one thread routes in one go.
 const BLOCK: usize = 4096;
@@ -751,14 +751,14 @@ impl Tao<'_, '_> {
         {
             regrets[2 * row as usize + usize::from(!sign)] = weight;
         }
-        let criterion = LabelCost::new(&regrets, n, 2, CutKind::Threshold, 1)?;
+        let criterion = LabelCost::new(&regrets, n, 2, 1)?;
         let options = SearchOptions::default();
         let engine = Engine::new(table, index, &criterion, options, self.monitor);
         let node = criterion.node(&reduced.all, reduced.rows.len());
         let searched = engine.search(&reduced.rows, node, false)?;
         let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
         let gap = best.cut.upper;
-        let threshold = threshold::between(gap.below, gap.above);
+        let threshold = placement::between(gap.below, gap.above);
         let test = Test::Threshold { feature: best.feature, threshold };
         let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))

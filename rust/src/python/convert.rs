@@ -1,12 +1,13 @@
-//! NumPy arrays as table columns, without copying.
+//! NumPy arrays as tables and slices, without copying, and values as NumPy arrays.
 
 use numpy::{
-    Element, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray,
-    PyUntypedArrayMethods,
+    Element, IntoPyArray, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1,
+    PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods,
 };
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::costs::Units;
 use crate::error::Error;
 use crate::table::{Column, Table, Value, matrix_columns};
 
@@ -120,4 +121,41 @@ impl TableArgument<'_> {
     pub fn table(&self) -> Result<Table<'_>, Error> {
         Table::new(self.0.iter().flat_map(Held::columns).collect())
     }
+}
+
+/// The entries of a contiguous array.
+pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err("An array is not contiguous."))
+}
+
+/// The entries of a C-contiguous matrix, row after row.
+pub fn slice2<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err("A matrix is not C-contiguous."))
+}
+
+/// The entries of an array that may be None.
+pub fn optional<'a>(weights: &'a Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
+    weights.as_ref().map(slice).transpose()
+}
+
+/// A matrix of rows of `width` values.
+pub fn matrix<'py, T: numpy::Element>(
+    py: Python<'py>,
+    values: Vec<T>,
+    width: usize,
+) -> PyResult<Bound<'py, PyArray2<T>>> {
+    let rows = values.len() / width.max(1);
+    values.into_pyarray(py).reshape([rows, width])
+}
+
+/// Origin and unit of `n_features` columns.
+pub fn units(
+    shift: &PyReadonlyArray1<'_, f64>,
+    scale: &PyReadonlyArray1<'_, f64>,
+    n_features: usize,
+) -> PyResult<Units> {
+    let units = Units { shift: slice(shift)?.to_vec(), scale: slice(scale)?.to_vec() };
+    Error::check_len("shift", units.shift.len(), n_features, "entries")?;
+    Error::check_len("scale", units.scale.len(), n_features, "entries")?;
+    Ok(units)
 }

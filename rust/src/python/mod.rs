@@ -1,6 +1,7 @@
 //! The bindings: the only place that names PyO3. Convert, release the GIL, call the core, wrap.
 
 mod convert;
+mod data;
 mod errors;
 mod fit;
 mod kauri;
@@ -8,6 +9,7 @@ mod kernel;
 mod oblique;
 mod run;
 mod tao;
+mod tree;
 
 use pyo3::prelude::*;
 
@@ -15,9 +17,9 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::fit::{
-        apply, apply_sparse, column_units, find_non_finite, fit_tree, group_sums, label_costs,
-    };
+    use super::data::{column_units, find_non_finite, group_sums, label_costs};
+    #[pymodule_export]
+    use super::fit::{FittedTree, fit_tree};
     #[pymodule_export]
     use super::kauri::fit_kauri;
     #[pymodule_export]
@@ -28,4 +30,6 @@ mod _core {
     use super::run::PyThreads;
     #[pymodule_export]
     use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
+    #[pymodule_export]
+    use super::tree::{apply, apply_sparse};
 }

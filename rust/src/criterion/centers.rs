@@ -1,0 +1,379 @@
+//! Where the centers of clusters lie along a column.
+//!
+//! A cut between two centers is told by their order among the values of the column, so that order must not hang on the
+//! last digit of a mean. Three measures keep it right:
+//!
+//! - A [`Coordinate`] holds a mean as the sum of two doubles: near 1e8 one double is too coarse.
+//! - [`snap`] moves a center that lies within rounding of a data value, or of another center, onto it.
+//! - [`TableCenters`] snaps to the ends of bins first, and to all values only in columns that may hold the best cut
+//!   (`prepare`): the pass over the column is then paid by few columns.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::CenterCut;
+use crate::error::{Error, Result};
+use crate::index::Index;
+use crate::table::Table;
+
+/// Rows of a column that one thread looks through in one go.
+const BLOCK: usize = 16_384;
+/// A center and a value, or two centers, this share of the cluster's range apart are the same.
+const CLOSE: f64 = 1e-9;
+/// What a mean may be off by rounding, as a share of its size.
+const ROUNDING: f64 = 1e-12;
+
+/// Where the centers lie along each column.
+pub trait CenterColumns: Sync {
+    /// Coordinates and clusters in ascending order.
+    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]>;
+
+    /// Half of the column's range, in its own unit: the range itself may overflow.
+    fn half_range(&self, feature: usize) -> f64;
+
+    /// Called before a column's cuts are compared exactly, for work put off until then.
+    fn prepare(&self, feature: usize) {
+        let _ = feature;
+    }
+
+    /// The centers of the clusters in `alive`, in ascending order.
+    fn alive(&self, alive: &[bool], feature: usize) -> Vec<(Coordinate, usize)> {
+        let centers = self.sorted(feature);
+        let centers = centers.iter().map(|&(x, cluster)| (x, cluster as usize));
+        centers.filter(|&(_, cluster)| alive[cluster]).collect()
+    }
+
+    /// The alive centers on the left and on the right of a cut.
+    fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
+        let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
+        for (i, (_, cluster)) in self.alive(alive, feature).into_iter().enumerate() {
+            let side = if i < cut.n_left { &mut left } else { &mut right };
+            side[cluster] = true;
+        }
+        (left, right)
+    }
+
+    /// A width as a share of the column's range; 1 for a column without range.
+    fn share_of_range(&self, feature: usize, below: &Coordinate, above: &Coordinate) -> f64 {
+        let half_range = self.half_range(feature);
+        if half_range == 0.0 {
+            1.0
+        } else if half_range < f64::MAX / 2.0 {
+            above.minus(below) / (2.0 * half_range)
+        } else {
+            (above.high / 2.0 - below.high / 2.0) / half_range
+        }
+    }
+}
+
+/// A center's coordinate as an unevaluated sum `high + low`, `high` being the nearest double. The mean of values
+/// near 1e8 is known better than doubles near 1e8 can say, and on which side of a sample it lies must not
+/// depend on where the table is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Coordinate {
+    high: f64,
+    low: f64,
+}
+
+impl Coordinate {
+    /// A coordinate that is a double.
+    pub fn exact(x: f64) -> Self {
+        Coordinate { high: x, low: 0.0 }
+    }
+
+    /// The nearest double.
+    pub fn nearest(&self) -> f64 {
+        self.high
+    }
+
+    /// The order of the sums.
+    pub(crate) fn cmp(&self, other: &Self) -> Ordering {
+        let unequal = |a: f64, b: f64| a.partial_cmp(&b).filter(|order| order.is_ne());
+        unequal(self.high, other.high)
+            .or_else(|| unequal(self.low, other.low))
+            .unwrap_or(Ordering::Equal)
+    }
+
+    pub(crate) fn is_below(&self, x: f64) -> bool {
+        self.cmp(&Coordinate::exact(x)).is_lt()
+    }
+
+    pub(crate) fn is_above(&self, x: f64) -> bool {
+        self.cmp(&Coordinate::exact(x)).is_gt()
+    }
+
+    /// The difference, rounded once.
+    fn minus(&self, other: &Self) -> f64 {
+        (self.high - other.high) + (self.low - other.low)
+    }
+}
+
+/// Centers (k x d, row-major) in the columns' own units, as sums `high + low`.
+#[derive(Debug, Clone, Copy)]
+pub struct Centers<'a> {
+    /// The nearest doubles.
+    pub high: &'a [f64],
+    /// What they leave out: zeros for centers that are plain doubles.
+    pub low: &'a [f64],
+}
+
+/// Centers in the columns of a table, snapped.
+#[derive(Debug)]
+pub struct TableCenters<'a, 't> {
+    snap: Snap<'a, 't>,
+    /// Per column, snapped to the ends of bins only.
+    rough: Vec<Vec<(Coordinate, u32)>>,
+    /// The same, snapped to all values: made when a column is first looked at closely.
+    exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
+}
+
+impl<'a, 't> TableCenters<'a, 't> {
+    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree.
+    pub fn new(
+        table: &'a Table<'t>,
+        index: &'a Index,
+        labels: &'a [u32],
+        centers: Centers<'_>,
+        k: usize,
+    ) -> Result<Self> {
+        let d = table.n_features();
+        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
+        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
+        Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
+        let snap = Snap::new(table, index, labels, centers, k);
+        let rough = (0..d).into_par_iter().with_max_len(1).map(|f| snap.column(f, false)).collect();
+        let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
+        Ok(TableCenters { snap, rough, exact })
+    }
+}
+
+impl CenterColumns for TableCenters<'_, '_> {
+    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]> {
+        Cow::Borrowed(self.exact[feature].get().unwrap_or(&self.rough[feature]))
+    }
+
+    fn half_range(&self, feature: usize) -> f64 {
+        self.snap.half_range[feature]
+    }
+
+    fn prepare(&self, feature: usize) {
+        self.exact[feature].get_or_init(|| self.snap.column(feature, true));
+    }
+}
+
+/// Coordinates with their clusters, in ascending order.
+pub(crate) fn in_order(x: impl IntoIterator<Item = Coordinate>) -> Vec<(Coordinate, u32)> {
+    let mut sorted: Vec<(Coordinate, u32)> = x.into_iter().zip(0..).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.cmp(&b.1)));
+    sorted
+}
+
+/// The margin of a coordinate whose cluster has rows in `[low, high]` (anything if `low > high`).
+pub(crate) fn snap_margin(low: f64, high: f64, center: &Coordinate) -> f64 {
+    ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
+}
+
+/// Sets each coordinate to the nearest of its `values` within its margin, then coordinates within the smaller margin of
+/// each other to the lowest.
+pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f64>]) {
+    for (i, values) in values.iter().enumerate() {
+        let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
+        let nearest = values
+            .iter()
+            .filter(|value| distance(value) <= margins[i])
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)).then(a.total_cmp(b)));
+        if let Some(&value) = nearest {
+            centers[i] = Coordinate::exact(value);
+        }
+    }
+    let mut order: Vec<usize> = (0..centers.len()).collect();
+    order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
+    let mut kept = order[0];
+    for &this in &order[1..] {
+        if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
+            centers[this] = centers[kept];
+        } else {
+            kept = this;
+        }
+    }
+}
+
+/// Removes the gaps that only rounding in a mean has opened. A center's margin in a column is [`CLOSE`] times the
+/// range of its own cluster's rows there plus [`ROUNDING`] times its size (with the range of all rows, one far
+/// row would merge everything else). A coordinate within its margin of a data value is set to the nearest, then coordinates within the smaller margin of each
+/// other to the lowest. If that makes two centers equal, all coordinates stay as they are.
+#[derive(Debug)]
+struct Snap<'a, 't> {
+    table: &'a Table<'t>,
+    index: &'a Index,
+    labels: &'a [u32],
+    k: usize,
+    /// The centers as given, by column.
+    given: Vec<Vec<Coordinate>>,
+    /// Half of each column's range.
+    half_range: Vec<f64>,
+    /// Snapping makes two centers equal: leave them alone.
+    collide: bool,
+}
+
+impl<'a, 't> Snap<'a, 't> {
+    fn new(
+        table: &'a Table<'t>,
+        index: &'a Index,
+        labels: &'a [u32],
+        centers: Centers<'_>,
+        k: usize,
+    ) -> Self {
+        let d = index.n_features();
+        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
+        let given: Vec<Vec<Coordinate>> =
+            (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
+        let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
+        let mut snap = Snap { table, index, labels, k, given, half_range, collide: false };
+        // Only centers that are close in every column can become equal.
+        let close = |a: usize, b: usize, f: usize| {
+            snap.given[f][a].minus(&snap.given[f][b]).abs() <= 4.0 * snap.reach(f)
+        };
+        let any_pair =
+            |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
+        if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
+            let snapped: Vec<Vec<Coordinate>> =
+                (0..d).into_par_iter().map(|f| snap.snapped(f, true)).collect();
+            snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
+        }
+        snap
+    }
+
+    /// No margin of the column exceeds this.
+    fn reach(&self, feature: usize) -> f64 {
+        let largest = self.given[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
+        2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest
+    }
+
+    /// The column's coordinates and their clusters, sorted. `closely`: with regard to every value of the column, not
+    /// only the ends of bins; takes a pass over the column.
+    fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
+        let x =
+            if self.collide { self.given[feature].clone() } else { self.snapped(feature, closely) };
+        in_order(x)
+    }
+
+    fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
+        let mut centers = self.given[feature].clone();
+        let reach = self.reach(feature);
+        let candidates = self.values_near(feature, reach, &centers, closely);
+        let mut order: Vec<usize> = (0..self.k).collect();
+        order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
+        let close = order.windows(2).any(|p| {
+            let apart = centers[p[1]].minus(&centers[p[0]]);
+            0.0 < apart && apart <= reach
+        });
+        if !close && candidates.iter().all(Vec::is_empty) {
+            return centers;
+        }
+        let margins = self.margins(feature, &centers);
+        snap(&mut centers, &margins, &candidates);
+        centers
+    }
+
+    /// For each center, the column's values within `reach`.
+    fn values_near(
+        &self,
+        feature: usize,
+        reach: f64,
+        centers: &[Coordinate],
+        closely: bool,
+    ) -> Vec<Vec<f64>> {
+        let binned = self.index.column(feature);
+        let mut found = vec![vec![]; centers.len()];
+        // Only bins that come as close as that need a look, and most of those are one value.
+        let mut wanted = vec![false; binned.n_bins()];
+        let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
+        let ends = binned.low.iter().copied().zip(binned.high.iter().copied());
+        for (wanted, (low, high)) in wanted.iter_mut().zip(ends) {
+            for (center, found) in centers.iter().zip(&mut found) {
+                if low - reach <= center.high && center.high <= high + reach {
+                    *wanted |= low < high;
+                    found.extend([low, high].into_iter().filter(|&x| near(x, center)));
+                }
+            }
+        }
+        if closely && wanted.contains(&true) {
+            let column = self.table.column(feature);
+            let blocks: Vec<Vec<(usize, f64)>> = binned
+                .codes
+                .par_chunks(BLOCK)
+                .with_max_len(1)
+                .enumerate()
+                .map(|(block, codes)| {
+                    let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
+                    let mut found = Vec::new();
+                    for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
+                        let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
+                        found.extend(clusters.map(|cluster| (cluster, x)));
+                    }
+                    found
+                })
+                .collect();
+            for (cluster, x) in blocks.into_iter().flatten() {
+                found[cluster].push(x);
+            }
+        }
+        for (center, found) in centers.iter().zip(&mut found) {
+            if found.iter().any(|&x| *center == Coordinate::exact(x)) {
+                found.clear(); // it lies on a value already
+            }
+        }
+        found
+    }
+
+    fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
+        let margin =
+            |((low, high), center): ((f64, f64), &Coordinate)| snap_margin(low, high, center);
+        self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
+    }
+
+    /// Smallest and largest value of each cluster.
+    fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
+        let nothing = (f64::INFINITY, f64::NEG_INFINITY);
+        let binned = self.index.column(feature);
+        if binned.low == binned.high {
+            // Bins are values: the bytes say it all.
+            let n_bins = binned.n_bins();
+            let nowhere = || vec![false; self.k * n_bins];
+            let rows = binned.codes.par_iter().zip(self.labels).with_min_len(BLOCK);
+            let seen = rows.fold(nowhere, |mut seen, (&code, &label)| {
+                seen[label as usize * n_bins + usize::from(code)] = true;
+                seen
+            });
+            let seen = seen.reduce(nowhere, |mut a, b| {
+                a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
+                a
+            });
+            let ends = |seen: &[bool]| {
+                let first = seen.iter().position(|&seen| seen);
+                let last = seen.iter().rposition(|&seen| seen);
+                first.zip(last).map_or(nothing, |(a, b)| (binned.low[a], binned.low[b]))
+            };
+            return seen.chunks(n_bins).map(ends).collect();
+        }
+        let wider = |a: &mut (f64, f64), b: (f64, f64)| *a = (a.0.min(b.0), a.1.max(b.1));
+        let no_rows = || vec![nothing; self.k];
+        let rows = self.labels.par_iter().enumerate().with_min_len(BLOCK);
+        let ends = rows.fold(no_rows, |mut ends, (row, &label)| {
+            let x = self.table.column(feature).get(row);
+            wider(&mut ends[label as usize], (x, x));
+            ends
+        });
+        ends.reduce(no_rows, |mut a, b| {
+            a.iter_mut().zip(b).for_each(|(a, b)| wider(a, b));
+            a
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Rows of one node grouped by the values of one column: what a criterion judges a column by.
+
+/// Rows of one node grouped by the values of one column, in ascending order.
+///
+/// A group is a bin or a single value. Groups may be empty (`count` 0); the rest of their entry then means nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Groups<'a> {
+    /// Rows in each group.
+    pub count: &'a [u32],
+    /// `width` sums of each group.
+    pub sums: &'a [f64],
+    /// No value in the group is smaller.
+    pub low: &'a [f64],
+    /// No value in the group is larger; equal to `low` if the group is one value.
+    pub high: &'a [f64],
+}
+
+impl Groups<'_> {
+    /// Number of groups, the empty ones included.
+    pub fn len(&self) -> usize {
+        self.count.len()
+    }
+
+    /// Whether there are no groups.
+    pub fn is_empty(&self) -> bool {
+        self.count.is_empty()
+    }
+
+    /// The groups that hold rows, in ascending order.
+    pub fn filled(&self) -> impl DoubleEndedIterator<Item = usize> + use<'_> {
+        (0..self.len()).filter(|&group| self.count[group] > 0)
+    }
+
+    /// The sums of one group.
+    pub fn row(&self, group: usize, width: usize) -> &[f64] {
+        &self.sums[group * width..][..width]
+    }
+}
+
+/// [`Groups`] that own their numbers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OwnGroups {
+    pub(crate) count: Vec<u32>,
+    pub(crate) sums: Vec<f64>,
+    pub(crate) low: Vec<f64>,
+    pub(crate) high: Vec<f64>,
+}
+
+impl OwnGroups {
+    pub(crate) fn view(&self) -> Groups<'_> {
+        Groups { count: &self.count, sums: &self.sums, low: &self.low, high: &self.high }
+    }
+
+    /// Makes room for `n_groups` more groups.
+    pub(crate) fn reserve(&mut self, n_groups: usize, width: usize) {
+        self.count.reserve(n_groups);
+        self.low.reserve(n_groups);
+        self.high.reserve(n_groups);
+        self.sums.reserve(n_groups * width);
+    }
+
+    /// Adds a group of larger values.
+    pub(crate) fn push(&mut self, count: u32, low: f64, high: f64, sums: &[f64]) {
+        self.count.push(count);
+        self.low.push(low);
+        self.high.push(high);
+        self.sums.extend_from_slice(sums);
+    }
+
+    /// Adds rows to the group pushed last.
+    pub(crate) fn add_to_last(&mut self, count: u32, sums: &[f64]) {
+        if let Some(last) = self.count.last_mut() {
+            *last += count;
+            let start = self.sums.len() - sums.len();
+            self.sums[start..].iter_mut().zip(sums).for_each(|(a, b)| *a += b);
+        }
+    }
+
+    /// Adds groups of larger values.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.count.append(&mut other.count);
+        self.sums.append(&mut other.sums);
+        self.low.append(&mut other.low);
+        self.high.append(&mut other.high);
+    }
+}

@@ -1,0 +1,198 @@
+//! Impurity of reference labels: trees that explain given labels without centers, as decision trees for
+//! classification do (CART; Breiman, Friedman, Olshen and Stone 1984, section 4.3).
+//!
+//! | formula | here |
+//! |---|---|
+//! | s_c, weight of the rows with label c | `counts` |
+//! | W = sum of s_c, p_c = s_c / W | |
+//! | W * (1 - sum of p_c^2), Gini | [`Gini`] |
+//! | W * (sum of p_c log2(1 / p_c)), bits | [`Entropy`] |
+//!
+//! A cut is worth what it takes from the weighted impurity, W(N) i(N) - W(L) i(L) - W(R) i(R): scikit-learn's weighted
+//! impurity decrease times the weight of all rows. Growth is best first on it, and goes on until every leaf is pure
+//! or has no cut, even where the best cut gains nothing (as with the exclusive or of two columns).
+//!
+//! Both costs are sums over pairs of labels of something positive, so they are computed without any subtraction: with
+//! P_c the weight of the labels before c, W * Gini = 2 sum of s_c P_c / W, and W * entropy is the sum over c of the
+//! entropy of choosing between c and the labels before it. Neither falls when rows are added, so the bounds
+//! of [`super::sums`] hold. O(k) per group.
+
+use super::sums::{Additive, SLACK, SideCost, TIE};
+use super::{NodeScale, RowSums};
+use crate::error::{Error, Result};
+
+/// A row adds its weight to the count of its label.
+#[derive(Debug, Clone, Copy)]
+pub struct OneHot<'a> {
+    labels: &'a [u32],
+    weights: Option<&'a [f64]>,
+    k: usize,
+}
+
+impl<'a> OneHot<'a> {
+    /// `labels`: in `[0, k)`, one per row. `weights`: one per row; none: 1 each.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a label is out of range.
+    pub fn new(labels: &'a [u32], k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
+        match labels.iter().find(|&&label| label as usize >= k) {
+            Some(label) => {
+                Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")))
+            }
+            None => Ok(OneHot { labels, weights, k }),
+        }
+    }
+
+    /// The label of a row.
+    #[inline]
+    pub fn label(&self, row: u32) -> usize {
+        self.labels[row as usize] as usize
+    }
+
+    /// The weight of a row.
+    #[inline]
+    pub fn weight(&self, row: u32) -> f64 {
+        self.weights.map_or(1.0, |weights| weights[row as usize])
+    }
+
+    /// The weight of all rows.
+    pub fn total_weight(&self) -> f64 {
+        self.weights.map_or(self.labels.len() as f64, |weights| weights.iter().sum())
+    }
+}
+
+impl RowSums for OneHot<'_> {
+    fn width(&self) -> usize {
+        self.k
+    }
+
+    fn add(&self, row: u32, sums: &mut [f64]) {
+        sums[self.label(row)] += self.weight(row);
+    }
+
+    /// Counts are exact; sums of weights are not.
+    fn is_exact(&self) -> bool {
+        self.weights.is_none()
+    }
+
+    fn fill(
+        &self,
+        rows: &[u32],
+        codes: &[u8],
+        skip: Option<u8>,
+        count: &mut [u32],
+        sums: &mut [f64],
+    ) {
+        let k = self.k;
+        let skip = skip.map_or(usize::MAX, usize::from);
+        let bin = |row: u32| usize::from(codes[row as usize]);
+        if let Some(weights) = self.weights {
+            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
+                count[bin(row)] += 1;
+                sums[bin(row) * k + self.label(row)] += weights[row as usize];
+            }
+            return;
+        }
+        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
+            sums[bin(row) * k + self.label(row)] += 1.0;
+        }
+    }
+
+    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+        if self.weights.is_none() {
+            for (count, sums) in count.iter_mut().zip(sums.chunks(self.k)) {
+                *count = sums.iter().sum::<f64>() as u32;
+            }
+        }
+    }
+}
+
+/// A criterion on label counts.
+pub type LabelCounts<'a, S> = Additive<OneHot<'a>, S>;
+
+/// The most frequent label: the lowest of those whose weight is the largest up to a tie; 0 without rows.
+pub fn most_frequent(counts: &[f64]) -> usize {
+    let most = counts.iter().copied().fold(0.0, f64::max);
+    counts.iter().position(|&count| count >= most - TIE * most).unwrap_or(0)
+}
+
+/// Margins of criteria that cut on until a node is pure: any cut will do.
+fn scale_until_pure(cost: f64) -> NodeScale {
+    NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: f64::NEG_INFINITY, cost }
+}
+
+/// The Gini impurity times the weight of the rows: the expected weight of rows that get a wrong label if labels are
+/// drawn by their shares.
+#[derive(Debug, Clone, Copy)]
+pub struct Gini;
+
+impl SideCost for Gini {
+    fn cost(&self, counts: &[f64]) -> f64 {
+        let (mut weight, mut pairs) = (0.0, 0.0);
+        for &count in counts {
+            pairs += count * weight;
+            weight += count;
+        }
+        if pairs > 0.0 { 2.0 * pairs / weight } else { 0.0 }
+    }
+
+    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
+        scale_until_pure(cost)
+    }
+}
+
+/// The entropy of the labels in bits, times the weight of the rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Entropy;
+
+impl SideCost for Entropy {
+    fn cost(&self, counts: &[f64]) -> f64 {
+        let (mut weight, mut nats) = (0.0f64, 0.0);
+        for &count in counts {
+            if count > 0.0 && weight > 0.0 {
+                nats += count * (weight / count).ln_1p() + weight * (count / weight).ln_1p();
+            }
+            weight += count;
+        }
+        nats * std::f64::consts::LOG2_E
+    }
+
+    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
+        scale_until_pure(cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impurities_by_hand() {
+        let cases = [
+            (vec![], 0.0, 0.0),
+            (vec![0.0, 7.0], 0.0, 0.0),
+            (vec![1.0, 1.0], 1.0, 2.0),
+            (vec![2.0, 2.0, 0.0, 4.0], 8.0 * (1.0 - 6.0 / 16.0), 8.0 * 1.5),
+        ];
+        for (counts, gini, entropy) in cases {
+            assert!((Gini.cost(&counts) - gini).abs() < 1e-15, "{counts:?}");
+            assert!((Entropy.cost(&counts) - entropy).abs() < 1e-14, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn nearly_pure_sets_keep_all_digits() {
+        // W Gini = 2 n / (n + 1), W entropy = (n log2(1 + 1/n) + log2(n + 1)): no digits lost at n = 1e12.
+        let n = 1e12;
+        assert_eq!(Gini.cost(&[n, 1.0]), 2.0 * n / (n + 1.0));
+        let entropy = (n * (1.0f64 / n).ln_1p() + n.ln_1p()) / std::f64::consts::LN_2;
+        assert!((Entropy.cost(&[n, 1.0]) - entropy).abs() < 1e-13);
+    }
+
+    #[test]
+    fn the_most_frequent_label_is_the_lowest_among_ties() {
+        assert_eq!(most_frequent(&[1.0, 3.0, 3.0]), 1);
+        assert_eq!(most_frequent(&[0.3, 0.1 + 0.2]), 0);
+        assert_eq!(most_frequent(&[0.0, 0.0]), 0);
+    }
+}

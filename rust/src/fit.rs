@@ -1,0 +1,285 @@
+//! A threshold tree from any base and any criterion.
+//!
+//! The base is a tree that reproduces a clustering roughly, one leaf per cluster ([`Base`]: IMM, Kernel IMM), or a
+//! single leaf. From its leaves the tree grows best first on a criterion ([`GrowthCriterion`]) until a limit is met.
+//! The methods of the package are choices of the two:
+//!
+//! | method | base | criterion |
+//! |---|---|---|
+//! | IMM | IMM | none: as many leaves as clusters |
+//! | ExKMC | IMM or one leaf | label cost, regrets of squared distances (k-medians: of Manhattan distances) |
+//! | Kernel IMM | Kernel IMM | none |
+//! | Kernel ExKMC, Kernel Expand | Kernel IMM or one leaf | label cost, regrets of kernel distances or of labels |
+//! | classification tree on labels | one leaf | Gini, entropy |
+//! | SpEx-Clique | one leaf | clique |
+//!
+//! Every node's statistics are sums over its own rows, made once when the node is made, so they do not depend on
+//! what grows below it.
+
+use crate::criterion::centers::Centers;
+use crate::criterion::clique::Clique;
+use crate::criterion::cut_score::CutScore;
+use crate::criterion::intervals::IntervalCost;
+use crate::criterion::label_cost::{CheapestLabel, CutKind, Regrets, best_label};
+use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
+use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
+use crate::criterion::{Criterion, RowSums};
+use crate::error::{Error, Result};
+use crate::grow::{Grown, GrownNode, Limits, best_first};
+use crate::imm::{BaseNodes, ImmProblem, grow_imm};
+use crate::index::Index;
+use crate::kernel;
+use crate::kernel::features::{Spec, Surrogate};
+use crate::parallel::{self, Monitor};
+use crate::search::{Engine, SearchOptions};
+use crate::table::Table;
+use crate::tree::Test;
+
+/// The tree that growth starts from.
+#[derive(Debug, Clone, Copy)]
+pub enum Base<'a> {
+    /// One leaf.
+    Leaf,
+    /// IMM's tree, one leaf per center.
+    Imm {
+        /// The clusters' centers.
+        centers: Centers<'a>,
+        /// What a cut between centers is worth.
+        score: CutScore,
+    },
+    /// Kernel IMM's tree, one leaf per cluster.
+    KernelImm(Spec<'a>),
+}
+
+/// What cuts after the base are worth.
+#[derive(Debug, Clone, Copy)]
+pub enum GrowthCriterion<'a> {
+    /// What they save if every side gets its cheapest label.
+    LabelCost {
+        /// n x k, row-major, non-negative, weights included: cost of each label less the row's cheapest.
+        regrets: &'a [f64],
+        /// The form of the cuts.
+        cuts: CutKind,
+    },
+    /// What they take from the Gini impurity of the reference labels.
+    Gini,
+    /// What they take from the entropy of the reference labels.
+    Entropy,
+    /// The clique score of SpEx on the reference labels.
+    Clique,
+}
+
+/// What a threshold tree is fitted to.
+#[derive(Debug, Clone, Copy)]
+pub struct ThresholdProblem<'a> {
+    /// A reference label in `[0, k)` per row.
+    pub labels: &'a [u32],
+    /// Number of labels.
+    pub k: usize,
+    /// Row weights, positive; none: 1 each.
+    pub weights: Option<&'a [f64]>,
+    /// The tree that growth starts from.
+    pub base: Base<'a>,
+    /// What cuts after the base are worth.
+    pub criterion: GrowthCriterion<'a>,
+    /// Limits of growth after the base.
+    pub limits: Limits,
+    /// How nodes are searched.
+    pub search: SearchOptions,
+}
+
+/// A fitted tree and the statistics of its nodes. Entries are by node id, the root first, children after their
+/// parents: `n_nodes` of them where nothing else is said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThresholdFit {
+    /// Tests.
+    pub tests: Vec<Test>,
+    /// Left child, the right one follows it; 0 at leaves.
+    pub left: Vec<usize>,
+    /// Number of rows.
+    pub n_samples: Vec<usize>,
+    /// Weight of the rows.
+    pub weight: Vec<f64>,
+    /// n_nodes x k, row-major: weight of the rows of each reference label.
+    pub label_weight: Vec<f64>,
+    /// What the node costs as a leaf, in the criterion's unit: regret under its best label, weight times impurity,
+    /// or phi.
+    pub cost: Vec<f64>,
+    /// Label as a leaf: the cheapest, or the most frequent; of an empty leaf of the base its center's.
+    pub cluster: Vec<usize>,
+    /// Label as a leaf of the base tree; none at other nodes.
+    pub base_cluster: Vec<Option<usize>>,
+    /// What a leaf of the base costs under the base's label (`cost` for criteria without regrets); 0 elsewhere.
+    pub base_cost: Vec<f64>,
+    /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
+    pub mistakes: Vec<f64>,
+    /// n rows: node id of each row's leaf.
+    pub leaf_of_row: Vec<u32>,
+    /// Number of leaves of the base tree, 0 without one.
+    pub n_base_leaves: usize,
+    /// Of Kernel IMM, by column: the features without any cut although the column has some. Empty for other bases.
+    pub skipped_features: Vec<usize>,
+}
+
+/// Fits a tree: the base, then best-first growth.
+///
+/// # Errors
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range or two clusters cannot be told
+/// apart by Kernel IMM's features, [`Error::Interrupted`] if the monitor was asked to stop.
+pub fn fit(
+    table: &Table<'_>,
+    problem: &ThresholdProblem<'_>,
+    monitor: &Monitor,
+) -> Result<ThresholdFit> {
+    let ThresholdProblem { labels, k, weights, .. } = *problem;
+    let n = table.n_samples();
+    Error::check_len("labels", labels.len(), n, "rows")?;
+    if let Some(weights) = weights {
+        Error::check_len("weights", weights.len(), n, "rows")?;
+    }
+    let label_rows = OneHot::new(labels, k, weights)?;
+    let regrets = match problem.criterion {
+        GrowthCriterion::LabelCost { regrets, .. } => Some(Regrets::new(regrets, n, k)?),
+        _ => None,
+    };
+    let index = Index::new(table, problem.search.max_bins);
+    monitor.check()?;
+    let n_regrets = regrets.map_or(0, |_| k);
+    let mut grown = Grown::new(n, |rows| {
+        parallel::sum_rows(rows, n_regrets + k, |row, sums| {
+            let (regret_sums, label_sums) = sums.split_at_mut(n_regrets);
+            if let Some(regrets) = regrets {
+                regrets.add(row, regret_sums);
+            }
+            label_rows.add(row, label_sums);
+        })
+    });
+    let mut fit = Fit { table, index: &index, problem, monitor, n_regrets, grown: &mut grown };
+    let (base, skipped_features) = fit.grow_base()?;
+    let base_cluster = fit.base_clusters(base.as_ref());
+    let m = problem.limits.min_samples_leaf;
+    let cost = match (problem.criterion, regrets) {
+        (GrowthCriterion::LabelCost { cuts, .. }, Some(regrets)) => {
+            let costs = Additive::on(regrets, CheapestLabel, m);
+            let node = |node: &GrownNode| costs.node(&node.sums[..k], node.segment.len());
+            match cuts {
+                CutKind::Threshold => fit.grow(&costs, node)?,
+                CutKind::Interval => fit.grow(&IntervalCost::new(&costs), node)?,
+            }
+        }
+        (GrowthCriterion::Entropy, _) => fit.grow_on_counts(label_rows, Entropy, m)?,
+        (GrowthCriterion::Clique, _) => {
+            fit.grow_on_counts(label_rows, Clique::new(&label_rows, n), m)?
+        }
+        _ => fit.grow_on_counts(label_rows, Gini, m)?,
+    };
+    Ok(fit.describe(base, base_cluster, cost, skipped_features))
+}
+
+/// A fit on its way.
+struct Fit<'f, 'a, 't, 's> {
+    table: &'f Table<'t>,
+    index: &'f Index,
+    problem: &'f ThresholdProblem<'a>,
+    monitor: &'f Monitor,
+    /// Of every node's sums, the first so many are regrets; k label weights follow.
+    n_regrets: usize,
+    grown: &'f mut Grown<'s>,
+}
+
+impl Fit<'_, '_, '_, '_> {
+    /// Grows the base; returns what is known of its nodes, none without a base, and the skipped features.
+    fn grow_base(&mut self) -> Result<(Option<BaseNodes>, Vec<usize>)> {
+        let ThresholdProblem { labels, k, weights, search, .. } = *self.problem;
+        match self.problem.base {
+            Base::Leaf => Ok((None, vec![])),
+            Base::Imm { centers, score } => {
+                let problem = ImmProblem { labels, k, weights, centers, score, search };
+                let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
+                Ok((Some(nodes), vec![]))
+            }
+            Base::KernelImm(spec) => {
+                let surrogate = Surrogate::new(self.table, &spec)?;
+                let base = kernel::imm::Base::new(&surrogate, labels, k, weights, self.monitor)?;
+                Ok((Some(base.grow(self.grown, self.monitor)?), base.skipped()))
+            }
+        }
+    }
+
+    /// The labels of the base's leaves, by node id. All rows of these leaves are searched from here on.
+    fn base_clusters(&mut self, base: Option<&BaseNodes>) -> Vec<Option<usize>> {
+        let Some(base) = base else { return vec![None] };
+        for id in self.grown.leaves().collect::<Vec<_>>() {
+            let segment = self.grown.nodes[id].segment;
+            self.grown.nodes[id].segment = self.grown.partition.restore(segment);
+        }
+        (0..self.grown.nodes.len()).map(|id| base.center(id)).collect()
+    }
+
+    /// Best-first growth on a criterion; returns what each node costs as a leaf.
+    fn grow<C: Criterion<Node = AdditiveNode>>(
+        &mut self,
+        criterion: &C,
+        node: impl Fn(&GrownNode) -> AdditiveNode,
+    ) -> Result<Vec<f64>> {
+        let ThresholdProblem { limits, search, .. } = *self.problem;
+        let engine = Engine::new(self.table, self.index, criterion, search, self.monitor);
+        best_first(&engine, self.grown, limits, &node)?;
+        Ok(self.grown.nodes.iter().map(|grown| node(grown).cost).collect())
+    }
+
+    /// As [`Fit::grow`], on the counts of labels.
+    fn grow_on_counts<S: SideCost>(
+        &mut self,
+        rows: OneHot<'_>,
+        side: S,
+        min_samples_leaf: usize,
+    ) -> Result<Vec<f64>> {
+        let criterion = Additive::on(rows, side, min_samples_leaf);
+        let first = self.n_regrets;
+        self.grow(&criterion, |node| criterion.node(&node.sums[first..], node.segment.len()))
+    }
+
+    /// Everything that is known of the nodes.
+    fn describe(
+        &self,
+        base: Option<BaseNodes>,
+        mut base_cluster: Vec<Option<usize>>,
+        cost: Vec<f64>,
+        skipped_features: Vec<usize>,
+    ) -> ThresholdFit {
+        let (k, nodes) = (self.problem.k, &self.grown.nodes);
+        let regrets = |id: usize| &nodes[id].sums[..self.n_regrets];
+        let counts = |id: usize| &nodes[id].sums[self.n_regrets..];
+        let n_base_leaves = base_cluster.iter().flatten().count();
+        base_cluster.resize(nodes.len(), None);
+        let mut mistakes = base.map_or(vec![], |base| base.mistakes);
+        mistakes.resize(nodes.len(), f64::NAN);
+        let cluster = |id: usize| match base_cluster[id] {
+            Some(label) if nodes[id].segment.is_empty() => label,
+            _ if self.n_regrets > 0 => best_label(regrets(id)),
+            _ => most_frequent(counts(id)),
+        };
+        let base_cost = |id: usize| match base_cluster[id] {
+            None => 0.0,
+            Some(label) => regrets(id).get(label).copied().unwrap_or(cost[id]),
+        };
+        let ids = || 0..nodes.len();
+        let label_weight: Vec<f64> = ids().flat_map(|id| counts(id).iter().copied()).collect();
+        ThresholdFit {
+            tests: nodes.iter().map(|node| node.test).collect(),
+            left: nodes.iter().map(|node| node.left).collect(),
+            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
+            weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),
+            label_weight,
+            cluster: ids().map(cluster).collect(),
+            base_cost: ids().map(base_cost).collect(),
+            cost,
+            base_cluster,
+            mistakes,
+            leaf_of_row: self.grown.leaf_of_row(),
+            n_base_leaves,
+            skipped_features,
+        }
+    }
+}

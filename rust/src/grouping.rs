@@ -1,0 +1,129 @@
+//! A node's rows grouped along one column: by bin, by value, or by bin with some bins opened to values.
+//!
+//! The sums of a group are those of its rows in a fixed order, whatever the number of threads: pieces have fixed
+//! sizes and are added in order.
+
+use rayon::prelude::*;
+
+use crate::criterion::{OwnGroups, RowSums};
+use crate::index::Index;
+use crate::table::Table;
+
+/// Rows of one column that one thread takes in one go, at least.
+const MIN_BLOCK: usize = 4096;
+/// Most sums of one column that are held at a time.
+const MAX_BLOCKS: usize = 32;
+/// Sorted cells of one column that one thread groups in one go.
+const SORTED_BLOCK: usize = 2048;
+
+/// Groups rows of a table along its columns.
+pub(crate) struct Grouping<'a, 't, R> {
+    pub(crate) table: &'a Table<'t>,
+    /// The table's bins.
+    pub(crate) index: &'a Index,
+    pub(crate) row_sums: &'a R,
+}
+
+impl<R: RowSums> Grouping<'_, '_, R> {
+    /// One group per bin of the column, empty bins included. Their ends are those of all rows of the table.
+    pub(crate) fn by_bin(&self, rows: &[u32], feature: usize) -> OwnGroups {
+        let binned = self.index.column(feature);
+        let (n_bins, width) = (binned.n_bins(), self.row_sums.width());
+        // One column alone keeps all threads busy, and its sums have the same bits for any number of them.
+        let blocks: Vec<_> = rows
+            .par_chunks(MIN_BLOCK.max(rows.len().div_ceil(MAX_BLOCKS)))
+            .with_max_len(1)
+            .map(|rows| {
+                let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
+                self.row_sums.fill(rows, &binned.codes, None, &mut count, &mut sums);
+                self.row_sums.settle_counts(&mut count, &sums);
+                (count, sums)
+            })
+            .collect();
+        let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
+        for (block_count, block_sums) in blocks {
+            count.iter_mut().zip(block_count).for_each(|(a, b)| *a += b);
+            sums.iter_mut().zip(block_sums).for_each(|(a, b)| *a += b);
+        }
+        let (low, high) = (binned.low.clone(), binned.high.clone());
+        OwnGroups { count, sums, low, high }
+    }
+
+    /// The bins of the column, those in `opened` replaced by their single values, empty ones left out. `bins`: as
+    /// [`Grouping::by_bin`] returned them.
+    pub(crate) fn open_bins(
+        &self,
+        rows: &[u32],
+        feature: usize,
+        bins: OwnGroups,
+        opened: &[bool],
+    ) -> OwnGroups {
+        let codes = &self.index.column(feature).codes;
+        let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
+        let blocks: Vec<Vec<u32>> = rows
+            .par_chunks(MIN_BLOCK)
+            .with_max_len(4)
+            .map(|rows| rows.iter().copied().filter(is_inside).collect())
+            .collect();
+        let inside = blocks.concat();
+        let values = self.by_value(&inside, feature);
+        let width = self.row_sums.width();
+        let mut merged = OwnGroups::default();
+        let mut next = 0;
+        for (bin, &is_opened) in opened.iter().enumerate() {
+            if bins.count[bin] == 0 {
+                continue;
+            }
+            if !is_opened {
+                let sums = &bins.sums[bin * width..][..width];
+                merged.push(bins.count[bin], bins.low[bin], bins.high[bin], sums);
+                continue;
+            }
+            while next < values.count.len() && values.low[next] <= bins.high[bin] {
+                let sums = &values.sums[next * width..][..width];
+                merged.push(values.count[next], values.low[next], values.high[next], sums);
+                next += 1;
+            }
+        }
+        merged
+    }
+
+    /// One group per distinct value. O(m log m) for m rows.
+    pub(crate) fn by_value(&self, rows: &[u32], feature: usize) -> OwnGroups {
+        let pairs = self.table.column(feature).sort(rows);
+        if pairs.len() <= SORTED_BLOCK {
+            return self.group_sorted(&pairs);
+        }
+        // Cut between values, so that one thread sums all rows of a value.
+        let mut rest = &pairs[..];
+        let mut blocks = Vec::new();
+        while !rest.is_empty() {
+            let last = rest[SORTED_BLOCK.min(rest.len()) - 1].0;
+            let (block, others) = rest.split_at(rest.partition_point(|pair| pair.0 <= last));
+            blocks.push(block);
+            rest = others;
+        }
+        let mut groups = OwnGroups::default();
+        let blocks = blocks.into_par_iter().with_max_len(1).map(|block| self.group_sorted(block));
+        for block in blocks.collect::<Vec<_>>() {
+            groups.append(block);
+        }
+        groups
+    }
+
+    /// One group per distinct value of sorted pairs (value, row).
+    fn group_sorted(&self, pairs: &[(f64, u32)]) -> OwnGroups {
+        let width = self.row_sums.width();
+        let mut groups = OwnGroups::default();
+        for equal in pairs.chunk_by(|a, b| a.0 == b.0) {
+            let x = equal[0].0;
+            groups.push(equal.len() as u32, x, x, &[]);
+            let start = groups.sums.len();
+            groups.sums.resize(start + width, 0.0);
+            for &(_, row) in equal {
+                self.row_sums.add(row, &mut groups.sums[start..]);
+            }
+        }
+        groups
+    }
+}

@@ -1,0 +1,109 @@
+//! What is computed from a table before a fit: checks, units, label costs, sums over groups.
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use super::convert::{TableArgument, matrix, optional, slice, slice2, units};
+use super::run::{Jobs, run};
+use crate::costs::{self, Metric, Units};
+use crate::error::Error;
+use crate::parallel::Monitor;
+use crate::table::all_finite;
+
+/// Columns with NaN or infinite cells, as tuples (column, n_nan, n_inf, first_row).
+#[pyfunction]
+pub fn find_non_finite(
+    py: Python<'_>,
+    table: TableArgument<'_>,
+    n_jobs: Jobs<'_>,
+) -> PyResult<Vec<(usize, usize, usize, usize)>> {
+    let monitor = Monitor::default();
+    let (cells, table) = (table.flat(), table.table()?);
+    let table = table.with_monitor(&monitor);
+    let found = run(py, &n_jobs, &monitor, None, || {
+        // Clean data need no columns to be told apart: one pass over the memory as it lies.
+        let clean =
+            cells.is_some_and(|cells| cells.par_chunks(1 << 16).with_max_len(1).all(all_finite));
+        Ok(if clean { vec![] } else { table.find_non_finite() })
+    })?;
+    Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
+}
+
+/// Origin and unit of every column, as two arrays.
+#[pyfunction]
+#[pyo3(signature = (table, sample_weight, standardise, n_jobs))]
+#[allow(clippy::type_complexity, reason = "a pair of arrays")]
+pub fn column_units<'py>(
+    py: Python<'py>,
+    table: TableArgument<'_>,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    standardise: bool,
+    n_jobs: Jobs<'_>,
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    let table = table.table()?;
+    let weights = optional(&sample_weight)?;
+    if let Some(weights) = weights {
+        Error::check_len("sample_weight", weights.len(), table.n_samples(), "rows")?;
+    }
+    let monitor = Monitor::default();
+    let table = table.with_monitor(&monitor);
+    let units = run(py, &n_jobs, &monitor, None, || Ok(Units::of(&table, weights, standardise)))?;
+    Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
+}
+
+/// Regrets (n x k), nearest label and the weighted sum of the cheapest costs.
+#[pyfunction]
+#[pyo3(signature = (table, shift, scale, centers, manhattan, sample_weight, n_jobs))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
+pub fn label_costs<'py>(
+    py: Python<'py>,
+    table: TableArgument<'_>,
+    shift: PyReadonlyArray1<'_, f64>,
+    scale: PyReadonlyArray1<'_, f64>,
+    centers: PyReadonlyArray2<'_, f64>,
+    manhattan: bool,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_jobs: Jobs<'_>,
+) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
+    let table = table.table()?;
+    let units = units(&shift, &scale, table.n_features())?;
+    let weights = optional(&sample_weight)?;
+    let k = centers.as_array().nrows();
+    let centers = slice2(&centers)?;
+    Error::check_len("centers", centers.len(), k * table.n_features(), "entries")?;
+    let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
+    let monitor = Monitor::default();
+    let table = table.with_monitor(&monitor);
+    let costs = run(py, &n_jobs, &monitor, None, || {
+        let costs = costs::label_costs(&table, &units, centers, metric, weights);
+        monitor.check().and(costs)
+    })?;
+    Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
+}
+
+/// Weight and column sums (in units) of each group of rows.
+#[pyfunction]
+#[pyo3(signature = (table, shift, scale, groups, n_groups, sample_weight, n_jobs))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
+pub fn group_sums<'py>(
+    py: Python<'py>,
+    table: TableArgument<'_>,
+    shift: PyReadonlyArray1<'_, f64>,
+    scale: PyReadonlyArray1<'_, f64>,
+    groups: PyReadonlyArray1<'_, u32>,
+    n_groups: usize,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_jobs: Jobs<'_>,
+) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
+    let table = table.table()?;
+    let units = units(&shift, &scale, table.n_features())?;
+    let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
+    let monitor = Monitor::default();
+    let table = table.with_monitor(&monitor);
+    let sums = run(py, &n_jobs, &monitor, None, || {
+        let sums = costs::group_sums(&table, &units, groups, n_groups, weights);
+        monitor.check().and(sums)
+    })?;
+    Ok((sums.weight.into_pyarray(py), matrix(py, sums.sums, table.n_features())?))
+}
