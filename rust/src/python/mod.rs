@@ -5,6 +5,7 @@ mod errors;
 mod fit;
 mod kauri;
 mod kernel;
+mod node_tests;
 mod oblique;
 mod run;
 mod tao;
@@ -19,7 +20,7 @@ mod _core {
         apply, apply_sparse, column_units, find_non_finite, fit_tree, group_sums, label_costs,
     };
     #[pymodule_export]
-    use super::kauri::fit_kauri;
+    use super::kauri::{PyFittedKauri, fit_kauri};
     #[pymodule_export]
     use super::kernel::surrogate_features;
     #[pymodule_export]
