@@ -144,7 +144,7 @@ pub fn fit(table: &Table<'_>, problem: &Problem<'_>, monitor: &Monitor) -> Resul
         Base::KernelImm(spec) => {
             let surrogate = Surrogate::new(table, &spec)?;
             let (labels, weights) = (problem.labels, problem.weights);
-            let base = kernel::imm::Base::new(&surrogate, labels, k, weights, monitor)?;
+            let base = kernel::imm::KernelImm::new(&surrogate, labels, k, weights, monitor)?;
             skipped_features = base.skipped();
             Some(base.grow(&mut grown, monitor)?)
         }

@@ -3,6 +3,9 @@
 //! Every split moves rows between clusters. With features a cluster's stocks are computed from the sum of its rows'
 //! features, which is added up from its leaves each time: nothing drifts. With a Gram matrix the stocks of rows
 //! S({i}, C) are updated by the rows that move, or by those that stay if they are fewer: O(n moved).
+//!
+//! Cost of a split: O(n rank) per cluster that changed with features, O(n min(moved, staying)) with a Gram matrix.
+//! Memory: 8 n bytes per cluster.
 
 use rayon::prelude::*;
 
@@ -20,6 +23,7 @@ pub(super) const FEATURES: usize = 2;
 
 /// A cluster: its sums, its leaves, and the stocks of all rows with it.
 pub(super) struct ClusterState {
+    /// Stock, weight and number of rows.
     pub(super) sums: ClusterSums,
     /// Node ids.
     pub(super) leaves: Vec<usize>,
@@ -36,6 +40,8 @@ impl ClusterState {
 
 impl Growth<'_, '_> {
     /// Moves the rows of the two children of a split leaf to their clusters, and updates the clusters that changed.
+    ///
+    /// `id`: the split node; `clusters`: those of the children, the number of clusters so far and one more for new ones.
     pub(super) fn move_rows(&mut self, id: usize, children: [usize; 2], clusters: [usize; 2]) {
         let source = self.cluster_of[id];
         self.clusters[source].leaves.retain(|&leaf| leaf != id);
@@ -86,7 +92,8 @@ impl Growth<'_, '_> {
         self.clusters[cluster].sums = ClusterSums { stock, weight, n_rows };
     }
 
-    /// Returns the weighted sum of the features of the rows of some leaves: `rank` entries.
+    /// Returns the weighted sum of the features of the rows of some leaves: `rank` entries. Added up from the sums of
+    /// the leaves, which are added up from their rows.
     pub(super) fn features_of(&self, leaves: &[usize]) -> Vec<f64> {
         let mut sum = vec![0.0; self.problem.kernel.rank()];
         for &id in leaves {

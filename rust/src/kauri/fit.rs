@@ -1,7 +1,7 @@
 //! Kauri: a binary tree grown by the gain of a kernel k-means objective.
 //!
-//! End-to-end training of unsupervised trees: Kauri and Douglas (Ohl et al.), section 3, algorithm 2, appendix D. The tree
-//! maximises
+//! End-to-end training of unsupervised trees: Kauri and Douglas (Ohl et al.), section 3, appendix D, algorithm 2. The
+//! tree maximises
 //!
 //! L = sum over the clusters c of S(C_c, C_c) / |C_c|,
 //!

@@ -31,38 +31,47 @@ const TIE_MARGIN: f64 = 1e-12;
 pub(super) struct NextSplit {
     /// Position among the open leaves.
     pub(super) leaf: usize,
+    /// Column of the cut.
     pub(super) feature: usize,
     /// Number of rows to the left, in the order of the column.
     pub(super) n_left: usize,
+    /// Where its sides go.
     pub(super) movement: Move,
+    /// What it adds to the objective.
     pub(super) gain: f64,
     /// S(L, L) and S(R, R).
     pub(super) self_stocks: [f64; 2],
 }
 
-/// A growing tree.
+/// A growing tree. `'a`: the problem and its kernel; `'t`: the table.
 pub(super) struct Growth<'a, 't> {
     pub(super) table: &'a Table<'t>,
     pub(super) problem: &'a KauriProblem<'a>,
     pub(super) monitor: &'a Monitor,
     pub(super) weights: Weights<'a>,
+    /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
     pub(super) grown: Grown<'a>,
     /// By column: the rows of every node in the order of the column.
     orders: Vec<Partition>,
+    /// By number; none is empty.
     pub(super) clusters: Vec<ClusterState>,
     /// Clusters whose rows changed in the last split, ascending.
     pub(super) changed: Vec<usize>,
     /// The open leaves, by ascending id.
     leaves: Vec<OpenLeaf>,
-    /// By node: its cluster, S(N, N), the move of its split.
+    /// The cluster of each node when it was made.
     pub(super) cluster_of: Vec<usize>,
+    /// S(N, N) by node.
     pub(super) stock_of: Vec<f64>,
+    /// The move of the node's split; none at leaves.
     kinds: Vec<Option<MoveKind>>,
+    /// Leaves of the tree, open or not.
     n_leaves: usize,
     /// Gains closer than this are tied.
     margin: f64,
-    /// Scratch, by row of the table: the side of a split; the position in a leaf.
+    /// Buffer, by row of the table: the side of a split.
     goes_left: Vec<bool>,
+    /// Buffer, by row of the table: the position in a leaf.
     position: Vec<u32>,
 }
 
@@ -151,7 +160,11 @@ impl<'a, 't> Growth<'a, 't> {
             && node.segment.len() >= 2 * min_samples_leaf
     }
 
-    /// Builds the cuts of a leaf and adds it to the open leaves, unless it has no cut.
+    /// Builds the cuts of a leaf and adds it to the open leaves, unless it has no cut. O(rows rank) per column with
+    /// features, O(rows^2) with a Gram matrix.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
     fn open(&mut self, id: usize) -> Result<()> {
         let node = &self.grown.nodes[id];
         let rows = self.grown.partition.all(node.segment);
@@ -194,7 +207,7 @@ impl<'a, 't> Growth<'a, 't> {
         Ok(())
     }
 
-    /// Returns the columns that are searched at a leaf, ascending.
+    /// Returns the columns that are searched at a leaf, ascending: all that vary there, or `max_features` of them.
     fn drawn_features(&self, id: usize) -> Vec<usize> {
         let segment = self.grown.nodes[id].segment;
         let varies = |&feature: &usize| {
@@ -222,6 +235,10 @@ impl<'a, 't> Growth<'a, 't> {
     }
 
     /// Returns the split of largest gain; none if no split gains or the limits are reached.
+    ///
+    /// Of splits within the margin of the largest gain the first is taken: by leaf id, column, cut and move. Upper
+    /// bounds decide which leaves need exact gains: those whose bound is within the margin of the largest gain so
+    /// far.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -277,7 +294,7 @@ impl<'a, 't> Growth<'a, 't> {
         Ok(split)
     }
 
-    /// Splits a leaf and opens its children.
+    /// Splits a leaf, moves its sides to their clusters and opens its children, which get the next two node ids.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -324,7 +341,8 @@ impl<'a, 't> Growth<'a, 't> {
         Ok(())
     }
 
-    /// Returns the arrays of the tree.
+    /// Returns the arrays of the tree. The kernel k-means cost of a node as one cluster is its share of the trace less
+    /// S(N, N) / |N|. `objective`: by number of leaves.
     pub(super) fn finish(self, objective: Vec<f64>) -> FittedKauri {
         let nodes = &self.grown.nodes;
         let cost =

@@ -28,11 +28,13 @@ const MIN_CELLS_PER_TASK: usize = 16_384;
 
 /// A column of an open leaf.
 pub(super) struct OpenColumn {
+    /// The cuts, ascending.
     cuts: ColumnCuts,
     /// The leaf's rows in the order of the column, as positions in the leaf.
     order: Vec<u32>,
     /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
     cross_rest: Vec<f64>,
+    /// See [`OpenLeaf::bound_state`].
     join_bounds: JoinBounds,
 }
 
@@ -61,16 +63,23 @@ enum BoundState {
 
 /// A leaf that may be split.
 pub(super) struct OpenLeaf {
+    /// Node id.
     pub(super) id: usize,
+    /// The leaf's rows.
     pub(super) segment: Segment,
+    /// Its cluster.
     state: LeafState,
+    /// Columns that have cuts, ascending.
     columns: Vec<OpenColumn>,
     /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
     stocks: Vec<f64>,
     /// S(N, M) with the rest M of its own cluster.
     cross_rest: f64,
+    /// Largest gains of moves without existing clusters; exact unless the leaf is stale.
     new_cluster: NewClusterGains,
+    /// Upper bounds on the gains of moves to existing clusters.
     move_bounds: MoveBounds,
+    /// What the join bounds of its columns are.
     bound_state: BoundState,
     /// Whether its cluster changed, or it is new.
     is_stale: bool,
@@ -120,6 +129,7 @@ impl OpenLeaf {
 /// The search of leaves, shared by all threads.
 pub(super) struct LeafSearch<'g, 'a, 't> {
     pub(super) growth: &'g Growth<'a, 't>,
+    /// Moves that the next split may make.
     pub(super) allowed: AllowedMoves,
 }
 
@@ -168,6 +178,9 @@ impl LeafSearch<'_, '_, '_> {
     }
 
     /// Returns the sums of the rest of the leaf's cluster, and the stocks of the leaf's rows with it, in their order.
+    ///
+    /// With features both are computed from the sum of the rest's features. With a Gram matrix the stocks are those
+    /// with the cluster less those with the leaf; see [`MAX_CLUSTER_TO_REST`] for the stock of the rest.
     fn rest_of(&self, leaf: &OpenLeaf) -> (ClusterSums, Vec<f64>) {
         let growth = self.growth;
         let cluster = &growth.clusters[leaf.state.cluster];
@@ -220,6 +233,7 @@ impl LeafSearch<'_, '_, '_> {
     }
 
     /// Raises the join bounds of a leaf to the target terms of some clusters, and computes its move bounds.
+    /// `from_scratch`: whether the bounds are reset first, so that they are exact if `clusters` are all others.
     fn raise_join_bounds(&self, leaf: &mut OpenLeaf, clusters: &[usize], from_scratch: bool) {
         let stocks: Vec<_> =
             clusters.iter().map(|&cluster| (cluster, self.cross_stocks(leaf, cluster))).collect();

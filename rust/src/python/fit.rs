@@ -175,11 +175,11 @@ pub fn fit_tree<'py>(
     let table = table.table()?;
     let high = base_centers.as_ref().map(slice2).transpose()?;
     let low = base_centers_low.as_ref().map(slice2).transpose()?;
-    let settled = surrogate.as_ref().map(SurrogateArgument::settle).transpose()?;
-    let base = match (high.zip(low), &settled) {
+    let parts = surrogate.as_ref().map(SurrogateArgument::parts).transpose()?;
+    let base = match (high.zip(low), &parts) {
         (None, None) => Base::Leaf,
         (Some((high, low)), None) => Base::Imm(Centers { high, low }),
-        (None, Some(settled)) => Base::KernelImm(settled.spec()),
+        (None, Some(parts)) => Base::KernelImm(parts.spec()),
         _ => return Err(PyValueError::new_err("Give either centers or surrogate features.")),
     };
     let problem = Problem {

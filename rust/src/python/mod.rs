@@ -22,8 +22,6 @@ mod _core {
     #[pymodule_export]
     use super::kauri::{PyFittedKauri, fit_kauri};
     #[pymodule_export]
-    use super::kernel::surrogate_features;
-    #[pymodule_export]
     use super::oblique::{PyDesign, PyKept, l1_logistic};
     #[pymodule_export]
     use super::run::PyThreads;
