@@ -2,9 +2,9 @@
 
 use ndarray::Array2;
 use treeclust_rs::grow::Limits;
-use treeclust_rs::kauri::fit::{Fitted, Problem, fit};
-use treeclust_rs::kauri::gains::Kind;
-use treeclust_rs::kauri::stocks::Kernel;
+use treeclust_rs::kauri::fit::{FittedKauri, KauriProblem, fit};
+use treeclust_rs::kauri::kernel::Kernel;
+use treeclust_rs::kauri::moves::MoveKind;
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::Test;
@@ -22,8 +22,8 @@ fn example() -> Array2<f64> {
     x - mean
 }
 
-fn problem(kernel: Kernel<'_>) -> Problem<'_> {
-    Problem {
+fn problem(kernel: Kernel<'_>) -> KauriProblem<'_> {
+    KauriProblem {
         kernel,
         weights: None,
         max_clusters: 4,
@@ -35,14 +35,14 @@ fn problem(kernel: Kernel<'_>) -> Problem<'_> {
     }
 }
 
-fn fitted(x: &Array2<f64>, problem: &Problem<'_>, n_threads: usize) -> Fitted {
+fn fitted(x: &Array2<f64>, problem: &KauriProblem<'_>, n_threads: usize) -> FittedKauri {
     let table = Table::from_matrix(x.view()).unwrap();
     let monitor = Monitor::default();
     with_pool(n_threads, || fit(&table, problem, &monitor)).unwrap().unwrap()
 }
 
 /// The objective of the tree of the first nodes, from its definition.
-fn objective(x: &Array2<f64>, fitted: &Fitted, n_nodes: usize) -> f64 {
+fn objective(x: &Array2<f64>, fitted: &FittedKauri, n_nodes: usize) -> f64 {
     let mut parts = [(0.0, [0.0; D]); 4];
     for row in x.outer_iter() {
         let mut node = 0;
@@ -76,7 +76,10 @@ fn gains_are_differences_of_the_objective() {
         assert!((after - before - fitted.gain[id]).abs() <= 1e-9 * after);
         assert!((after - fitted.objective[i + 1]).abs() <= 1e-9 * after);
     }
-    assert!(fitted.kinds.contains(&Some(Kind::Star)) && fitted.kinds.contains(&Some(Kind::Switch)));
+    assert!(
+        fitted.kinds.contains(&Some(MoveKind::Star))
+            && fitted.kinds.contains(&Some(MoveKind::Switch))
+    );
 }
 
 #[test]

@@ -60,7 +60,8 @@ def fit(
         n_jobs=n_jobs,
         progress=None,
     )
-    return SimpleNamespace(**fitted)
+    names = [name for name in dir(fitted) if not name.startswith("_")]
+    return SimpleNamespace(**{name: getattr(fitted, name) for name in names})
 
 
 def same(fitted, other, names=None):

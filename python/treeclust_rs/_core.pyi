@@ -6,6 +6,7 @@ import numpy.typing as npt
 
 __all__ = [
     "Design",
+    "FittedKauri",
     "Kept",
     "Threads",
     "apply",
@@ -21,7 +22,6 @@ __all__ = [
     "label_costs",
     "mean_centers",
     "spherical_kmeans",
-    "surrogate_features",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -82,9 +82,39 @@ def fit_tree(
     search: tuple[int, int] | None = None,
     surrogate: dict[str, Any] | None = None,
 ) -> dict[str, Any]: ...
-def surrogate_features(
-    table: _Table, surrogate: dict[str, Any], n_jobs: _Jobs
-) -> tuple[_Floats, list[int]]: ...
+@final
+class FittedKauri:
+    @property
+    def kind(self) -> npt.NDArray[np.int8]: ...
+    @property
+    def feature(self) -> _Ints: ...
+    @property
+    def threshold(self) -> _Floats: ...
+    @property
+    def lower(self) -> _Floats: ...
+    @property
+    def upper(self) -> _Floats: ...
+    @property
+    def children_left(self) -> _Ints: ...
+    @property
+    def children_right(self) -> _Ints: ...
+    @property
+    def n_node_samples(self) -> _Ints: ...
+    @property
+    def weighted_n_node_samples(self) -> _Floats: ...
+    @property
+    def cost(self) -> _Floats: ...
+    @property
+    def cluster(self) -> _Ints: ...
+    @property
+    def move(self) -> _Ints: ...
+    @property
+    def gain(self) -> _Floats: ...
+    @property
+    def objective(self) -> _Floats: ...
+    @property
+    def leaf_of_row(self) -> _Codes: ...
+
 def fit_kauri(
     table: _Table,
     *,
@@ -101,7 +131,7 @@ def fit_kauri(
     all_moves: bool,
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
-) -> dict[str, Any]: ...
+) -> FittedKauri: ...
 
 @final
 class Design:

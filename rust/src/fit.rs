@@ -200,7 +200,8 @@ impl Fit<'_, '_, '_, '_> {
             }
             Base::KernelImm(spec) => {
                 let surrogate = Surrogate::new(self.table, &spec)?;
-                let base = kernel::imm::Base::new(&surrogate, labels, k, weights, self.monitor)?;
+                let base =
+                    kernel::imm::KernelImm::new(&surrogate, labels, k, weights, self.monitor)?;
                 Ok((Some(base.grow(self.grown, self.monitor)?), base.skipped()))
             }
         }

@@ -3,8 +3,8 @@
 //! Work that adds floating-point numbers is cut into pieces that do not depend on the number of threads, each
 //! summed by one thread in row order, and the pieces are combined in index order: the same bits for any `n_jobs`.
 //!
-//! `with_max_len(1)`, wherever a piece is worth a few microseconds: left alone, rayon joins pieces into two or four
-//! tasks a thread, and the last of them keeps all others waiting.
+//! Pieces worth a few microseconds take `with_max_len(1)`: by default rayon joins pieces into two or four tasks per
+//! thread, and all threads wait for the last of them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,10 +13,10 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Rows summed by one thread in one go.
-const BLOCK: usize = 4096;
+/// Rows that one task adds up. Fixed: the order of the additions does not depend on the number of threads.
+const ROWS_PER_BLOCK: usize = 4096;
 
-/// A pool of `n_threads` threads of its own.
+/// Starts a pool of `n_threads` threads, at least one.
 ///
 /// # Errors
 /// [`Error::Internal`] if the threads cannot be started.
@@ -27,7 +27,7 @@ pub fn pool(n_threads: usize) -> Result<rayon::ThreadPool> {
         .map_err(|error| Error::Internal(format!("no thread pool: {error}")))
 }
 
-/// Runs `work` on a [`pool`].
+/// Runs `work` on a [`pool`] of its own.
 ///
 /// # Errors
 /// As [`pool`].
@@ -35,12 +35,12 @@ pub fn with_pool<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> 
     pool(n_threads).map(|pool| pool.install(work))
 }
 
-/// Threads of the current pool.
+/// Returns the number of threads of the current pool.
 pub fn n_threads() -> usize {
     rayon::current_num_threads()
 }
 
-/// Adds up a vector of `width` numbers over `rows`, in blocks of fixed size: `add(row, sums)` adds one row.
+/// Returns the sum over `rows` of vectors of `width` numbers, in blocks of fixed size: `add(row, sums)` adds one row.
 pub fn sum_rows(rows: &[u32], width: usize, add: impl Fn(u32, &mut [f64]) + Sync) -> Vec<f64> {
     let sum_block = |block: &[u32]| {
         let mut sums = vec![0.0; width];
@@ -49,10 +49,11 @@ pub fn sum_rows(rows: &[u32], width: usize, add: impl Fn(u32, &mut [f64]) + Sync
         }
         sums
     };
-    if rows.len() <= BLOCK {
+    if rows.len() <= ROWS_PER_BLOCK {
         return sum_block(rows);
     }
-    let blocks: Vec<Vec<f64>> = rows.par_chunks(BLOCK).with_max_len(1).map(sum_block).collect();
+    let blocks: Vec<Vec<f64>> =
+        rows.par_chunks(ROWS_PER_BLOCK).with_max_len(1).map(sum_block).collect();
     let mut total = vec![0.0; width];
     for block in &blocks {
         for (t, x) in total.iter_mut().zip(block) {
@@ -62,7 +63,7 @@ pub fn sum_rows(rows: &[u32], width: usize, add: impl Fn(u32, &mut [f64]) + Sync
     total
 }
 
-/// What a long fit says of itself, and whether it has been asked to stop. Shared with the thread that waits.
+/// The progress of a long fit, and whether it must stop. Shared with the thread that waits for it.
 #[derive(Debug, Default)]
 pub struct Monitor {
     stop: AtomicBool,
@@ -71,18 +72,20 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Asks the fit to stop at the next check.
+    /// Makes the fit stop at its next check.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// Checks whether the fit may go on.
+    ///
     /// # Errors
     /// [`Error::Interrupted`] once [`Monitor::stop`] was called.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Records progress: leaves so far and the gain of the last split.
+    /// Records the number of leaves and the gain of the last split.
     pub fn report(&self, n_leaves: usize, gain: f64) {
         self.n_leaves.store(n_leaves, Ordering::Relaxed);
         if let Ok(mut last) = self.last_gain.lock() {
@@ -90,7 +93,7 @@ impl Monitor {
         }
     }
 
-    /// Leaves so far and the gain of the last split.
+    /// Returns the number of leaves and the gain of the last split.
     pub fn progress(&self) -> (usize, f64) {
         let gain = self.last_gain.lock().map_or(f64::NAN, |gain| *gain);
         (self.n_leaves.load(Ordering::Relaxed), gain)

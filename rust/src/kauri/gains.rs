@@ -1,88 +1,84 @@
-//! What sending the two sides of a cut to clusters gains.
+//! The gains of sending the two sides of a cut to clusters, and bounds on them.
 //!
-//! With f(S, n) = S / n, a gain is the sum of what the leaf's cluster loses by the rows that leave it (*source*) and of
-//! what their new clusters win (*target*): for an old cluster f(S_c + 2 S(L, C_c) + S(L, L), n_c + |L|) - f(S_c, n_c),
-//! for a new one f(S(L, L), |L|). The four moves of the paper (section 3.3, appendix C) are four choices of sources
-//! and targets.
+//! With f(S, n) = S / n, a gain is a sum of *source* terms, what the leaf's cluster loses by the rows that leave it,
+//! and of *target* terms, what clusters gain by the rows that join them (sections 3.3 and appendix C):
 //!
-//! What remains of the source is added up, from the *rest* of the cluster outside the leaf and the side that stays.
-//! Taking the rows that leave off the cluster's stock would be the same but for rounding: the difference of two
-//! stocks of n rows, divided by the weight of the few that remain, may be off by far more than the ties allow.
+//! | term | value |
+//! |---|---|
+//! | source, only L leaves | f(S_M + 2 S(R, M) + S(R, R), n_M + \|R\|) - f(S_k, n_k) |
+//! | source, both leave | f(S_M, n_M) - f(S_k, n_k) |
+//! | target, new cluster | f(S(L, L), \|L\|) |
+//! | target, existing cluster c | f(S_c + 2 S(L, C_c) + S(L, L), n_c + \|L\|) - f(S_c, n_c) |
+//!
+//! | symbol | here |
+//! |---|---|
+//! | C_k, the leaf's cluster; f(S_k, n_k) | [`LeafState::cluster`]; [`LeafState::value`] |
+//! | M, the *rest* of C_k outside the leaf N | [`LeafState::rest`] |
+//! | S(L, M), S(N, M); S(L, C_c), S(N, C_c) | [`CrossStocks::left`], [`CrossStocks::leaf`] |
+//! | S(L, L), \|L\| | [`Side`] |
+//!
+//! What remains of the source is added up, from the rest and the side that stays. Subtracting the rows that leave from
+//! the cluster's stock gives the same but for rounding: the difference of two stocks of n rows, divided by the weight
+//! of the few that remain, may be off by far more than the margin of ties.
+//!
+//! Cost: O(1) per cut and cluster for bounds and switches. The best pair of different clusters takes the two best
+//! targets of either side, O(clusters) per cut, and is computed only where its upper bound reaches the best gain.
 
-use super::stocks::Cuts;
+use super::cuts::ColumnCuts;
+use super::moves::{AllowedMoves, JoinGains, TopTwo};
 
-/// What happened to the two sides of a split.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// One side became a new cluster, the other stayed.
-    Star,
-    /// Both became new clusters.
-    DoubleStar,
-    /// One side went to another cluster, the other stayed.
-    Switch,
-    /// Both went to different other clusters.
-    Reallocation,
-    /// One side became a new cluster, the other went to another one.
-    Mixed,
-}
-
-/// Where the two sides go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Move {
-    /// What it is called.
-    pub kind: Kind,
-    /// Cluster of the left side.
-    pub left: usize,
-    /// Cluster of the right side.
-    pub right: usize,
-}
-
-/// A cluster as its gains see it.
+/// The sums of a cluster that its gains need.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cluster {
+pub struct ClusterSums {
     /// S(C, C).
     pub stock: f64,
-    /// |C|: its weight.
+    /// |C|, its weight.
     pub weight: f64,
-    /// Its rows.
+    /// Number of rows.
     pub n_rows: usize,
 }
 
-/// Stock over weight; nothing weighs nothing.
+/// Returns stock / weight; 0 for an empty set, whose stock is 0.
 #[inline(always)]
 fn share(stock: f64, weight: f64) -> f64 {
-    // Divided in any case: a branch around it would keep loops from being made of vector instructions.
+    // A division in any case: a branch around it would keep the compiler from vectorising the loops.
     stock / if weight > 0.0 { weight } else { f64::INFINITY }
 }
 
-impl Cluster {
-    /// The cluster's part in the objective.
+impl ClusterSums {
+    /// No rows.
+    pub const EMPTY: ClusterSums = ClusterSums { stock: 0.0, weight: 0.0, n_rows: 0 };
+
+    /// Returns the cluster's term of the objective.
     #[inline(always)]
     pub fn value(&self) -> f64 {
         share(self.stock, self.weight)
     }
 
-    /// Its part once rows have joined: their stock with the cluster, their own, their weight.
+    /// Returns the term with more rows: `cross` is their stock with the cluster.
     #[inline(always)]
-    fn joined(&self, with: f64, own: f64, weight: f64) -> f64 {
-        share(self.stock + 2.0 * with + own, self.weight + weight)
+    fn joined(&self, cross: f64, self_stock: f64, weight: f64) -> f64 {
+        share(self.stock + 2.0 * cross + self_stock, self.weight + weight)
     }
 
-    /// What that adds.
+    /// Returns the target term of rows that join.
     #[inline(always)]
-    fn join(&self, with: f64, own: f64, weight: f64) -> f64 {
-        self.joined(with, own, weight) - self.value()
+    fn join(&self, cross: f64, self_stock: f64, weight: f64) -> f64 {
+        self.joined(cross, self_stock, weight) - self.value()
     }
 
-    /// What its part wins by the left side, and by the right side of a cut; `with`: the stock of the left side with it,
-    /// `leaf`: that of the whole leaf.
+    /// Returns the target terms of the left and of the right side of a cut. `cross`: the stock of the left side with
+    /// the cluster; `leaf`: that of the whole leaf.
     #[inline(always)]
-    fn joins(&self, [left, right]: [Side; 2], with: f64, leaf: f64) -> [f64; 2] {
-        [self.join(with, left.own, left.weight), self.join(leaf - with, right.own, right.weight)]
+    fn joins(&self, [left, right]: [Side; 2], cross: f64, leaf: f64) -> [f64; 2] {
+        [
+            self.join(cross, left.self_stock, left.weight),
+            self.join(leaf - cross, right.self_stock, right.weight),
+        ]
     }
 }
 
-/// The larger of two numbers.
+/// Returns the larger of two numbers.
 #[inline(always)]
 fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
@@ -92,123 +88,112 @@ fn larger(a: f64, b: f64) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side {
     /// S(L, L).
-    pub own: f64,
+    pub self_stock: f64,
     /// |L|.
     pub weight: f64,
 }
 
 impl Side {
+    /// Returns the target term of a new cluster.
     #[inline(always)]
-    fn alone(&self) -> f64 {
-        share(self.own, self.weight)
+    pub(super) fn alone(&self) -> f64 {
+        share(self.self_stock, self.weight)
     }
 }
 
-/// What a leaf is, beside its cuts.
+/// The leaf's cluster, as the gains of all its cuts see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeafState {
-    /// Its cluster.
+    /// Number of the leaf's cluster.
     pub cluster: usize,
-    /// The cluster's part in the objective.
+    /// The cluster's term of the objective.
     pub value: f64,
     /// The rest of the cluster: its other leaves.
-    pub rest: Cluster,
+    pub rest: ClusterSums,
 }
 
 impl LeafState {
-    /// Both sides may leave only if that does not empty the cluster.
-    pub fn may_empty(&self) -> bool {
+    /// Whether both sides may leave: the cluster does not become empty.
+    pub fn has_rest(&self) -> bool {
         self.rest.n_rows > 0
     }
 
-    /// What the cluster loses by the whole leaf.
+    /// Returns the source term of the whole leaf.
     pub fn leaving(&self) -> f64 {
         self.rest.value() - self.value
     }
 }
 
-/// Which moves are open this round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allowed {
-    /// Clusters so far.
-    pub n_clusters: usize,
-    /// New clusters that may still be made.
-    pub n_free: usize,
-    /// Whether one side may become a new cluster and the other go to an old one, which the paper leaves out.
-    pub all_moves: bool,
-}
-
-impl Allowed {
-    fn mixed(&self) -> bool {
-        self.all_moves && self.n_free > 0
-    }
-}
-
-/// The stocks of a leaf, or of the left sides of its cuts along one column, with the clusters.
+/// The stocks of a leaf, and of the left sides of its cuts along one column, with a set of rows outside the leaf.
 #[derive(Debug, Clone, Copy)]
-pub struct Adverse<'a> {
-    /// S(N, C_c) of the whole leaf.
+pub struct CrossStocks<'a> {
+    /// S(N, C) of the whole leaf.
     pub leaf: f64,
-    /// S(L, C_c) of each cut.
+    /// S(L, C) of each cut.
     pub left: &'a [f64],
 }
 
-/// Largest values over the cuts of a leaf along one column.
+/// Largest values over the cuts of a leaf along one column, of moves without existing clusters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Best {
-    /// Of the star gain.
+pub struct NewClusterGains {
+    /// The star gain.
     pub star: f64,
-    /// Of f(L) + f(R): the double star gain without its source.
-    pub alone: f64,
+    /// f(L) + f(R): the double star gain without its source term.
+    pub both_new: f64,
 }
 
-impl Best {
-    /// Nothing found.
-    pub const NONE: Best = Best { star: f64::NEG_INFINITY, alone: f64::NEG_INFINITY };
+impl NewClusterGains {
+    /// No cut.
+    pub const NONE: NewClusterGains =
+        NewClusterGains { star: f64::NEG_INFINITY, both_new: f64::NEG_INFINITY };
 
-    /// The larger of both.
-    pub fn max(self, other: Best) -> Best {
-        Best { star: self.star.max(other.star), alone: self.alone.max(other.alone) }
-    }
-}
-
-/// Largest gains over the cuts of a leaf of moves to old clusters, or bounds on them.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reach {
-    /// Of switches.
-    pub switch: f64,
-    /// Of moves of both sides with at least one to an old cluster; a bound, because both may want the same one.
-    pub pair: f64,
-}
-
-impl Reach {
-    /// Nothing found.
-    pub const NONE: Reach = Reach { switch: f64::NEG_INFINITY, pair: f64::NEG_INFINITY };
-
-    /// The larger of both.
-    pub fn max(self, other: Reach) -> Reach {
-        Reach { switch: self.switch.max(other.switch), pair: self.pair.max(other.pair) }
-    }
-}
-
-/// For every cut, at least the most that any old cluster wins by the left side, and by the right side.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offers {
-    left: Vec<f64>,
-    right: Vec<f64>,
-}
-
-impl Offers {
-    /// No offers yet for `n` cuts.
-    pub fn clear(&mut self, n: usize) {
-        for offers in [&mut self.left, &mut self.right] {
-            offers.clear();
-            offers.resize(n, f64::NEG_INFINITY);
+    /// Returns the larger of either.
+    pub fn max(self, other: NewClusterGains) -> NewClusterGains {
+        NewClusterGains {
+            star: self.star.max(other.star),
+            both_new: self.both_new.max(other.both_new),
         }
     }
 }
 
-/// The largest number, in lanes of their own, which the compiler turns into vector instructions.
+/// Upper bounds on the gains, over the cuts of a leaf, of moves to existing clusters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MoveBounds {
+    /// Of switches; exact if the [`JoinBounds`] are.
+    pub switch: f64,
+    /// Of moves of both sides with at least one to an existing cluster. Never exact: the best cluster of both sides may
+    /// be the same.
+    pub pair: f64,
+}
+
+impl MoveBounds {
+    /// No cut.
+    pub const NONE: MoveBounds = MoveBounds { switch: f64::NEG_INFINITY, pair: f64::NEG_INFINITY };
+
+    /// Returns the larger of either.
+    pub fn max(self, other: MoveBounds) -> MoveBounds {
+        MoveBounds { switch: self.switch.max(other.switch), pair: self.pair.max(other.pair) }
+    }
+}
+
+/// For every cut, upper bounds on the target terms of the left and of the right side over the existing clusters.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct JoinBounds {
+    left: Vec<f64>,
+    right: Vec<f64>,
+}
+
+impl JoinBounds {
+    /// Resets the bounds of `n` cuts to those of no cluster.
+    pub fn clear(&mut self, n: usize) {
+        for bounds in [&mut self.left, &mut self.right] {
+            bounds.clear();
+            bounds.resize(n, f64::NEG_INFINITY);
+        }
+    }
+}
+
+/// Returns the largest number, -inf without any, in lanes that the compiler turns into vector instructions.
 pub(super) fn largest(values: &[f64]) -> f64 {
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
@@ -220,7 +205,7 @@ pub(super) fn largest(values: &[f64]) -> f64 {
     rest.iter().copied().chain(lanes).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Numbers per cut, written in plain loops that the compiler turns into vector instructions.
+/// Two numbers per cut, written in plain loops that the compiler turns into vector instructions.
 #[derive(Debug, Default)]
 pub struct Scratch([Vec<f64>; 2]);
 
@@ -233,85 +218,94 @@ impl Scratch {
     }
 }
 
-/// An old cluster, and what it wins by the left side, and by the right side of a cut.
-pub type Join = (usize, [f64; 2]);
-
-/// The gains along one column of a leaf.
-pub struct Column<'a> {
-    cuts: &'a Cuts,
-    leaf: LeafState,
-    adverse: Adverse<'a>,
+/// The gains of the cuts of a leaf along one column.
+pub struct CutGains<'a> {
+    pub(super) cuts: &'a ColumnCuts,
+    pub(super) leaf: LeafState,
+    /// Stocks with the rest of the leaf's own cluster.
+    pub(super) cross: CrossStocks<'a>,
 }
 
-impl<'a> Column<'a> {
-    /// `adverse`: the stocks with the rest of the leaf's own cluster.
-    pub fn new(cuts: &'a Cuts, leaf: LeafState, adverse: Adverse<'a>) -> Self {
-        debug_assert_eq!(adverse.left.len(), cuts.n_left.len());
-        Column { cuts, leaf, adverse }
+impl<'a> CutGains<'a> {
+    /// `cross`: the stocks with the rest of the leaf's own cluster.
+    pub fn new(cuts: &'a ColumnCuts, leaf: LeafState, cross: CrossStocks<'a>) -> Self {
+        debug_assert_eq!(cross.left.len(), cuts.n_left.len());
+        CutGains { cuts, leaf, cross }
     }
 
-    /// The cuts' sides as slices of one length, which spares the loops over them all checks.
+    /// Returns self stocks and weights of both sides as slices of one length, which spares the loops all bounds checks.
     fn slices(&self) -> [[&[f64]; 2]; 2] {
         let n = self.cuts.n_left.len();
-        let Cuts { weight, own, .. } = self.cuts;
-        [own, weight].map(|numbers| numbers.each_ref().map(|numbers| &numbers[..n]))
+        let ColumnCuts { weight, self_stock, .. } = self.cuts;
+        [self_stock, weight].map(|numbers| numbers.each_ref().map(|numbers| &numbers[..n]))
     }
 
-    fn sides(&self, cut: usize) -> [Side; 2] {
-        let Cuts { weight, own, .. } = self.cuts;
-        [0, 1].map(|side| Side { own: own[side][cut], weight: weight[side][cut] })
+    pub(super) fn sides(&self, cut: usize) -> [Side; 2] {
+        let ColumnCuts { weight, self_stock, .. } = self.cuts;
+        [0, 1].map(|side| Side { self_stock: self_stock[side][cut], weight: weight[side][cut] })
     }
 
-    /// What the source loses by the left side, and by the right side; `with`: the stock of the left side with the rest.
+    /// Returns the source terms if only the left side leaves, and if only the right side does. `cross`: the stock of
+    /// the left side with the rest.
     #[inline(always)]
-    fn sources(&self, [left, right]: [Side; 2], with: f64) -> [f64; 2] {
+    pub(super) fn sources(&self, [left, right]: [Side; 2], cross: f64) -> [f64; 2] {
         let LeafState { rest, value, .. } = self.leaf;
         [
-            rest.joined(self.adverse.leaf - with, right.own, right.weight) - value,
-            rest.joined(with, left.own, left.weight) - value,
+            rest.joined(self.cross.leaf - cross, right.self_stock, right.weight) - value,
+            rest.joined(cross, left.self_stock, left.weight) - value,
         ]
     }
 
-    /// The best moves that need no other cluster.
-    pub fn best(&self, scratch: &mut Scratch) -> Best {
+    /// Returns the largest gains of moves without existing clusters.
+    pub fn new_cluster_gains(&self, scratch: &mut Scratch) -> NewClusterGains {
         let n = self.cuts.n_left.len();
-        let [own, weight] = self.slices();
-        let with_rest = &self.adverse.left[..n];
-        let [star, alone] = scratch.of_length(n);
+        let [self_stock, weight] = self.slices();
+        let cross = &self.cross.left[..n];
+        let [star, both_new] = scratch.of_length(n);
         for i in 0..n {
-            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
-            let [leave_left, leave_right] = self.sources(sides, with_rest[i]);
+            let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
+            let [leave_left, leave_right] = self.sources(sides, cross[i]);
             let [left, right] = sides.map(|side| side.alone());
             star[i] = larger(leave_left + left, leave_right + right);
-            alone[i] = left + right;
+            both_new[i] = left + right;
         }
-        Best { star: largest(star), alone: largest(alone) }
+        NewClusterGains { star: largest(star), both_new: largest(both_new) }
     }
 
-    /// Lets an old cluster bid for the sides of the cuts.
-    pub fn offer(&self, target: &Cluster, adverse: Adverse<'_>, offers: &mut Offers) {
+    /// Raises the bounds to the target terms of one more existing cluster. `cross`: the stocks with it.
+    pub fn add_target(
+        &self,
+        target: &ClusterSums,
+        cross: CrossStocks<'_>,
+        bounds: &mut JoinBounds,
+    ) {
         let n = self.cuts.n_left.len();
-        let [own, weight] = self.slices();
-        let with = &adverse.left[..n];
-        let (left, right) = (&mut offers.left[..n], &mut offers.right[..n]);
+        let [self_stock, weight] = self.slices();
+        let with = &cross.left[..n];
+        let (left, right) = (&mut bounds.left[..n], &mut bounds.right[..n]);
         for i in 0..n {
-            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
-            let [join_left, join_right] = target.joins(sides, with[i], adverse.leaf);
+            let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
+            let [join_left, join_right] = target.joins(sides, with[i], cross.leaf);
             left[i] = larger(join_left, left[i]);
             right[i] = larger(join_right, right[i]);
         }
     }
 
-    /// What the best offers come to.
-    pub fn reach(&self, offers: &Offers, allowed: Allowed, scratch: &mut Scratch) -> Reach {
+    /// Returns the bounds on the gains of moves to existing clusters, from those on their target terms.
+    pub fn move_bounds(
+        &self,
+        bounds: &JoinBounds,
+        allowed: AllowedMoves,
+        scratch: &mut Scratch,
+    ) -> MoveBounds {
         let n = self.cuts.n_left.len();
-        let [own, weight] = self.slices();
-        let with_rest = &self.adverse.left[..n];
-        let (left, right) = (&offers.left[..n], &offers.right[..n]);
+        let [self_stock, weight] = self.slices();
+        let cross = &self.cross.left[..n];
+        let (left, right) = (&bounds.left[..n], &bounds.right[..n]);
         let [switch, pair] = scratch.of_length(n);
         for i in 0..n {
-            let sides = [0, 1].map(|s| Side { own: own[s][i], weight: weight[s][i] });
-            let [leave_left, leave_right] = self.sources(sides, with_rest[i]);
+            let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
+            let [leave_left, leave_right] = self.sources(sides, cross[i]);
             switch[i] = larger(leave_left + left[i], leave_right + right[i]);
             pair[i] = left[i] + right[i];
         }
@@ -321,22 +315,22 @@ impl<'a> Column<'a> {
                 pair[i] = larger(pair[i], larger(l + right[i], left[i] + r));
             }
         }
-        Reach { switch: largest(switch), pair: self.leaf.leaving() + largest(pair) }
+        MoveBounds { switch: largest(switch), pair: self.leaf.leaving() + largest(pair) }
     }
 
-    /// The best move of both sides out of the cluster with at least one to an old cluster, if it gains at least
-    /// `floor`.
+    /// Returns the largest gain of a move of both sides with at least one to an existing cluster, if it is at least
+    /// `floor`; else a smaller number. `targets`: number, sums and cross stocks of the existing clusters.
     pub fn best_pair(
         &self,
-        targets: &[(usize, Cluster, Adverse<'_>)],
-        allowed: Allowed,
-        offers: &Offers,
+        targets: &[(usize, ClusterSums, CrossStocks<'_>)],
+        allowed: AllowedMoves,
+        bounds: &JoinBounds,
         floor: f64,
     ) -> f64 {
         let leaving = self.leaf.leaving();
         let mut best = f64::NEG_INFINITY;
         for cut in 0..self.cuts.n_left.len() {
-            let (mut left, mut right) = (offers.left[cut], offers.right[cut]);
+            let (mut left, mut right) = (bounds.left[cut], bounds.right[cut]);
             if allowed.mixed() {
                 let alone = self.sides(cut).map(|side| side.alone());
                 (left, right) = (larger(left, alone[0]), larger(right, alone[1]));
@@ -348,11 +342,17 @@ impl<'a> Column<'a> {
         best
     }
 
-    fn pair_at(&self, cut: usize, targets: &[(usize, Cluster, Adverse<'_>)], mixed: bool) -> f64 {
+    /// Returns the largest sum of target terms of both sides at a cut, of two different clusters.
+    fn pair_at(
+        &self,
+        cut: usize,
+        targets: &[(usize, ClusterSums, CrossStocks<'_>)],
+        mixed: bool,
+    ) -> f64 {
         let sides = self.sides(cut);
         let [mut left, mut right] = [TopTwo::default(), TopTwo::default()];
-        for (cluster, target, adverse) in targets {
-            let [join_left, join_right] = target.joins(sides, adverse.left[cut], adverse.leaf);
+        for (cluster, target, cross) in targets {
+            let [join_left, join_right] = target.joins(sides, cross.left[cut], cross.leaf);
             left.take(join_left, *cluster);
             right.take(join_right, *cluster);
         }
@@ -364,110 +364,30 @@ impl<'a> Column<'a> {
         pair.max(alone_left + right.first.0).max(left.first.0 + alone_right)
     }
 
-    /// No move at the cut gains more. `offers`: none if no old cluster is worth a look.
-    pub fn bound_at(&self, cut: usize, offers: Option<&Offers>, allowed: Allowed) -> f64 {
+    /// Returns an upper bound on the gain of every move at a cut. `bounds`: none if moves to existing clusters do not
+    /// count.
+    pub fn bound_at(&self, cut: usize, bounds: Option<&JoinBounds>, allowed: AllowedMoves) -> f64 {
         let sides = self.sides(cut);
-        let [leave_left, leave_right] = self.sources(sides, self.adverse.left[cut]);
+        let [leave_left, leave_right] = self.sources(sides, self.cross.left[cut]);
         let [alone_left, alone_right] = sides.map(|side| side.alone());
-        let (mut left, mut right) = match offers {
-            Some(offers) => (offers.left[cut], offers.right[cut]),
+        let (mut left, mut right) = match bounds {
+            Some(bounds) => (bounds.left[cut], bounds.right[cut]),
             None => (f64::NEG_INFINITY, f64::NEG_INFINITY),
         };
         if allowed.n_free > 0 {
             (left, right) = (larger(left, alone_left), larger(right, alone_right));
         }
         let one = larger(leave_left + left, leave_right + right);
-        if self.leaf.may_empty() { larger(one, self.leaf.leaving() + (left + right)) } else { one }
+        if self.leaf.has_rest() { larger(one, self.leaf.leaving() + (left + right)) } else { one }
     }
 
-    /// What the old clusters win by the sides of a cut; `with`: their stocks with the left side, and with the leaf.
-    pub fn joins(&self, cut: usize, targets: &[(usize, Cluster, [f64; 2])]) -> Vec<Join> {
+    /// Returns the target terms of the existing clusters at a cut. `targets`: number, sums, and stocks with the left
+    /// side and with the leaf.
+    pub fn joins(&self, cut: usize, targets: &[(usize, ClusterSums, [f64; 2])]) -> Vec<JoinGains> {
         let sides = self.sides(cut);
-        let join = |&(cluster, target, [left, leaf]): &(usize, Cluster, [f64; 2])| {
+        let join = |&(cluster, target, [left, leaf]): &(usize, ClusterSums, [f64; 2])| {
             (cluster, target.joins(sides, left, leaf))
         };
         targets.iter().map(join).collect()
-    }
-
-    /// The first move at a cut, in the order of moves, that gains at least `floor`, and its gain.
-    pub fn first_move(
-        &self,
-        cut: usize,
-        joins: &[Join],
-        allowed: Allowed,
-        floor: f64,
-    ) -> Option<(Move, f64)> {
-        let (stays, may_empty) = (self.leaf.cluster, self.leaf.may_empty());
-        let Allowed { n_clusters: new, n_free, .. } = allowed;
-        let leave_both = self.leaf.leaving();
-        let sides = self.sides(cut);
-        let [leave_left, leave_right] = self.sources(sides, self.adverse.left[cut]);
-        let [alone_left, alone_right] = sides.map(|side| side.alone());
-
-        let stars = [
-            (Kind::Star, new, stays, leave_left + alone_left),
-            (Kind::Star, stays, new, leave_right + alone_right),
-        ];
-        let double = (Kind::DoubleStar, new, new + 1, leave_both + (alone_left + alone_right));
-        let left_switches =
-            joins.iter().map(|&(c, [join, _])| (Kind::Switch, c, stays, leave_left + join));
-        let right_switches =
-            joins.iter().map(|&(c, [_, join])| (Kind::Switch, stays, c, leave_right + join));
-        let reallocations = joins.iter().flat_map(|&(l, [left, _])| {
-            let others = joins.iter().filter(move |&&(r, _)| r != l);
-            others.map(move |&(r, [_, right])| {
-                (Kind::Reallocation, l, r, leave_both + (left + right))
-            })
-        });
-        let right_old = joins
-            .iter()
-            .map(|&(c, [_, join])| (Kind::Mixed, new, c, leave_both + (alone_left + join)));
-        let left_old = joins
-            .iter()
-            .map(|&(c, [join, _])| (Kind::Mixed, c, new, leave_both + (join + alone_right)));
-
-        let if_may = |holds: bool| usize::from(holds) * usize::MAX;
-        stars
-            .into_iter()
-            .take(if_may(n_free > 0))
-            .chain((n_free > 1 && may_empty).then_some(double))
-            .chain(left_switches)
-            .chain(right_switches)
-            .chain(reallocations.take(if_may(may_empty)))
-            .chain(right_old.chain(left_old).take(if_may(allowed.mixed() && may_empty)))
-            .find(|&(.., gain)| gain >= floor)
-            .map(|(kind, left, right, gain)| (Move { kind, left, right }, gain))
-    }
-}
-
-/// The two largest values, of different clusters.
-struct TopTwo {
-    first: (f64, usize),
-    second: (f64, usize),
-}
-
-impl Default for TopTwo {
-    fn default() -> Self {
-        TopTwo { first: (f64::NEG_INFINITY, usize::MAX), second: (f64::NEG_INFINITY, usize::MAX) }
-    }
-}
-
-impl TopTwo {
-    fn take(&mut self, value: f64, cluster: usize) {
-        if value > self.first.0 {
-            self.second = self.first;
-            self.first = (value, cluster);
-        } else if value > self.second.0 {
-            self.second = (value, cluster);
-        }
-    }
-
-    /// The largest sum of values of different clusters.
-    fn best_with(&self, other: &TopTwo) -> f64 {
-        if self.first.1 != other.first.1 {
-            self.first.0 + other.first.0
-        } else {
-            (self.first.0 + other.second.0).max(self.second.0 + other.first.0)
-        }
     }
 }

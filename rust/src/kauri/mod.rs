@@ -1,11 +1,18 @@
 //! Kauri: binary trees grown by the gain of a kernel k-means objective, with no reference clustering.
 //!
-//! The objective is the sum over the clusters of S(C, C) / |C|, where the *kernel stock* S(A, B) adds up the kernel
-//! values between two sets of rows. Every split sends the two children of a leaf to clusters, new or old, and moves the
-//! state of all clusters, so that all open leaves are judged anew each round: there is no queue. What a cut's gain
-//! needs of the leaf alone ([`stocks`]) is made once, with the leaf; what it needs of the clusters is bounded first
-//! and computed only where it may decide ([`gains`]).
+//! - [`fit`]: the problem, the fitted tree, the loop;
+//! - `growth`: open leaves, the choice of a split, the split;
+//! - `leaf_search`: gains and bounds of the open leaves;
+//! - `clusters`: the rows of the clusters and their stocks;
+//! - [`cuts`]: the cuts of a leaf, with what does not depend on the clusters;
+//! - [`gains`], [`moves`]: the gains of a cut, and the moves in their order;
+//! - [`kernel`]: kernel values and sums of them.
 
+mod clusters;
+pub mod cuts;
 pub mod fit;
 pub mod gains;
-pub mod stocks;
+mod growth;
+pub mod kernel;
+mod leaf_search;
+pub mod moves;

@@ -1,15 +1,30 @@
 //! Surrogate features: functions of one column that rise to a peak and fall, so that a threshold on a feature is an
 //! interval of the column.
 //!
-//! They are never held for all rows: a feature is evaluated on a column's distinct values when it is looked at. Memory:
-//! 4 n d bytes for the rows' ranks, 16 bytes per distinct value and column.
+//! Fleissner, Vankadara, Ghoshdastidar (2024), definition 3, equation (4), appendix H: their inner products approximate
+//! the kernel of one column, or equal it.
+//!
+//! | kernel of one column | features phi_j(x) | [`Family`] |
+//! |---|---|---|
+//! | exp(-gamma (x - y)^2) | x^j exp(-gamma x^2) sqrt((2 gamma)^j / j!), j = 0..=M | `Taylor` |
+//! | exp(-gamma (x - y)^2) | exp(-gamma (x - a_j)^2) | `Gauss` |
+//! | exp(-gamma \|x - y\|) | exp(-gamma \|x - a_j\|) | `Laplace` |
+//! | sqrt(x y) | sqrt(x) | `Root` |
+//! | min(x, y)^beta | steps of height sqrt(z_j - z_{j-1}) | `Intersection` |
+//! | 2 x y / (x + y) | sqrt(2 / j) x (j / M)^x, j = 1..=M | `Chi2` |
+//!
+//! The paper prints g(u) = e^{2u} in definition 3; the expansion needs e^{2 gamma u}. Taylor features are computed by
+//! logarithms: powers and factorials alone overflow.
+//!
+//! Features are never held for all rows: a feature is evaluated on the distinct values of its column when it is
+//! searched. Memory: 4 n d bytes for the rows' ranks, 16 bytes per distinct value and column.
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::table::Table;
 
-/// One-dimensional feature maps, as functions of a column in the kernel's units.
+/// One-dimensional feature maps, as functions of a column x in the kernel's units.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Family {
     /// The square root, for Hellinger's kernel (appendix H). x >= 0.
@@ -32,8 +47,8 @@ pub enum Family {
         /// Of the kernel, positive.
         gamma: f64,
     },
-    /// With the distinct values z_1 < z_2 < ... of x^beta: sqrt(z_1), and sqrt(z_j - z_{j-1}) where x^beta >= z_j, else 0
-    /// (equation 13). x >= 0.
+    /// With the distinct values z_1 < z_2 < ... of x^beta: sqrt(z_1), and sqrt(z_j - z_{j-1}) where x^beta >= z_j,
+    /// else 0 (equation 13). x >= 0.
     Intersection {
         /// Exponent of the generalised kernel, positive.
         beta: f64,
@@ -45,20 +60,20 @@ pub enum Family {
     },
 }
 
-/// A family of features on every column of a table.
+/// A family of features on every column of a table with d columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec<'a> {
     /// The functions.
     pub family: &'a Family,
-    /// The features see (x - shift) / scale.
+    /// The features are functions of (x - shift) / scale; of shape (d), in the columns' own units.
     pub shift: &'a [f64],
-    /// Positive.
+    /// Positive, of shape (d).
     pub scale: &'a [f64],
     /// Anchors by column, ascending, in the kernel's units; only for the families with anchors.
     pub anchors: &'a [&'a [f64]],
 }
 
-/// One column as its features see it.
+/// One column with all that its features need.
 #[derive(Debug)]
 pub struct SurrogateColumn {
     /// Distinct values in the column's own units, ascending.
@@ -67,9 +82,9 @@ pub struct SurrogateColumn {
     pub rank: Vec<u32>,
     /// The values in the kernel's units.
     units: Vec<f64>,
-    /// What tells the features of the column apart: anchors, or steps.
+    /// The anchors, or the heights of the steps.
     anchors: Vec<f64>,
-    /// Of steps: the rank from which on it is passed.
+    /// Of steps: the rank from which on the step is passed.
     starts: Vec<u32>,
 }
 
@@ -83,6 +98,7 @@ pub struct Surrogate {
 }
 
 impl SurrogateColumn {
+    /// Sorts a column; O(n log n).
     fn new(table: &Table<'_>, feature: usize, spec: &Spec<'_>) -> Result<Self> {
         let all: Vec<u32> = (0..table.n_samples() as u32).collect();
         let mut rank = vec![0; all.len()];
@@ -106,6 +122,7 @@ impl SurrogateColumn {
         Ok(column)
     }
 
+    /// Computes the steps of the distinct values of x^beta.
     fn add_steps(&mut self, beta: f64) {
         let mut last = f64::NEG_INFINITY;
         for (rank, &x) in (0..).zip(&self.units) {
@@ -118,13 +135,14 @@ impl SurrogateColumn {
         }
     }
 
+    /// Writes `f` of given distinct values to `phi`.
     fn at(&self, ranks: &[u32], phi: &mut Vec<f64>, f: impl Fn(f64) -> f64) {
         phi.clear();
         phi.extend(ranks.iter().map(|&rank| f(self.units[rank as usize])));
     }
 
-    /// The feature at given distinct values, which are ascending. Where rounding has made it rise again beyond its peak, it
-    /// does not.
+    /// Writes the feature at given distinct values, which are ascending, to `phi`. Where rounding makes it rise again
+    /// beyond its peak it is levelled: the result is unimodal.
     fn evaluate(&self, family: &Family, j: usize, ranks: &[u32], phi: &mut Vec<f64>) {
         match *family {
             Family::Root => self.at(ranks, phi, f64::sqrt),
@@ -162,7 +180,7 @@ impl SurrogateColumn {
     }
 }
 
-/// Replaces what dips on the way to the largest number by the running maximum from its side.
+/// Replaces every number by the running maximum from its own end up to the (first) largest number.
 fn make_unimodal(phi: &mut [f64]) {
     let mut peak = 0;
     for i in 1..phi.len() {
@@ -178,8 +196,8 @@ fn make_unimodal(phi: &mut [f64]) {
     }
 }
 
-/// Calls `visit(phi, ranks)` for the distinct numbers of a unimodal sequence in ascending order, with the places of each:
-/// some from the front, then some from the back.
+/// Calls `visit(phi, places)` for the distinct numbers of a unimodal sequence in ascending order, with the places of
+/// each: a range at the front and one at the back. O(length), without a sort.
 pub(super) fn ascending(phi: &[f64], mut visit: impl FnMut(f64, [std::ops::Range<usize>; 2])) {
     let (mut low, mut high) = (0, phi.len());
     while low < high {
@@ -196,7 +214,7 @@ pub(super) fn ascending(phi: &[f64], mut visit: impl FnMut(f64, [std::ops::Range
 }
 
 impl Surrogate {
-    /// The features of every column.
+    /// Prepares the features of every column.
     ///
     /// # Errors
     /// [`Error::Shape`] if the specification does not fit the table.
@@ -222,7 +240,7 @@ impl Surrogate {
         Ok(Surrogate { family: spec.family.clone(), columns, first })
     }
 
-    /// Number of features.
+    /// Returns the number of features of all columns.
     pub fn len(&self) -> usize {
         self.first[self.columns.len()]
     }
@@ -232,18 +250,18 @@ impl Surrogate {
         self.len() == 0
     }
 
-    /// The input column of a feature, and the feature's number there.
+    /// Returns the input column of a feature, and the feature's number there.
     pub fn place(&self, feature: usize) -> (usize, usize) {
         let column = self.first.partition_point(|&first| first <= feature) - 1;
         (column, feature - self.first[column])
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[SurrogateColumn] {
         &self.columns
     }
 
-    /// Writes a feature at given distinct values of its column: `ranks` ascending.
+    /// Writes a feature at given distinct values of its column to `phi`. `ranks`: ascending.
     pub fn evaluate(&self, feature: usize, ranks: &[u32], phi: &mut Vec<f64>) {
         let (column, j) = self.place(feature);
         self.columns[column].evaluate(&self.family, j, ranks, phi);
@@ -254,14 +272,14 @@ impl Surrogate {
         matches!(self.family, Family::Intersection { .. })
     }
 
-    /// For a feature that is one step: the rank from which on it is passed, and its height.
+    /// Returns, for a feature that is one step, the rank from which on it is passed and its height.
     pub(super) fn step(&self, feature: usize) -> Option<(u32, f64)> {
         let (column, j) = self.place(feature);
         let column = &self.columns[column];
         (self.has_steps() && j > 0).then(|| (column.starts[j], column.anchors[j]))
     }
 
-    /// All features of all rows: n x [`Surrogate::len`], row-major.
+    /// Returns all features of all rows: n x [`Surrogate::len`], row-major. For tests: a fit never needs it.
     pub fn matrix(&self) -> Vec<f64> {
         let n = self.columns.first().map_or(0, |column| column.rank.len());
         let width = self.len();

@@ -1,165 +1,70 @@
-//! Kernel IMM (Algorithm 1): iterative mistake minimisation on surrogate features, every cut told as an interval of an input
-//! column.
+//! Kernel IMM: iterative mistake minimisation on surrogate features, every cut an interval of an input column.
+//!
+//! Fleissner, Vankadara, Ghoshdastidar (2024), Explaining kernel clustering via decision trees, algorithm 1. The
+//! clusters' means in feature space are separated one by one. Each node takes the cut phi_{i,j}(x) <= theta of fewest
+//! mistakes, rows that it separates from their own center; these rows travel on but are not searched again.
+//!
+//! | paper | here |
+//! |---|---|
+//! | phi_{i,j}: feature j of column i | a number, see [`Surrogate::place`] |
+//! | means of the clusters in feature space | [`FeatureCenters`] |
+//! | cut of fewest mistakes | `search`, with the tie rule of [`Mistakes`] |
+//! | the interval of a cut | `translate` |
+//!
+//! Cost of a node: O(n log n) per column and O(n) per feature. Features are evaluated on the distinct values of their
+//! column and never held for all rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::features::{Surrogate, SurrogateColumn, ascending};
-use crate::criterion::centers::{CenterColumns, Coordinate, in_order, snap, snap_margin};
+use super::centers::FeatureCenters;
+use super::features::{Surrogate, ascending};
+use super::node_columns::NodeColumn;
+use super::translate::goes_left;
+use crate::criterion::centers::CenterColumns;
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
 use crate::criterion::{Criterion, OwnGroups};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, narrow};
+use crate::grow::Grown;
 use crate::imm::BaseNodes;
 use crate::parallel::Monitor;
-use crate::placement;
 use crate::search::{BestCut, best_cut};
-use crate::tree::Test;
 
-/// Features one thread looks at in one go, at least.
-const AT_A_TIME: usize = 4;
+/// Fewest features of a task.
+pub(super) const MIN_FEATURES_PER_TASK: usize = 4;
 
-/// The clusters' means in every feature.
-#[derive(Debug)]
-pub struct FeatureCenters {
-    k: usize,
-    /// By feature, then cluster.
-    coordinates: Vec<f64>,
-    half_range: Vec<f64>,
-}
-
-impl FeatureCenters {
-    /// Means of the clusters' rows, snapped to values of the features where only rounding keeps them apart.
-    ///
-    /// # Errors
-    /// [`Error::Value`] if two clusters have the same center in every feature; [`Error::Interrupted`].
-    pub fn new(
-        surrogate: &Surrogate,
-        labels: &[u32],
-        k: usize,
-        weights: Option<&[f64]>,
-        monitor: &Monitor,
-    ) -> Result<Self> {
-        let mut weight = vec![0.0; k];
-        for (row, &label) in labels.iter().enumerate() {
-            weight[label as usize] += weights.map_or(1.0, |w| w[row]);
-        }
-        let all: Vec<Vec<u32>> =
-            surrogate.columns().iter().map(|c| (0..c.values.len() as u32).collect()).collect();
-        let of_feature = |phi: &mut Vec<f64>, feature: usize| -> Result<(Vec<f64>, f64)> {
-            monitor.check()?;
-            let column = surrogate.place(feature).0;
-            surrogate.evaluate(feature, &all[column], phi);
-            let rank = &surrogate.columns()[column].rank;
-            let mut sums = vec![0.0; k];
-            let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); k];
-            for (row, (&rank, &label)) in rank.iter().zip(labels).enumerate() {
-                let x = phi[rank as usize];
-                sums[label as usize] += weights.map_or(x, |w| w[row] * x);
-                let (low, high) = &mut ends[label as usize];
-                (*low, *high) = (low.min(x), high.max(x));
-            }
-            let mut distinct = Vec::with_capacity(phi.len());
-            ascending(phi, |x, _| distinct.push(x));
-            let mut centers = vec![Coordinate::exact(0.0); k];
-            let (mut margins, mut near) = (vec![0.0; k], vec![vec![]; k]);
-            for c in 0..k {
-                let (low, high) = ends[c];
-                // A mean lies among its rows; rounding may push it out.
-                let mean = (sums[c] / weight[c]).max(low).min(high);
-                centers[c] = Coordinate::exact(mean);
-                margins[c] = snap_margin(low, high, &centers[c]);
-                let above = distinct.partition_point(|&x| x < mean);
-                if distinct.get(above) != Some(&mean) {
-                    near[c] =
-                        distinct[above.saturating_sub(1)..distinct.len().min(above + 1)].to_vec();
-                }
-            }
-            snap(&mut centers, &margins, &near);
-            let centers = centers.iter().map(Coordinate::nearest).collect();
-            let (low, high) = (distinct.first(), distinct.last());
-            Ok((centers, low.zip(high).map_or(0.0, |(low, high)| high / 2.0 - low / 2.0)))
-        };
-        let found: Vec<(Vec<f64>, f64)> = (0..surrogate.len())
-            .into_par_iter()
-            .with_min_len(AT_A_TIME)
-            .map_init(Vec::new, of_feature)
-            .collect::<Result<_>>()?;
-        let (coordinates, half_range): (Vec<Vec<f64>>, Vec<f64>) = found.into_iter().unzip();
-        let coordinates = coordinates.concat();
-        let centers = FeatureCenters { k, coordinates, half_range };
-        centers.check_distinct()?;
-        Ok(centers)
-    }
-
-    fn of(&self, feature: usize) -> &[f64] {
-        &self.coordinates[feature * self.k..][..self.k]
-    }
-
-    fn check_distinct(&self) -> Result<()> {
-        let equal =
-            |a: usize, b: usize| (0..self.half_range.len()).all(|f| self.of(f)[a] == self.of(f)[b]);
-        match (0..self.k).flat_map(|b| (0..b).map(move |a| (a, b))).find(|&(a, b)| equal(a, b)) {
-            None => Ok(()),
-            Some((a, b)) => Err(Error::Value(format!(
-                "The surrogate features cannot tell the clusters number {a} and {b} (counting from 0) apart: their \
-                 centers are equal. Use other features, a higher order or more anchors, or grow without Kernel IMM \
-                 (base_tree=None)."
-            ))),
-        }
-    }
-}
-
-impl CenterColumns for FeatureCenters {
-    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]> {
-        Cow::Owned(in_order(self.of(feature).iter().map(|&x| Coordinate::exact(x))))
-    }
-
-    fn half_range(&self, feature: usize) -> f64 {
-        self.half_range[feature]
-    }
-}
-
-/// One column at one node.
-struct NodeColumn {
-    /// The distinct values of all the node's rows, by rank.
-    ranks: Vec<u32>,
-    /// Searched rows of each.
-    count: Vec<u32>,
-    /// Their weight by cluster.
-    sums: Vec<f64>,
-    /// The searched rows as cluster and weight, in the order of their values, and where those of each value begin.
-    rows: Vec<(u32, f64)>,
-    first: Vec<usize>,
-    /// For features that are steps: counts and sums of all values before each.
-    before: Option<(Vec<u32>, Vec<f64>)>,
-}
-
-/// What one thread needs for a feature.
+/// Buffers of one thread.
 #[derive(Default)]
 struct Scratch {
     phi: Vec<f64>,
-    /// Alive centers, ascending.
+    /// Alive centers, ascending: coordinate and cluster.
     centers: Vec<(f64, usize)>,
+    /// By cluster: weight of the rows below, whether the center is below.
     passed: Vec<f64>,
     is_left: Vec<bool>,
 }
 
 /// Kernel IMM on the features of a table.
-pub struct Base<'a> {
-    surrogate: &'a Surrogate,
-    mistakes: Mistakes<'a, FeatureCenters>,
-    labels: &'a [u32],
-    weights: Option<&'a [f64]>,
-    k: usize,
+pub struct KernelImm<'a> {
+    /// The features of the table.
+    pub(super) surrogate: &'a Surrogate,
+    /// Counts mistakes about the centers in feature space.
+    pub(super) mistakes: Mistakes<'a, FeatureCenters>,
+    /// Reference cluster of each row, of shape (n).
+    pub(super) labels: &'a [u32],
+    /// Of shape (n), positive; none: all 1.
+    pub(super) weights: Option<&'a [f64]>,
+    /// Number of reference clusters.
+    pub(super) k: usize,
+    /// Features that vary.
     features: Vec<usize>,
 }
 
-impl<'a> Base<'a> {
-    /// `labels`: a cluster in `[0, k)` per row.
+impl<'a> KernelImm<'a> {
+    /// Computes the centers. `labels`: of shape (n), each in `[0, k)`; `weights`: of shape (n), positive; none: all 1.
     ///
     /// # Errors
     /// As [`FeatureCenters::new`].
@@ -172,13 +77,13 @@ impl<'a> Base<'a> {
     ) -> Result<Self> {
         let centers = FeatureCenters::new(surrogate, labels, k, weights, monitor)?;
         // Features that are constant, underflowing ones among them, have no cuts.
-        let features = (0..surrogate.len()).filter(|&f| centers.half_range[f] > 0.0).collect();
+        let features = (0..surrogate.len()).filter(|&f| centers.half_range(f) > 0.0).collect();
         let mistakes = Mistakes::new(labels, k, centers, weights, CutScore::Mistakes)?;
-        Ok(Base { surrogate, mistakes, labels, weights, k, features })
+        Ok(KernelImm { surrogate, mistakes, labels, weights, k, features })
     }
 
-    /// By input column, the features that are the same for all rows although the column is not: they have underflowed, or
-    /// are constant by their definition.
+    /// Returns for each input column the number of features that are constant although the column is not: they have
+    /// underflowed, or are constant by their definition.
     pub fn skipped(&self) -> Vec<usize> {
         let columns = self.surrogate.columns();
         let mut skipped = vec![0; columns.len()];
@@ -193,7 +98,7 @@ impl<'a> Base<'a> {
     /// Splits the only leaf of `grown` until every leaf has one center; returns the nodes.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node has no cut.
+    /// [`Error::Interrupted`] if the monitor was stopped; [`Error::Internal`] if a node has no cut.
     pub fn grow(&self, grown: &mut Grown<'_>, monitor: &Monitor) -> Result<BaseNodes> {
         let mut base = BaseNodes::new(self.k);
         let mut n_leaves = 1;
@@ -229,42 +134,7 @@ impl<'a> Base<'a> {
         Ok(base)
     }
 
-    fn node_columns(
-        &self,
-        grown: &Grown<'_>,
-        id: usize,
-        monitor: &Monitor,
-    ) -> Result<Vec<NodeColumn>> {
-        let segment = grown.nodes[id].segment;
-        let (active, dropped) = (grown.partition.active(segment), grown.partition.dropped(segment));
-        let of_column = |column: &SurrogateColumn| {
-            monitor.check()?;
-            let rank_of = |&row: &u32| column.rank[row as usize];
-            let mut rows: Vec<(u32, u32)> = active.iter().map(|row| (rank_of(row), *row)).collect();
-            rows.extend(dropped.iter().map(|row| (rank_of(row), u32::MAX)));
-            rows.sort_unstable();
-            let (mut ranks, mut count, mut sums) = (vec![], vec![], vec![]);
-            let (mut searched_rows, mut first) = (Vec::with_capacity(active.len()), vec![0]);
-            for equal in rows.chunk_by(|a, b| a.0 == b.0) {
-                ranks.push(equal[0].0);
-                let start = sums.len();
-                sums.resize(start + self.k, 0.0);
-                let searched = equal.iter().filter(|(_, row)| *row != u32::MAX);
-                count.push(searched.clone().count() as u32);
-                for &(_, row) in searched {
-                    let weight = self.weights.map_or(1.0, |w| w[row as usize]);
-                    let label = self.labels[row as usize];
-                    sums[start + label as usize] += weight;
-                    searched_rows.push((label, weight));
-                }
-                first.push(searched_rows.len());
-            }
-            let before = self.surrogate.has_steps().then(|| running(&count, &sums, self.k));
-            Ok(NodeColumn { ranks, count, sums, rows: searched_rows, first, before })
-        };
-        self.surrogate.columns().par_iter().with_max_len(1).map(of_column).collect()
-    }
-
+    /// Returns the cut of fewest mistakes of a node, ties decided by [`Mistakes`].
     fn search(
         &self,
         grown: &Grown<'_>,
@@ -278,7 +148,7 @@ impl<'a> Base<'a> {
         let scores: Vec<f64> = self
             .features
             .par_iter()
-            .with_min_len(AT_A_TIME)
+            .with_min_len(MIN_FEATURES_PER_TASK)
             .map_init(Scratch::default, |scratch, &feature| {
                 monitor.check()?;
                 Ok(match self.surrogate.step(feature) {
@@ -290,18 +160,21 @@ impl<'a> Base<'a> {
                 })
             })
             .collect::<Result<_>>()?;
-        // Only features that may be tied for the best are looked at by the tie rule.
+        // Only features that may be tied for the best go to the tie rule.
         let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = best - 2.0 * self.mistakes.scale(&node).margin;
         let tied: Vec<usize> =
             self.features.iter().zip(&scores).filter(|s| *s.1 >= least).map(|s| *s.0).collect();
         let groups = |i: usize| Cow::Owned(self.groups(tied[i], columns));
-        best_cut(&self.mistakes, &node, &tied, AT_A_TIME, monitor, groups)?
+        best_cut(&self.mistakes, &node, &tied, MIN_FEATURES_PER_TASK, monitor, groups)?
             .ok_or_else(|| Error::Internal(format!("node {id} cannot be split.")))
     }
 
-    /// The fewest mistakes of a cut of a feature, infinity if there is none: what [`Mistakes`] finds on the feature's
-    /// groups, without making them.
+    /// Returns the fewest mistakes of a cut of a feature, infinity if it has no cut. Equal to the best score of
+    /// [`Mistakes`] on the feature's groups, but allocates none.
+    ///
+    /// Sweeps the values of the feature upwards. Loop invariant: `mistakes` is the weight of the rows on the other
+    /// side than their center, for a cut at the current place.
     fn least_mistakes(
         &self,
         node: &MistakesNode,
@@ -323,7 +196,7 @@ impl<'a> Base<'a> {
         let (mut n_left, mut mistakes, mut least) = (0, 0.0, f64::INFINITY);
         let mut below = f64::NEG_INFINITY;
         let mut visit = |x: f64, places: [Range<usize>; 2]| {
-            // Up to x: a cut before each center that lies there, and one before x itself.
+            // Up to x: a cut before each center in between, and one before x itself.
             loop {
                 let center = centers.get(n_left).filter(|center| center.0 < x);
                 let above = center.map_or(x, |center| center.0);
@@ -361,7 +234,7 @@ impl<'a> Base<'a> {
         least
     }
 
-    /// The node's searched rows along a feature.
+    /// Returns the searched rows of a node as groups of equal value of a feature, ascending.
     fn groups(&self, feature: usize, columns: &[NodeColumn]) -> OwnGroups {
         let column = &columns[self.surrogate.place(feature).0];
         let k = self.k;
@@ -390,94 +263,5 @@ impl<'a> Base<'a> {
             }
         });
         groups
-    }
-
-    /// The cut as a test of the input column, and whether the rows above it (inside of the interval) go left.
-    fn translate(
-        &self,
-        grown: &Grown<'_>,
-        id: usize,
-        best: &BestCut,
-        at_node: &NodeColumn,
-    ) -> (Test, bool) {
-        let (feature, _) = self.surrogate.place(best.feature);
-        let column = &self.surrogate.columns()[feature];
-        let mut phi = Vec::new();
-        self.surrogate.evaluate(best.feature, &at_node.ranks, &mut phi);
-        let of_rank = |rank: u32| phi[at_node.ranks.partition_point(|&r| r < rank)];
-        let dropped: Vec<f64> = grown
-            .partition
-            .dropped(grown.nodes[id].segment)
-            .iter()
-            .map(|&row| of_rank(column.rank[row as usize]))
-            .collect();
-        let range = 2.0 * self.mistakes.columns().half_range(best.feature);
-        let gap = narrow(best.cut, &dropped, range).upper;
-        let theta = placement::between(gap.below, gap.above);
-        // The run of values above the cut: at the node, and in the whole column.
-        let at_node_inside = run_above(&phi, theta);
-        let all: Vec<u32> = (0..column.values.len() as u32).collect();
-        self.surrogate.evaluate(best.feature, &all, &mut phi);
-        let inside = run_above(&phi, theta);
-        let value = |rank: u32| column.values[rank as usize];
-        let ranks = &at_node.ranks;
-        let (low, high, lower, upper) = if at_node_inside.is_empty() {
-            let split = ranks.partition_point(|&rank| (rank as usize) < inside.start);
-            let (low, high) = (inside.start as u32, inside.end as u32 - 1);
-            (low, high, split.checked_sub(1).map(|i| ranks[i]), ranks.get(split).copied())
-        } else {
-            let Range { start, end } = at_node_inside;
-            let lower = start.checked_sub(1).map(|i| ranks[i]);
-            (ranks[start], ranks[end - 1], lower, ranks.get(end).copied())
-        };
-        // No row of the node is outside: an end is closed all the same, by values of other rows.
-        let (lower, upper) = match (lower, upper) {
-            (None, None) if inside.end < column.values.len() => (None, Some(inside.end as u32)),
-            (None, None) => (inside.start.checked_sub(1).map(|rank| rank as u32), None),
-            ends => ends,
-        };
-        match (lower, upper) {
-            (None, None) => (Test::Threshold { feature, threshold: value(high) }, true),
-            (None, Some(after)) => {
-                let threshold = placement::between(value(high), value(after));
-                (Test::Threshold { feature, threshold }, true)
-            }
-            (Some(before), None) => {
-                let threshold = placement::between(value(before), value(low));
-                (Test::Threshold { feature, threshold }, false)
-            }
-            (Some(before), Some(after)) => {
-                let lower = placement::lower_end(value(before), value(low));
-                let upper = placement::between(value(high), value(after));
-                (Test::Interval { feature, lower, upper }, true)
-            }
-        }
-    }
-}
-
-/// Sums of all entries before each, and of all.
-fn running(count: &[u32], sums: &[f64], k: usize) -> (Vec<u32>, Vec<f64>) {
-    let (mut counts, mut totals) = (vec![0], vec![0.0; k]);
-    for (i, &count) in count.iter().enumerate() {
-        counts.push(counts[i] + count);
-        for c in 0..k {
-            totals.push(totals[i * k + c] + sums[i * k + c]);
-        }
-    }
-    (counts, totals)
-}
-
-/// The places of the numbers above `theta`, which follow each other.
-fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
-    let start = phi.iter().position(|&x| x > theta).unwrap_or(phi.len());
-    let length = phi[start..].iter().take_while(|&&x| x > theta).count();
-    start..start + length
-}
-
-fn goes_left(test: &Test, x: f64) -> bool {
-    match *test {
-        Test::Leaf | Test::Oblique { .. } => true, // no test of ours
-        Test::Threshold { threshold, .. } => x <= threshold,
-        Test::Interval { lower, upper, .. } => lower <= x && x <= upper,
     }
 }

@@ -3,8 +3,12 @@
 //! | paper | here |
 //! |---|---|
 //! | surrogate features phi_{i,j} | [`features::Surrogate`] |
-//! | Kernel IMM (Algorithm 1) | [`imm::Base`] |
+//! | centers in feature space | [`centers::FeatureCenters`] |
+//! | Kernel IMM (Algorithm 1) | [`imm::KernelImm`] |
 //! | Kernel ExKMC, Kernel Expand (Algorithms 2 and 3) | [`crate::fit::fit`] on the kernel's or the labels' costs |
 
+pub mod centers;
 pub mod features;
 pub mod imm;
+mod node_columns;
+mod translate;

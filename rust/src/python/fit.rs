@@ -153,12 +153,12 @@ pub fn fit_tree(
     let labels = slice(&labels)?;
     let high = base_centers.as_ref().map(slice2).transpose()?;
     let low = base_centers_low.as_ref().map(slice2).transpose()?;
-    let settled = surrogate.as_ref().map(SurrogateArgument::settle).transpose()?;
+    let parts = surrogate.as_ref().map(SurrogateArgument::parts).transpose()?;
     let score = self::cut_score(cut_score)?;
-    let base = match (high.zip(low), &settled) {
+    let base = match (high.zip(low), &parts) {
         (None, None) => Base::Leaf,
         (Some((high, low)), None) => Base::Imm { centers: Centers { high, low }, score },
-        (None, Some(settled)) => Base::KernelImm(settled.spec()),
+        (None, Some(parts)) => Base::KernelImm(parts.spec()),
         _ => return Err(PyValueError::new_err("Give either centers or surrogate features.")),
     };
     if score != CutScore::Mistakes && !matches!(base, Base::Imm { .. }) {

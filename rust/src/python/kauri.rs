@@ -1,26 +1,50 @@
 //! Kauri.
 
-use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::convert::TableArgument;
-use super::fit::{optional, slice2, tests_to_dict};
+use super::fit::{optional, slice2};
+use super::node_tests::NodeTests;
 use super::run::{Jobs, run};
 use crate::grow::Limits;
-use crate::kauri::fit::{Fitted, Problem, fit};
-use crate::kauri::gains::Kind;
-use crate::kauri::stocks::Kernel;
+use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
+use crate::kauri::kernel::Kernel;
+use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
 
-/// Fits a Kauri tree; returns its arrays by name. Exactly one of `features` (n x rank) and `gram` (n x n) is given.
+type Floats = Py<PyArray1<f64>>;
+type Integers = Py<PyArray1<i64>>;
+
+/// A fitted Kauri tree: arrays with one entry per node, but `objective` (per number of leaves) and `leaf_of_row`.
+#[pyclass(frozen, get_all, name = "FittedKauri", module = "treeclust_rs._core")]
+pub struct PyFittedKauri {
+    kind: Py<PyArray1<i8>>,
+    feature: Integers,
+    threshold: Floats,
+    lower: Floats,
+    upper: Floats,
+    children_left: Integers,
+    children_right: Integers,
+    n_node_samples: Integers,
+    weighted_n_node_samples: Floats,
+    cost: Floats,
+    cluster: Integers,
+    /// 0 star, 1 double star, 2 switch, 3 reallocation, 4 mixed; -1 at leaves.
+    r#move: Integers,
+    gain: Floats,
+    objective: Floats,
+    leaf_of_row: Py<PyArray1<u32>>,
+}
+
+/// Fits a Kauri tree. Exactly one of `features` (n x rank) and `gram` (n x n) is given.
 #[pyfunction]
 #[pyo3(signature = (table, *, features, gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
-pub fn fit_kauri<'py>(
-    py: Python<'py>,
+pub fn fit_kauri(
+    py: Python<'_>,
     table: TableArgument<'_>,
     features: Option<PyReadonlyArray2<'_, f64>>,
     gram: Option<PyReadonlyArray2<'_, f64>>,
@@ -35,14 +59,14 @@ pub fn fit_kauri<'py>(
     all_moves: bool,
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<PyFittedKauri> {
     let table = table.table()?;
     let kernel = match (&features, &gram) {
         (Some(z), None) => Kernel::Features { rank: z.as_array().ncols(), z: slice2(z)? },
         (None, Some(k)) => Kernel::Gram { n: k.as_array().ncols(), k: slice2(k)? },
         _ => return Err(PyValueError::new_err("Give either features or gram.")),
     };
-    let problem = Problem {
+    let problem = KauriProblem {
         kernel,
         weights: optional(&sample_weight)?,
         max_clusters,
@@ -55,28 +79,41 @@ pub fn fit_kauri<'py>(
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
-    to_dict(py, fitted)
+    Ok(PyFittedKauri::new(py, fitted))
 }
 
-fn to_dict(py: Python<'_>, fitted: Fitted) -> PyResult<Bound<'_, PyDict>> {
-    let dict = tests_to_dict(py, &fitted.tests, &fitted.left)?;
-    let integers = |values: Vec<usize>| -> Vec<i64> { values.iter().map(|&n| n as i64).collect() };
-    dict.set_item("n_node_samples", integers(fitted.n_samples).into_pyarray(py))?;
-    dict.set_item("weighted_n_node_samples", fitted.weight.into_pyarray(py))?;
-    dict.set_item("cost", fitted.cost.into_pyarray(py))?;
-    dict.set_item("cluster", integers(fitted.cluster).into_pyarray(py))?;
-    let code = |kind: &Option<Kind>| match kind {
-        None => -1i64,
-        Some(Kind::Star) => 0,
-        Some(Kind::DoubleStar) => 1,
-        Some(Kind::Switch) => 2,
-        Some(Kind::Reallocation) => 3,
-        Some(Kind::Mixed) => 4,
-    };
-    let moves: Vec<i64> = fitted.kinds.iter().map(code).collect();
-    dict.set_item("move", moves.into_pyarray(py))?;
-    dict.set_item("gain", fitted.gain.into_pyarray(py))?;
-    dict.set_item("objective", fitted.objective.into_pyarray(py))?;
-    dict.set_item("leaf_of_row", fitted.leaf_of_row.into_pyarray(py))?;
-    Ok(dict)
+impl PyFittedKauri {
+    fn new(py: Python<'_>, fitted: FittedKauri) -> Self {
+        let tests = NodeTests::of(&fitted.tests, &fitted.left);
+        let integers = |values: Vec<usize>| -> Integers {
+            let values: Vec<i64> = values.iter().map(|&value| value as i64).collect();
+            values.into_pyarray(py).unbind()
+        };
+        let code = |kind: &Option<MoveKind>| match kind {
+            None => -1i64,
+            Some(MoveKind::Star) => 0,
+            Some(MoveKind::DoubleStar) => 1,
+            Some(MoveKind::Switch) => 2,
+            Some(MoveKind::Reallocation) => 3,
+            Some(MoveKind::Mixed) => 4,
+        };
+        let moves: Vec<i64> = fitted.kinds.iter().map(code).collect();
+        PyFittedKauri {
+            kind: tests.kind.into_pyarray(py).unbind(),
+            feature: tests.feature.into_pyarray(py).unbind(),
+            threshold: tests.threshold.into_pyarray(py).unbind(),
+            lower: tests.lower.into_pyarray(py).unbind(),
+            upper: tests.upper.into_pyarray(py).unbind(),
+            children_left: tests.children_left.into_pyarray(py).unbind(),
+            children_right: tests.children_right.into_pyarray(py).unbind(),
+            n_node_samples: integers(fitted.n_samples),
+            weighted_n_node_samples: fitted.weight.into_pyarray(py).unbind(),
+            cost: fitted.cost.into_pyarray(py).unbind(),
+            cluster: integers(fitted.cluster),
+            r#move: moves.into_pyarray(py).unbind(),
+            gain: fitted.gain.into_pyarray(py).unbind(),
+            objective: fitted.objective.into_pyarray(py).unbind(),
+            leaf_of_row: fitted.leaf_of_row.into_pyarray(py).unbind(),
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod errors;
 mod fit;
 mod kauri;
 mod kernel;
+mod node_tests;
 mod oblique;
 mod run;
 mod tao;
@@ -21,9 +22,7 @@ mod _core {
     #[pymodule_export]
     use super::fit::{FittedTree, fit_tree};
     #[pymodule_export]
-    use super::kauri::fit_kauri;
-    #[pymodule_export]
-    use super::kernel::surrogate_features;
+    use super::kauri::{PyFittedKauri, fit_kauri};
     #[pymodule_export]
     use super::oblique::{PyDesign, PyKept, l1_logistic};
     #[pymodule_export]

@@ -1,142 +1,60 @@
-//! Kernel stocks: of the two sides of every cut of a leaf, and of clusters with single rows.
+//! The cuts of a leaf along each column, with the stocks of their two sides.
+//!
+//! A leaf N with m rows has at most m - 1 cuts along a column: between any two neighbouring rows of different values
+//! that leave `min_samples_leaf` rows on both sides. With L and R the sides of a cut, the self stocks S(L, L) and
+//! S(R, R) depend on the leaf alone, not on the clusters: they are computed once, with the leaf, and kept.
+//!
+//! | paper | here |
+//! |---|---|
+//! | sigma(S_L^2), sigma(S_R^2) | [`ColumnCuts::self_stock`] |
+//! | \|S_L\|, \|S_R\| | [`ColumnCuts::weight`] |
+//!
+//! With a Gram matrix either side is added up from its own rows, in ascending or in descending order: S(R, R) as a
+//! difference of larger stocks would lose digits. With features the sum of R's rows is that of N's less that of L's.
+//!
+//! Cost per column: O(m rank) with features, O(m^2) with a Gram matrix, whose rows are read once for all columns.
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use super::kernel::{Kernel, Weights, add_row, lanes, norm};
+use crate::error::Result;
 use crate::parallel::Monitor;
 use crate::table::Column;
 
-/// Where kernel values come from.
-#[derive(Debug, Clone, Copy)]
-pub enum Kernel<'a> {
-    /// k(i, j) = <z_i, z_j> with the rows of an n x rank matrix, row-major. Stocks are products of sums of rows, so no
-    /// kernel value is ever formed.
-    Features {
-        /// The matrix.
-        z: &'a [f64],
-        /// Its width.
-        rank: usize,
-    },
-    /// The n x n kernel matrix, symmetric.
-    Gram {
-        /// The matrix.
-        k: &'a [f64],
-        /// Its width.
-        n: usize,
-    },
-}
+/// Rows of a Gram matrix between two checks for an interrupt.
+const ROWS_PER_CHECK: usize = 64;
 
-impl Kernel<'_> {
-    /// # Errors
-    /// [`Error::Shape`] if the matrix does not have `n` rows of its width.
-    pub fn check(&self, n: usize) -> Result<()> {
-        let (got, expected) = match *self {
-            Kernel::Features { z, rank } => (z.len(), n * rank),
-            Kernel::Gram { k, n: width } => (k.len(), n * width),
-        };
-        Error::check_len("The kernel", got, expected, "entries")
-    }
-
-    /// k(row, row).
-    pub fn diagonal(&self, row: usize) -> f64 {
-        match *self {
-            Kernel::Features { z, rank } => norm(&z[row * rank..][..rank]),
-            Kernel::Gram { k, n } => k[row * n + row],
-        }
-    }
-
-    /// Features of a row; 0 with a Gram matrix.
-    pub fn rank(&self) -> usize {
-        match *self {
-            Kernel::Features { rank, .. } => rank,
-            Kernel::Gram { .. } => 0,
-        }
-    }
-
-    /// What the objective can come to: sum w_i |k(i, i)|, or sum w_i w_j |k(i, j)| / sum w_i if that is more, which
-    /// takes an indefinite kernel. `total`: the sum of the weights.
-    pub fn size(&self, n: usize, weights: Weights<'_>, total: f64) -> f64 {
-        let weighted = |value: &dyn Fn(usize) -> f64| -> f64 {
-            (0..n).map(|i| weights.of(i as u32) * value(i)).sum()
-        };
-        let trace = weighted(&|i| self.diagonal(i).abs());
-        let Kernel::Gram { k, .. } = *self else { return trace };
-        let of_row = |row: &[f64]| match weights.0 {
-            None => lanes(row, row, |value, _| value.abs()),
-            Some(weights) => lanes(row, weights, |value, weight| value.abs() * weight),
-        };
-        let rows: Vec<f64> = k.par_chunks(n).map(of_row).collect();
-        trace.max(weighted(&|i| rows[i]) / total)
-    }
-}
-
-/// The rows' weights; none: all 1.
-#[derive(Debug, Clone, Copy)]
-pub struct Weights<'a>(pub Option<&'a [f64]>);
-
-impl Weights<'_> {
-    /// The weight of a row.
-    #[inline(always)]
-    pub fn of(&self, row: u32) -> f64 {
-        self.0.map_or(1.0, |weights| weights[row as usize])
-    }
-}
-
-/// Sums of products in four lanes, which the compiler turns into vector instructions.
-#[inline(always)]
-fn lanes(a: &[f64], b: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
-    let mut sums = [0.0; 4];
-    let ((a4, a1), (b4, b1)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
-    for (a, b) in a4.iter().zip(b4) {
-        for ((sum, &x), &y) in sums.iter_mut().zip(a).zip(b) {
-            *sum += term(x, y);
-        }
-    }
-    let rest: f64 = a1.iter().zip(b1).map(|(&x, &y)| term(x, y)).sum();
-    (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
-}
-
-/// <a, b>.
-#[inline]
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
-    lanes(a, b, |x, y| x * y)
-}
-
-/// <a, a>.
-#[inline]
-pub fn norm(a: &[f64]) -> f64 {
-    lanes(a, a, |x, _| x * x)
-}
-
-/// The cuts of one leaf along one column, with all that does not depend on the clusters.
+/// The cuts of one leaf along one column, ascending, with all that does not depend on the clusters. Entries by cut.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Cuts {
+pub struct ColumnCuts {
     /// The column.
     pub feature: usize,
-    /// Rows to the left.
+    /// Number of rows to the left.
     pub n_left: Vec<u32>,
     /// Weight of the left and of the right sides.
     pub weight: [Vec<f64>; 2],
     /// S(L, L) and S(R, R).
-    pub own: [Vec<f64>; 2],
+    pub self_stock: [Vec<f64>; 2],
 }
 
-impl Cuts {
-    /// Places for cuts: `order` are the leaf's rows in the order of the column, `min_samples_leaf` >= 1.
-    fn places(feature: usize, cells: &[f64], min_samples_leaf: usize) -> Self {
+impl ColumnCuts {
+    /// Returns the cuts without weights and stocks. `cells`: the values of the leaf's rows, ascending;
+    /// `min_samples_leaf` >= 1.
+    fn positions(feature: usize, cells: &[f64], min_samples_leaf: usize) -> Self {
         let n = cells.len();
         let n_left = (min_samples_leaf..(n + 1).saturating_sub(min_samples_leaf))
             .filter(|&i| i < n && cells[i - 1] < cells[i])
             .map(|i| i as u32)
             .collect();
-        Cuts { feature, n_left, ..Cuts::default() }
+        ColumnCuts { feature, n_left, ..ColumnCuts::default() }
     }
 
-    /// Whether there is none.
+    /// Whether the column has no cut.
     pub fn is_empty(&self) -> bool {
         self.n_left.is_empty()
     }
 
+    /// Adds the weights of both sides. `order`: the leaf's rows in the order of the column.
     fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
         let n = order.len() as u32;
         let weight = match weights.0 {
@@ -149,17 +67,18 @@ impl Cuts {
                 self.suffix(order, |row| weights.of(row)),
             ],
         };
-        Cuts { weight, ..self }
+        ColumnCuts { weight, ..self }
     }
 
-    /// The sums of `value(row)` over the rows left of each cut.
+    /// Returns the sums of `value(row)` over the rows left of each cut. `order`: the leaf's rows in the order of the
+    /// column.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sums = Vec::with_capacity(self.n_left.len());
         self.prefix_into(order, value, &mut sums);
         sums
     }
 
-    /// The same, written over what is in `sums`.
+    /// Writes the sums of [`ColumnCuts::prefix`] over the contents of `sums`.
     pub fn prefix_into(&self, order: &[u32], value: impl Fn(u32) -> f64, sums: &mut Vec<f64>) {
         sums.clear();
         let (mut sum, mut start) = (0.0, 0);
@@ -172,7 +91,7 @@ impl Cuts {
         }
     }
 
-    /// The same right of each cut.
+    /// Returns the sums of `value(row)` over the rows right of each cut, added from the last row on.
     fn suffix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.n_left.len()];
         let (mut sum, mut end) = (0.0, order.len());
@@ -198,40 +117,41 @@ pub struct LeafColumn<'a, 't> {
     pub order: &'a [u32],
 }
 
-/// Makes the cuts of a leaf.
+/// Builds the cuts of a leaf.
 #[derive(Debug, Clone, Copy)]
-pub struct Maker<'a> {
+pub struct CutBuilder<'a> {
     /// Kernel values.
     pub kernel: Kernel<'a>,
     /// Weights of the rows.
     pub weights: Weights<'a>,
     /// Fewest rows on either side.
     pub min_samples_leaf: usize,
-    /// Asked to stop?
+    /// Interrupts the work.
     pub monitor: &'a Monitor,
 }
 
-impl Maker<'_> {
-    /// The cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram matrix also the
-    /// stocks of the rows with the leaf, in the order of the rows. `position`: the place of each of these rows among
-    /// them, by row. `total`: the sum of the rows' features. O(rows x rank) per column with features, O(rows^2) with a
-    /// Gram matrix.
+impl CutBuilder<'_> {
+    /// Returns the cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram matrix
+    /// also the stocks S({i}, N) of the rows with the leaf, in the order of the rows.
+    ///
+    /// - `position`: the position of each of these rows among them, by row of the table;
+    /// - `total`: the weighted sum of the rows' features, `rank` entries.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    /// [`crate::error::Error::Interrupted`] if the monitor was stopped.
     pub fn cuts(
         &self,
         rows: &[u32],
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
         total: &[f64],
-    ) -> Result<(Vec<Cuts>, Vec<f64>)> {
+    ) -> Result<(Vec<ColumnCuts>, Vec<f64>)> {
         match self.kernel {
             Kernel::Features { z, rank } => {
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
-                    let places = self.places(column);
-                    Ok(self.feature_cuts(z, rank, places, column.order, total))
+                    let cuts = self.positions(column);
+                    Ok(self.feature_cuts(z, rank, cuts, column.order, total))
                 };
                 let cuts: Result<_> = columns.par_iter().with_max_len(1).map(of_column).collect();
                 Ok((cuts?, vec![]))
@@ -240,21 +160,22 @@ impl Maker<'_> {
         }
     }
 
-    fn places(&self, column: &LeafColumn<'_, '_>) -> Cuts {
+    fn positions(&self, column: &LeafColumn<'_, '_>) -> ColumnCuts {
         let mut cells = Vec::new();
         column.column.gather(column.order, &mut cells);
-        Cuts::places(column.feature, &cells, self.min_samples_leaf)
+        ColumnCuts::positions(column.feature, &cells, self.min_samples_leaf)
     }
 
+    /// Adds weights and self stocks to cuts, from the sums of the features of either side.
     fn feature_cuts(
         &self,
         z: &[f64],
         rank: usize,
-        places: Cuts,
+        cuts: ColumnCuts,
         order: &[u32],
         total: &[f64],
-    ) -> Cuts {
-        let mut cuts = places.with_weights(order, self.weights);
+    ) -> ColumnCuts {
+        let mut cuts = cuts.with_weights(order, self.weights);
         let (mut left, mut right) =
             (Vec::with_capacity(cuts.n_left.len()), Vec::with_capacity(cuts.n_left.len()));
         let mut sum = vec![0.0; rank];
@@ -267,12 +188,13 @@ impl Maker<'_> {
             left.push(norm(&sum));
             right.push(lanes(total, &sum, |t, s| (t - s) * (t - s)));
         }
-        cuts.own = [left, right];
+        cuts.self_stock = [left, right];
         cuts
     }
 
-    /// With a Gram matrix, S(L, L) grows at row t by its stock with itself and twice that with the rows before it in the
-    /// order of the column, and S(R, R) likewise with those after it. Each row of the matrix is read once for all columns.
+    /// With a Gram matrix, S(L, L) grows at row t by its stock with itself and twice that with the rows before it in
+    /// the order of the column, and S(R, R) likewise with those after it. Each row of the matrix is read once for all
+    /// columns.
     fn gram_cuts(
         &self,
         k: &[f64],
@@ -280,9 +202,10 @@ impl Maker<'_> {
         rows: &[u32],
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
-    ) -> Result<(Vec<Cuts>, Vec<f64>)> {
+    ) -> Result<(Vec<ColumnCuts>, Vec<f64>)> {
         let m = rows.len();
-        // By column: the place of each row in its order. Numbers of the kernel's own width make the loop below fast.
+        // By column: the place of each row in its order, as f64: the type of the kernel's values makes the loop below
+        // fast.
         let places: Vec<Vec<f64>> = columns
             .par_iter()
             .map(|column| {
@@ -299,12 +222,12 @@ impl Maker<'_> {
         grows.par_chunks_mut(width).zip(rows).enumerate().try_for_each_init(
             Vec::new,
             |gathered, (i, (grows, &t))| -> Result<()> {
-                if i % 64 == 0 {
+                if i % ROWS_PER_CHECK == 0 {
                     self.monitor.check()?;
                 }
                 let row = &k[t as usize * n..][..n];
                 let values = if m == n && self.weights.0.is_none() {
-                    row // the root's rows lie as they are needed
+                    row // the root's rows are in the order of the matrix
                 } else {
                     gathered.clear();
                     gathered.extend(rows.iter().map(|&s| self.weights.of(s) * row[s as usize]));
@@ -322,23 +245,15 @@ impl Maker<'_> {
             },
         )?;
         let of_column = |(f, column): (usize, &LeafColumn<'_, '_>)| {
-            let mut cuts = self.places(column).with_weights(column.order, self.weights);
+            let mut cuts = self.positions(column).with_weights(column.order, self.weights);
             let at = |row: u32| position[row as usize] as usize * width;
             let grow = |row: u32| grows[at(row) + f + 1];
             // Twice the stock with the leaf is that with the rows before, itself twice, and the rows after.
             let shrink = |row: u32| 2.0 * grows[at(row)] - grow(row);
-            cuts.own = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
+            cuts.self_stock = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
             cuts
         };
         let cuts = columns.par_iter().enumerate().map(of_column).collect();
         Ok((cuts, grows.chunks(width).map(|of_row| of_row[0]).collect()))
-    }
-}
-
-/// `sum += weight * row`.
-#[inline(always)]
-pub fn add_row(sum: &mut [f64], row: &[f64], weight: f64) {
-    for (s, &x) in sum.iter_mut().zip(row) {
-        *s += weight * x;
     }
 }

@@ -1,0 +1,368 @@
+//! Growth of a Kauri tree: the open leaves, the choice of the next split, the split itself.
+//!
+//! Every split moves rows between clusters, so that the gains of all open leaves may change: there is no queue. What
+//! does not depend on the clusters ([`super::cuts`]) is computed once, with the leaf. The rest is bounded first and
+//! computed only where it may decide ([`super::leaf_search`]). Loop invariant: `changed` holds the clusters whose rows
+//! changed since the leaves were last searched.
+//!
+//! With features the kernel is positive semidefinite. A new cluster then gains a side no less than an existing one, so
+//! that existing clusters need no search while new ones may be made.
+
+use rayon::prelude::*;
+
+use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
+use super::cuts::{CutBuilder, LeafColumn};
+use super::fit::{FittedKauri, KauriProblem};
+use super::gains::{ClusterSums, largest};
+use super::kernel::{Kernel, Weights, add_row, norm};
+use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf, columns_per_task};
+use super::moves::{AllowedMoves, Move, MoveKind};
+use crate::criterion::{Cut, Gap};
+use crate::error::{Error, Result};
+use crate::grow::{Grown, GrownNode, Limits, test_of};
+use crate::parallel::{self, Monitor};
+use crate::partition::Partition;
+use crate::table::Table;
+
+/// Gains closer than this share of the largest possible objective are tied; smaller gains are not worth a split.
+const TIE_MARGIN: f64 = 1e-12;
+
+/// The next split of the tree.
+pub(super) struct NextSplit {
+    /// Position among the open leaves.
+    pub(super) leaf: usize,
+    /// Column of the cut.
+    pub(super) feature: usize,
+    /// Number of rows to the left, in the order of the column.
+    pub(super) n_left: usize,
+    /// Where its sides go.
+    pub(super) movement: Move,
+    /// What it adds to the objective.
+    pub(super) gain: f64,
+    /// S(L, L) and S(R, R).
+    pub(super) self_stocks: [f64; 2],
+}
+
+/// A growing tree. `'a`: the problem and its kernel; `'t`: the table.
+pub(super) struct Growth<'a, 't> {
+    pub(super) table: &'a Table<'t>,
+    pub(super) problem: &'a KauriProblem<'a>,
+    pub(super) monitor: &'a Monitor,
+    pub(super) weights: Weights<'a>,
+    /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
+    pub(super) grown: Grown<'a>,
+    /// By column: the rows of every node in the order of the column.
+    orders: Vec<Partition>,
+    /// By number; none is empty.
+    pub(super) clusters: Vec<ClusterState>,
+    /// Clusters whose rows changed in the last split, ascending.
+    pub(super) changed: Vec<usize>,
+    /// The open leaves, by ascending id.
+    leaves: Vec<OpenLeaf>,
+    /// The cluster of each node when it was made.
+    pub(super) cluster_of: Vec<usize>,
+    /// S(N, N) by node.
+    pub(super) stock_of: Vec<f64>,
+    /// The move of the node's split; none at leaves.
+    kinds: Vec<Option<MoveKind>>,
+    /// Leaves of the tree, open or not.
+    n_leaves: usize,
+    /// Gains closer than this are tied.
+    margin: f64,
+    /// Buffer, by row of the table: the side of a split.
+    goes_left: Vec<bool>,
+    /// Buffer, by row of the table: the position in a leaf.
+    position: Vec<u32>,
+}
+
+impl<'a, 't> Growth<'a, 't> {
+    /// Returns a tree of one leaf and one cluster.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if stocks overflow, [`Error::Interrupted`].
+    pub(super) fn new(
+        table: &'a Table<'t>,
+        problem: &'a KauriProblem<'a>,
+        monitor: &'a Monitor,
+    ) -> Result<Self> {
+        let n = table.n_samples();
+        let weights = Weights(problem.weights);
+        let (kernel, width) = (problem.kernel, FEATURES + problem.kernel.rank());
+        let grown = Grown::new(n, move |rows| {
+            parallel::sum_rows(rows, width, |row, sums| {
+                let weight = weights.of(row);
+                sums[WEIGHT] += weight;
+                sums[DIAGONAL] += weight * kernel.diagonal(row as usize);
+                if let Kernel::Features { z, rank } = kernel {
+                    add_row(&mut sums[FEATURES..], &z[row as usize * rank..][..rank], weight);
+                }
+            })
+        });
+        let total = grown.nodes[0].sums[WEIGHT];
+        let largest_objective = kernel.objective_bound(n, weights, total);
+        if !(largest_objective * total).is_finite() {
+            return Err(Error::Value(
+                "The kernel values overflow float64. Use scale=\"standard\" or rescale the columns."
+                    .into(),
+            ));
+        }
+        let mut growth = Growth {
+            table,
+            problem,
+            monitor,
+            weights,
+            grown,
+            orders: vec![],
+            clusters: vec![],
+            changed: vec![],
+            leaves: vec![],
+            cluster_of: vec![0],
+            stock_of: vec![],
+            kinds: vec![None],
+            n_leaves: 1,
+            margin: TIE_MARGIN * largest_objective,
+            goes_left: vec![false; n],
+            position: vec![0; n],
+        };
+        let root = growth.grown.nodes[0].segment;
+        let stocks = growth.stocks_with(growth.grown.partition.all(root), &[0]);
+        growth.stock_of.push(match kernel {
+            Kernel::Features { .. } => norm(&growth.grown.nodes[0].sums[FEATURES..]),
+            Kernel::Gram { .. } => stocks.iter().sum(),
+        });
+        growth.clusters.push(ClusterState { sums: ClusterSums::EMPTY, leaves: vec![0], stocks });
+        growth.update_sums(0);
+        if growth.may_split(0) && growth.problem.limits.max_leaves > 1 {
+            growth.orders = (0..table.n_features())
+                .into_par_iter()
+                .map(|feature| {
+                    monitor.check()?;
+                    let sorted = table.column(feature).sort(growth.grown.partition.all(root));
+                    Ok(Partition::in_order(sorted.into_iter().map(|(_, row)| row).collect()).0)
+                })
+                .collect::<Result<_>>()?;
+            growth.open(0)?;
+        }
+        Ok(growth)
+    }
+
+    /// Returns the sum over the clusters of S(C, C) / |C|.
+    pub(super) fn objective(&self) -> f64 {
+        self.clusters.iter().map(|cluster| cluster.sums.value()).sum()
+    }
+
+    /// Whether the limits allow a split of a node.
+    fn may_split(&self, id: usize) -> bool {
+        let node = &self.grown.nodes[id];
+        let Limits { max_depth, min_samples_leaf, .. } = self.problem.limits;
+        max_depth.is_none_or(|most| node.depth < most)
+            && node.segment.len() >= self.problem.min_samples_split.max(2)
+            && node.segment.len() >= 2 * min_samples_leaf
+    }
+
+    /// Builds the cuts of a leaf and adds it to the open leaves, unless it has no cut. O(rows rank) per column with
+    /// features, O(rows^2) with a Gram matrix.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    fn open(&mut self, id: usize) -> Result<()> {
+        let node = &self.grown.nodes[id];
+        let rows = self.grown.partition.all(node.segment);
+        let columns: Vec<LeafColumn<'_, '_>> = self
+            .drawn_features(id)
+            .into_iter()
+            .map(|feature| LeafColumn {
+                feature,
+                column: self.table.column(feature),
+                order: self.orders[feature].all(node.segment),
+            })
+            .collect();
+        let builder = CutBuilder {
+            kernel: self.problem.kernel,
+            weights: self.weights,
+            min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
+            monitor: self.monitor,
+        };
+        for (&row, position) in rows.iter().zip(0..) {
+            self.position[row as usize] = position;
+        }
+        let (cuts, stocks) =
+            builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
+        let columns: Vec<OpenColumn> = cuts
+            .into_par_iter()
+            .with_min_len(columns_per_task(rows.len()))
+            .filter(|cuts| !cuts.is_empty())
+            .map(|cuts| {
+                let order = self.orders[cuts.feature].all(node.segment);
+                OpenColumn::new(
+                    cuts,
+                    order.iter().map(|&row| self.position[row as usize]).collect(),
+                )
+            })
+            .collect();
+        if !columns.is_empty() {
+            let cluster = self.cluster_of[id];
+            self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));
+        }
+        Ok(())
+    }
+
+    /// Returns the columns that are searched at a leaf, ascending: all that vary there, or `max_features` of them.
+    fn drawn_features(&self, id: usize) -> Vec<usize> {
+        let segment = self.grown.nodes[id].segment;
+        let varies = |&feature: &usize| {
+            let order = self.orders[feature].all(segment);
+            let column = self.table.column(feature);
+            column.get(order[0] as usize) < column.get(order[order.len() - 1] as usize)
+        };
+        let mut features: Vec<usize> = (0..self.table.n_features()).filter(varies).collect();
+        if self.problem.max_features < features.len() {
+            // One stream per node: its draw does not depend on those of other nodes.
+            let mut random = fastrand::Rng::with_seed(self.problem.seed);
+            let mut random = fastrand::Rng::with_seed(random.u64(..).wrapping_add(id as u64));
+            random.shuffle(&mut features);
+            features.truncate(self.problem.max_features);
+            features.sort_unstable();
+        }
+        features
+    }
+
+    /// Returns the moves that the next split may make.
+    fn allowed(&self) -> AllowedMoves {
+        let n_clusters = self.clusters.len();
+        let n_free = self.problem.max_clusters.saturating_sub(n_clusters);
+        AllowedMoves { n_clusters, n_free, all_moves: self.problem.all_moves }
+    }
+
+    /// Returns the split of largest gain; none if no split gains or the limits are reached.
+    ///
+    /// Of splits within the margin of the largest gain the first is taken: by leaf id, column, cut and move. Upper
+    /// bounds decide which leaves need exact gains: those whose bound is within the margin of the largest gain so
+    /// far.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(super) fn next_split(&mut self) -> Result<Option<NextSplit>> {
+        self.monitor.check()?;
+        if self.n_leaves >= self.problem.limits.max_leaves || self.leaves.is_empty() {
+            return Ok(None);
+        }
+        let allowed = self.allowed();
+        let is_psd = matches!(self.problem.kernel, Kernel::Features { .. });
+        let needs_existing = !(is_psd && allowed.n_free > 0);
+        let mut leaves = std::mem::take(&mut self.leaves);
+        let search = LeafSearch { growth: self, allowed };
+        let mut best: Vec<f64> = leaves
+            .par_iter_mut()
+            .map(|leaf| {
+                search.update(leaf, needs_existing);
+                search.known_gain(leaf)
+            })
+            .collect();
+        let mut most = largest(&best);
+        if needs_existing {
+            // In descending order of the bounds, until no bound reaches the best gain.
+            let mut bounded: Vec<(f64, &mut OpenLeaf, &mut f64)> = leaves
+                .iter_mut()
+                .zip(&mut best)
+                .map(|(leaf, best)| (leaf.upper_bound(), leaf, best))
+                .collect();
+            bounded.sort_by(|a, b| b.0.total_cmp(&a.0));
+            for batch in bounded.chunks_mut(parallel::n_threads()) {
+                let floor = most - self.margin;
+                if batch[0].0 < floor {
+                    break;
+                }
+                batch.par_iter_mut().for_each(|(bound, leaf, best)| {
+                    if *bound >= floor {
+                        **best = best.max(search.exact_gain(leaf, floor));
+                    }
+                });
+                most = batch.iter().fold(most, |most, (.., best)| most.max(**best));
+            }
+        }
+        let split = if most > self.margin {
+            let floor = most - self.margin;
+            let leaf = best.iter().position(|&gain| gain >= floor);
+            leaf.map(|leaf| search.first_split(&leaves[leaf], leaf, floor, needs_existing))
+                .transpose()?
+        } else {
+            None
+        };
+        self.leaves = leaves;
+        self.changed.clear();
+        Ok(split)
+    }
+
+    /// Splits a leaf, moves its sides to their clusters and opens its children, which get the next two node ids.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(super) fn split(&mut self, split: &NextSplit) -> Result<()> {
+        let leaf = self.leaves.remove(split.leaf);
+        let (id, parent) = (leaf.id, leaf.segment);
+        drop(leaf);
+        let order = self.orders[split.feature].all(parent);
+        let at = |i: usize| self.table.column(split.feature).get(order[i] as usize);
+        let upper = Gap { below: at(split.n_left - 1), above: at(split.n_left) };
+        let test = test_of(split.feature, Cut::threshold(upper));
+        for (i, &row) in order.iter().enumerate() {
+            self.goes_left[row as usize] = i < split.n_left;
+        }
+        let go_left = sides_of(&self.goes_left);
+        let (left, _) = self.grown.split_by(id, test, split.gain, go_left, |_, _| true);
+        self.kinds[id] = Some(split.movement.kind);
+        self.kinds.extend([None, None]);
+        self.n_leaves += 1;
+        let children = [left, left + 1];
+        let clusters = [split.movement.left, split.movement.right];
+        for (side, child) in children.into_iter().enumerate() {
+            self.cluster_of.push(clusters[side]);
+            self.stock_of.push(match self.problem.kernel {
+                Kernel::Features { .. } => norm(&self.grown.nodes[child].sums[FEATURES..]),
+                Kernel::Gram { .. } => split.self_stocks[side],
+            });
+        }
+        self.move_rows(id, children, clusters);
+        if self.n_leaves >= self.problem.limits.max_leaves {
+            self.leaves.clear();
+            return Ok(());
+        }
+        let to_open: Vec<usize> = children.into_iter().filter(|&c| self.may_split(c)).collect();
+        if !to_open.is_empty() {
+            let goes_left = &self.goes_left;
+            self.orders.par_iter_mut().with_max_len(1).for_each(|order| {
+                order.split(parent, sides_of(goes_left), |_, _| true);
+            });
+            for child in to_open {
+                self.open(child)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the arrays of the tree. The kernel k-means cost of a node as one cluster is its share of the trace less
+    /// S(N, N) / |N|. `objective`: by number of leaves.
+    pub(super) fn finish(self, objective: Vec<f64>) -> FittedKauri {
+        let nodes = &self.grown.nodes;
+        let cost =
+            |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
+        FittedKauri {
+            tests: nodes.iter().map(|node| node.test).collect(),
+            left: nodes.iter().map(|node| node.left).collect(),
+            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
+            weight: nodes.iter().map(|node| node.sums[WEIGHT]).collect(),
+            cost: nodes.iter().zip(&self.stock_of).map(cost).collect(),
+            gain: nodes.iter().map(|node| node.score).collect(),
+            cluster: self.cluster_of,
+            kinds: self.kinds,
+            objective,
+            leaf_of_row: self.grown.leaf_of_row(),
+        }
+    }
+}
+
+/// Returns the function by which a [`Partition`] splits: it appends whether each row goes left.
+fn sides_of(goes_left: &[bool]) -> impl Fn(&[u32], &mut Vec<bool>) + Sync {
+    |rows, sides| sides.extend(rows.iter().map(|&row| goes_left[row as usize]))
+}

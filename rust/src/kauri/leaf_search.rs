@@ -1,0 +1,364 @@
+//! The search of the open leaves for the move of largest gain.
+//!
+//! A leaf's gains without existing clusters are exact after every update. The gains of moves to existing clusters
+//! cost O(rows) per cluster and column, so that they are bounded: when the rows of some clusters changed, only the
+//! target terms of these clusters are computed, and the bounds over all clusters are raised to them. A cluster that
+//! has become less attractive leaves its old, larger bound behind: the bounds stay upper bounds but are no longer
+//! exact. Only leaves whose bound reaches the best gain get exact ones.
+
+use rayon::prelude::*;
+
+use super::clusters::{ROWS_PER_TASK, WEIGHT};
+use super::cuts::ColumnCuts;
+use super::gains::{
+    ClusterSums, CrossStocks, CutGains, JoinBounds, LeafState, MoveBounds, NewClusterGains,
+    Scratch, largest,
+};
+use super::growth::{Growth, NextSplit};
+use super::kernel::{Kernel, dot, norm};
+use super::moves::AllowedMoves;
+use crate::error::{Error, Result};
+use crate::partition::Segment;
+
+/// With a Gram matrix: up to this quotient of the weights of cluster and rest the stock of the rest is a difference,
+/// above it the sum of its entries, O(rest^2): the difference would lose too many digits.
+const MAX_CLUSTER_TO_REST: f64 = 64.0;
+/// Fewest rows times columns of a task.
+const MIN_CELLS_PER_TASK: usize = 16_384;
+
+/// A column of an open leaf.
+pub(super) struct OpenColumn {
+    /// The cuts, ascending.
+    cuts: ColumnCuts,
+    /// The leaf's rows in the order of the column, as positions in the leaf.
+    order: Vec<u32>,
+    /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
+    cross_rest: Vec<f64>,
+    /// See [`OpenLeaf::bound_state`].
+    join_bounds: JoinBounds,
+}
+
+impl OpenColumn {
+    /// `order`: the leaf's rows in the order of the column, as positions in the leaf.
+    pub(super) fn new(cuts: ColumnCuts, order: Vec<u32>) -> Self {
+        OpenColumn { cuts, order, cross_rest: vec![], join_bounds: JoinBounds::default() }
+    }
+
+    /// Returns the stocks of the left sides of the cuts, from those of the leaf's rows.
+    fn prefix(&self, stocks: &[f64]) -> Vec<f64> {
+        self.cuts.prefix(&self.order, |position| stocks[position as usize])
+    }
+}
+
+/// What the join bounds of a leaf are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BoundState {
+    /// Not computed.
+    Missing,
+    /// Upper bounds: some cluster changed since they were exact.
+    Upper,
+    /// The largest target terms of all existing clusters.
+    Exact,
+}
+
+/// A leaf that may be split.
+pub(super) struct OpenLeaf {
+    /// Node id.
+    pub(super) id: usize,
+    /// The leaf's rows.
+    pub(super) segment: Segment,
+    /// Its cluster.
+    state: LeafState,
+    /// Columns that have cuts, ascending.
+    columns: Vec<OpenColumn>,
+    /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
+    stocks: Vec<f64>,
+    /// S(N, M) with the rest M of its own cluster.
+    cross_rest: f64,
+    /// Largest gains of moves without existing clusters; exact unless the leaf is stale.
+    new_cluster: NewClusterGains,
+    /// Upper bounds on the gains of moves to existing clusters.
+    move_bounds: MoveBounds,
+    /// What the join bounds of its columns are.
+    bound_state: BoundState,
+    /// Whether its cluster changed, or it is new.
+    is_stale: bool,
+}
+
+impl OpenLeaf {
+    /// Returns a leaf that was not searched yet. `stocks`: with a Gram matrix those of its rows with the leaf itself.
+    pub(super) fn new(
+        id: usize,
+        segment: Segment,
+        cluster: usize,
+        columns: Vec<OpenColumn>,
+        stocks: Vec<f64>,
+    ) -> Self {
+        OpenLeaf {
+            id,
+            segment,
+            state: LeafState { cluster, value: 0.0, rest: ClusterSums::EMPTY },
+            columns,
+            stocks,
+            cross_rest: 0.0,
+            new_cluster: NewClusterGains::NONE,
+            move_bounds: MoveBounds::NONE,
+            bound_state: BoundState::Missing,
+            is_stale: true,
+        }
+    }
+
+    /// Whether the join bounds, and with them the gains of switches, are exact.
+    fn is_exact(&self) -> bool {
+        self.bound_state == BoundState::Exact
+    }
+
+    /// Returns an upper bound on the gains of moves to existing clusters.
+    pub(super) fn upper_bound(&self) -> f64 {
+        let pair = if self.state.has_rest() { self.move_bounds.pair } else { f64::NEG_INFINITY };
+        self.move_bounds.switch.max(pair)
+    }
+
+    /// Returns the gains of the cuts of one of its columns.
+    fn gains<'c>(&self, column: &'c OpenColumn) -> CutGains<'c> {
+        let cross = CrossStocks { leaf: self.cross_rest, left: &column.cross_rest };
+        CutGains::new(&column.cuts, self.state, cross)
+    }
+}
+
+/// The search of leaves, shared by all threads.
+pub(super) struct LeafSearch<'g, 'a, 't> {
+    pub(super) growth: &'g Growth<'a, 't>,
+    /// Moves that the next split may make.
+    pub(super) allowed: AllowedMoves,
+}
+
+impl LeafSearch<'_, '_, '_> {
+    /// Updates the gains and bounds of a leaf after some clusters changed. `needs_existing`: whether moves to existing
+    /// clusters count.
+    pub(super) fn update(&self, leaf: &mut OpenLeaf, needs_existing: bool) {
+        let growth = self.growth;
+        leaf.is_stale |= growth.changed.contains(&leaf.state.cluster);
+        if leaf.is_stale {
+            let (rest, stocks) = self.rest_of(leaf);
+            let whole = stocks.iter().sum();
+            leaf.cross_rest = whole;
+            leaf.state.rest = rest;
+            leaf.state.value = growth.clusters[leaf.state.cluster].sums.value();
+            let state = leaf.state;
+            leaf.new_cluster = leaf
+                .columns
+                .par_iter_mut()
+                .with_min_len(columns_per_task(leaf.segment.len()))
+                .map_init(Scratch::default, |scratch, column| {
+                    column.cross_rest = column.prefix(&stocks);
+                    let cross = CrossStocks { leaf: whole, left: &column.cross_rest };
+                    CutGains::new(&column.cuts, state, cross).new_cluster_gains(scratch)
+                })
+                .reduce(|| NewClusterGains::NONE, NewClusterGains::max);
+        }
+        if !needs_existing {
+            if !growth.changed.is_empty() {
+                leaf.bound_state = BoundState::Missing;
+            }
+        } else if leaf.bound_state == BoundState::Missing {
+            self.compute_join_bounds(leaf);
+        } else {
+            let own = leaf.state.cluster;
+            let changed: Vec<usize> =
+                growth.changed.iter().copied().filter(|&cluster| cluster != own).collect();
+            if !changed.is_empty() {
+                leaf.bound_state = BoundState::Upper;
+            }
+            if leaf.is_stale || !changed.is_empty() {
+                self.raise_join_bounds(leaf, &changed, false);
+            }
+        }
+        leaf.is_stale = false;
+    }
+
+    /// Returns the sums of the rest of the leaf's cluster, and the stocks of the leaf's rows with it, in their order.
+    ///
+    /// With features both are computed from the sum of the rest's features. With a Gram matrix the stocks are those
+    /// with the cluster less those with the leaf; see [`MAX_CLUSTER_TO_REST`] for the stock of the rest.
+    fn rest_of(&self, leaf: &OpenLeaf) -> (ClusterSums, Vec<f64>) {
+        let growth = self.growth;
+        let cluster = &growth.clusters[leaf.state.cluster];
+        let others: Vec<usize> =
+            cluster.leaves.iter().copied().filter(|&id| id != leaf.id).collect();
+        let nodes = || others.iter().map(|&id| &growth.grown.nodes[id]);
+        let weight: f64 = nodes().map(|node| node.sums[WEIGHT]).sum();
+        let n_rows = nodes().map(|node| node.segment.len()).sum();
+        let rows = growth.grown.partition.all(leaf.segment);
+        let (stock, stocks) = match growth.problem.kernel {
+            _ if others.is_empty() => (0.0, vec![0.0; rows.len()]),
+            Kernel::Features { z, rank } => {
+                let sum = growth.features_of(&others);
+                let stock = |&row: &u32| {
+                    growth.weights.of(row) * dot(&sum, &z[row as usize * rank..][..rank])
+                };
+                (norm(&sum), rows.par_iter().with_min_len(ROWS_PER_TASK).map(stock).collect())
+            }
+            Kernel::Gram { .. } => {
+                let with_all = rows.iter().map(|&row| cluster.stocks[row as usize]);
+                let stocks: Vec<f64> =
+                    with_all.zip(&leaf.stocks).map(|(all, own)| all - own).collect();
+                let stock = if weight * MAX_CLUSTER_TO_REST >= cluster.sums.weight {
+                    let cross_rest: f64 = stocks.iter().sum();
+                    cluster.sums.stock - 2.0 * cross_rest - growth.stock_of[leaf.id]
+                } else {
+                    growth.stock_among(&others)
+                };
+                (stock, stocks)
+            }
+        };
+        (ClusterSums { stock, weight, n_rows }, stocks)
+    }
+
+    /// Returns the stocks of a leaf's rows with a cluster, in the order of the rows, and their sum.
+    fn cross_stocks(&self, leaf: &OpenLeaf, cluster: usize) -> (Vec<f64>, f64) {
+        let stocks = &self.growth.clusters[cluster].stocks;
+        let rows = self.growth.grown.partition.all(leaf.segment);
+        let stocks: Vec<f64> = rows.iter().map(|&row| stocks[row as usize]).collect();
+        let sum = stocks.iter().sum();
+        (stocks, sum)
+    }
+
+    /// Computes the join bounds of a leaf exactly.
+    fn compute_join_bounds(&self, leaf: &mut OpenLeaf) {
+        let own = leaf.state.cluster;
+        let others: Vec<usize> = (0..self.growth.clusters.len()).filter(|&c| c != own).collect();
+        self.raise_join_bounds(leaf, &others, true);
+        leaf.bound_state = BoundState::Exact;
+    }
+
+    /// Raises the join bounds of a leaf to the target terms of some clusters, and computes its move bounds.
+    /// `from_scratch`: whether the bounds are reset first, so that they are exact if `clusters` are all others.
+    fn raise_join_bounds(&self, leaf: &mut OpenLeaf, clusters: &[usize], from_scratch: bool) {
+        let stocks: Vec<_> =
+            clusters.iter().map(|&cluster| (cluster, self.cross_stocks(leaf, cluster))).collect();
+        let (state, cross_rest) = (leaf.state, leaf.cross_rest);
+        leaf.move_bounds = leaf
+            .columns
+            .par_iter_mut()
+            .with_min_len(columns_per_task(leaf.segment.len()))
+            .map_init(Default::default, |(scratch, left): &mut (Scratch, Vec<f64>), column| {
+                let mut join_bounds = std::mem::take(&mut column.join_bounds);
+                if from_scratch {
+                    join_bounds.clear(column.cuts.n_left.len());
+                }
+                let cross = CrossStocks { leaf: cross_rest, left: &column.cross_rest };
+                let gains = CutGains::new(&column.cuts, state, cross);
+                for (cluster, (stocks, whole)) in &stocks {
+                    column.cuts.prefix_into(&column.order, |i| stocks[i as usize], left);
+                    let target = &self.growth.clusters[*cluster].sums;
+                    gains.add_target(target, CrossStocks { leaf: *whole, left }, &mut join_bounds);
+                }
+                let move_bounds = gains.move_bounds(&join_bounds, self.allowed, scratch);
+                column.join_bounds = join_bounds;
+                move_bounds
+            })
+            .reduce(|| MoveBounds::NONE, MoveBounds::max);
+    }
+
+    /// Returns the largest gain of the leaf that is exact already.
+    pub(super) fn known_gain(&self, leaf: &OpenLeaf) -> f64 {
+        let mut best = f64::NEG_INFINITY;
+        if self.allowed.n_free > 0 {
+            best = best.max(leaf.new_cluster.star);
+        }
+        if self.allowed.n_free > 1 && leaf.state.has_rest() {
+            best = best.max(leaf.state.leaving() + leaf.new_cluster.both_new);
+        }
+        if leaf.is_exact() { best.max(leaf.move_bounds.switch) } else { best }
+    }
+
+    /// Returns the largest gain of a move to existing clusters if it is at least `floor`, else a smaller number.
+    pub(super) fn exact_gain(&self, leaf: &mut OpenLeaf, floor: f64) -> f64 {
+        if !leaf.is_exact() {
+            self.compute_join_bounds(leaf);
+        }
+        if leaf.state.has_rest() && leaf.move_bounds.pair >= floor {
+            leaf.move_bounds.switch.max(self.best_pair(leaf, floor))
+        } else {
+            leaf.move_bounds.switch
+        }
+    }
+
+    /// Returns the largest gain of a move of both sides with at least one to an existing cluster, if it is at least
+    /// `floor`, else a smaller number.
+    fn best_pair(&self, leaf: &OpenLeaf, floor: f64) -> f64 {
+        let others: Vec<_> = (0..self.growth.clusters.len())
+            .filter(|&cluster| cluster != leaf.state.cluster)
+            .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
+            .collect();
+        let of_column = |column: &OpenColumn| {
+            let left: Vec<Vec<f64>> =
+                others.iter().map(|(_, (stocks, _))| column.prefix(stocks)).collect();
+            let targets: Vec<(usize, ClusterSums, CrossStocks<'_>)> = others
+                .iter()
+                .zip(&left)
+                .map(|(&(cluster, (_, whole)), left)| {
+                    let cross = CrossStocks { leaf: whole, left };
+                    (cluster, self.growth.clusters[cluster].sums, cross)
+                })
+                .collect();
+            leaf.gains(column).best_pair(&targets, self.allowed, &column.join_bounds, floor)
+        };
+        let best: Vec<f64> = leaf
+            .columns
+            .par_iter()
+            .with_min_len(columns_per_task(leaf.segment.len()))
+            .map(of_column)
+            .collect();
+        largest(&best)
+    }
+
+    /// Returns the first split of the leaf, by column, cut and move, that gains at least `floor`. `at`: the leaf's
+    /// position among the open leaves.
+    pub(super) fn first_split(
+        &self,
+        leaf: &OpenLeaf,
+        at: usize,
+        floor: f64,
+        needs_existing: bool,
+    ) -> Result<NextSplit> {
+        let others: Vec<_> = (0..self.growth.clusters.len())
+            .filter(|&cluster| needs_existing && cluster != leaf.state.cluster)
+            .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
+            .collect();
+        let in_column = |column: &OpenColumn| {
+            let gains = leaf.gains(column);
+            let join_bounds = needs_existing.then_some(&column.join_bounds);
+            (0..column.cuts.n_left.len()).find_map(|cut| {
+                if gains.bound_at(cut, join_bounds, self.allowed) < floor {
+                    return None;
+                }
+                let left = &column.order[..column.cuts.n_left[cut] as usize];
+                let target = |(cluster, (stocks, whole)): &(usize, (Vec<f64>, f64))| {
+                    let cross_left = left.iter().map(|&i| stocks[i as usize]).sum();
+                    (*cluster, self.growth.clusters[*cluster].sums, [cross_left, *whole])
+                };
+                let joins = gains.joins(cut, &others.iter().map(target).collect::<Vec<_>>());
+                let (movement, gain) = gains.first_move(cut, &joins, self.allowed, floor)?;
+                Some(NextSplit {
+                    leaf: at,
+                    feature: column.cuts.feature,
+                    n_left: left.len(),
+                    movement,
+                    gain,
+                    self_stocks: column.cuts.self_stock.each_ref().map(|stocks| stocks[cut]),
+                })
+            })
+        };
+        leaf.columns
+            .par_iter()
+            .find_map_first(in_column)
+            .ok_or_else(|| Error::Internal("the best move was lost.".into()))
+    }
+}
+
+/// Returns the fewest columns of a leaf of `n_rows` rows that are worth a task.
+pub(super) fn columns_per_task(n_rows: usize) -> usize {
+    (MIN_CELLS_PER_TASK / n_rows.max(1)).max(1)
+}

@@ -1,0 +1,82 @@
+//! The rows of a node along each column, by distinct value.
+//!
+//! A feature of a column is a function of its distinct values, so that one pass over the sorted values serves all of
+//! its features: nothing is sorted per feature. Cost: O(n log n) per column and node.
+
+use rayon::prelude::*;
+
+use super::features::SurrogateColumn;
+use super::imm::KernelImm;
+use crate::error::Result;
+use crate::grow::Grown;
+use crate::parallel::Monitor;
+
+/// One column at one node. Searched rows are those that no cut has separated from their center.
+pub(super) struct NodeColumn {
+    /// The distinct values of all rows of the node, as ranks, ascending.
+    pub(super) ranks: Vec<u32>,
+    /// Number of searched rows of each value.
+    pub(super) count: Vec<u32>,
+    /// Their weight by cluster, of shape (values, k).
+    pub(super) sums: Vec<f64>,
+    /// Cluster and weight of the searched rows, in the order of their values.
+    pub(super) rows: Vec<(u32, f64)>,
+    /// Where the rows of each value begin, and their number.
+    pub(super) first: Vec<usize>,
+    /// For features that are steps: counts and sums of all values before each, and of all.
+    pub(super) before: Option<(Vec<u32>, Vec<f64>)>,
+}
+
+impl KernelImm<'_> {
+    /// Returns all columns at a node.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Interrupted`] if the monitor was stopped.
+    pub(super) fn node_columns(
+        &self,
+        grown: &Grown<'_>,
+        id: usize,
+        monitor: &Monitor,
+    ) -> Result<Vec<NodeColumn>> {
+        let segment = grown.nodes[id].segment;
+        let (active, dropped) = (grown.partition.active(segment), grown.partition.dropped(segment));
+        let of_column = |column: &SurrogateColumn| {
+            monitor.check()?;
+            let rank_of = |&row: &u32| column.rank[row as usize];
+            let mut rows: Vec<(u32, u32)> = active.iter().map(|row| (rank_of(row), *row)).collect();
+            rows.extend(dropped.iter().map(|row| (rank_of(row), u32::MAX)));
+            rows.sort_unstable();
+            let (mut ranks, mut count, mut sums) = (vec![], vec![], vec![]);
+            let (mut searched_rows, mut first) = (Vec::with_capacity(active.len()), vec![0]);
+            for equal in rows.chunk_by(|a, b| a.0 == b.0) {
+                ranks.push(equal[0].0);
+                let start = sums.len();
+                sums.resize(start + self.k, 0.0);
+                let searched = equal.iter().filter(|(_, row)| *row != u32::MAX);
+                count.push(searched.clone().count() as u32);
+                for &(_, row) in searched {
+                    let weight = self.weights.map_or(1.0, |w| w[row as usize]);
+                    let label = self.labels[row as usize];
+                    sums[start + label as usize] += weight;
+                    searched_rows.push((label, weight));
+                }
+                first.push(searched_rows.len());
+            }
+            let before = self.surrogate.has_steps().then(|| running(&count, &sums, self.k));
+            Ok(NodeColumn { ranks, count, sums, rows: searched_rows, first, before })
+        };
+        self.surrogate.columns().par_iter().with_max_len(1).map(of_column).collect()
+    }
+}
+
+/// Returns counts and sums of all entries before each, and of all. `sums`: of shape (entries, k).
+fn running(count: &[u32], sums: &[f64], k: usize) -> (Vec<u32>, Vec<f64>) {
+    let (mut counts, mut totals) = (vec![0], vec![0.0; k]);
+    for (i, &count) in count.iter().enumerate() {
+        counts.push(counts[i] + count);
+        for c in 0..k {
+            totals.push(totals[i * k + c] + sums[i * k + c]);
+        }
+    }
+    (counts, totals)
+}

@@ -1,0 +1,97 @@
+//! A cut of a surrogate feature as a test of its input column.
+//!
+//! A feature rises to a peak and falls, so that phi(x) > theta holds on one interval of the column. The ends of the
+//! interval are placed between neighbouring values of the column at the node, where rows decide; an end without rows
+//! beyond it is open: then the test is a threshold. Theta lies between two values of the feature at the node, those
+//! of rows that are mistakes already included. The test sends the node's rows to the same sides as the cut does.
+
+use std::ops::Range;
+
+use super::imm::KernelImm;
+use super::node_columns::NodeColumn;
+use crate::criterion::centers::CenterColumns;
+use crate::grow::{Grown, narrow};
+use crate::placement;
+use crate::search::BestCut;
+use crate::tree::Test;
+
+impl KernelImm<'_> {
+    /// Returns the cut as a test of the input column, and whether the rows above it, inside the interval, go left.
+    /// `at_node`: the column at the node.
+    pub(super) fn translate(
+        &self,
+        grown: &Grown<'_>,
+        id: usize,
+        best: &BestCut,
+        at_node: &NodeColumn,
+    ) -> (Test, bool) {
+        let (feature, _) = self.surrogate.place(best.feature);
+        let column = &self.surrogate.columns()[feature];
+        let mut phi = Vec::new();
+        self.surrogate.evaluate(best.feature, &at_node.ranks, &mut phi);
+        let of_rank = |rank: u32| phi[at_node.ranks.partition_point(|&r| r < rank)];
+        let dropped: Vec<f64> = grown
+            .partition
+            .dropped(grown.nodes[id].segment)
+            .iter()
+            .map(|&row| of_rank(column.rank[row as usize]))
+            .collect();
+        let range = 2.0 * self.mistakes.columns().half_range(best.feature);
+        let gap = narrow(best.cut, &dropped, range).upper;
+        let theta = placement::between(gap.below, gap.above);
+        // The run of values above the cut: of the node, and of the whole column.
+        let at_node_inside = run_above(&phi, theta);
+        let all: Vec<u32> = (0..column.values.len() as u32).collect();
+        self.surrogate.evaluate(best.feature, &all, &mut phi);
+        let inside = run_above(&phi, theta);
+        let value = |rank: u32| column.values[rank as usize];
+        let ranks = &at_node.ranks;
+        let (low, high, lower, upper) = if at_node_inside.is_empty() {
+            let split = ranks.partition_point(|&rank| (rank as usize) < inside.start);
+            let (low, high) = (inside.start as u32, inside.end as u32 - 1);
+            (low, high, split.checked_sub(1).map(|i| ranks[i]), ranks.get(split).copied())
+        } else {
+            let Range { start, end } = at_node_inside;
+            let lower = start.checked_sub(1).map(|i| ranks[i]);
+            (ranks[start], ranks[end - 1], lower, ranks.get(end).copied())
+        };
+        // No row of the node is outside: one end is closed by a value of another row.
+        let (lower, upper) = match (lower, upper) {
+            (None, None) if inside.end < column.values.len() => (None, Some(inside.end as u32)),
+            (None, None) => (inside.start.checked_sub(1).map(|rank| rank as u32), None),
+            ends => ends,
+        };
+        match (lower, upper) {
+            (None, None) => (Test::Threshold { feature, threshold: value(high) }, true),
+            (None, Some(after)) => {
+                let threshold = placement::between(value(high), value(after));
+                (Test::Threshold { feature, threshold }, true)
+            }
+            (Some(before), None) => {
+                let threshold = placement::between(value(before), value(low));
+                (Test::Threshold { feature, threshold }, false)
+            }
+            (Some(before), Some(after)) => {
+                let lower = placement::lower_end(value(before), value(low));
+                let upper = placement::between(value(high), value(after));
+                (Test::Interval { feature, lower, upper }, true)
+            }
+        }
+    }
+}
+
+/// Returns the places of the numbers above `theta`, which are consecutive.
+fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
+    let start = phi.iter().position(|&x| x > theta).unwrap_or(phi.len());
+    let length = phi[start..].iter().take_while(|&&x| x > theta).count();
+    start..start + length
+}
+
+/// Whether a value of the test's column goes left.
+pub(super) fn goes_left(test: &Test, x: f64) -> bool {
+    match *test {
+        Test::Leaf | Test::Oblique { .. } => true, // Kernel IMM makes neither
+        Test::Threshold { threshold, .. } => x <= threshold,
+        Test::Interval { lower, upper, .. } => lower <= x && x <= upper,
+    }
+}
