@@ -197,7 +197,7 @@ fn describe(
         })
         .collect();
     Fitted {
-        tests: grown.nodes.iter().map(|node| node.test).collect(),
+        tests: grown.nodes.iter().map(|node| node.test.clone()).collect(),
         left: grown.nodes.iter().map(|node| node.left).collect(),
         n_samples: grown.nodes.iter().map(|node| node.segment.len()).collect(),
         weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),

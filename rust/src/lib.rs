@@ -11,6 +11,7 @@ pub mod kernel;
 pub mod oblique;
 pub mod parallel;
 pub mod partition;
+pub mod rows;
 pub mod search;
 pub mod table;
 pub mod threshold;

@@ -1,111 +1,223 @@
-//! The rows a tree is fitted to, as the caller holds them: a table, or a sparse matrix that is never made dense.
+//! Rows as the caller holds them: the columns of a table, or a sparse matrix that is never made dense.
+//!
+//! [`Rows`] is the one view that costs, routing and the oblique fits read. [`Csr`] is the one form of a matrix in
+//! compressed sparse rows: its arrays are checked by [`Csr::new`] and nowhere else. The cells of row `i` are the range
+//! `indptr[i]..indptr[i + 1]` of two arrays, `indices` (their columns) and `values`; cells that are not stored are 0.
+//! The arrays may be borrowed or owned, and columns numbered in `u16` or `u32`: the node solver of oblique trees keeps
+//! a copy in smaller types ([`crate::oblique::logistic::cells`]).
+//!
+//! Compressed sparse columns would be a third variant of [`Rows`]; every reader matches on the variants here or in
+//! [`crate::costs`], [`crate::tree`] and [`crate::oblique::geometry`].
 
-use super::cells::{NARROW, Place};
-use super::design::{Csr, Design, check};
-use crate::error::Result;
+use std::ops::Deref;
+
+use crate::error::{Error, Result};
 use crate::table::Table;
 
-/// Rows scored side by side: of columns that lie one after the other; and of a C-ordered matrix, whose neighbouring
-/// cells are then read while they are in the nearest cache.
-const TILE: usize = 256;
-const TILE_OF_ROWS: usize = 16;
+/// A type that numbers columns.
+pub trait ColumnIndex: Copy + Send + Sync + Default + Ord + 'static {
+    /// The column.
+    fn get(self) -> usize;
+    /// The number of a column, which the type must hold.
+    fn of(column: usize) -> Self;
+}
 
-/// A checked matrix in compressed sparse rows.
-#[derive(Debug, Clone, Copy)]
-pub struct SparseRows<'a>(Csr<'a, f64>);
+impl ColumnIndex for u16 {
+    #[inline(always)]
+    fn get(self) -> usize {
+        usize::from(self)
+    }
+    #[inline(always)]
+    fn of(column: usize) -> Self {
+        column as u16
+    }
+}
 
-impl<'a> SparseRows<'a> {
-    /// Checks the arrays.
+impl ColumnIndex for u32 {
+    #[inline(always)]
+    fn get(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn of(column: usize) -> Self {
+        column as u32
+    }
+}
+
+/// A matrix in compressed sparse rows. `I` holds the columns of the stored cells and `C` their values, each as a vector
+/// or a slice.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Csr<I, C> {
+    indptr: Vec<usize>,
+    indices: I,
+    values: C,
+    n_columns: usize,
+    is_ascending: bool,
+}
+
+/// A sparse matrix of the caller: his cells, and their columns in 32 bits.
+pub type CsrRows<'a> = Csr<Vec<u32>, &'a [f64]>;
+
+impl<'a> CsrRows<'a> {
+    /// As [`Csr::new`], from 64-bit integers, which are copied into smaller ones. O(number of cells).
     ///
     /// # Errors
-    /// [`crate::error::Error::Value`] if they are no such matrix.
-    pub fn new(matrix: Csr<'a, f64>) -> Result<Self> {
-        check(&matrix)?;
-        Ok(SparseRows(matrix))
+    /// As [`Csr::new`].
+    pub fn from_i64(
+        indptr: &[i64],
+        indices: &[i64],
+        values: &'a [f64],
+        n_columns: usize,
+    ) -> Result<Self> {
+        let start = |&start: &i64| usize::try_from(start).map_err(|_| bad_indptr(values.len()));
+        let column =
+            |&column: &i64| u32::try_from(column).map_err(|_| bad_column(n_columns, column));
+        let indptr = indptr.iter().map(start).collect::<Result<_>>()?;
+        let indices = indices.iter().map(column).collect::<Result<_>>()?;
+        Csr::new(indptr, indices, values, n_columns)
+    }
+}
+
+impl<I, C, J, V> Csr<I, C>
+where
+    I: Deref<Target = [J]>,
+    C: Deref<Target = [V]>,
+    J: ColumnIndex,
+{
+    /// Checks the arrays of a matrix of `n_columns` columns. The cells of a row may come in any order, and more than
+    /// one in a column: see [`Csr::is_ascending`]. O(number of cells).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `indices` and `values` differ in length; [`Error::Value`] if `indptr` does not rise from 0 to
+    /// that length, or a column is not in the range `[0, n_columns)`.
+    pub fn new(indptr: Vec<usize>, indices: I, values: C, n_columns: usize) -> Result<Self> {
+        Error::check_len("indices", indices.len(), values.len(), "entries")?;
+        let ends = (indptr.first(), indptr.last());
+        if ends != (Some(&0), Some(&values.len())) || !indptr.is_sorted() {
+            return Err(bad_indptr(values.len()));
+        }
+        if let Some(column) = indices.iter().find(|column| column.get() >= n_columns) {
+            return Err(bad_column(n_columns, column.get() as i64));
+        }
+        let mut rows = indptr.windows(2).map(|ends| &indices[ends[0]..ends[1]]);
+        let is_ascending = rows.all(|row| row.is_sorted_by(|a, b| a < b));
+        Ok(Csr { indptr, indices, values, n_columns, is_ascending })
+    }
+
+    /// A matrix whose arrays were built in this crate: their lengths agree, `indptr` rises, columns are in range and
+    /// never descend in a row.
+    pub(crate) fn from_parts(indptr: Vec<usize>, indices: I, values: C, n_columns: usize) -> Self {
+        debug_assert!(indptr.is_sorted() && indptr.last() == Some(&values.len()));
+        debug_assert!(indices.len() == values.len());
+        Csr { indptr, indices, values, n_columns, is_ascending: true }
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
     }
 
     /// Number of columns.
     pub fn n_columns(&self) -> usize {
-        self.0.n_columns
+        self.n_columns
     }
 
-    /// The matrix as the node solver reads it.
-    ///
+    /// Where the cells of each row start, and the number of all cells at the end.
+    pub fn indptr(&self) -> &[usize] {
+        &self.indptr
+    }
+
+    /// The columns of all stored cells, row by row.
+    pub fn indices(&self) -> &[J] {
+        &self.indices
+    }
+
+    /// All stored cells, row by row.
+    pub fn values(&self) -> &[V] {
+        &self.values
+    }
+
+    /// Whether the columns of every row ascend, none of them twice.
+    pub fn is_ascending(&self) -> bool {
+        self.is_ascending
+    }
+
     /// # Errors
-    /// [`crate::error::Error::Value`] if a cell is NaN or infinite.
-    pub fn design(&self) -> Result<Design> {
-        let Csr { indptr, indices, values, n_columns } = self.0;
-        if n_columns <= NARROW {
-            let narrow = indices.iter().map(|&j| u16::of(j as usize)).collect();
-            return Design::from_checked::<_, u16>(indptr.to_vec(), narrow, values, n_columns);
+    /// [`Error::Value`] unless the matrix [`Csr::is_ascending`].
+    pub fn check_ascending(&self) -> Result<()> {
+        if self.is_ascending {
+            return Ok(());
         }
-        Design::from_checked(indptr.to_vec(), indices.to_vec(), values, n_columns)
+        Err(Error::Value(
+            "The columns of each row of a sparse matrix must ascend, none of them twice.".into(),
+        ))
     }
 
-    /// Columns and cells of a row.
-    pub fn row(&self, row: usize) -> (&'a [u32], &'a [f64]) {
-        let cells = self.0.indptr[row]..self.0.indptr[row + 1];
-        (&self.0.indices[cells.clone()], &self.0.values[cells])
+    /// Columns and values of the stored cells of a row.
+    #[inline(always)]
+    pub fn row(&self, row: usize) -> (&[J], &[V]) {
+        let cells = self.indptr[row]..self.indptr[row + 1];
+        (&self.indices[cells.clone()], &self.values[cells])
+    }
+
+    /// Number of stored cells of a row.
+    pub fn n_cells(&self, row: usize) -> usize {
+        self.indptr[row + 1] - self.indptr[row]
     }
 }
 
-/// The rows.
+fn bad_indptr(n_cells: usize) -> Error {
+    Error::Value(format!("The indptr of a sparse matrix must rise from 0 to {n_cells}."))
+}
+
+fn bad_column(n_columns: usize, column: i64) -> Error {
+    Error::Value(format!(
+        "A sparse matrix of {n_columns} columns cannot have a cell in column {column}."
+    ))
+}
+
+/// Rows of numbers, n x d, in one of two forms.
 #[derive(Debug, Clone, Copy)]
 pub enum Rows<'a, 't> {
     /// Columns side by side.
     Table(&'a Table<'t>),
-    /// Sparse rows.
-    Sparse(SparseRows<'a>),
+    /// Sparse rows, the columns of each ascending.
+    Sparse(&'a CsrRows<'t>),
 }
 
-impl Rows<'_, '_> {
-    /// Number of rows.
+impl<'a, 't> From<&'a Table<'t>> for Rows<'a, 't> {
+    fn from(table: &'a Table<'t>) -> Self {
+        Rows::Table(table)
+    }
+}
+
+impl<'a, 't> Rows<'a, 't> {
+    /// The rows of a sparse matrix.
+    ///
+    /// # Errors
+    /// As [`Csr::check_ascending`].
+    pub fn sparse(matrix: &'a CsrRows<'t>) -> Result<Self> {
+        matrix.check_ascending()?;
+        Ok(Rows::Sparse(matrix))
+    }
+
+    /// Number of rows, n.
     pub fn n_samples(&self) -> usize {
         match self {
             Rows::Table(table) => table.n_samples(),
-            Rows::Sparse(csr) => csr.0.indptr.len() - 1,
+            Rows::Sparse(csr) => csr.n_rows(),
         }
     }
 
-    /// Number of columns.
+    /// Number of columns, d.
     pub fn n_features(&self) -> usize {
         match self {
             Rows::Table(table) => table.n_features(),
-            Rows::Sparse(csr) => csr.0.n_columns,
+            Rows::Sparse(csr) => csr.n_columns(),
         }
     }
 
-    /// `bias + sum of weight * x` of the given rows, added up in the order of `weights`, whose columns ascend. The one
-    /// order in which oblique tests are evaluated: cells that are 0 add nothing, so sparse rows give the same bits.
-    pub fn scores(&self, rows: &[u32], weights: &[(u32, f64)], bias: f64) -> Vec<f64> {
-        let mut scores = vec![bias; rows.len()];
-        match self {
-            Rows::Table(table) => {
-                let in_columns = weights.iter().all(|w| table.column(w.0 as usize).is_contiguous());
-                let tile = if in_columns { TILE } else { TILE_OF_ROWS };
-                for (rows, scores) in rows.chunks(tile).zip(scores.chunks_mut(tile)) {
-                    for &(column, weight) in weights {
-                        table.column(column as usize).add_to(rows, weight, scores);
-                    }
-                }
-            }
-            Rows::Sparse(csr) => {
-                let mut dense = vec![0.0; csr.0.n_columns];
-                for &(column, weight) in weights {
-                    dense[column as usize] = weight;
-                }
-                for (score, &row) in scores.iter_mut().zip(rows) {
-                    let (columns, cells) = csr.row(row as usize);
-                    for (&column, x) in columns.iter().zip(cells) {
-                        *score += dense[column as usize] * x;
-                    }
-                }
-            }
-        }
-        scores
-    }
-
-    /// The cells of one column in the given rows.
+    /// Writes the cells of one column in the given rows to `out`, in their order.
     pub fn cells(&self, rows: &[u32], column: u32, out: &mut Vec<f64>) {
         match self {
             Rows::Table(table) => table.column(column as usize).gather(rows, out),
@@ -119,7 +231,7 @@ impl Rows<'_, '_> {
         }
     }
 
-    /// All cells of one row.
+    /// All cells of one row, d of them.
     pub fn row(&self, row: u32) -> Vec<f64> {
         let mut out = vec![0.0; self.n_features()];
         match self {
@@ -136,5 +248,52 @@ impl Rows<'_, '_> {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::array;
+
+    #[test]
+    fn sparse_and_dense_rows_read_alike() {
+        let x = array![[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, -3.0, 0.5]];
+        let table = Table::from_matrix(x.view()).unwrap();
+        let values = [1.0, 2.0, -3.0, 0.5];
+        let csr = Csr::from_i64(&[0, 2, 2, 4], &[0, 2, 1, 2], &values, 3).unwrap();
+        let (dense, sparse) = (Rows::from(&table), Rows::sparse(&csr).unwrap());
+        assert_eq!((sparse.n_samples(), sparse.n_features()), (3, 3));
+        for row in 0..3 {
+            assert_eq!(dense.row(row), sparse.row(row));
+            let (mut a, mut b) = (vec![], vec![]);
+            dense.cells(&[2, 0, 2], row, &mut a);
+            sparse.cells(&[2, 0, 2], row, &mut b);
+            assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn arrays_that_are_no_matrix_are_refused() {
+        let values = [1.0; 2];
+        let cases: [(&[i64], &[i64], &str); 8] = [
+            (&[], &[0, 1], "rise from 0 to 2"),
+            (&[0, 1], &[0, 1], "rise from 0 to 2"),
+            (&[1, 2], &[0, 1], "rise from 0 to 2"),
+            (&[0, 3, 2], &[0, 1], "rise from 0 to 2"),
+            (&[0, -1, 2], &[0, 1], "rise from 0 to 2"),
+            (&[0, 2], &[0], "indices has 1 entries"),
+            (&[0, 2], &[0, 3], "of 3 columns cannot have a cell in column 3"),
+            (&[0, 2], &[-1, 0], "cannot have a cell in column -1"),
+        ];
+        for (indptr, indices, expected) in cases {
+            let message = Csr::from_i64(indptr, indices, &values, 3).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        for indices in [[1, 0], [1, 1]] {
+            let matrix = Csr::from_i64(&[0, 2], &indices, &values, 3).unwrap();
+            assert!(!matrix.is_ascending());
+            assert!(Rows::sparse(&matrix).unwrap_err().to_string().contains("must ascend"));
+        }
     }
 }

@@ -135,8 +135,16 @@ impl Column<'_> {
         with_column!(self, v => size(v))
     }
 
+    /// The cells, if they are doubles that lie one after the other.
+    pub fn as_f64(&self) -> Option<&[f64]> {
+        match self {
+            Column::F64(view) => view.as_slice(),
+            _ => None,
+        }
+    }
+
     /// Whether a cell can be NaN or infinite at all.
-    fn is_float(&self) -> bool {
+    pub fn is_float(&self) -> bool {
         matches!(self, Column::F64(_) | Column::F32(_))
     }
 }

@@ -6,7 +6,7 @@ use crate::parallel::Monitor;
 
 /// How.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct SphericalOptions {
     /// Number of clusters.
     pub n_clusters: usize,
     /// Starts.
@@ -37,7 +37,7 @@ pub struct Clustering {
 pub fn kmeans(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,
-    options: &Options,
+    options: &SphericalOptions,
     monitor: &Monitor,
 ) -> Result<Clustering> {
     let (n, d) = (geometry.rows().n_samples(), geometry.rows().n_features());

@@ -18,7 +18,8 @@ use crate::imm::{self, Base, Fitted, Problem};
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
 use crate::table::all_finite;
-use crate::tree::{ClusterTree, ObliqueArrays, SparseRows, Test, TreeArrays};
+use crate::rows::Csr;
+use crate::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
 
 pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("An array is not contiguous."))
@@ -327,8 +328,7 @@ pub fn apply<'py>(
         match rows {
             Some(Rows::F64(rows)) => tree.apply_rows(rows, table.n_features()),
             Some(Rows::F32(rows)) => tree.apply_rows(rows, table.n_features()),
-            None if table.find_non_finite().is_empty() => tree.apply(&table).map(Some),
-            None => Ok(None),
+            None => tree.apply(&table),
         }
     };
     let leaves = run(py, &n_jobs, &monitor, None, work)?;
@@ -351,13 +351,11 @@ pub fn apply_sparse<'py>(
 ) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
     let arrays = tree_arrays(&tree, oblique.as_ref())?;
     let (indptr, indices, values, n_features) = &rows;
-    let rows = SparseRows {
-        indptr: slice(indptr)?,
-        indices: slice(indices)?,
-        values: slice(values)?,
-        n_features: *n_features,
+    let (indptr, indices, values) = (slice(indptr)?, slice(indices)?, slice(values)?);
+    let work = || {
+        let rows = Csr::from_i64(indptr, indices, values, *n_features)?;
+        ClusterTree::new(arrays, rows.n_columns())?.apply_sparse(&rows)
     };
-    let work = || ClusterTree::new(arrays, rows.n_features)?.apply_sparse(rows);
     let leaves = run(py, &n_jobs, &Monitor::default(), None, work)?;
     Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
 }
