@@ -115,8 +115,10 @@ fn no_pass_and_no_growth_raises_the_objective() {
             ] {
                 for axis in [false, true] {
                     let splits = if axis { Splits::Axis { table, index: &index } } else { oblique };
-                    let settings =
-                        TaoSettings { steady: seed % 4 < 2, ..settings(0.7, 2 * (seed as usize % 2)) };
+                    let settings = TaoSettings {
+                        steady: seed % 4 < 2,
+                        ..settings(0.7, 2 * (seed as usize % 2))
+                    };
                     let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
                     let start = if seed < 3 { FirstTree::Random } else { FirstTree::Bisecting };
                     let mut tree = if axis {
@@ -274,7 +276,8 @@ fn threads_do_not_change_a_bit() {
                 monitor: &monitor,
                 memory: &memory,
             };
-            let mut tree = initial::tree(geometry, None, FirstTree::Bisecting, 4, 0, &monitor).unwrap();
+            let mut tree =
+                initial::tree(geometry, None, FirstTree::Bisecting, 4, 0, &monitor).unwrap();
             tao.rescale(&mut tree);
             for _ in 0..2 {
                 tao.pass(&mut tree).unwrap();

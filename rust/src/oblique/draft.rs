@@ -194,7 +194,8 @@ mod tests {
         // Leaves need labels; intervals and, with axis, oblique tests have no place.
         assert!(DraftTree::from_tree(&tree, &[-1, -1, -1, 0, 1], true).is_err());
         assert!(DraftTree::from_tree(&tree, &clusters[..4], true).is_err());
-        let intervals = TreeArrays { kind: &[2, 0, 1, 0, 0], lower: &[0.0; 5], upper: &[1.0; 5], ..arrays };
+        let intervals =
+            TreeArrays { kind: &[2, 0, 1, 0, 0], lower: &[0.0; 5], upper: &[1.0; 5], ..arrays };
         let tree = ClusterTree::new(intervals, 2).unwrap();
         assert!(DraftTree::from_tree(&tree, &clusters, false).is_err());
     }

@@ -76,7 +76,7 @@ pub struct ObliqueFit {
     /// The centers of its clusters, in units; an empty cluster keeps its last.
     pub centers: Vec<f64>,
     /// Round by round.
-    pub steps: Vec<Round>,
+    pub rounds: Vec<Round>,
     /// Whether the last round was the last for want of progress, or the last mu larger than all gaps.
     pub converged: bool,
     /// What there is to say of it.
@@ -108,7 +108,7 @@ pub(super) struct Alternation<'a, 'b, 't> {
     pub(super) unit: f64,
     pub(super) tree: DraftTree,
     pub(super) centers: Vec<f64>,
-    pub(super) steps: Vec<Round>,
+    pub(super) rounds: Vec<Round>,
     /// Whether only the cost counts and tests keep to their columns.
     pub(super) relaxed: bool,
     /// As [`TaoSettings::steady`]: along a path the labels hardly differ from one mu to the next, while the direct solver
@@ -188,12 +188,13 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(TreeClusters { leaf_of_row, labels, objective: Objective { loss, penalty } })
     }
 
-    pub(super) fn step(&mut self, mu: f64, objective: Objective, mismatch: f64) {
+    pub(super) fn record(&mut self, mu: f64, objective: Objective, mismatch: f64) {
         let (n_weights, n_leaves) = (self.tree.n_weights(), self.tree.n_leaves());
         let value = |objective: &Objective| objective.value(self.lambda());
-        let gain = self.steps.last().map_or(0.0, |step| value(&step.objective) - value(&objective));
+        let gain =
+            self.rounds.last().map_or(0.0, |round| value(&round.objective) - value(&objective));
         self.monitor.report(n_leaves, gain);
-        self.steps.push(Round { mu, objective, mismatch, n_weights, n_leaves });
+        self.rounds.push(Round { mu, objective, mismatch, n_weights, n_leaves });
     }
 
     /// DraftTree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
@@ -218,8 +219,8 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
             let mut objective = tao.objective(&tree);
             objective.loss += costs.minimum;
             self.tree = tree;
-            let mu = self.steps.last().map_or(0.0, |step| step.mu);
-            self.step(mu, objective, 0.0);
+            let mu = self.rounds.last().map_or(0.0, |round| round.mu);
+            self.record(mu, objective, 0.0);
             self.center()?;
             let value = objective.value(self.lambda());
             if before - value <= self.plan.tol * value {
@@ -263,8 +264,8 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
             }
         }
         let summary = Summary { leaf_of_row, regrets, inertia, free_inertia: self.free_inertia };
-        let Alternation { tree, centers, steps, .. } = self;
-        Ok(ObliqueFit { tree, centers, steps, converged, summary })
+        let Alternation { tree, centers, rounds, .. } = self;
+        Ok(ObliqueFit { tree, centers, rounds, converged, summary })
     }
 }
 
@@ -304,7 +305,7 @@ impl<'a, 't> ClusterProblem<'a, 't> {
             unit,
             tree,
             centers,
-            steps: vec![],
+            rounds: vec![],
             relaxed: false,
             steady: false,
         })
@@ -381,7 +382,9 @@ pub(super) mod tests {
     }
 
     /// Calls `check` with a problem and a first tree.
-    pub(in crate::oblique) fn with_problem(check: impl Fn(&ClusterProblem<'_, '_>, DraftTree, &Monitor)) {
+    pub(in crate::oblique) fn with_problem(
+        check: impl Fn(&ClusterProblem<'_, '_>, DraftTree, &Monitor),
+    ) {
         let (x, labels, centers) = rows(300);
         let table = Table::from_matrix(x.view()).unwrap();
         let rows = Rows::Table(&table);
@@ -407,10 +410,10 @@ pub(super) mod tests {
                 let plan = plan(lambda);
                 let fitted = direct(problem, start.clone(), &plan, monitor).unwrap();
                 let values: Vec<f64> =
-                    fitted.steps.iter().map(|step| step.objective.value(lambda)).collect();
+                    fitted.rounds.iter().map(|round| round.objective.value(lambda)).collect();
                 assert!(values.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{values:?}");
                 // Centers are moved once more after the last round.
-                let last = fitted.steps.last().unwrap().objective.loss;
+                let last = fitted.rounds.last().unwrap().objective.loss;
                 let summary = &fitted.summary;
                 let ratio = summary.inertia / summary.free_inertia * 300.0;
                 assert!(ratio <= last * (1.0 + 1e-12), "{ratio} {last}");
@@ -431,9 +434,9 @@ pub(super) mod tests {
                     }
                 };
                 let (plain, relaxed) = (fit(false), fit(true));
-                let (before, after) = relaxed.steps.split_at(plain.steps.len());
-                assert_eq!(before, plain.steps);
-                let losses: Vec<f64> = after.iter().map(|step| step.objective.loss).collect();
+                let (before, after) = relaxed.rounds.split_at(plain.rounds.len());
+                assert_eq!(before, plain.rounds);
+                let losses: Vec<f64> = after.iter().map(|round| round.objective.loss).collect();
                 assert!(!losses.is_empty());
                 assert!(losses.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{losses:?}");
                 assert!(relaxed.summary.inertia <= plain.summary.inertia * (1.0 + 1e-12));

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::geometry::Geometry;
 use super::draft::{DraftNode, DraftTree, Leaf};
+use super::geometry::Geometry;
 use crate::error::Result;
 use crate::parallel::Monitor;
 use crate::tree::test::is_left;
@@ -179,7 +179,8 @@ impl OpenLeaf {
             return None;
         }
         let first = geometry.row(self.draw());
-        let others: Vec<u32> = (0..self.rows.len().min(MAX_CANDIDATES)).map(|_| self.draw()).collect();
+        let others: Vec<u32> =
+            (0..self.rows.len().min(MAX_CANDIDATES)).map(|_| self.draw()).collect();
         let others: Vec<Vec<f64>> = others.into_iter().map(|row| geometry.row(row)).collect();
         let square = |row: &Vec<f64>| -> f64 {
             row.iter().zip(&first).map(|(x, c)| (x - c) * (x - c)).sum()

@@ -100,9 +100,8 @@ impl Memory {
 
     /// Whether each of some rows lies to the right of a plane. Two bits for each of all rows while the plane is known.
     pub(super) fn sides(&self, plane: &Plane, all: Rows<'_, '_>, rows: &[u32]) -> Vec<bool> {
-        let evaluate = |rows: &[u32]| {
-            plane.sums(all, rows).into_iter().map(|score| !is_left(score))
-        };
+        let evaluate =
+            |rows: &[u32]| plane.sums(all, rows).into_iter().map(|score| !is_left(score));
         if plane.weights.len() < MIN_WEIGHTS_REMEMBERED {
             return evaluate(rows).collect();
         }

@@ -75,7 +75,7 @@ pub fn path(
         let weight = |row: usize| problem.weights.map_or(1.0, |w| w[row]);
         let differing = (0..z.len()).filter(|&row| z[row] != labels[row]);
         let mismatch = differing.map(weight).sum::<f64>() + 0.0; // a sum of nothing is -0
-        run.step(mu, objective, mismatch);
+        run.record(mu, objective, mismatch);
         // Beyond the largest gap the labels are the tree's.
         converged |= mu > largest;
         if t == schedule.n_steps || converged {
@@ -123,11 +123,11 @@ pub fn path(
         converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
     }
     // A tree that was given is never made worse.
-    if let (Some((tree, centers, objective)), Some(&last)) = (given, run.steps.last())
+    if let (Some((tree, centers, objective)), Some(&last)) = (given, run.rounds.last())
         && objective.value(plan.lambda) < last.objective.value(plan.lambda)
     {
         (run.tree, run.centers) = (tree, centers);
-        run.step(last.mu, objective, last.mismatch);
+        run.record(last.mu, objective, last.mismatch);
     }
     run.finish(converged)
 }
@@ -236,9 +236,9 @@ mod tests {
             let schedule = Schedule { factor: 1.3, n_steps: 200, histograms: false };
             let fitted = path(problem, start, &plan(20.0), &schedule, monitor).unwrap();
             assert!(fitted.converged);
-            let mu: Vec<f64> = fitted.steps.iter().map(|step| step.mu).collect();
+            let mu: Vec<f64> = fitted.rounds.iter().map(|round| round.mu).collect();
             assert!(mu.is_sorted() && mu[0] == 0.0 && mu.len() > 3, "{mu:?}");
-            assert_eq!(fitted.steps.last().unwrap().mismatch.to_bits(), 0f64.to_bits());
+            assert_eq!(fitted.rounds.last().unwrap().mismatch.to_bits(), 0f64.to_bits());
         });
     }
 }

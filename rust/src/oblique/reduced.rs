@@ -41,7 +41,8 @@ pub struct ReducedProblem {
 impl ReducedProblem {
     /// `costs`: of the rows on the left, and on the right.
     pub fn new(rows: &[u32], costs: [&[f64]; 2]) -> Self {
-        let mut reduced = ReducedProblem { rows: vec![], sign: vec![], weight: vec![], all: [0.0; 2] };
+        let mut reduced =
+            ReducedProblem { rows: vec![], sign: vec![], weight: vec![], all: [0.0; 2] };
         for ((&row, left), right) in rows.iter().zip(costs[0]).zip(costs[1]) {
             let difference = (left - right).abs();
             if difference > 0.0 {
@@ -303,7 +304,12 @@ mod tests {
         (x, ReducedProblem::new(&rows, [&left, &right]))
     }
 
-    fn loss_at(reduced: &ReducedProblem, rows: Rows<'_, '_>, weights: &[(u32, f64)], bias: f64) -> f64 {
+    fn loss_at(
+        reduced: &ReducedProblem,
+        rows: Rows<'_, '_>,
+        weights: &[(u32, f64)],
+        bias: f64,
+    ) -> f64 {
         reduced.judge(rows, &Plane { weights: weights.to_vec(), bias }).0
     }
 

@@ -294,7 +294,9 @@ impl Tao<'_, '_> {
     }
 
     fn update(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Result<Update> {
-        let DraftNode::Split { test, left, right } = &tree.nodes[id] else { return Ok(Update::Keep) };
+        let DraftNode::Split { test, left, right } = &tree.nodes[id] else {
+            return Ok(Update::Keep);
+        };
         let lambda = self.settings.lambda;
         let reduced = self.reduced(tree, [*left, *right], rows);
         let below = [*left, *right].map(|child| self.penalty(tree, child));
@@ -425,7 +427,8 @@ impl Tao<'_, '_> {
             false => StartPoint::Curvature,
         };
         let last_first = last.iter().map(|kept| resumed(kept));
-        let from: Vec<StartPoint<'_>> = last_first.chain(start.iter().map(StartPoint::Weights)).collect();
+        let from: Vec<StartPoint<'_>> =
+            last_first.chain(start.iter().map(StartPoint::Weights)).collect();
         let (found, kept) =
             logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
         if let Some(solved) = solved {

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::grow::Limits;
 use crate::imm::{self, Base, Fitted, Problem};
 use crate::parallel::Monitor;
+use crate::rows::Csr;
 use crate::search::SearchOptions;
 use crate::table::all_finite;
-use crate::rows::Csr;
 use crate::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
 
 pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {

@@ -187,7 +187,8 @@ mod tests {
     fn sums_are_rounded_step_by_step() {
         // The numbers near 1e17 are 16 apart: the bias swallows a 3 that comes first.
         let cell = |column: u32| [3.0, 1.0][column as usize];
-        let sum = |weights: &[(u32, f64)]| Plane { weights: weights.to_vec(), bias: 1e17 }.sum(cell);
+        let sum =
+            |weights: &[(u32, f64)]| Plane { weights: weights.to_vec(), bias: 1e17 }.sum(cell);
         assert_eq!(sum(&[(0, 1.0), (1, -1e17)]), 0.0);
         assert_eq!(sum(&[(1, -1e17), (0, 1.0)]), 3.0);
         // The product is rounded before it is added: fused, the sum would be 2^-60.

@@ -120,7 +120,13 @@ impl<V: Cell> Cells<V> {
 
     /// out_j += sum_i r_i term(x_ij).
     #[inline(never)]
-    pub(super) fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
+    pub(super) fn add_columns(
+        &self,
+        rows: &[u32],
+        r: &[f64],
+        out: &mut [f64],
+        term: impl Fn(f64) -> f64,
+    ) {
         match self {
             Cells::Dense { values, width } => {
                 for (&i, &r) in rows.iter().zip(r) {
@@ -228,7 +234,13 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
     }
 
     #[inline(always)]
-    pub(super) fn add_columns(&self, rows: &[u32], r: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
+    pub(super) fn add_columns(
+        &self,
+        rows: &[u32],
+        r: &[f64],
+        out: &mut [f64],
+        term: impl Fn(f64) -> f64,
+    ) {
         for (&i, &r) in rows.iter().zip(r) {
             let (columns, cells) = self.row(i as usize);
             for (j, x) in columns.iter().zip(cells) {
@@ -291,7 +303,14 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
     /// Adds sum_i h_i x_ip x_iq to out[p, q] for p in the stripe `p` (the rows of `out`) and q <= p, where p and q are
     /// places of columns.
     #[inline(never)]
-    pub(super) fn add_gram(&self, rows: &[u32], h: &[f64], p: &Range<usize>, width: usize, out: &mut [f64]) {
+    pub(super) fn add_gram(
+        &self,
+        rows: &[u32],
+        h: &[f64],
+        p: &Range<usize>,
+        width: usize,
+        out: &mut [f64],
+    ) {
         for (&i, &h) in rows.iter().zip(h) {
             let (columns, cells) = self.row(i as usize);
             let first = columns.partition_point(|j| j.get() < p.start);

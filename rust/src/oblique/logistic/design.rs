@@ -62,7 +62,10 @@ impl Design {
         let counts: Vec<usize> =
             seen.iter().map(|chunk| chunk.iter().map(|seen| seen.other).sum()).collect();
         let scale = |(j, &base): (usize, &f64)| {
-            let all = seen.iter().map(|chunk| chunk[j]).fold(ColumnSummary::NOTHING, ColumnSummary::merge);
+            let all = seen
+                .iter()
+                .map(|chunk| chunk[j])
+                .fold(ColumnSummary::NOTHING, ColumnSummary::merge);
             Scale { base, unit: unit_of(base, all.low, all.high) }
         };
         let scales: Vec<Scale> = bases.iter().enumerate().map(scale).collect();
@@ -225,7 +228,8 @@ struct ColumnSummary {
 }
 
 impl ColumnSummary {
-    const NOTHING: ColumnSummary = ColumnSummary { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
+    const NOTHING: ColumnSummary =
+        ColumnSummary { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
 
     fn merge(self, more: ColumnSummary) -> ColumnSummary {
         let (low, high) = (self.low.min(more.low), self.high.max(more.high));
@@ -246,7 +250,8 @@ impl ColumnSummary {
                 other[l] += u64::from(x != base);
             }
         }
-        let of_lane = |l: usize| ColumnSummary { low: low[l], high: high[l], other: other[l] as usize };
+        let of_lane =
+            |l: usize| ColumnSummary { low: low[l], high: high[l], other: other[l] as usize };
         let lanes = (0..LANES).map(of_lane).fold(ColumnSummary::NOTHING, ColumnSummary::merge);
         let of_cell = |&x: &f64| ColumnSummary { low: x, high: x, other: usize::from(x != base) };
         rest.iter().map(of_cell).fold(lanes, ColumnSummary::merge)

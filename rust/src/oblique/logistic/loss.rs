@@ -48,7 +48,8 @@ impl Targets {
             state.loss = loss;
             let step = r / h;
             let shortest = MIN_BIAS_STEP.max(f64::EPSILON * state.bias.abs());
-            if last && (step.abs() <= shortest || high - low <= shortest || pass == MAX_BIAS_STEPS) {
+            if last && (step.abs() <= shortest || high - low <= shortest || pass == MAX_BIAS_STEPS)
+            {
                 break;
             }
             if step.abs() > shortest {

@@ -188,7 +188,8 @@ pub fn solve_from(
         let (rows, gradient) = (rows.into_owned(), w.clone());
         let (bias, curvature) = (0.0, None);
         let n_cells = 0;
-        let kept = SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
+        let kept =
+            SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
         return Ok((solution, kept));
     }
     match &problem.design.stored {
@@ -256,4 +257,3 @@ fn targets<'a>(problem: &LogisticProblem<'a>) -> (Cow<'a, [u32]>, Targets, f64) 
     let (rows, signed): (Vec<u32>, Vec<f64>) = kept.unzip();
     (Cow::Owned(rows), Targets(signed), total * largest)
 }
-

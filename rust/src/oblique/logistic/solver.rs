@@ -258,7 +258,9 @@ impl<'a, V: Cell> Solver<'a, V> {
         let is_cold = from.iter().all(|origin| matches!(origin, StartPoint::Curvature(_)));
         let (mut point, start) = self.start(from);
         let mut curvature = from.iter().find_map(|origin| match origin {
-            StartPoint::State(kept) | StartPoint::Curvature(kept) => self.carried(kept, &point.state.h),
+            StartPoint::State(kept) | StartPoint::Curvature(kept) => {
+                self.carried(kept, &point.state.h)
+            }
             StartPoint::Weights(_) => None,
         });
         let mut slopes = start.and_then(|kept| self.kept_slopes(&point, kept));
@@ -313,7 +315,8 @@ impl<'a, V: Cell> Solver<'a, V> {
                 continue;
             }
             let step = step.unwrap_or_else(|| {
-                let is_far = if n_iter > 0 { last_gain > FAR_GAIN * point.objective } else { is_cold };
+                let is_far =
+                    if n_iter > 0 { last_gain > FAR_GAIN * point.objective } else { is_cold };
                 let per_column = if is_far { ROWS_PER_COLUMN_FAR } else { rows_per_column };
                 let moments = moments.unwrap_or_else(|| {
                     let State { r, h, .. } = &point.state;
@@ -397,8 +400,10 @@ impl<'a, V: Cell> Solver<'a, V> {
                 (gradient[j] / self.lambda[j] + 1f64.copysign(w[j])).abs()
             }
         };
-        let mut ranked: Vec<(f64, usize)> =
-            (0..w.len()).map(|j| (rank(j), j)).filter(|(rank, _)| *rank > MIN_GRADIENT_SHARE - 1.0).collect();
+        let mut ranked: Vec<(f64, usize)> = (0..w.len())
+            .map(|j| (rank(j), j))
+            .filter(|(rank, _)| *rank > MIN_GRADIENT_SHARE - 1.0)
+            .collect();
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let candidates = ranked.iter().filter(|(rank, _)| *rank > 0.0).count();
         let n = self.rows.len();
@@ -466,7 +471,8 @@ impl<'a, V: Cell> Solver<'a, V> {
         let (identity, rows) = (self.design.identity.clone(), self.rows.to_vec());
         let (targets, bias, gradient) = (self.targets.clone(), state.bias, gradient.to_vec());
         let n_cells = self.n_cells;
-        let kept = SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
+        let kept =
+            SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
         (solution, kept)
     }
 }
@@ -531,7 +537,8 @@ mod tests {
             lambda: 1.0,
             penalty: None,
         };
-        let kept = solve_from(&problem, &[], SolverOptions::default(), &Monitor::default()).unwrap().1;
+        let kept =
+            solve_from(&problem, &[], SolverOptions::default(), &Monitor::default()).unwrap().1;
         let model = kept.curvature.as_ref().unwrap();
         for (without, serves) in [(20, true), (4, false)] {
             let fewer: Vec<u32> = all.iter().copied().filter(|i| i % without != 1).collect();
