@@ -1044,7 +1044,8 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn a_matrix_that_is_none_is_refused() {
-    let cases: [(&[i64], &[i64], &[f64], &str); 8] = [
+    type Case = (&'static [i64], &'static [i64], &'static [f64], &'static str);
+    let cases: [Case; 8] = [
         (&[0, 1], &[2], &[1.0], "cannot have a cell in column 2"),
         (&[0, 1], &[-1], &[1.0], "cannot have a cell in column -1"),
         (&[0, 2], &[0], &[1.0], "rise from 0 to 1"),
