@@ -241,4 +241,89 @@ mod tests {
             assert_eq!(fitted.rounds.last().unwrap().mismatch.to_bits(), 0f64.to_bits());
         });
     }
+
+    /// Squared distances of a row to all centers, from the definition.
+    fn squares(problem: &ClusterProblem<'_, '_>, centers: &[f64], row: usize) -> Vec<f64> {
+        let cells = problem.geometry.rows().row(row as u32);
+        let square = |center: &[f64]| cells.iter().zip(center).map(|(x, c)| (x - c).powi(2)).sum();
+        centers.chunks(cells.len()).map(square).collect()
+    }
+
+    /// Weights of rows, and the mean cost of the free clustering with them.
+    fn weights(problem: &ClusterProblem<'_, '_>) -> (Vec<f64>, f64) {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let weights: Vec<f64> = problem.labels.iter().map(|_| 0.1 + 4.0 * rng.f64()).collect();
+        let own = |(row, &label): (usize, &u32)| {
+            weights[row] * squares(problem, problem.centers, row)[label as usize]
+        };
+        let cost: f64 = problem.labels.iter().enumerate().map(own).sum();
+        let unit = cost / weights.iter().sum::<f64>();
+        (weights, unit)
+    }
+
+    /// Of 225 rows that one leaf puts into another cluster, the third easiest to move decides: one in a hundred may.
+    #[test]
+    fn the_first_mu_is_a_quantile_of_the_gaps() {
+        with_problem(|problem, start, monitor| {
+            let (row_weights, unit) = weights(problem);
+            let weighted = ClusterProblem { weights: Some(&row_weights), ..*problem };
+            let plan = plan(1e4);
+            let schedule = Schedule { factor: 1.1, n_steps: 1, histograms: false };
+            let fitted = path(&weighted, start, &plan, &schedule, monitor).unwrap();
+            assert_eq!((fitted.rounds[0].mu, fitted.rounds[0].n_leaves), (0.0, 1));
+            let DraftNode::Leaf(leaf) = &fitted.tree.nodes[0] else { unreachable!() };
+            let gap = |(row, &label): (usize, &u32)| {
+                let squares = squares(problem, problem.centers, row);
+                (squares[leaf.label as usize] - squares[label as usize]) / unit
+            };
+            let mut gaps: Vec<f64> =
+                problem.labels.iter().enumerate().map(gap).filter(|gap| *gap > 0.0).collect();
+            gaps.sort_unstable_by(f64::total_cmp);
+            assert!((200..300).contains(&gaps.len()), "{}", gaps.len());
+            let mu = fitted.rounds[1].mu;
+            assert!((mu - gaps[2]).abs() <= 1e-9 * mu, "{mu} {:?}", &gaps[..4]);
+        });
+    }
+
+    /// Heavy rows and light ones see the same price of leaving the tree's label: both costs are multiplied by the weight.
+    #[test]
+    fn labels_are_the_cheapest_ones_whatever_the_rows_weigh() {
+        with_problem(|problem, start, monitor| {
+            let (row_weights, unit) = weights(problem);
+            let weighted = ClusterProblem { weights: Some(&row_weights), ..*problem };
+            let plan = plan(60.0);
+            let memory = Memory::default();
+            for histograms in [false, true] {
+                let schedule = Schedule { factor: 1.1, n_steps: 1, histograms };
+                let mut run = weighted.start(start.clone(), &plan, monitor, &memory).unwrap();
+                run.first(schedule.loss(run.free_labels())).unwrap();
+                let leaf_of_row =
+                    run.tao(schedule.loss(run.free_labels()), 0).leaf_of_row(&run.tree);
+                let mut z = problem.labels.to_vec();
+                let (mut n_moved, mut n_against) = (0, 0);
+                for mu in [0.03, 0.1, 0.3, 1.0, 3.0] {
+                    let moved = clustering_step(&mut run, &mut z, &leaf_of_row, mu, histograms);
+                    n_moved += usize::from(moved.unwrap());
+                    for (row, &label) in z.iter().enumerate() {
+                        let DraftNode::Leaf(leaf) = &run.tree.nodes[leaf_of_row[row] as usize]
+                        else {
+                            unreachable!()
+                        };
+                        let squares = squares(problem, &run.centers, row);
+                        let cost = |label: usize| {
+                            let price = match histograms {
+                                true => squared_distance(label, &leaf.shares),
+                                false => f64::from(u8::from(label as u32 != leaf.label)),
+                            };
+                            squares[label] / unit + mu * price
+                        };
+                        let least = (0..K).map(cost).fold(f64::INFINITY, f64::min);
+                        assert!(cost(label as usize) <= least + 1e-9, "row {row}");
+                        n_against += usize::from(label != leaf.label);
+                    }
+                }
+                assert!(n_moved > 1 && n_against > 10, "{n_moved} {n_against}");
+            }
+        });
+    }
 }
