@@ -4,18 +4,21 @@ use ndarray::Array2;
 use treeclust_rs::costs::Units;
 use treeclust_rs::index::Index;
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree};
-use treeclust_rs::oblique::geometry::Geometry;
+use treeclust_rs::oblique::geometry::{Distance, Geometry};
 use treeclust_rs::oblique::initial::{self, FirstTree};
 use treeclust_rs::oblique::leaf_loss::{Labels, Loss};
 use treeclust_rs::oblique::logistic::SolverOptions;
 use treeclust_rs::oblique::logistic::design::Design;
 use treeclust_rs::oblique::memory::Memory;
+use treeclust_rs::oblique::path::Schedule;
+use treeclust_rs::oblique::plan::{FreeClustering, ObliqueOptions, fit_tree};
+use treeclust_rs::oblique::spherical::{self, SphericalOptions};
 use treeclust_rs::oblique::splits::Splits;
 use treeclust_rs::oblique::tao::{Tao, TaoSettings};
 use treeclust_rs::parallel::{Monitor, with_pool};
-use treeclust_rs::rows::Rows;
+use treeclust_rs::rows::{Csr, Rows};
 use treeclust_rs::table::Table;
-use treeclust_rs::tree::Test;
+use treeclust_rs::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
 
 const K: usize = 5;
 
@@ -308,4 +311,128 @@ fn a_stopped_monitor_ends_a_pass() {
     monitor.stop();
     assert!(tao.pass(&mut DraftTree::leaf(0)).is_err());
     assert!(tao.grow(&mut DraftTree::leaf(0)).is_err());
+}
+
+/// A tree of the build as a checked one, made from its arrays.
+fn checked(tree: &DraftTree, n_features: usize) -> ClusterTree {
+    let arrays = tree.arrays();
+    let oblique = ObliqueArrays {
+        indptr: &arrays.oblique_indptr,
+        indices: &arrays.oblique_indices,
+        weights: &arrays.oblique_weights,
+        bias: &arrays.oblique_bias,
+    };
+    let arrays = TreeArrays {
+        kind: &arrays.kind,
+        feature: &arrays.feature,
+        threshold: &arrays.threshold,
+        lower: &arrays.lower,
+        upper: &arrays.upper,
+        children_left: &arrays.children_left,
+        children_right: &arrays.children_right,
+        oblique: Some(oblique),
+    };
+    ClusterTree::new(arrays, n_features).unwrap()
+}
+
+#[test]
+fn a_tree_is_fitted_from_options_alone() {
+    let data = data(4, 400, 4);
+    let table = Table::from_matrix(data.x.view()).unwrap();
+    let rows = Rows::from(&table);
+    let units = Units::of(&table, None, true);
+    let monitor = Monitor::default();
+    let geometry = Geometry::Euclidean { table: &table, units: &units };
+    // The free clustering: the labels' means.
+    let centers = geometry.centers(&data.labels, None, &[0.0; 4 * K]).unwrap();
+    let free = FreeClustering { labels: &data.labels, centers: &centers };
+    let schedule = Schedule { factor: 1.5, n_steps: 10, histograms: false };
+    let options = ObliqueOptions::default();
+    let fits = [
+        options,
+        ObliqueOptions { axis: true, alpha: 2.0, ..options },
+        ObliqueOptions { first: FirstTree::Random, relax: true, max_depth: 3, ..options },
+        ObliqueOptions { schedule: Some(schedule), ..options },
+    ];
+    for options in fits {
+        let fit = |given, options: &ObliqueOptions, weights| {
+            fit_tree(rows, &units, weights, free, given, options, &monitor).unwrap()
+        };
+        let fitted = fit(None, &options, None);
+        assert!((2..=16).contains(&fitted.tree.n_leaves()), "{options:?}");
+        assert!(fitted.tree.max_depth() <= options.max_depth);
+        assert_eq!(fitted.rounds.last().unwrap().n_leaves, fitted.tree.n_leaves());
+        // Prediction sends every row where the fit did.
+        let tree = checked(&fitted.tree, 4);
+        let leaves = tree.apply(&table).unwrap().unwrap();
+        let of_fit: Vec<i64> =
+            fitted.summary.leaf_of_row.iter().map(|&leaf| i64::from(leaf)).collect();
+        assert_eq!(leaves, of_fit);
+        // A tree that is given is never made worse at no price, and keeps its depth and its leaves.
+        let given = DraftTree::from_tree(&tree, &fitted.tree.clusters(), options.axis).unwrap();
+        let free_of_charge = ObliqueOptions { relax: false, alpha: 0.0, ..options };
+        let refined = fit(Some(given), &free_of_charge, None);
+        assert!(refined.tree.n_leaves() <= fitted.tree.n_leaves());
+        assert!(refined.tree.max_depth() <= fitted.tree.max_depth());
+        assert!(refined.summary.inertia <= fitted.summary.inertia * (1.0 + 1e-12));
+        // Weights of 1 are none.
+        assert_eq!(fit(None, &options, Some(&[1.0; 400])), fitted);
+    }
+    let outside = DraftTree {
+        nodes: vec![
+            DraftNode::Split {
+                test: Test::Threshold { feature: 4, threshold: 0.0 },
+                left: 1,
+                right: 2,
+            },
+            DraftTree::leaf(0).nodes[0].clone(),
+            DraftTree::leaf(1).nodes[0].clone(),
+        ],
+    };
+    let error = fit_tree(rows, &units, None, free, Some(outside), &options, &monitor).unwrap_err();
+    assert!(error.to_string().contains("it uses column 4, but the table has 4 columns"));
+}
+
+#[test]
+fn sparse_rows_are_fitted_as_dense_ones_by_their_cosine() {
+    let mut rng = fastrand::Rng::with_seed(0);
+    let (n, d) = (300, 40);
+    let x = Array2::from_shape_fn((n, d), |(i, j)| {
+        let is_topic = j % 3 == i % 3;
+        if rng.f64() < if is_topic { 0.4 } else { 0.05 } { f64::from(rng.u8(1..5)) } else { 0.0 }
+    });
+    let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+    for row in x.rows() {
+        for (j, &cell) in row.iter().enumerate().filter(|(_, cell)| **cell != 0.0) {
+            indices.push(j as i64);
+            values.push(cell);
+        }
+        indptr.push(values.len() as i64);
+    }
+    let table = Table::from_matrix(x.view()).unwrap();
+    let csr = Csr::from_i64(&indptr, &indices, &values, d).unwrap();
+    let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
+    let monitor = Monitor::default();
+    let options = ObliqueOptions { distance: Distance::Cosine, alpha: 0.1, ..Default::default() };
+    let fit = |rows: Rows<'_, '_>| {
+        let starts = SphericalOptions { n_clusters: 3, n_init: 3, max_iter: 50, seed: 0 };
+        let found = spherical::kmeans(&Geometry::cosine(rows), None, &starts, &monitor).unwrap();
+        let free = FreeClustering { labels: &found.labels, centers: &found.centers };
+        fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap()
+    };
+    let (dense, sparse) = (fit(Rows::from(&table)), fit(Rows::sparse(&csr).unwrap()));
+    assert_eq!(sparse.summary.leaf_of_row, dense.summary.leaf_of_row);
+    assert!((3..=16).contains(&sparse.tree.n_leaves()));
+    let leaves = checked(&sparse.tree, d).apply_sparse(&csr).unwrap().unwrap();
+    assert!(leaves.iter().zip(&sparse.summary.leaf_of_row).all(|(a, b)| *a == i64::from(*b)));
+    // Thresholds and means need dense rows.
+    let free = FreeClustering { labels: &vec![0; n], centers: &vec![1.0; d] };
+    for (options, message) in [
+        (ObliqueOptions { axis: true, ..options }, "Thresholds need dense rows"),
+        (ObliqueOptions::default(), "need the cosine distance"),
+    ] {
+        let rows = Rows::sparse(&csr).unwrap();
+        let error = fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
 }

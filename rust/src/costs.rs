@@ -284,6 +284,7 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
     sums
 }
 
+/// In tiles of the columns, each column by one thread in the order of the rows.
 fn table_sums(
     table: &Table<'_>,
     units: &Units,

@@ -166,10 +166,12 @@ where
     }
 }
 
+/// The error of an `indptr` that does not rise to the number of cells.
 fn bad_indptr(n_cells: usize) -> Error {
     Error::Value(format!("The indptr of a sparse matrix must rise from 0 to {n_cells}."))
 }
 
+/// The error of a cell in a column that the matrix does not have.
 fn bad_column(n_columns: usize, column: i64) -> Error {
     Error::Value(format!(
         "A sparse matrix of {n_columns} columns cannot have a cell in column {column}."

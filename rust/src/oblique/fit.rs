@@ -25,12 +25,12 @@ use crate::costs::LabelCosts;
 use crate::error::{Error, Result};
 use crate::parallel::Monitor;
 
-/// What is to be explained.
+/// A clustering to be explained by a tree.
 #[derive(Debug)]
 pub struct ClusterProblem<'a, 't> {
     /// The rows, and how far they are from centers.
     pub geometry: &'a Geometry<'a, 't>,
-    /// What tests are made of.
+    /// The rows as tests see them, and how new tests are found.
     pub splits: Splits<'a, 't>,
     /// Row weights, all positive.
     pub weights: Option<&'a [f64]>,
@@ -40,7 +40,7 @@ pub struct ClusterProblem<'a, 't> {
     pub centers: &'a [f64],
 }
 
-/// What was reached after a round.
+/// The tree and its costs after a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Round {
     /// mu; 0 for the direct fit and with the direct solver. Relaxed, the last one.
@@ -55,7 +55,7 @@ pub struct Round {
     pub n_leaves: usize,
 }
 
-/// What is known of the nodes of a tree, and of its clusters.
+/// Sums over the nodes of a fitted tree, and the costs of its clusters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// The leaf of each row, as a node id.
@@ -79,7 +79,7 @@ pub struct ObliqueFit {
     pub rounds: Vec<Round>,
     /// Whether the last round was the last for want of progress, or the last mu larger than all gaps.
     pub converged: bool,
-    /// What there is to say of it.
+    /// Sums over its nodes and its costs.
     pub summary: Summary,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct TreeClusters {
     pub(super) objective: Objective,
 }
 
-/// The state of a fit.
+/// The state of a fit: tree and centers, which take turns, and the rounds so far.
 pub(super) struct Alternation<'a, 'b, 't> {
     pub(super) problem: &'b ClusterProblem<'a, 't>,
     pub(super) plan: &'b Plan,
@@ -117,6 +117,7 @@ pub(super) struct Alternation<'a, 'b, 't> {
 }
 
 impl<'b, 't> Alternation<'_, 'b, 't> {
+    /// One pass of tree optimisation for a loss, with the plan's limits. `n_sweeps`: over the weights of a test.
     pub(super) fn tao<'c>(&self, loss: Loss<'c>, n_sweeps: usize) -> Tao<'c, 't>
     where
         'b: 'c,
@@ -129,10 +130,12 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Tao { splits: self.problem.splits, loss, settings, monitor, memory }
     }
 
+    /// The price of phi: that of the plan, and 0 once only the cost counts.
     pub(super) fn lambda(&self) -> f64 {
         if self.relaxed { 0.0 } else { self.plan.lambda }
     }
 
+    /// The labels of the free clustering, as a loss takes them.
     pub(super) fn free_labels(&self) -> Labels<'b> {
         Labels { labels: self.problem.labels, weights: self.problem.weights, k: self.k }
     }
@@ -152,6 +155,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(())
     }
 
+    /// What every label costs every row about the current centers (n x k). O(n d k).
     pub(super) fn costs(&self) -> Result<Costs> {
         let LabelCosts { mut regrets, minimum, .. } =
             self.problem.geometry.costs(&self.centers, self.problem.weights)?;
@@ -160,6 +164,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(Costs { regrets, minimum: minimum / self.unit })
     }
 
+    /// The label of each row by the leaf it is in.
     pub(super) fn labels(&self, leaf_of_row: &[u32]) -> Vec<u32> {
         let label = |&id: &u32| match &self.tree.nodes[id as usize] {
             DraftNode::Leaf(leaf) => leaf.label,
@@ -168,7 +173,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         leaf_of_row.iter().map(label).collect()
     }
 
-    /// Gives the clusters of the tree their own centers; the leaves and labels of the rows.
+    /// Moves the centers to the means of the tree's clusters; returns the leaves and labels of the rows.
     pub(super) fn center(&mut self) -> Result<(Vec<u32>, Vec<u32>)> {
         let leaf_of_row = self.tao(Loss::Labels(self.free_labels()), 0).leaf_of_row(&self.tree);
         let labels = self.labels(&leaf_of_row);
@@ -177,7 +182,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok((leaf_of_row, labels))
     }
 
-    /// As [`Alternation::center`], and tells what the clusters then cost.
+    /// As [`Alternation::center`], and returns what the clusters then cost besides.
     pub(super) fn measure(&mut self) -> Result<TreeClusters> {
         let (leaf_of_row, labels) = self.center()?;
         let tao = self.tao(Loss::Labels(self.free_labels()), 0);
@@ -188,6 +193,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(TreeClusters { leaf_of_row, labels, objective: Objective { loss, penalty } })
     }
 
+    /// Appends a round and reports its gain to the monitor.
     pub(super) fn record(&mut self, mu: f64, objective: Objective, mismatch: f64) {
         let (n_weights, n_leaves) = (self.tree.n_weights(), self.tree.n_leaves());
         let value = |objective: &Objective| objective.value(self.lambda());
@@ -234,6 +240,8 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(false)
     }
 
+    /// The last descent if there is to be one, and the sums of the nodes: leaves of the rows, regrets of every label in every
+    /// node from the leaves up, and the cost about the last centers.
     pub(super) fn finish(mut self, mut converged: bool) -> Result<ObliqueFit> {
         if self.plan.relax {
             (self.relaxed, self.steady) = (true, false);
@@ -270,6 +278,8 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
 }
 
 impl<'a, 't> ClusterProblem<'a, 't> {
+    /// The state before the first round: the cost of the free clustering, which is the unit of all costs, and checks of
+    /// lengths and labels.
     pub(super) fn start<'b>(
         &'b self,
         tree: DraftTree,

@@ -1,4 +1,15 @@
 //! How far rows are from centers, and which centers suit given clusters: k-means and spherical k-means.
+//!
+//! | | Euclidean | cosine |
+//! |---|---|---|
+//! | cost of row x and center c | sum_j (x_j - c_j)^2 in units of the columns | 1 - x . c / length of x |
+//! | center of a cluster | mean | sum of x / length of x, made as long as 1 |
+//! | bisector of a and b | 2 (b - a) . x over squares, written in the columns' own units | (b - a) . x |
+//! | cost that a center explains | square of the sum / weight | length of the sum |
+//!
+//! Costs are regrets (cost minus the row's least one) with the minimum apart, as in [`crate::costs`]. Cosine costs take
+//! O(k) per stored cell, and the same additions in the same order for dense and sparse rows: cells that are 0 add
+//! nothing. Rows of zeros have no direction: they cost 1 at every center and move none.
 
 use rayon::prelude::*;
 
@@ -216,6 +227,8 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 }
 
+/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose minima
+/// are added up in the order of the blocks.
 fn cosine_costs(
     rows: Rows<'_, '_>,
     inverse: &[f64],

@@ -1,4 +1,14 @@
 //! Trees to start from: bisecting 2-means, or bisectors of random pairs of rows (appendix A.2 of the paper).
+//!
+//! The tree is complete up to the given depth as far as the rows of its nodes differ, and grows a depth at a time. A test
+//! is the bisector of two centers: rows nearer to the second one go right. For 2-means the centers start as a row and one
+//! drawn in proportion to the squared distance (k-means++, Arthur and Vassilvitskii, 2007), then take turns with the
+//! sides; what a split explains is the weighted sum of squares between its two means and the origin, which grows from
+//! step to step.
+//!
+//! Every node has a random generator of its own, seeded by its place in the tree, so that neither threads nor the other
+//! nodes change what it draws. Cost: one pass over the rows for all nodes of a depth together, `N_STARTS` times at most
+//! `MAX_STEPS` of them.
 
 use rayon::prelude::*;
 
@@ -159,10 +169,12 @@ fn bisect(geometry: &Geometry<'_, '_>, centers: &[Vec<f64>; 2], rows: &[u32]) ->
 }
 
 impl OpenLeaf {
+    /// One of the node's rows.
     fn draw(&mut self) -> u32 {
         self.rows[self.rng.usize(..self.rows.len())]
     }
 
+    /// The bisector of two random rows that differ, if [`MAX_PAIRS`] draws find any.
     fn random(&mut self, geometry: &Geometry<'_, '_>) {
         for _ in 0..MAX_PAIRS {
             if self.rows.len() < 2 || self.best.is_some() {

@@ -2,6 +2,10 @@
 //!
 //! Three losses: a cost for every row and label (the direct solver), the 0/1 loss of labels and the squared distance of
 //! one-hot labels to the leaf's shares (the path, whose P they are).
+//!
+//! A leaf always predicts one label, the one that costs its rows least: the old one among equals, else the lowest. With
+//! the squared loss it holds besides the shares of the labels in its rows, which is what minimises the loss there.
+//! Sums over rows are taken in blocks of fixed size ([`parallel::sum_rows`]): the same bits for any number of threads.
 
 use super::draft::Leaf;
 use crate::parallel;
@@ -34,6 +38,7 @@ pub struct Labels<'a> {
 }
 
 impl Labels<'_> {
+    /// The weight of a row; 1 without weights.
     pub(super) fn weight(&self, row: u32) -> f64 {
         self.weights.map_or(1.0, |w| w[row as usize])
     }
@@ -63,7 +68,7 @@ impl Loss<'_> {
         }
     }
 
-    /// Adds what every label costs the row.
+    /// Adds what every label costs the row to `sums` (k of them).
     pub(super) fn add(&self, row: u32, sums: &mut [f64]) {
         match self {
             Loss::Costs { costs, k } => {

@@ -1,5 +1,14 @@
-//! What a fit remembers, so that late in it, when most nodes are nearly as they were, little is reckoned twice. Leaving
-//! it out would change little but the time: node problems are solved to the same precision, but by other steps.
+//! Results of earlier passes: late in a fit most nodes are as they were, and their results can be used again.
+//!
+//! Three things are cached, each by what it depends on:
+//! - *exhausted problems*: a two-class problem with its plane and prices, by a hash of 128 bits, whose solution was no
+//!   better than what is there; it is not solved again while all of that stays;
+//! - *solver states*: what the last solve at a node left (its point and its curvature), by the node's number, from which
+//!   the next solve starts; it is kept only while it takes no more memory than the rows it is about;
+//! - *sides*: on which side of a plane rows lie, two bits a row, for planes of many weights, while the tree has them.
+//!
+//! Without the caches a fit takes longer and its node problems are solved from other starts, to the same precision.
+//! Threads share the caches: what one finds depends on its own problem alone, so the result is the same in any order.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +21,7 @@ use crate::rows::Rows;
 use crate::tree::Plane;
 use crate::tree::test::is_left;
 
-/// Planes of fewer weights are evaluated sooner than looked up.
+/// Planes of fewer weights are evaluated in less time than a lookup takes.
 const MIN_WEIGHTS_REMEMBERED: usize = 16;
 /// Rows in a word of [`Sides`], each with two bits: whether its side is known, and whether that is the right one.
 const ROWS_PER_WORD: usize = 32;
@@ -20,6 +29,7 @@ const ROWS_PER_WORD: usize = 32;
 /// A node problem or a plane, by 128 bits of hash.
 type Digest = [u64; 2];
 
+/// Two hashes of what `write` writes, each from a start of its own.
 fn digest(write: impl Fn(&mut DefaultHasher)) -> Digest {
     [0u8, 1].map(|start| {
         let mut hasher = DefaultHasher::new();
@@ -29,10 +39,12 @@ fn digest(write: impl Fn(&mut DefaultHasher)) -> Digest {
     })
 }
 
+/// Hashes the bits of a number.
 fn write_number(x: f64, hasher: &mut DefaultHasher) {
     x.to_bits().hash(hasher);
 }
 
+/// Hashes bias, weights and columns.
 fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
     write_number(plane.bias, hasher);
     for &(column, weight) in &plane.weights {
@@ -41,8 +53,7 @@ fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What a fit remembers: node problems that are known to have no better answer than what is there, what the last solve
-/// at a node left, and the sides of rows.
+/// The three caches of a fit.
 #[derive(Debug, Default)]
 pub struct Memory {
     exhausted: Mutex<HashSet<Digest>>,
@@ -50,7 +61,7 @@ pub struct Memory {
     sides: RwLock<HashMap<Digest, Arc<Sides>>>,
 }
 
-/// What a problem is remembered by.
+/// A problem by its hash.
 #[derive(Debug, Clone, Copy)]
 pub struct ProblemKey(Digest);
 
@@ -78,7 +89,7 @@ impl Memory {
         self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.0)
     }
 
-    /// Remembers a problem.
+    /// Records that the problem has no better answer.
     pub(super) fn mark_exhausted(&self, key: ProblemKey) {
         self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
     }
@@ -88,7 +99,7 @@ impl Memory {
         self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Remembers what a solve left.
+    /// Keeps what a solve left, if that is worth its memory.
     pub(super) fn remember(&self, node: NodeKey, kept: SolverState) {
         let mut solved = self.solved.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_worth_its_room() {
@@ -121,6 +132,7 @@ impl Memory {
         sides
     }
 
+    /// The sides of a plane as far as they are known, for a table of `n_rows` rows.
     fn known(&self, plane: &Plane, n_rows: usize) -> Arc<Sides> {
         let key = digest(|hasher| write_plane(plane, hasher));
         if let Some(known) = self.sides.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
@@ -130,7 +142,7 @@ impl Memory {
         sides.entry(key).or_insert_with(|| Arc::new(Sides::new(n_rows))).clone()
     }
 
-    /// Forgets the sides of all planes but the given ones.
+    /// Drops the sides of all planes but the given ones.
     pub(super) fn keep_only<'a>(&self, planes: impl Iterator<Item = &'a Plane>) {
         let kept: HashSet<Digest> =
             planes.map(|plane| digest(|hasher| write_plane(plane, hasher))).collect();
@@ -144,20 +156,24 @@ impl Memory {
 struct Sides(Vec<AtomicU64>);
 
 impl Sides {
+    /// No side is known.
     fn new(n_rows: usize) -> Self {
         Sides((0..n_rows.div_ceil(ROWS_PER_WORD)).map(|_| AtomicU64::new(0)).collect())
     }
 
+    /// Whether a row lies to the right, if that is known.
     fn get(&self, row: u32) -> Option<bool> {
         let bits = self.0[row as usize / ROWS_PER_WORD].load(Ordering::Relaxed) >> Self::shift(row);
         (bits & 1 != 0).then_some(bits & 2 != 0)
     }
 
+    /// Records on which side a row lies.
     fn set(&self, row: u32, right: bool) {
         let bits = 1 | u64::from(right) << 1;
         self.0[row as usize / ROWS_PER_WORD].fetch_or(bits << Self::shift(row), Ordering::Relaxed);
     }
 
+    /// The place of a row's two bits in its word.
     fn shift(row: u32) -> usize {
         2 * (row as usize % ROWS_PER_WORD)
     }

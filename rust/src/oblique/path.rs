@@ -7,10 +7,15 @@
 //! | paper | here |
 //! |---|---|
 //! | Z | `z`, a label per row |
-//! | mu | `mu`; the first lets [`FIRST_GAPS_SHARE`] of the mismatched rows change their label |
+//! | mu | `mu`; the first lets `FIRST_GAPS_SHARE` of the mismatched rows change their label |
 //! | P | `Schedule::loss` |
-//! | eq. (7) | [`clustering_step`] |
+//! | eq. (7) | `clustering_step` |
 //! | eq. (8) | `Tao::grow` and `Tao::pass` |
+//!
+//! The path begins with the direct fit: the tree that reproduces the free labels as well as its price allows (mu = 0).
+//! From there mu grows by a fixed factor. It ends when labels and tree agree and neither moves, when mu is larger than
+//! all gaps (no row can gain by leaving the tree's label), or after a given number of values. Centers at the end are those
+//! of the tree's clusters. A round costs `MAX_CLUSTERING_STEPS` times O(n d k) at most, and `n_passes` passes of TAO.
 
 use super::draft::{DraftNode, DraftTree};
 use super::fit::{Alternation, ClusterProblem, ObliqueFit, TreeClusters};
@@ -37,7 +42,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// P.
+    /// P of some labels: the 0/1 loss, or the squared one.
     fn loss<'a>(&self, labels: Labels<'a>) -> Loss<'a> {
         if self.histograms { Loss::Squared(labels) } else { Loss::Labels(labels) }
     }
@@ -46,7 +51,7 @@ impl Schedule {
 /// Follows the path of the paper from a given tree.
 ///
 /// # Errors
-/// As [`direct`].
+/// As [`super::fit::direct`].
 pub fn path(
     problem: &ClusterProblem<'_, '_>,
     start: DraftTree,

@@ -41,7 +41,7 @@ pub struct FreeClustering<'a> {
     pub centers: &'a [f64],
 }
 
-/// What a fit can be asked for; the defaults are those of the estimator.
+/// The options of a fit; the defaults are those of the estimator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObliqueOptions {
     /// The price of a unit of weight, or of a threshold test: the paper's lambda, at least 0.
@@ -65,6 +65,7 @@ pub struct ObliqueOptions {
 }
 
 impl Default for ObliqueOptions {
+    /// The defaults of the estimator.
     fn default() -> Self {
         ObliqueOptions {
             alpha: 1.0,
@@ -181,6 +182,7 @@ pub fn fit_tree(
     }
 }
 
+/// Whether the rows have all columns that a tree tests.
 fn check_columns(tree: &DraftTree, n_features: usize) -> Result<()> {
     let last = |test: &Test| {
         let of_plane = |plane: &crate::tree::Plane| plane.weights.last().map(|w| w.0 as usize);

@@ -1,4 +1,17 @@
 //! The two-class problem of a test (the paper's eq. 9): rows that cost more on one side than on the other.
+//!
+//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is the
+//! weight of the rows on their dearer side. The node solver minimises a logistic stand-in for it; what is done here works
+//! on that 0/1 loss itself:
+//!
+//! | function | what it finds | cost, m rows, w weights |
+//! |---|---|---|
+//! | [`ReducedProblem::best_bias`] | the best bias for given weights, by a sweep over the sorted scores | O(m (w + log m)) |
+//! | [`ReducedProblem::best_scale`] | the scale of a plane at which its penalised logistic loss is least | O(m w), then O(m) a Newton step |
+//! | [`ReducedProblem::refine`] | one weight after the other moved to its best value, or to 0 | O(m log m) a weight |
+//!
+//! Scores and losses that differ by rounding only count as equal ([`TIE`], [`MIN_GAP`]), and a bias or weight stays
+//! inside the gap between two scores ([`GUARD`]), so that no row's side hangs on a last bit.
 
 use crate::rows::Rows;
 use crate::tree::Plane;
@@ -15,6 +28,7 @@ const GUARD: f64 = 0.05;
 /// Changes of a weight by more than this times its size are not looked at.
 const MAX_CHANGE: f64 = 2.0;
 
+/// The share of a column in phi; no shares: 1.
 fn share(shares: Option<&[f64]>, column: u32) -> f64 {
     shares.map_or(1.0, |shares| shares[column as usize])
 }
@@ -29,6 +43,7 @@ pub struct Candidate {
 /// The rows that are not indifferent, in the order of the node's rows.
 #[derive(Debug)]
 pub struct ReducedProblem {
+    /// The rows.
     pub rows: Vec<u32>,
     /// Whether the right side is the cheaper one.
     pub sign: Vec<bool>,

@@ -18,6 +18,13 @@
 //! not worth its penalty and that of a subtree goes at once, with that subtree; and leaves are split where that pays
 //! ([`Tao::grow`]), which brings back what was lost too early.
 //!
+//! Symbols besides: `lambda` is the price of phi; a *reduced* problem is the rows of a node that cost more on one side
+//! than on the other, with the differences as weights; a *plane* is the weighted sum of an oblique test.
+//!
+//! Every change is accepted only if it lowers the exact objective by more than rounding (`TIE`), so the objective of a
+//! pass never rises, whatever the solver returns. Nodes of one depth are independent: each reads the tree as it was when
+//! the depth began, and the updates are applied in the order of the nodes, so that threads change no bit.
+//!
 //! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
 //! problems, which see every row once a level. Which way a row goes at a test is remembered while the test stays.
 
@@ -87,20 +94,21 @@ impl Objective {
 /// The optimisation of a tree for given losses.
 #[derive(Debug, Clone, Copy)]
 pub struct Tao<'a, 't> {
-    /// What tests are made of.
+    /// The rows as tests see them, and how new tests are found.
     pub splits: Splits<'a, 't>,
-    /// What rows cost.
+    /// What rows cost in leaves.
     pub loss: Loss<'a>,
-    /// How.
+    /// Prices, limits and precision.
     pub settings: TaoSettings,
-    /// Told to stop.
+    /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
-    /// What need not be reckoned again.
+    /// Results of earlier passes.
     pub memory: &'a Memory,
 }
 
-/// What becomes of a test.
+/// The best change of a test, as far as it lowers the objective.
 enum Update {
+    /// None does.
     Keep,
     /// A new test, the two children exchanged or not.
     Replace(Test, bool),
@@ -139,10 +147,12 @@ impl Tao<'_, '_> {
         rows
     }
 
+    /// Whether each of the rows goes right.
     fn sides(&self, test: &Test, rows: &[u32]) -> Vec<bool> {
         self.splits.sides(test, rows, self.memory)
     }
 
+    /// The rows of the two sides, in the order given; in blocks that do not depend on the number of threads.
     fn split(&self, test: &Test, rows: &[u32]) -> [Vec<u32>; 2] {
         let blocks: Vec<Vec<bool>> =
             rows.par_chunks(ROWS_PER_TASK).map(|rows| self.sides(test, rows)).collect();
@@ -181,6 +191,7 @@ impl Tao<'_, '_> {
         rows.par_chunks(ROWS_PER_TASK).flat_map_iter(of_block).collect()
     }
 
+    /// phi of the subtree under a node.
     pub(super) fn penalty(&self, tree: &DraftTree, id: usize) -> f64 {
         tree.tests(id).into_iter().map(|test| self.splits.penalty(test)).sum()
     }
@@ -267,6 +278,7 @@ impl Tao<'_, '_> {
         changed
     }
 
+    /// The two-class problem of a node with the given children (eq. 9). O(depth) tests a row.
     fn reduced(&self, tree: &DraftTree, children: [usize; 2], rows: &[u32]) -> ReducedProblem {
         let [left, right] = children.map(|child| self.costs(tree, child, rows));
         ReducedProblem::new(rows, [&left, &right])
@@ -293,6 +305,9 @@ impl Tao<'_, '_> {
         }
     }
 
+    /// The best change of the test of a node: to keep it, to replace it, or to remove it with one of its subtrees. `rows`:
+    /// those that reach the node. What is compared is the objective under the node, as far as it depends on the test: its
+    /// loss, its own penalty, and the penalties of the two subtrees, of which one goes with a test that is removed.
     fn update(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Result<Update> {
         let DraftNode::Split { test, left, right } = &tree.nodes[id] else {
             return Ok(Update::Keep);

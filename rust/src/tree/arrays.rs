@@ -107,6 +107,7 @@ impl TreeArrays<'_> {
         }
     }
 
+    /// The test of node `i`, checked: finite numbers, a column below `n_features`.
     fn test(&self, i: usize, n_features: usize) -> Result<Test> {
         match (self.kind[i], &self.oblique) {
             (3, Some(oblique)) => return oblique.test(i, n_features),
@@ -162,6 +163,8 @@ impl ObliqueArrays<'_> {
         Ok(())
     }
 
+    /// The oblique test of node `i`, checked: at least one term, ascending columns below `n_features`, finite weights
+    /// that are not 0, and a finite bias.
     fn test(&self, i: usize, n_features: usize) -> Result<Test> {
         let (start, end) = (self.indptr[i] as usize, self.indptr[i + 1] as usize);
         let (indices, weights) = (&self.indices[start..end], &self.weights[start..end]);
@@ -213,6 +216,7 @@ impl TestArrays {
         arrays
     }
 
+    /// Appends a node to every array.
     fn push(&mut self, test: &Test, children: [usize; 2]) {
         let nan = f64::NAN;
         let (kind, threshold, [lower, upper]) = match *test {

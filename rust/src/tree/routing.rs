@@ -5,7 +5,16 @@
 //! of one row wait for each other; in trees with oblique tests, whose cost is in their terms, the rows of a node are
 //! tested together before any of them goes on. Cost: O(n d) for the check and O(depth) tests a row.
 //!
-//! Few rows are routed on the calling thread: no task is worth handing out below [`MAX_WORK_OF_CALLER`].
+//! The three ways rows come differ in where a cell is read, and in nothing else:
+//!
+//! | rows | a cell | numbering of columns |
+//! |---|---|---|
+//! | table | in its column, or in a copy of the tile as `f64` | places among the used columns |
+//! | C-ordered matrix | where it lies | the matrix' own |
+//! | sparse | in a tile made dense, of the used columns alone | places among the used columns |
+//!
+//! Both numberings are made with the tree, so that a call has nothing to prepare. Few rows are routed on the calling
+//! thread: no task is worth handing out below [`MAX_WORK_OF_CALLER`].
 
 use std::sync::OnceLock;
 
@@ -80,6 +89,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
+    /// Both numberings of the nodes of a checked tree. O(nodes and terms, times the log of the used columns).
     pub(super) fn new(tests: &[Test], children: &[[u32; 2]]) -> Self {
         let mut used: Vec<usize> = tests.iter().filter_map(Test::feature).collect();
         let terms = tests.iter().filter_map(Test::plane).flat_map(|plane| &plane.weights);
@@ -101,6 +111,7 @@ impl Routes {
         Routes { by_column, by_place, used, places: OnceLock::new(), work_per_row }
     }
 
+    /// The place of each column up to the last used one, or [`UNUSED`]. O(that column), once per tree.
     fn places(&self) -> &[u32] {
         self.places.get_or_init(|| {
             let mut places = vec![UNUSED; self.used.last().map_or(0, |last| last + 1)];
@@ -259,6 +270,7 @@ impl ClusterTree {
         done.then_some(leaves)
     }
 
+    /// Whether rows of so many columns have all that the tree uses.
     fn check_width(&self, n_features: usize) -> Result<()> {
         match self.routes.used.last() {
             Some(&feature) if feature >= n_features => Err(Error::Tree(format!(
@@ -270,6 +282,7 @@ impl ClusterTree {
 }
 
 impl Nodes {
+    /// The nodes with columns numbered by `number`.
     fn new(tests: &[Test], children: &[[u32; 2]], number: impl Fn(usize) -> u32) -> Self {
         let node = |(test, &[left, right]): (&Test, &[u32; 2])| {
             let [lower, upper] = test.bounds();
@@ -291,7 +304,7 @@ impl Nodes {
         Nodes { nodes, has_intervals, terms }
     }
 
-    /// Writes the leaf of each row. `cell(column, i)` reads a cell of the i-th row, the column in the nodes' numbering.
+    /// Writes the leaf of each row by the loop that suits the tree. `cell(column, i)` reads a cell of the i-th row, the column in the nodes' numbering.
     #[inline(always)]
     fn route(&self, cell: impl Fn(usize, usize) -> f64, leaves: &mut [i64]) {
         match &self.terms {

@@ -2,7 +2,7 @@
 //!
 //! The sum of an oblique test starts from the bias and takes term by term in ascending columns, each a plain
 //! multiplication and a plain addition of `f64`. A fit, a prediction and an exported expression that keep to this order
-//! have the same bits; cells that are 0 add nothing, so sparse rows have them too. [`add_terms`] is that loop for
+//! have the same bits; cells that are 0 add nothing, so sparse rows have them too. `add_terms` is that loop for
 //! sums of several rows side by side: the additions of one row wait for each other, those of several do not.
 
 use crate::rows::Rows;
@@ -98,7 +98,7 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// What a node asks of a row. "Left" is the side where the test holds.
+/// What a node asks of a row. One type serves fits, fitted trees and files. "Left" is the side where the test holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.

@@ -2,7 +2,7 @@
 //!
 //! Rows lie one after the other, all cells of each or only those other than 0, in `f32` or `f64`, with columns in `u16`
 //! or `u32`. A pass reads every stored cell of the given rows once and calls nothing in between, so that it waits for
-//! memory and not for instructions; [`super::sums`] hands chunks of rows to threads. In formulas x_ij is the cell of row
+//! memory and not for instructions; `sums.rs` hands chunks of rows to threads. In formulas x_ij is the cell of row
 //! i in column j, w a weight by column, r and h a slope and a curvature by row.
 
 use std::ops::Range;
@@ -67,7 +67,7 @@ impl StoredIndex for u32 {
     }
 }
 
-/// Rows of cells.
+/// Rows of cells, in one of three forms; see the top of the file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cells<V> {
     /// All cells, row-major.
@@ -87,6 +87,7 @@ pub enum Cells<V> {
 pub const MAX_NARROW_COLUMNS: usize = u16::MAX as usize;
 
 impl<V: Cell> Cells<V> {
+    /// Stored cells of the given rows.
     pub(super) fn count(&self, rows: &[u32]) -> usize {
         match self {
             Cells::Dense { width, .. } => width * rows.len(),
@@ -209,12 +210,14 @@ fn add_moment(out: &mut [f64; 3], r: f64, h: f64, x: f64) {
     out[2] += hx * x;
 }
 
-/// As the methods of [`Cells`].
+/// The passes of [`Cells`] over stored cells, of which each costs one multiplication or a few.
 impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
+    /// Stored cells of the given rows.
     pub(super) fn count(&self, rows: &[u32]) -> usize {
         rows.iter().map(|&i| self.n_cells(i as usize)).sum()
     }
 
+    /// As [`Cells::dots`]; the sums of every fourth cell are taken apart, so that they need not wait for each other.
     #[inline(always)]
     pub(super) fn dots(&self, rows: &[u32], w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
         for (&i, out) in rows.iter().zip(out) {
@@ -233,6 +236,7 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         }
     }
 
+    /// As [`Cells::add_columns`].
     #[inline(always)]
     pub(super) fn add_columns(
         &self,
@@ -249,6 +253,7 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         }
     }
 
+    /// As [`Cells::add_moments`].
     #[inline(always)]
     pub(super) fn add_moments(&self, rows: &[u32], r: &[f64], h: &[f64], out: &mut [[f64; 3]]) {
         for ((&i, &r), &h) in rows.iter().zip(r).zip(h) {
@@ -259,6 +264,7 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         }
     }
 
+    /// As [`Cells::restrict`].
     #[inline(never)]
     pub(super) fn restrict(&self, rows: &[u32], places: &[u32]) -> SparseCells<V, u32> {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -276,11 +282,13 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         Csr::from_parts(indptr, indices, values, places.len())
     }
 
+    /// As [`Cells::count_placed`].
     pub(super) fn count_placed(&self, rows: &[u32], places: &[u32]) -> usize {
         let placed = |j: &&J| places[j.get()] != NO_PLACE;
         rows.iter().map(|&i| self.row(i as usize).0.iter().filter(placed).count()).sum()
     }
 
+    /// As [`Cells::write_scaled`].
     #[inline(always)]
     pub(super) fn write_scaled<T: Cell>(
         &self,

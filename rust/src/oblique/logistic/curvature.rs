@@ -48,6 +48,9 @@ pub(super) struct Curvature {
 }
 
 impl Curvature {
+    /// The model at a point: `all_h` and `moments` are the curvatures of the rows and the weighted moments of all columns there,
+    /// `columns` the working set. Correlations come from `rows_per_column` rows for each of them, or from all rows where that
+    /// is about as cheap.
     pub(super) fn new<V: Cell>(
         solver: &Solver<'_, V>,
         all_h: &[f64],

@@ -4,6 +4,14 @@
 //! `unit` is a power of two that brings the column into [-1, 1]. The bias absorbs the base and the column's penalty
 //! absorbs the unit, so that columns far from the origin or of extreme size cost no accuracy. Rows lie one after the
 //! other, with only the cells that differ from the base where those are few, and in `f32` where that is exact.
+//!
+//! | form | when | bytes a stored cell |
+//! |---|---|---|
+//! | all cells | more than two in five differ from the base | 4 or 8 |
+//! | cells other than the base | else, and all sparse input (base 0) | 6 or 10; 8 or 12 beyond 65,535 columns |
+//!
+//! Making it takes two or three passes over the table: one for bases, ranges and counts, one that writes the cells as
+//! `f32`, and one more as `f64` if a cell was not exact.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -140,6 +148,7 @@ impl Design {
         Ok(Design::new(stored, scales, n_rows))
     }
 
+    /// Adds the sizes of the rows.
     fn new(stored: Stored, scales: Vec<Scale>, n_rows: usize) -> Self {
         let sizes = match &stored {
             Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
@@ -159,7 +168,7 @@ impl Design {
     }
 }
 
-/// See [`Design::sizes`].
+/// The sizes of the rows: see [`Design::sizes`].
 fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
     let rows: Vec<u32> = (0..n_rows as u32).collect();
     let selected = RowSelection::new(cells, &rows, n_columns);
@@ -174,6 +183,7 @@ fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32>
     sizes.iter().map(|&size| size as f32).collect()
 }
 
+/// The error of a cell that is NaN or infinite.
 fn not_finite() -> Error {
     Error::Value("The matrix holds NaN or infinite cells.".into())
 }
@@ -218,7 +228,7 @@ fn unit_of(base: f64, low: f64, high: f64) -> f64 {
     }
 }
 
-/// What some rows of a column hold.
+/// The range of some cells of a column, and how many differ from its base.
 #[derive(Clone, Copy)]
 struct ColumnSummary {
     low: f64,
@@ -231,6 +241,7 @@ impl ColumnSummary {
     const NOTHING: ColumnSummary =
         ColumnSummary { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
 
+    /// Both together.
     fn merge(self, more: ColumnSummary) -> ColumnSummary {
         let (low, high) = (self.low.min(more.low), self.high.max(more.high));
         ColumnSummary { low, high, other: self.other + more.other }
@@ -275,6 +286,7 @@ fn summarise(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<ColumnSummary>> {
     chunks(table.n_samples()).into_par_iter().map(of_chunk).collect()
 }
 
+/// Ranges of [`CHUNK`] rows.
 fn chunks(n: usize) -> Vec<Range<usize>> {
     (0..n).step_by(CHUNK).map(|start| start..n.min(start + CHUNK)).collect()
 }
@@ -302,6 +314,8 @@ fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -
     }
 }
 
+/// As [`fill_sparse`], with columns in the type `J`. Chunks of rows are filled in parallel, each its own part of the
+/// arrays.
 fn fill_places<V: Cell, J: StoredIndex>(
     table: &Table<'_>,
     scales: &[Scale],

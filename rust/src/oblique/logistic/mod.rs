@@ -16,8 +16,15 @@
 //! - *A model that learns.* Each step tells how the slopes change along it, and H is made to say the same (BFGS). Steps
 //!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
-//! - *What was known.* A solve may start from the margins and the model that another one left on the same rows, or
+//! - *Earlier solves.* A solve may start from the margins and the model that another one left on the same rows, or
 //!   on nearly the same.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `solver.rs` | steps, working set, line search, stopping |
+//! | `curvature.rs`, `quadratic.rs` | the model of a step; its minimum |
+//! | `loss.rs` | logistic loss with the best bias, and the dual |
+//! | `design.rs`, `cells.rs`, `sums.rs` | the solver's copy of the rows, and the sums over it |
 //!
 //! Cost of a step: two passes over the cells of the rows, and the sample's products when H is made anew.
 
@@ -67,7 +74,7 @@ pub struct StartWeights<'a> {
     pub bias: f64,
 }
 
-/// What a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
+/// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
 /// the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature, which
 /// saves more. Where some rows have come or gone the curvature serves all the same; on other rows it is worth its
 /// weights.
@@ -94,14 +101,14 @@ impl SolverState {
     }
 }
 
-/// Where to start.
+/// A start of a solve.
 #[derive(Debug, Clone, Copy)]
 pub enum StartPoint<'a> {
     /// From weights.
     Weights(&'a StartWeights<'a>),
     /// From where another solve ended.
     State(&'a SolverState),
-    /// From nowhere of its own, but with the curvature that another solve left, if it serves.
+    /// From w = 0, with the curvature that another solve left if that is about these rows.
     Curvature(&'a SolverState),
 }
 
@@ -117,12 +124,13 @@ pub struct SolverOptions {
 }
 
 impl Default for SolverOptions {
+    /// Steps to a ten-thousandth of the objective.
     fn default() -> Self {
         SolverOptions { tol: 1e-4, max_iter: 200 }
     }
 }
 
-/// What was found.
+/// A solved problem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Solution {
     /// Columns in ascending order with their weights, none of them 0.
@@ -202,6 +210,7 @@ pub fn solve_from(
     }
 }
 
+/// Whether lengths agree and numbers are in their ranges.
 fn check(problem: &LogisticProblem<'_>, from: &[StartPoint<'_>]) -> Result<()> {
     let LogisticProblem { design, rows, sign, weight, lambda, penalty } = *problem;
     Error::check_len("sign", sign.len(), rows.len(), "entries")?;

@@ -66,7 +66,7 @@ pub(super) struct Solver<'a, V: Cell> {
     pub(super) most_columns: usize,
 }
 
-/// A point with all that is known of it.
+/// Weights with their margins, the loss and its slopes, and the objective.
 struct Point {
     w: Vec<f64>,
     margins: Vec<f64>,
@@ -102,6 +102,7 @@ pub(super) struct Step {
 }
 
 impl<'a, V: Cell> Solver<'a, V> {
+    /// A problem whose weights add up to `total`, with penalties by column in the units of the stored cells.
     pub(super) fn new(
         cells: &'a Cells<V>,
         rows: &'a [u32],
@@ -135,10 +136,12 @@ impl<'a, V: Cell> Solver<'a, V> {
         }
     }
 
+    /// lambda sum_j penalty_j |w_j|.
     fn penalty(&self, w: &[f64]) -> f64 {
         w.iter().zip(&self.lambda).filter(|(w, _)| **w != 0.0).map(|(w, l)| l * w.abs()).sum()
     }
 
+    /// The loss, its slopes and the best bias at some weights; `bias`: where the search for it starts.
     fn point(&self, w: Vec<f64>, margins: Vec<f64>, bias: f64) -> Point {
         let state = self.targets.evaluate(&margins, bias);
         let objective = state.loss + self.penalty(&w);
@@ -248,6 +251,12 @@ impl<'a, V: Cell> Solver<'a, V> {
         Some(StartSlopes { gradient, exact: false })
     }
 
+    /// Steps from the best of the starts until what is left to gain is at most the tolerance, by the model or by the duality
+    /// gap, or steps gain no more.
+    ///
+    /// The model of the step before is used again while it covers the columns that have or should have a weight and each
+    /// step gains what the model promised; a new model costs about as much as two more steps. A step that had to be
+    /// shortened, or gained too little, makes the next sample larger, up to all rows.
     pub(super) fn solve(
         &self,
         from: &[StartPoint<'_>],
@@ -387,6 +396,8 @@ impl<'a, V: Cell> Solver<'a, V> {
         ((point.objective - dual) / point.objective).max(0.0)
     }
 
+    /// The columns of the next step: those with a weight, and those whose gradient is near or above their penalty, the most
+    /// violated first; at most `most_columns`.
     fn working_set(&self, w: &[f64], gradient: &[f64]) -> WorkingSet {
         let support = w.iter().filter(|w| **w != 0.0).count();
         let keep_all = 2 * support <= self.most_columns;
@@ -446,6 +457,7 @@ impl<'a, V: Cell> Solver<'a, V> {
         (None, 0.0)
     }
 
+    /// The solution in the columns' own units, and the state for a next solve.
     fn end(
         &self,
         point: Point,

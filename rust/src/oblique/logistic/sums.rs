@@ -3,6 +3,13 @@
 //! Sums are formed per chunk of rows and added up in the order of the chunks: the same bits for any number of threads.
 //! Products of columns (the Gram matrix of a model) are formed cell by cell where few cells are stored, and as one
 //! product of a matrix with itself, in `f32` or `f64`, where many are.
+//!
+//! | function | sum | passes over the cells |
+//! |---|---|---|
+//! | [`RowSelection::dots`] | sum_j x_ij w_j, by row | 1 |
+//! | [`RowSelection::sums`] | sum_i r_i x_ij, by column | 1 |
+//! | [`RowSelection::moments`] | that, and sums of h_i x_ij and h_i x_ij^2 | 1 |
+//! | [`RowSelection::gram`] | sum_i h_i x_ip x_iq over pairs of columns | O(cells of a row) for each cell |
 
 use std::ops::Range;
 
@@ -32,6 +39,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         RowSelection { cells, rows, width }
     }
 
+    /// The rows in chunks of [`CHUNK`].
     fn parts(&self) -> rayon::slice::Chunks<'_, u32> {
         self.rows.par_chunks(CHUNK)
     }
@@ -65,6 +73,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         self.sums_of(r, |x| x * x)
     }
 
+    /// sum_i r_i term(x_ij), by column.
     fn sums_of(&self, r: &[f64], term: impl Fn(f64) -> f64 + Copy + Sync) -> Vec<f64> {
         let of_part = |(rows, r): (&[u32], &[f64])| {
             let mut sums = vec![0.0; self.width];
@@ -120,6 +129,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         }
     }
 
+    /// Cell by cell, from the rows with only the given columns; stripes of the triangle in parallel.
     fn sparse_gram(&self, h: &[f64], width: usize, places: &[u32]) -> (Vec<f64>, Vec<f64>) {
         let parts = self.parts().filter_map(|rows| self.cells.restrict(rows, places));
         let parts: Vec<SparseCells<V, u32>> = parts.collect();
