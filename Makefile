@@ -64,12 +64,12 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, an
 	$(BIN)/python benches/kernel_peers.py
 	$(BIN)/python benches/kernel_scaling.py
 	$(BIN)/python benches/douglas_peers.py --data "$(DATA)"
-	$(BIN)/python benches/logistic.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kernel.py --data "$(DATA)"
 	$(BIN)/python benches/papers/douglas.py --data "$(DATA)"
 	$(BIN)/python benches/papers/oblique.py --data "$(DATA)" --keep benches/.oblique
 	cargo bench --locked --bench engine
+	cargo bench --locked --bench logistic
 
 build: $(VENV)/.wheel ## only the environment and the installed wheel
 

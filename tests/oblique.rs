@@ -3,15 +3,22 @@
 use ndarray::Array2;
 use treeclust_rs::costs::Units;
 use treeclust_rs::index::Index;
-use treeclust_rs::oblique::design::Design;
-use treeclust_rs::oblique::geometry::Geometry;
-use treeclust_rs::oblique::initial::{self, Start};
-use treeclust_rs::oblique::logistic::Options;
+use treeclust_rs::oblique::draft::{DraftNode, DraftTree};
+use treeclust_rs::oblique::geometry::{Distance, Geometry};
+use treeclust_rs::oblique::initial::{self, FirstTree};
+use treeclust_rs::oblique::leaf_loss::{Labels, Loss};
+use treeclust_rs::oblique::logistic::SolverOptions;
+use treeclust_rs::oblique::logistic::design::Design;
 use treeclust_rs::oblique::memory::Memory;
-use treeclust_rs::oblique::rows::Rows;
-use treeclust_rs::oblique::tao::{Labels, Loss, Node, Settings, Splits, Tao, Test, Tree};
+use treeclust_rs::oblique::path::Schedule;
+use treeclust_rs::oblique::plan::{FreeClustering, ObliqueOptions, fit_tree};
+use treeclust_rs::oblique::spherical::{self, SphericalOptions};
+use treeclust_rs::oblique::splits::Splits;
+use treeclust_rs::oblique::tao::{Tao, TaoSettings};
 use treeclust_rs::parallel::{Monitor, with_pool};
+use treeclust_rs::rows::{Csr, Rows};
 use treeclust_rs::table::Table;
+use treeclust_rs::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
 
 const K: usize = 5;
 
@@ -44,10 +51,10 @@ fn data(seed: u64, n: usize, d: usize) -> Data {
     Data { x, costs, labels, weights }
 }
 
-fn settings(lambda: f64, n_sweeps: usize) -> Settings {
-    let solver = Options { tol: 1e-3, max_iter: 100 };
+fn settings(lambda: f64, n_sweeps: usize) -> TaoSettings {
+    let solver = SolverOptions { tol: 1e-3, max_iter: 100 };
     let (max_depth, max_leaves, keep_columns, steady) = (4, usize::MAX, false, false);
-    Settings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, steady, solver }
+    TaoSettings { lambda, max_depth, max_leaves, n_sweeps, keep_columns, steady, solver }
 }
 
 /// Calls `check` with a matrix as a table, its distances and its oblique splits.
@@ -59,33 +66,28 @@ fn with_rows<R>(
     let table = Table::from_matrix(x.view()).unwrap();
     let rows = Rows::Table(&table);
     let units = Units { shift: vec![0.0; x.ncols()], scale: vec![1.0; x.ncols()] };
-    let geometry = Geometry::Euclidean { rows, units: &units };
+    let geometry = Geometry::Euclidean { table: &table, units: &units };
     let design = Design::from_table(&table).unwrap();
     check(&table, &geometry, Splits::Oblique { rows, design: &design, shares })
 }
 
 /// The objective from its definition, row by row.
-fn objective(tao: &Tao<'_, '_>, tree: &Tree, x: &Array2<f64>) -> f64 {
+fn objective(tao: &Tao<'_, '_>, tree: &DraftTree, x: &Array2<f64>) -> f64 {
     let mut total: f64 = tree.tests(0).into_iter().map(|test| tao.splits.penalty(test)).sum();
     total *= tao.settings.lambda;
     for i in 0..x.nrows() {
         let mut id = 0;
         loop {
             match &tree.nodes[id] {
-                Node::Leaf(leaf) => {
+                DraftNode::Leaf(leaf) => {
                     total += tao.loss.of(i as u32, leaf);
                     break;
                 }
-                Node::Split { test, left, right } => {
+                DraftNode::Split { test, left, right } => {
                     let right_side = match test {
-                        Test::Oblique(plane) => {
-                            let mut score = plane.bias;
-                            for &(j, weight) in &plane.weights {
-                                score += weight * x[[i, j as usize]];
-                            }
-                            score >= 0.0
-                        }
+                        Test::Oblique(plane) => plane.sum(|j| x[[i, j as usize]]) >= 0.0,
                         Test::Threshold { feature, threshold } => x[[i, *feature]] > *threshold,
+                        _ => unreachable!("no fit of this file makes one"),
                     };
                     id = if right_side { *right } else { *left };
                 }
@@ -116,12 +118,14 @@ fn no_pass_and_no_growth_raises_the_objective() {
             ] {
                 for axis in [false, true] {
                     let splits = if axis { Splits::Axis { table, index: &index } } else { oblique };
-                    let settings =
-                        Settings { steady: seed % 4 < 2, ..settings(0.7, 2 * (seed as usize % 2)) };
+                    let settings = TaoSettings {
+                        steady: seed % 4 < 2,
+                        ..settings(0.7, 2 * (seed as usize % 2))
+                    };
                     let tao = Tao { splits, loss, settings, monitor: &monitor, memory: &memory };
-                    let start = if seed < 3 { Start::Random } else { Start::Bisecting };
+                    let start = if seed < 3 { FirstTree::Random } else { FirstTree::Bisecting };
                     let mut tree = if axis {
-                        Tree::leaf(0)
+                        DraftTree::leaf(0)
                     } else {
                         initial::tree(geometry, weights, start, 4, seed, &monitor).unwrap()
                     };
@@ -156,12 +160,12 @@ fn steady_passes_come_to_an_end() {
             let tao = Tao {
                 splits,
                 loss: Loss::Labels(Labels { labels: &data.labels, weights: None, k: K }),
-                settings: Settings { steady: true, ..settings(0.05, 1) },
+                settings: TaoSettings { steady: true, ..settings(0.05, 1) },
                 monitor: &monitor,
                 memory: &memory,
             };
             let mut tree =
-                initial::tree(geometry, None, Start::Bisecting, 3, seed, &monitor).unwrap();
+                initial::tree(geometry, None, FirstTree::Bisecting, 3, seed, &monitor).unwrap();
             let mut before = tao.objective(&tree);
             let mut n_passes = 0;
             while tao.pass(&mut tree).unwrap() {
@@ -192,13 +196,13 @@ fn at_a_node_no_threshold_is_better_than_the_one_found() {
             monitor: &monitor,
             memory: &memory,
         };
-        let mut tree = Tree::leaf(0);
+        let mut tree = DraftTree::leaf(0);
         tao.grow(&mut tree).unwrap();
         while tao.pass(&mut tree).unwrap() {}
         let found = objective(&tao, &tree, &data.x);
         assert!(tree.n_leaves() > 3);
         for id in 0..tree.nodes.len() {
-            let Node::Split { left, right, .. } = tree.nodes[id].clone() else { continue };
+            let DraftNode::Split { left, right, .. } = tree.nodes[id].clone() else { continue };
             let mut other = tree.clone();
             for child in [left, right] {
                 other.nodes[id] = tree.nodes[child].clone();
@@ -208,7 +212,7 @@ fn at_a_node_no_threshold_is_better_than_the_one_found() {
                 for row in 0..120 {
                     let test = Test::Threshold { feature, threshold: data.x[[row, feature]] };
                     for (left, right) in [(left, right), (right, left)] {
-                        other.nodes[id] = Node::Split { test: test.clone(), left, right };
+                        other.nodes[id] = DraftNode::Split { test: test.clone(), left, right };
                         let value = objective(&tao, &other, &data.x);
                         assert!(value >= found - 1e-6, "seed {seed} node {id}: {value} {found}");
                     }
@@ -230,7 +234,7 @@ fn a_high_price_leaves_one_leaf() {
             monitor: &monitor,
             memory: &memory,
         };
-        let mut tree = initial::tree(geometry, None, Start::Bisecting, 3, 0, &monitor).unwrap();
+        let mut tree = initial::tree(geometry, None, FirstTree::Bisecting, 3, 0, &monitor).unwrap();
         assert_eq!(tree.n_leaves(), 8);
         tao.pass(&mut tree).unwrap();
         tao.grow(&mut tree).unwrap();
@@ -249,11 +253,11 @@ fn growth_keeps_within_its_leaves_and_takes_the_best_first() {
         let tao = Tao {
             splits: Splits::Axis { table: &table, index: &index },
             loss: Loss::Costs { costs: &data.costs, k: K },
-            settings: Settings { max_leaves, ..settings(0.0, 0) },
+            settings: TaoSettings { max_leaves, ..settings(0.0, 0) },
             monitor: &monitor,
             memory: &memory,
         };
-        let mut tree = Tree::leaf(0);
+        let mut tree = DraftTree::leaf(0);
         tao.grow(&mut tree).unwrap();
         assert!(tree.n_leaves() <= max_leaves && tree.max_depth() <= 4);
         tao.objective(&tree).loss
@@ -275,7 +279,8 @@ fn threads_do_not_change_a_bit() {
                 monitor: &monitor,
                 memory: &memory,
             };
-            let mut tree = initial::tree(geometry, None, Start::Bisecting, 4, 0, &monitor).unwrap();
+            let mut tree =
+                initial::tree(geometry, None, FirstTree::Bisecting, 4, 0, &monitor).unwrap();
             tao.rescale(&mut tree);
             for _ in 0..2 {
                 tao.pass(&mut tree).unwrap();
@@ -304,6 +309,130 @@ fn a_stopped_monitor_ends_a_pass() {
         memory: &memory,
     };
     monitor.stop();
-    assert!(tao.pass(&mut Tree::leaf(0)).is_err());
-    assert!(tao.grow(&mut Tree::leaf(0)).is_err());
+    assert!(tao.pass(&mut DraftTree::leaf(0)).is_err());
+    assert!(tao.grow(&mut DraftTree::leaf(0)).is_err());
+}
+
+/// A tree of the build as a checked one, made from its arrays.
+fn checked(tree: &DraftTree, n_features: usize) -> ClusterTree {
+    let arrays = tree.arrays();
+    let oblique = ObliqueArrays {
+        indptr: &arrays.oblique_indptr,
+        indices: &arrays.oblique_indices,
+        weights: &arrays.oblique_weights,
+        bias: &arrays.oblique_bias,
+    };
+    let arrays = TreeArrays {
+        kind: &arrays.kind,
+        feature: &arrays.feature,
+        threshold: &arrays.threshold,
+        lower: &arrays.lower,
+        upper: &arrays.upper,
+        children_left: &arrays.children_left,
+        children_right: &arrays.children_right,
+        oblique: Some(oblique),
+    };
+    ClusterTree::new(arrays, n_features).unwrap()
+}
+
+#[test]
+fn a_tree_is_fitted_from_options_alone() {
+    let data = data(4, 400, 4);
+    let table = Table::from_matrix(data.x.view()).unwrap();
+    let rows = Rows::from(&table);
+    let units = Units::of(&table, None, true);
+    let monitor = Monitor::default();
+    let geometry = Geometry::Euclidean { table: &table, units: &units };
+    // The free clustering: the labels' means.
+    let centers = geometry.centers(&data.labels, None, &[0.0; 4 * K]).unwrap();
+    let free = FreeClustering { labels: &data.labels, centers: &centers };
+    let schedule = Schedule { factor: 1.5, n_steps: 10, histograms: false };
+    let options = ObliqueOptions::default();
+    let fits = [
+        options,
+        ObliqueOptions { axis: true, alpha: 2.0, ..options },
+        ObliqueOptions { first: FirstTree::Random, relax: true, max_depth: 3, ..options },
+        ObliqueOptions { schedule: Some(schedule), ..options },
+    ];
+    for options in fits {
+        let fit = |given, options: &ObliqueOptions, weights| {
+            fit_tree(rows, &units, weights, free, given, options, &monitor).unwrap()
+        };
+        let fitted = fit(None, &options, None);
+        assert!((2..=16).contains(&fitted.tree.n_leaves()), "{options:?}");
+        assert!(fitted.tree.max_depth() <= options.max_depth);
+        assert_eq!(fitted.rounds.last().unwrap().n_leaves, fitted.tree.n_leaves());
+        // Prediction sends every row where the fit did.
+        let tree = checked(&fitted.tree, 4);
+        let leaves = tree.apply(&table).unwrap().unwrap();
+        let of_fit: Vec<i64> =
+            fitted.summary.leaf_of_row.iter().map(|&leaf| i64::from(leaf)).collect();
+        assert_eq!(leaves, of_fit);
+        // A tree that is given is never made worse at no price, and keeps its depth and its leaves.
+        let given = DraftTree::from_tree(&tree, &fitted.tree.clusters(), options.axis).unwrap();
+        let free_of_charge = ObliqueOptions { relax: false, alpha: 0.0, ..options };
+        let refined = fit(Some(given), &free_of_charge, None);
+        assert!(refined.tree.n_leaves() <= fitted.tree.n_leaves());
+        assert!(refined.tree.max_depth() <= fitted.tree.max_depth());
+        assert!(refined.summary.inertia <= fitted.summary.inertia * (1.0 + 1e-12));
+        // Weights of 1 are none.
+        assert_eq!(fit(None, &options, Some(&[1.0; 400])), fitted);
+    }
+    let outside = DraftTree {
+        nodes: vec![
+            DraftNode::Split {
+                test: Test::Threshold { feature: 4, threshold: 0.0 },
+                left: 1,
+                right: 2,
+            },
+            DraftTree::leaf(0).nodes[0].clone(),
+            DraftTree::leaf(1).nodes[0].clone(),
+        ],
+    };
+    let error = fit_tree(rows, &units, None, free, Some(outside), &options, &monitor).unwrap_err();
+    assert!(error.to_string().contains("it uses column 4, but the table has 4 columns"));
+}
+
+#[test]
+fn sparse_rows_are_fitted_as_dense_ones_by_their_cosine() {
+    let mut rng = fastrand::Rng::with_seed(0);
+    let (n, d) = (300, 40);
+    let x = Array2::from_shape_fn((n, d), |(i, j)| {
+        let is_topic = j % 3 == i % 3;
+        if rng.f64() < if is_topic { 0.4 } else { 0.05 } { f64::from(rng.u8(1..5)) } else { 0.0 }
+    });
+    let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
+    for row in x.rows() {
+        for (j, &cell) in row.iter().enumerate().filter(|(_, cell)| **cell != 0.0) {
+            indices.push(j as i64);
+            values.push(cell);
+        }
+        indptr.push(values.len() as i64);
+    }
+    let table = Table::from_matrix(x.view()).unwrap();
+    let csr = Csr::from_i64(&indptr, &indices, &values, d).unwrap();
+    let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
+    let monitor = Monitor::default();
+    let options = ObliqueOptions { distance: Distance::Cosine, alpha: 0.1, ..Default::default() };
+    let fit = |rows: Rows<'_, '_>| {
+        let starts = SphericalOptions { n_clusters: 3, n_init: 3, max_iter: 50, seed: 0 };
+        let found = spherical::kmeans(&Geometry::cosine(rows), None, &starts, &monitor).unwrap();
+        let free = FreeClustering { labels: &found.labels, centers: &found.centers };
+        fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap()
+    };
+    let (dense, sparse) = (fit(Rows::from(&table)), fit(Rows::sparse(&csr).unwrap()));
+    assert_eq!(sparse.summary.leaf_of_row, dense.summary.leaf_of_row);
+    assert!((3..=16).contains(&sparse.tree.n_leaves()));
+    let leaves = checked(&sparse.tree, d).apply_sparse(&csr).unwrap().unwrap();
+    assert!(leaves.iter().zip(&sparse.summary.leaf_of_row).all(|(a, b)| *a == i64::from(*b)));
+    // Thresholds and means need dense rows.
+    let free = FreeClustering { labels: &vec![0; n], centers: &vec![1.0; d] };
+    for (options, message) in [
+        (ObliqueOptions { axis: true, ..options }, "Thresholds need dense rows"),
+        (ObliqueOptions::default(), "need the cosine distance"),
+    ] {
+        let rows = Rows::sparse(&csr).unwrap();
+        let error = fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap_err();
+        assert!(error.to_string().contains(message), "{error}");
+    }
 }

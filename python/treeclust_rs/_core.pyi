@@ -5,9 +5,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Design",
     "FittedKauri",
-    "Kept",
+    "FittedOblique",
+    "Router",
     "Threads",
     "apply",
     "apply_sparse",
@@ -18,7 +18,6 @@ __all__ = [
     "fit_oblique",
     "fit_tree",
     "group_sums",
-    "l1_logistic",
     "label_costs",
     "mean_centers",
     "spherical_kmeans",
@@ -134,34 +133,15 @@ def fit_kauri(
 ) -> FittedKauri: ...
 
 @final
-class Design:
-    @staticmethod
-    def from_table(table: _Table, n_jobs: _Jobs) -> Design: ...
-    @staticmethod
-    def from_csr(
-        indptr: npt.NDArray[np.signedinteger[Any]],
-        indices: npt.NDArray[np.signedinteger[Any]],
-        data: npt.NDArray[np.floating[Any]],
-        n_columns: int,
-        n_jobs: _Jobs,
-    ) -> Design: ...
+class Router:
+    """A checked tree that routes rows; None stands for rows with NaN or infinite cells."""
 
-@final
-class Kept: ...
+    def __new__(cls, tests: _Tests, n_features: int, oblique: _Oblique | None = None) -> Self: ...
+    @property
+    def n_features(self) -> int: ...
+    def apply(self, table: _Table, n_jobs: _Jobs) -> _Ints | None: ...
+    def apply_sparse(self, rows: _Sparse, n_jobs: _Jobs) -> _Ints | None: ...
 
-def l1_logistic(
-    design: Design,
-    rows: _Codes,
-    sign: npt.NDArray[np.bool_],
-    weight: _Floats,
-    *,
-    strength: float,
-    penalty: _Floats | None,
-    start: tuple[_Codes, _Floats, float] | Kept | None,
-    tol: float,
-    max_iter: int,
-    n_jobs: _Jobs,
-) -> dict[str, Any]: ...
 def apply(
     tree: _Tests,
     table: _Table,
@@ -174,6 +154,56 @@ def apply_sparse(
     n_jobs: _Jobs,
     oblique: _Oblique | None = None,
 ) -> _Ints | None: ...
+
+@final
+class FittedOblique:
+    """The arrays, centers and rounds of a fitted oblique tree."""
+
+    @property
+    def kind(self) -> npt.NDArray[np.int8]: ...
+    @property
+    def feature(self) -> _Ints: ...
+    @property
+    def threshold(self) -> _Floats: ...
+    @property
+    def children_left(self) -> _Ints: ...
+    @property
+    def children_right(self) -> _Ints: ...
+    @property
+    def oblique_indptr(self) -> _Ints: ...
+    @property
+    def oblique_indices(self) -> _Ints: ...
+    @property
+    def oblique_weights(self) -> _Floats: ...
+    @property
+    def oblique_bias(self) -> _Floats: ...
+    @property
+    def cluster(self) -> _Ints: ...
+    @property
+    def regrets(self) -> _Floats: ...
+    @property
+    def leaf_of_row(self) -> _Codes: ...
+    @property
+    def centers(self) -> _Floats: ...
+    @property
+    def inertia(self) -> float: ...
+    @property
+    def free_inertia(self) -> float: ...
+    @property
+    def converged(self) -> bool: ...
+    @property
+    def mu(self) -> _Floats: ...
+    @property
+    def cost(self) -> _Floats: ...
+    @property
+    def penalty(self) -> _Floats: ...
+    @property
+    def mismatch(self) -> _Floats: ...
+    @property
+    def n_weights(self) -> _Ints: ...
+    @property
+    def n_leaves(self) -> _Ints: ...
+
 def fit_oblique(
     rows: _Table | _Sparse,
     *,
@@ -184,7 +214,7 @@ def fit_oblique(
     labels: _Codes,
     sample_weight: _Floats | None,
     init: str,
-    tree: tuple[_Tests, _Ints, _Oblique | None] | None,
+    tree: tuple[Router, _Ints] | None,
     axis: bool,
     alpha: float,
     max_depth: int,
@@ -194,7 +224,7 @@ def fit_oblique(
     seed: int,
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
-) -> dict[str, Any]: ...
+) -> FittedOblique: ...
 def spherical_kmeans(
     rows: _Table | _Sparse,
     n_clusters: int,

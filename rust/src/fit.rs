@@ -268,7 +268,7 @@ impl Fit<'_, '_, '_, '_> {
         let ids = || 0..nodes.len();
         let label_weight: Vec<f64> = ids().flat_map(|id| counts(id).iter().copied()).collect();
         ThresholdFit {
-            tests: nodes.iter().map(|node| node.test).collect(),
+            tests: nodes.iter().map(|node| node.test.clone()).collect(),
             left: nodes.iter().map(|node| node.left).collect(),
             n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
             weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),

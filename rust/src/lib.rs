@@ -29,6 +29,7 @@ pub mod oblique;
 pub mod parallel;
 pub mod partition;
 pub mod placement;
+pub mod rows;
 pub mod search;
 pub mod table;
 pub mod tree;

@@ -2,6 +2,15 @@
 //!
 //! Every value is compared and computed with as `f64`. Columns may be strided (a C-ordered matrix), so work
 //! that touches many columns reads them in row tiles that stay in cache.
+//!
+//! | what reads it | how |
+//! |---|---|
+//! | costs, sums, checks | [`Table::scan_columns`]: all columns, tile by tile, one thread a column |
+//! | fits | [`Column::gather`], [`Column::add_to`]: the cells of given rows |
+//! | routing | [`Column::as_f64`] where cells are doubles in a row of memory, else [`Column::read`] into a tile |
+//!
+//! A table has at most 2^32 - 2 rows, so that row numbers fit in 32 bits. Values are compared as they are: 64-bit
+//! integers beyond 2^53 are rounded to `f64`, as everywhere in scikit-learn.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 use rayon::prelude::*;
@@ -67,12 +76,14 @@ macro_rules! define_columns {
 define_columns!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64,
                 U8: u8, U16: u16, U32: u32, U64: u64, Bool: bool);
 
+/// Copies a range of rows as `f64`.
 fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
     let stop = start + out.len();
     let cells = view.slice(s![start..stop]);
     Zip::from(ArrayViewMut1::from(out)).and(cells).for_each(|out, &x| *out = x.to_f64());
 }
 
+/// Copies the given rows as `f64`.
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
     let cells = rows.par_iter().with_min_len(TILE).map(|&r| view[r as usize].to_f64());
     cells.collect_into_vec(out);
@@ -128,6 +139,7 @@ impl Column<'_> {
         with_column!(self, v => v.as_slice().is_some())
     }
 
+    /// Bytes of a cell.
     fn cell_size(&self) -> usize {
         fn size<T>(_: &ArrayView1<T>) -> usize {
             size_of::<T>()
@@ -135,8 +147,16 @@ impl Column<'_> {
         with_column!(self, v => size(v))
     }
 
+    /// The cells, if they are doubles that lie one after the other.
+    pub fn as_f64(&self) -> Option<&[f64]> {
+        match self {
+            Column::F64(view) => view.as_slice(),
+            _ => None,
+        }
+    }
+
     /// Whether a cell can be NaN or infinite at all.
-    fn is_float(&self) -> bool {
+    pub fn is_float(&self) -> bool {
         matches!(self, Column::F64(_) | Column::F32(_))
     }
 }

@@ -348,7 +348,7 @@ impl<'a, 't> Growth<'a, 't> {
         let cost =
             |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
         FittedKauri {
-            tests: nodes.iter().map(|node| node.test).collect(),
+            tests: nodes.iter().map(|node| node.test.clone()).collect(),
             left: nodes.iter().map(|node| node.left).collect(),
             n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
             weight: nodes.iter().map(|node| node.sums[WEIGHT]).collect(),

@@ -119,7 +119,7 @@ impl<'a> KernelImm<'a> {
                     |row: u32| goes_left(&test, cells.values[cells.rank[row as usize] as usize]);
                 grown.split_by(
                     id,
-                    test,
+                    test.clone(),
                     best.score,
                     |rows, sides| sides.extend(rows.iter().map(|&row| goes_left(row))),
                     |row, is_left| left[self.mistakes.label(row)] == (is_left != inside_is_left),

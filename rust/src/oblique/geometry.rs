@@ -1,23 +1,33 @@
 //! How far rows are from centers, and which centers suit given clusters: k-means and spherical k-means.
+//!
+//! | | Euclidean | cosine |
+//! |---|---|---|
+//! | cost of row x and center c | sum_j (x_j - c_j)^2 in units of the columns | 1 - x . c / length of x |
+//! | center of a cluster | mean | sum of x / length of x, made as long as 1 |
+//! | bisector of a and b | 2 (b - a) . x over squares, written in the columns' own units | (b - a) . x |
+//! | cost that a center explains | square of the sum / weight | length of the sum |
+//!
+//! Costs are regrets (cost minus the row's least one) with the minimum apart, as in [`crate::costs`]. Cosine costs take
+//! O(k) per stored cell, and the same additions in the same order for dense and sparse rows: cells that are 0 add
+//! nothing. Rows of zeros have no direction: they cost 1 at every center and move none.
 
 use rayon::prelude::*;
 
-use super::rows::{Rows, SparseRows};
 use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
 use crate::error::{Error, Result};
+use crate::rows::Rows;
+use crate::table::Table;
 
 /// Rows whose costs one thread forms in one go.
-const BLOCK: usize = 1024;
-/// Columns whose sums one thread forms in one go.
-const STRIPE: usize = 1024;
+const ROWS_PER_TASK: usize = 1024;
 
 /// A distance, with the centers that minimise it.
 #[derive(Debug, Clone)]
 pub enum Geometry<'a, 't> {
     /// Squared Euclidean distance in the units of the columns; centers are means.
     Euclidean {
-        /// The rows.
-        rows: Rows<'a, 't>,
+        /// The rows; sparse ones would lose their zeros to the columns' origins.
+        table: &'a Table<'t>,
         /// Origin and unit of the columns.
         units: &'a Units,
     },
@@ -31,7 +41,30 @@ pub enum Geometry<'a, 't> {
     },
 }
 
+/// The distance a clustering is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Distance {
+    /// k-means: see [`Geometry::Euclidean`].
+    Euclidean,
+    /// Spherical k-means: see [`Geometry::Cosine`].
+    Cosine,
+}
+
 impl<'a, 't> Geometry<'a, 't> {
+    /// The geometry of some rows. `units` count for the Euclidean distance only.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for sparse rows and the Euclidean distance.
+    pub fn new(rows: Rows<'a, 't>, units: &'a Units, distance: Distance) -> Result<Self> {
+        match (distance, rows) {
+            (Distance::Cosine, _) => Ok(Geometry::cosine(rows)),
+            (Distance::Euclidean, Rows::Table(table)) => Ok(Geometry::Euclidean { table, units }),
+            (Distance::Euclidean, Rows::Sparse(_)) => {
+                Err(Error::Value("Sparse rows need the cosine distance.".into()))
+            }
+        }
+    }
+
     /// Spherical k-means on the given rows.
     pub fn cosine(rows: Rows<'a, 't>) -> Self {
         let lengths = match rows {
@@ -75,7 +108,8 @@ impl<'a, 't> Geometry<'a, 't> {
     /// The rows.
     pub fn rows(&self) -> Rows<'a, 't> {
         match self {
-            Geometry::Euclidean { rows, .. } | Geometry::Cosine { rows, .. } => *rows,
+            Geometry::Euclidean { table, .. } => Rows::Table(table),
+            Geometry::Cosine { rows, .. } => *rows,
         }
     }
 
@@ -122,10 +156,9 @@ impl<'a, 't> Geometry<'a, 't> {
     /// [`Error::Value`] if a distance overflows.
     pub fn costs(&self, centers: &[f64], weights: Option<&[f64]>) -> Result<LabelCosts> {
         match self {
-            Geometry::Euclidean { rows: Rows::Table(table), units } => {
+            Geometry::Euclidean { table, units } => {
                 costs::label_costs(table, units, centers, Metric::SquaredEuclidean, weights)
             }
-            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
             Geometry::Cosine { rows, inverse } => {
                 Ok(cosine_costs(*rows, inverse, centers, weights))
             }
@@ -143,30 +176,20 @@ impl<'a, 't> Geometry<'a, 't> {
         weights: Option<&[f64]>,
     ) -> Result<GroupSums> {
         match self {
-            Geometry::Euclidean { rows: Rows::Table(table), units } => {
-                costs::group_sums(table, units, groups, n_groups, weights)
+            Geometry::Euclidean { table, units } => {
+                costs::group_sums(*table, units, groups, n_groups, weights)
             }
-            Geometry::Euclidean { .. } => Err(sparse_euclidean()),
             Geometry::Cosine { rows, inverse } => {
                 let factor: Vec<f64> = inverse
                     .iter()
                     .enumerate()
                     .map(|(row, inverse)| weights.map_or(1.0, |w| w[row]) * inverse)
                     .collect();
-                match rows {
-                    Rows::Table(table) => {
-                        let d = table.n_features();
-                        let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
-                        let mut sums =
-                            costs::group_sums(table, &units, groups, n_groups, Some(&factor))?;
-                        sums.weight = group_weight(groups, n_groups, weights);
-                        Ok(sums)
-                    }
-                    Rows::Sparse(csr) => Ok(GroupSums {
-                        weight: group_weight(groups, n_groups, weights),
-                        sums: sparse_sums(csr, groups, n_groups, &factor),
-                    }),
-                }
+                let d = rows.n_features();
+                let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
+                let mut sums = costs::group_sums(*rows, &units, groups, n_groups, Some(&factor))?;
+                sums.weight = costs::group_weights(groups, n_groups, weights);
+                Ok(sums)
             }
         }
     }
@@ -204,51 +227,8 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 }
 
-fn sparse_euclidean() -> Error {
-    Error::Internal("k-means costs of sparse rows were asked for.".into())
-}
-
-fn group_weight(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec<f64> {
-    let mut sums = vec![0.0; n_groups];
-    for (row, &group) in groups.iter().enumerate() {
-        sums[group as usize] += weights.map_or(1.0, |w| w[row]);
-    }
-    sums
-}
-
-/// Sums of the rows of each group, each row multiplied by its factor; every column is added up by one thread in the
-/// order of the rows.
-fn sparse_sums(csr: &SparseRows<'_>, groups: &[u32], n_groups: usize, factor: &[f64]) -> Vec<f64> {
-    let d = csr.n_columns();
-    let stripes: Vec<Vec<f64>> = (0..d.div_ceil(STRIPE))
-        .into_par_iter()
-        .map(|stripe| {
-            let columns = stripe * STRIPE..d.min((stripe + 1) * STRIPE);
-            let mut sums = vec![0.0; n_groups * columns.len()];
-            for (row, (&group, factor)) in groups.iter().zip(factor).enumerate() {
-                let (indices, cells) = csr.row(row);
-                let from = indices.partition_point(|&j| (j as usize) < columns.start);
-                let out = &mut sums[group as usize * columns.len()..][..columns.len()];
-                for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
-                    match out.get_mut(j as usize - columns.start) {
-                        Some(sum) => *sum += factor * x,
-                        None => break,
-                    }
-                }
-            }
-            sums
-        })
-        .collect();
-    let mut sums = Vec::with_capacity(n_groups * d);
-    for group in 0..n_groups {
-        for (stripe, part) in stripes.iter().enumerate() {
-            let width = STRIPE.min(d - stripe * STRIPE);
-            sums.extend_from_slice(&part[group * width..][..width]);
-        }
-    }
-    sums
-}
-
+/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose minima
+/// are added up in the order of the blocks.
 fn cosine_costs(
     rows: Rows<'_, '_>,
     inverse: &[f64],
@@ -272,11 +252,11 @@ fn cosine_costs(
     let mut regrets = vec![0.0; n * k];
     let mut nearest = vec![0u32; n];
     let minima: Vec<f64> = regrets
-        .par_chunks_mut(BLOCK * k)
-        .zip(nearest.par_chunks_mut(BLOCK))
+        .par_chunks_mut(ROWS_PER_TASK * k)
+        .zip(nearest.par_chunks_mut(ROWS_PER_TASK))
         .enumerate()
         .map(|(block, (regrets, nearest))| {
-            let start = block * BLOCK;
+            let start = block * ROWS_PER_TASK;
             match rows {
                 Rows::Table(table) => {
                     let mut cells = vec![0.0; nearest.len()];

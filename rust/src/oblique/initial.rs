@@ -1,26 +1,38 @@
 //! Trees to start from: bisecting 2-means, or bisectors of random pairs of rows (appendix A.2 of the paper).
+//!
+//! The tree is complete up to the given depth as far as the rows of its nodes differ, and grows a depth at a time. A test
+//! is the bisector of two centers: rows nearer to the second one go right. For 2-means the centers start as a row and one
+//! drawn in proportion to the squared distance (k-means++, Arthur and Vassilvitskii, 2007), then take turns with the
+//! sides; what a split explains is the weighted sum of squares between its two means and the origin, which grows from
+//! step to step.
+//!
+//! Every node has a random generator of its own, seeded by its place in the tree, so that neither threads nor the other
+//! nodes change what it draws. Cost: one pass over the rows for all nodes of a depth together, `N_STARTS` times at most
+//! `MAX_STEPS` of them.
 
 use rayon::prelude::*;
 
+use super::draft::{DraftNode, DraftTree, Leaf};
 use super::geometry::Geometry;
-use super::tao::{Leaf, Node, Plane, Test, Tree};
 use crate::error::Result;
 use crate::parallel::Monitor;
+use crate::tree::test::is_left;
+use crate::tree::{Plane, Test};
 
 /// Starts of 2-means at a node.
-const STARTS: usize = 2;
+const N_STARTS: usize = 2;
 /// Most steps of 2-means.
-const STEPS: usize = 12;
+const MAX_STEPS: usize = 12;
 /// A step that explains less more than this share is the last.
-const TOL: f64 = 1e-3;
+const MIN_GAIN: f64 = 1e-3;
 /// Rows among which the second center is drawn.
-const DRAWN: usize = 64;
+const MAX_CANDIDATES: usize = 64;
 /// Pairs drawn for a random bisector before the node is given up.
-const PAIRS: usize = 10;
+const MAX_PAIRS: usize = 10;
 
 /// How the tests of the first tree are made: each is the bisector of two centers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum FirstTree {
     /// The two means of the node's rows.
     Bisecting,
     /// Two of the node's rows.
@@ -28,7 +40,7 @@ pub enum Start {
 }
 
 /// A node to be split.
-struct Open {
+struct OpenLeaf {
     id: usize,
     rng: fastrand::Rng,
     rows: Vec<u32>,
@@ -50,29 +62,29 @@ struct Bisection {
 pub fn tree(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,
-    start: Start,
+    start: FirstTree,
     depth: usize,
     seed: u64,
     monitor: &Monitor,
-) -> Result<Tree> {
+) -> Result<DraftTree> {
     let n = geometry.rows().n_samples();
-    let mut tree = Tree::leaf(0);
+    let mut tree = DraftTree::leaf(0);
     let root = (0, 1u64, (0..n as u32).collect());
     let mut leaves: Vec<(usize, u64, Vec<u32>)> = vec![root];
     for _ in 0..depth {
         let places: Vec<u64> = leaves.iter().map(|leaf| leaf.1).collect();
-        let mut open: Vec<Open> = leaves
+        let mut open: Vec<OpenLeaf> = leaves
             .into_iter()
             .map(|(id, place, rows)| {
                 let seed = seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 let rng = fastrand::Rng::with_seed(seed);
-                Open { id, rng, rows, best: None, explained: f64::NEG_INFINITY }
+                OpenLeaf { id, rng, rows, best: None, explained: f64::NEG_INFINITY }
             })
             .collect();
         match start {
-            Start::Random => open.par_iter_mut().for_each(|node| node.random(geometry)),
-            Start::Bisecting => {
-                for _ in 0..STARTS {
+            FirstTree::Random => open.par_iter_mut().for_each(|node| node.random(geometry)),
+            FirstTree::Bisecting => {
+                for _ in 0..N_STARTS {
                     two_means(geometry, weights, &mut open, monitor)?;
                 }
             }
@@ -82,8 +94,8 @@ pub fn tree(
         for (node, place) in open.into_iter().zip(places) {
             let Some(Bisection { test, parts }) = node.best else { continue };
             let left = tree.nodes.len();
-            tree.nodes.extend([Node::Leaf(Leaf::default()), Node::Leaf(Leaf::default())]);
-            tree.nodes[node.id] = Node::Split { test, left, right: left + 1 };
+            tree.nodes.extend([DraftNode::Leaf(Leaf::default()), DraftNode::Leaf(Leaf::default())]);
+            tree.nodes[node.id] = DraftNode::Split { test, left, right: left + 1 };
             for (side, part) in parts.into_iter().enumerate() {
                 leaves.push((left + side, (place << 1) | side as u64, part));
             }
@@ -96,7 +108,7 @@ pub fn tree(
 fn two_means(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,
-    open: &mut [Open],
+    open: &mut [OpenLeaf],
     monitor: &Monitor,
 ) -> Result<()> {
     let d = geometry.rows().n_features();
@@ -104,7 +116,7 @@ fn two_means(
     let mut centers: Vec<Option<[Vec<f64>; 2]>> =
         open.par_iter_mut().map(|node| node.two_rows(geometry)).collect();
     let mut explained = vec![0.0; open.len()];
-    for _ in 0..STEPS {
+    for _ in 0..MAX_STEPS {
         monitor.check()?;
         let found: Vec<Option<Bisection>> = open
             .par_iter()
@@ -135,7 +147,7 @@ fn two_means(
             if a + b > open[place].explained {
                 (open[place].best, open[place].explained) = (Some(found), a + b);
             }
-            if a + b > (1.0 + TOL) * explained[place] {
+            if a + b > (1.0 + MIN_GAIN) * explained[place] {
                 explained[place] = a + b;
                 centers[place] = Some([first, second]);
             }
@@ -148,20 +160,23 @@ fn two_means(
 fn bisect(geometry: &Geometry<'_, '_>, centers: &[Vec<f64>; 2], rows: &[u32]) -> Option<Bisection> {
     let (weights, bias) = geometry.bisector(&centers[0], &centers[1]);
     let mut parts = [vec![], vec![]];
-    for (score, &row) in geometry.rows().scores(rows, &weights, bias).into_iter().zip(rows) {
-        parts[usize::from(score >= 0.0)].push(row);
+    let plane = Plane { weights, bias };
+    for (score, &row) in plane.sums(geometry.rows(), rows).into_iter().zip(rows) {
+        parts[usize::from(!is_left(score))].push(row);
     }
-    let splits = !weights.is_empty() && parts.iter().all(|part| !part.is_empty());
-    splits.then_some(Bisection { test: Test::Oblique(Plane { weights, bias }), parts })
+    let splits = !plane.weights.is_empty() && parts.iter().all(|part| !part.is_empty());
+    splits.then_some(Bisection { test: Test::Oblique(plane), parts })
 }
 
-impl Open {
+impl OpenLeaf {
+    /// One of the node's rows.
     fn draw(&mut self) -> u32 {
         self.rows[self.rng.usize(..self.rows.len())]
     }
 
+    /// The bisector of two random rows that differ, if [`MAX_PAIRS`] draws find any.
     fn random(&mut self, geometry: &Geometry<'_, '_>) {
-        for _ in 0..PAIRS {
+        for _ in 0..MAX_PAIRS {
             if self.rows.len() < 2 || self.best.is_some() {
                 return;
             }
@@ -176,7 +191,8 @@ impl Open {
             return None;
         }
         let first = geometry.row(self.draw());
-        let others: Vec<u32> = (0..self.rows.len().min(DRAWN)).map(|_| self.draw()).collect();
+        let others: Vec<u32> =
+            (0..self.rows.len().min(MAX_CANDIDATES)).map(|_| self.draw()).collect();
         let others: Vec<Vec<f64>> = others.into_iter().map(|row| geometry.row(row)).collect();
         let square = |row: &Vec<f64>| -> f64 {
             row.iter().zip(&first).map(|(x, c)| (x - c) * (x - c)).sum()

@@ -1,24 +1,36 @@
-//! What a fit remembers, so that late in it, when most nodes are nearly as they were, little is reckoned twice. Leaving
-//! it out would change little but the time: node problems are solved to the same precision, but by other steps.
+//! Results of earlier passes: late in a fit most nodes are as they were, and their results can be used again.
+//!
+//! Three things are cached, each by what it depends on:
+//! - *exhausted problems*: a two-class problem with its plane and prices, by a hash of 128 bits, whose solution was no
+//!   better than what is there; it is not solved again while all of that stays;
+//! - *solver states*: what the last solve at a node left (its point and its curvature), by the node's number, from which
+//!   the next solve starts; it is kept only while it takes no more memory than the rows it is about;
+//! - *sides*: on which side of a plane rows lie, two bits a row, for planes of many weights, while the tree has them.
+//!
+//! Without the caches a fit takes longer and its node problems are solved from other starts, to the same precision.
+//! Threads share the caches: what one finds depends on its own problem alone, so the result is the same in any order.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::logistic::Kept;
-use super::reduced::{Plane, Reduced};
-use super::rows::Rows;
+use super::logistic::SolverState;
+use super::reduced::ReducedProblem;
+use crate::rows::Rows;
+use crate::tree::Plane;
+use crate::tree::test::is_left;
 
-/// Planes of fewer weights are evaluated sooner than looked up.
-const FEW: usize = 16;
+/// Planes of fewer weights are evaluated in less time than a lookup takes.
+const MIN_WEIGHTS_REMEMBERED: usize = 16;
 /// Rows in a word of [`Sides`], each with two bits: whether its side is known, and whether that is the right one.
-const ROWS: usize = 32;
+const ROWS_PER_WORD: usize = 32;
 
 /// A node problem or a plane, by 128 bits of hash.
-type Hashed = [u64; 2];
+type Digest = [u64; 2];
 
-fn hashed(write: impl Fn(&mut DefaultHasher)) -> Hashed {
+/// Two hashes of what `write` writes, each from a start of its own.
+fn digest(write: impl Fn(&mut DefaultHasher)) -> Digest {
     [0u8, 1].map(|start| {
         let mut hasher = DefaultHasher::new();
         start.hash(&mut hasher);
@@ -27,10 +39,12 @@ fn hashed(write: impl Fn(&mut DefaultHasher)) -> Hashed {
     })
 }
 
+/// Hashes the bits of a number.
 fn write_number(x: f64, hasher: &mut DefaultHasher) {
     x.to_bits().hash(hasher);
 }
 
+/// Hashes bias, weights and columns.
 fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
     write_number(plane.bias, hasher);
     for &(column, weight) in &plane.weights {
@@ -39,23 +53,22 @@ fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
     }
 }
 
-/// What a fit remembers: node problems that are known to have no better answer than what is there, what the last solve
-/// at a node left, and the sides of rows.
+/// The three caches of a fit.
 #[derive(Debug, Default)]
 pub struct Memory {
-    settled: Mutex<HashSet<Hashed>>,
-    solved: Mutex<HashMap<Solved, Arc<Kept>>>,
-    sides: RwLock<HashMap<Hashed, Arc<Sides>>>,
+    exhausted: Mutex<HashSet<Digest>>,
+    solved: Mutex<HashMap<NodeKey, Arc<SolverState>>>,
+    sides: RwLock<HashMap<Digest, Arc<Sides>>>,
 }
 
-/// What a problem is remembered by.
+/// A problem by its hash.
 #[derive(Debug, Clone, Copy)]
-pub struct Key(Hashed);
+pub struct ProblemKey(Digest);
 
-impl Key {
+impl ProblemKey {
     /// The rows and their losses, the plane that is there, and the numbers that decide whether another one is taken.
-    pub(super) fn of(reduced: &Reduced, plane: Option<&Plane>, numbers: &[f64]) -> Self {
-        Key(hashed(|hasher| {
+    pub(super) fn of(reduced: &ReducedProblem, plane: Option<&Plane>, numbers: &[f64]) -> Self {
+        ProblemKey(digest(|hasher| {
             reduced.rows.hash(hasher);
             reduced.sign.hash(hasher);
             let all = reduced.weight.iter().chain(&reduced.all).chain(numbers);
@@ -68,26 +81,26 @@ impl Key {
 }
 
 /// A node by its number, and whether its test is to keep its columns.
-pub type Solved = (usize, bool);
+pub type NodeKey = (usize, bool);
 
 impl Memory {
     /// Whether the problem is known to have no better answer.
-    pub(super) fn is_settled(&self, key: Key) -> bool {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.0)
+    pub(super) fn is_exhausted(&self, key: ProblemKey) -> bool {
+        self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.0)
     }
 
-    /// Remembers a problem.
-    pub(super) fn settle(&self, key: Key) {
-        self.settled.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
+    /// Records that the problem has no better answer.
+    pub(super) fn mark_exhausted(&self, key: ProblemKey) {
+        self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
     }
 
     /// What the last solve at a node left. The node may be another one by now.
-    pub(super) fn last(&self, node: Solved) -> Option<Arc<Kept>> {
+    pub(super) fn last(&self, node: NodeKey) -> Option<Arc<SolverState>> {
         self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Remembers what a solve left.
-    pub(super) fn remember(&self, node: Solved, kept: Kept) {
+    /// Keeps what a solve left, if that is worth its memory.
+    pub(super) fn remember(&self, node: NodeKey, kept: SolverState) {
         let mut solved = self.solved.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.is_worth_its_room() {
             solved.insert(node, Arc::new(kept));
@@ -98,11 +111,9 @@ impl Memory {
 
     /// Whether each of some rows lies to the right of a plane. Two bits for each of all rows while the plane is known.
     pub(super) fn sides(&self, plane: &Plane, all: Rows<'_, '_>, rows: &[u32]) -> Vec<bool> {
-        let evaluate = |rows: &[u32]| {
-            let scores = all.scores(rows, &plane.weights, plane.bias);
-            scores.into_iter().map(|score| score >= 0.0)
-        };
-        if plane.weights.len() < FEW {
+        let evaluate =
+            |rows: &[u32]| plane.sums(all, rows).into_iter().map(|score| !is_left(score));
+        if plane.weights.len() < MIN_WEIGHTS_REMEMBERED {
             return evaluate(rows).collect();
         }
         let known = self.known(plane, all.n_samples());
@@ -121,8 +132,9 @@ impl Memory {
         sides
     }
 
+    /// The sides of a plane as far as they are known, for a table of `n_rows` rows.
     fn known(&self, plane: &Plane, n_rows: usize) -> Arc<Sides> {
-        let key = hashed(|hasher| write_plane(plane, hasher));
+        let key = digest(|hasher| write_plane(plane, hasher));
         if let Some(known) = self.sides.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return known.clone();
         }
@@ -130,10 +142,10 @@ impl Memory {
         sides.entry(key).or_insert_with(|| Arc::new(Sides::new(n_rows))).clone()
     }
 
-    /// Forgets the sides of all planes but the given ones.
+    /// Drops the sides of all planes but the given ones.
     pub(super) fn keep_only<'a>(&self, planes: impl Iterator<Item = &'a Plane>) {
-        let kept: HashSet<Hashed> =
-            planes.map(|plane| hashed(|hasher| write_plane(plane, hasher))).collect();
+        let kept: HashSet<Digest> =
+            planes.map(|plane| digest(|hasher| write_plane(plane, hasher))).collect();
         let mut sides = self.sides.write().unwrap_or_else(PoisonError::into_inner);
         sides.retain(|key, _| kept.contains(key));
     }
@@ -144,22 +156,26 @@ impl Memory {
 struct Sides(Vec<AtomicU64>);
 
 impl Sides {
+    /// No side is known.
     fn new(n_rows: usize) -> Self {
-        Sides((0..n_rows.div_ceil(ROWS)).map(|_| AtomicU64::new(0)).collect())
+        Sides((0..n_rows.div_ceil(ROWS_PER_WORD)).map(|_| AtomicU64::new(0)).collect())
     }
 
+    /// Whether a row lies to the right, if that is known.
     fn get(&self, row: u32) -> Option<bool> {
-        let bits = self.0[row as usize / ROWS].load(Ordering::Relaxed) >> Self::shift(row);
+        let bits = self.0[row as usize / ROWS_PER_WORD].load(Ordering::Relaxed) >> Self::shift(row);
         (bits & 1 != 0).then_some(bits & 2 != 0)
     }
 
+    /// Records on which side a row lies.
     fn set(&self, row: u32, right: bool) {
         let bits = 1 | u64::from(right) << 1;
-        self.0[row as usize / ROWS].fetch_or(bits << Self::shift(row), Ordering::Relaxed);
+        self.0[row as usize / ROWS_PER_WORD].fetch_or(bits << Self::shift(row), Ordering::Relaxed);
     }
 
+    /// The place of a row's two bits in its word.
     fn shift(row: u32) -> usize {
-        2 * (row as usize % ROWS)
+        2 * (row as usize % ROWS_PER_WORD)
     }
 }
 
@@ -173,7 +189,7 @@ mod tests {
     #[test]
     fn remembered_sides_are_those_of_the_scores() {
         let mut rng = fastrand::Rng::with_seed(5);
-        let (n, d) = (300, FEW + 4);
+        let (n, d) = (300, MIN_WEIGHTS_REMEMBERED + 4);
         let x = Array2::from_shape_fn((n, d), |_| rng.f64() - 0.5);
         let table = Table::from_matrix(x.view()).unwrap();
         let all = Rows::Table(&table);
@@ -188,7 +204,7 @@ mod tests {
                 let mut rng = fastrand::Rng::with_seed(100 * round + seed);
                 let plane = &planes[rng.usize(..planes.len())];
                 let rows: Vec<u32> = (0..n as u32).filter(|_| rng.u8(..4) == 0).collect();
-                let scores = all.scores(&rows, &plane.weights, plane.bias);
+                let scores = plane.sums(all, &rows);
                 let expected: Vec<bool> = scores.iter().map(|score| *score >= 0.0).collect();
                 assert_eq!(memory.sides(plane, all, &rows), expected);
             });

@@ -1,41 +1,34 @@
 //! The two-class problem of a test (the paper's eq. 9): rows that cost more on one side than on the other.
+//!
+//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is the
+//! weight of the rows on their dearer side. The node solver minimises a logistic stand-in for it; what is done here works
+//! on that 0/1 loss itself:
+//!
+//! | function | what it finds | cost, m rows, w weights |
+//! |---|---|---|
+//! | [`ReducedProblem::best_bias`] | the best bias for given weights, by a sweep over the sorted scores | O(m (w + log m)) |
+//! | [`ReducedProblem::best_scale`] | the scale of a plane at which its penalised logistic loss is least | O(m w), then O(m) a Newton step |
+//! | [`ReducedProblem::refine`] | one weight after the other moved to its best value, or to 0 | O(m log m) a weight |
+//!
+//! Scores and losses that differ by rounding only count as equal ([`TIE`], [`MIN_GAP`]), and a bias or weight stays
+//! inside the gap between two scores ([`GUARD`]), so that no row's side hangs on a last bit.
 
-use super::rows::Rows;
+use crate::rows::Rows;
+use crate::tree::Plane;
+use crate::tree::test::{is_left, sums};
 
 /// Losses closer than this share of the problem's weight are equal.
 pub const TIE: f64 = 1e-9;
 /// The logistic problem has at least this penalty, as a share of the weight: without any it may have no minimum.
-pub const LEAST: f64 = 1e-7;
+pub const MIN_PENALTY: f64 = 1e-7;
 /// Scores closer than this share of their range are equal: rounding must not tell them apart.
-const EQUAL: f64 = 1e-10;
+const MIN_GAP: f64 = 1e-10;
 /// A bias or weight stays this share of the gap away from the scores around it, so that rounding does not decide.
 const GUARD: f64 = 0.05;
 /// Changes of a weight by more than this times its size are not looked at.
-const REACH: f64 = 2.0;
+const MAX_CHANGE: f64 = 2.0;
 
-/// An oblique test.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Plane {
-    /// Columns in ascending order with their weights, none of them 0.
-    pub weights: Vec<(u32, f64)>,
-    /// The bias.
-    pub bias: f64,
-}
-
-impl Plane {
-    /// sum_j shares_j |w_j|; no shares: all 1.
-    pub fn norm(&self, shares: Option<&[f64]>) -> f64 {
-        self.weights.iter().map(|&(j, w)| w.abs() * share(shares, j)).sum()
-    }
-
-    /// The same test, written larger or smaller.
-    pub fn scaled(mut self, by: f64) -> Self {
-        self.weights.iter_mut().for_each(|w| w.1 *= by);
-        self.bias *= by;
-        self
-    }
-}
-
+/// The share of a column in phi; no shares: 1.
 fn share(shares: Option<&[f64]>, column: u32) -> f64 {
     shares.map_or(1.0, |shares| shares[column as usize])
 }
@@ -49,7 +42,8 @@ pub struct Candidate {
 
 /// The rows that are not indifferent, in the order of the node's rows.
 #[derive(Debug)]
-pub struct Reduced {
+pub struct ReducedProblem {
+    /// The rows.
     pub rows: Vec<u32>,
     /// Whether the right side is the cheaper one.
     pub sign: Vec<bool>,
@@ -59,10 +53,11 @@ pub struct Reduced {
     pub all: [f64; 2],
 }
 
-impl Reduced {
+impl ReducedProblem {
     /// `costs`: of the rows on the left, and on the right.
     pub fn new(rows: &[u32], costs: [&[f64]; 2]) -> Self {
-        let mut reduced = Reduced { rows: vec![], sign: vec![], weight: vec![], all: [0.0; 2] };
+        let mut reduced =
+            ReducedProblem { rows: vec![], sign: vec![], weight: vec![], all: [0.0; 2] };
         for ((&row, left), right) in rows.iter().zip(costs[0]).zip(costs[1]) {
             let difference = (left - right).abs();
             if difference > 0.0 {
@@ -88,21 +83,21 @@ impl Reduced {
 
     /// The loss of a plane on the given rows, and whether rows go both ways.
     pub fn judge(&self, rows: Rows<'_, '_>, plane: &Plane) -> (f64, bool) {
-        let scores = rows.scores(&self.rows, &plane.weights, plane.bias);
-        let right = scores.iter().filter(|s| **s >= 0.0).count();
-        (self.loss(scores.iter().map(|s| *s >= 0.0)), right > 0 && right < scores.len())
+        let scores = plane.sums(rows, &self.rows);
+        let left = scores.iter().filter(|score| is_left(**score)).count();
+        (self.loss(scores.iter().map(|score| !is_left(*score))), left > 0 && left < scores.len())
     }
 
     /// The bias that sends the least weight to the dearer side; none if all rows then go one way. Among equally good
     /// gaps between scores the one nearest to `hint` is taken, and in it `hint` itself, away from the ends.
     pub fn best_bias(&self, rows: Rows<'_, '_>, weights: &[(u32, f64)], hint: f64) -> Option<f64> {
-        let sums = rows.scores(&self.rows, weights, 0.0);
-        let mut order: Vec<u32> = (0..sums.len() as u32).collect();
+        let scores = sums(rows, &self.rows, weights, 0.0);
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| {
-            sums[a as usize].total_cmp(&sums[b as usize]).then(a.cmp(&b))
+            scores[a as usize].total_cmp(&scores[b as usize]).then(a.cmp(&b))
         });
-        let at = |i: usize| sums[order[i] as usize];
-        let equal = EQUAL * (at(order.len().checked_sub(1)?) - at(0));
+        let at = |i: usize| scores[order[i] as usize];
+        let equal = MIN_GAP * (at(order.len().checked_sub(1)?) - at(0));
         // losses[i]: of sending the first i rows left.
         let mut losses = vec![f64::INFINITY; order.len() + 1];
         let mut loss = self.all[1];
@@ -141,7 +136,7 @@ impl Reduced {
         lambda: f64,
         shares: Option<&[f64]>,
     ) -> f64 {
-        let mut scores = rows.scores(&self.rows, &plane.weights, plane.bias);
+        let mut scores = plane.sums(rows, &self.rows);
         scores.iter_mut().zip(&self.sign).for_each(|(score, sign)| {
             if !sign {
                 *score = -*score;
@@ -151,7 +146,7 @@ impl Reduced {
         if total == 0.0 {
             return 1.0;
         }
-        let penalty = lambda.max(LEAST * total) * plane.norm(shares);
+        let penalty = lambda.max(MIN_PENALTY * total) * plane.norm(shares);
         let at_zero: f64 = scores.iter().zip(&self.weight).map(|(s, w)| s * w / 2.0).sum();
         if at_zero <= penalty {
             return 0.0;
@@ -201,7 +196,7 @@ impl Reduced {
         // What the norm may be; the plane is brought to it at the end.
         let mut room = start.plane.norm(shares);
         let (mut plane, mut loss) = (start.plane.clone(), start.loss);
-        let mut scores = rows.scores(&self.rows, &plane.weights, plane.bias);
+        let mut scores = plane.sums(rows, &self.rows);
         let mut cells = vec![];
         let mut ends = vec![];
         for _ in 0..n_sweeps {
@@ -241,7 +236,7 @@ impl Reduced {
             if !moved {
                 break;
             }
-            scores = rows.scores(&self.rows, &plane.weights, plane.bias);
+            scores = plane.sums(rows, &self.rows);
         }
         let scale = room / plane.norm(shares);
         let plane = plane.scaled(scale);
@@ -260,7 +255,7 @@ impl Reduced {
         price: f64,
         ends: &mut Vec<(f64, f64)>,
     ) -> (f64, f64) {
-        let reach = REACH * weight.abs();
+        let reach = MAX_CHANGE * weight.abs();
         // Changes of the weight at which a row changes sides, and what the loss then changes by.
         ends.clear();
         let mut loss = 0.0;
@@ -282,7 +277,7 @@ impl Reduced {
         let mut below = -reach;
         for i in 0..=ends.len() {
             let above = ends.get(i).map_or(reach, |end| end.0);
-            if above - below > EQUAL * reach {
+            if above - below > MIN_GAP * reach {
                 let guard = GUARD * (above - below);
                 if loss < best.1 {
                     // The smallest change.
@@ -307,7 +302,7 @@ mod tests {
     use crate::table::Table;
     use ndarray::Array2;
 
-    fn problem(seed: u64) -> (Array2<f64>, Reduced) {
+    fn problem(seed: u64) -> (Array2<f64>, ReducedProblem) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let n = 60;
         let x = Array2::from_shape_fn((n, 3), |_| f64::from(rng.u8(..9)) - 4.0);
@@ -321,10 +316,15 @@ mod tests {
         let rows: Vec<u32> = (0..n as u32).collect();
         let left: Vec<f64> = costs.iter().map(|c| c[0]).collect();
         let right: Vec<f64> = costs.iter().map(|c| c[1]).collect();
-        (x, Reduced::new(&rows, [&left, &right]))
+        (x, ReducedProblem::new(&rows, [&left, &right]))
     }
 
-    fn loss_at(reduced: &Reduced, rows: Rows<'_, '_>, weights: &[(u32, f64)], bias: f64) -> f64 {
+    fn loss_at(
+        reduced: &ReducedProblem,
+        rows: Rows<'_, '_>,
+        weights: &[(u32, f64)],
+        bias: f64,
+    ) -> f64 {
         reduced.judge(rows, &Plane { weights: weights.to_vec(), bias }).0
     }
 
@@ -338,8 +338,8 @@ mod tests {
             let bias = reduced.best_bias(rows, &weights, 0.1).unwrap();
             let best = loss_at(&reduced, rows, &weights, bias);
             // Some gap that sends rows both ways, by trying them all.
-            let sums = rows.scores(&reduced.rows, &weights, 0.0);
-            let least = sums
+            let scores = sums(rows, &reduced.rows, &weights, 0.0);
+            let least = scores
                 .iter()
                 .map(|s| -(s + 1e-9))
                 .map(|bias| Plane { weights: weights.to_vec(), bias })
@@ -377,7 +377,7 @@ mod tests {
         let plane = Plane { weights: vec![(0, 2.0), (2, -1.0)], bias: 0.3 };
         let value = |scale: f64| {
             let plane = plane.clone().scaled(scale);
-            let scores = rows.scores(&reduced.rows, &plane.weights, plane.bias);
+            let scores = plane.sums(rows, &reduced.rows);
             let loss: f64 = scores
                 .iter()
                 .zip(&reduced.sign)

@@ -1,12 +1,16 @@
 //! Spherical k-means: the clustering of rows by the cosine to centers of length 1.
+//!
+//! Dhillon, Modha: Concept Decompositions for Large Sparse Text Data Using Clustering, Machine Learning 42, 2001; starts
+//! as in appendix A.2 of the oblique-tree paper. Each step assigns every row to the center of the largest cosine (the
+//! lowest label among equals) and moves the centers to the directions of their clusters' sums; neither raises the cost.
 
 use super::geometry::Geometry;
 use crate::error::Result;
 use crate::parallel::Monitor;
 
-/// How.
+/// Number of clusters, starts and steps.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct SphericalOptions {
     /// Number of clusters.
     pub n_clusters: usize,
     /// Starts.
@@ -37,7 +41,7 @@ pub struct Clustering {
 pub fn kmeans(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,
-    options: &Options,
+    options: &SphericalOptions,
     monitor: &Monitor,
 ) -> Result<Clustering> {
     let (n, d) = (geometry.rows().n_samples(), geometry.rows().n_features());
@@ -73,7 +77,7 @@ pub fn kmeans(
     Ok(Clustering { labels: costs.nearest, inertia: costs.minimum, ..best })
 }
 
-/// Gives every empty cluster the row that is farthest from its center, if it is not alone there.
+/// Moves to every empty cluster the row that is farthest from its center, if it is not alone there.
 fn fill_empty(geometry: &Geometry<'_, '_>, labels: &mut [u32], centers: &[f64], k: usize) {
     let mut sizes = vec![0usize; k];
     labels.iter().for_each(|&label| sizes[label as usize] += 1);

@@ -1,4 +1,4 @@
-//! Tree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpiñán and Tavallali,
+//! DraftTree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpiñán and Tavallali,
 //! NeurIPS 2018; section 8 of the oblique-tree paper).
 //!
 //! The objective is the loss of the rows in their leaves plus lambda times phi, phi being the sum over the tests of the
@@ -8,348 +8,55 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | T(x; Theta) | [`Tree`] |
+//! | T(x; Theta) | [`DraftTree`] |
 //! | reduced set R_i | `rows` of `Tao::update` |
-//! | eq. (9) | [`Tao::pass`], `Reduced` |
+//! | eq. (9) | [`Tao::pass`], `ReducedProblem` |
 //! | eq. (10) | `Loss::leaf` |
 //!
 //! Departures, all of which lower the objective: a new test gets the best bias for its weights (a sweep over the
-//! scores) in place of the logistic one; its weights may then be moved one by one (`Reduced::refine`); a test that is
+//! scores) in place of the logistic one; its weights may then be moved one by one (`ReducedProblem::refine`); a test that is
 //! not worth its penalty and that of a subtree goes at once, with that subtree; and leaves are split where that pays
 //! ([`Tao::grow`]), which brings back what was lost too early.
+//!
+//! Symbols besides: `lambda` is the price of phi; a *reduced* problem is the rows of a node that cost more on one side
+//! than on the other, with the differences as weights; a *plane* is the weighted sum of an oblique test.
+//!
+//! Every change is accepted only if it lowers the exact objective by more than rounding (`TIE`), so the objective of a
+//! pass never rises, whatever the solver returns. Nodes of one depth are independent: each reads the tree as it was when
+//! the depth began, and the updates are applied in the order of the nodes, so that threads change no bit.
 //!
 //! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
 //! problems, which see every row once a level. Which way a row goes at a test is remembered while the test stays.
 
 use rayon::prelude::*;
 
-use super::design::Design;
-use super::logistic::{self, Options, Origin, Start};
-use super::memory::{Key, Memory};
-pub use super::reduced::Plane;
-use super::reduced::{Candidate, LEAST, Reduced, TIE};
-use super::rows::Rows;
+use super::draft::{DraftNode, DraftTree, Leaf};
+use super::leaf_loss::Loss;
+use super::logistic::{self, LogisticProblem, SolverOptions, StartPoint, StartWeights};
+use super::memory::{Memory, ProblemKey};
+use super::reduced::{Candidate, MIN_PENALTY, ReducedProblem, TIE};
+use super::splits::Splits;
 use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
-use crate::index::Index;
 use crate::parallel::{self, Monitor};
 use crate::placement;
 use crate::search::{Engine, SearchOptions};
-use crate::table::Table;
+use crate::tree::{Plane, Test};
 
 /// Rows that one thread routes in one go.
-const BLOCK: usize = 4096;
+const ROWS_PER_TASK: usize = 4096;
 /// A better test is scaled down to lower the objective, but not below this.
-const SHRINK: f64 = 0.1;
+const MIN_SCALE: f64 = 0.1;
 /// Share by which a norm must be smaller to be clearly smaller.
-const SMALLER: f64 = 1e-3;
+const MIN_NORM_GAIN: f64 = 1e-3;
 /// A share in phi that keeps a column out of a test.
-const PROHIBITIVE: f64 = 1e100;
+const PROHIBITIVE_SHARE: f64 = 1e100;
 /// Pairs of labels that a leaf is tried to be split into.
-const PAIRS: usize = 3;
-
-/// What a node asks. "Left" is where the score is negative, or the value at most the threshold.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Test {
-    /// `bias + sum of weight * x < 0` goes left.
-    Oblique(Plane),
-    /// `x[feature] <= threshold` goes left.
-    Threshold {
-        /// The column.
-        feature: usize,
-        /// The largest value that goes left.
-        threshold: f64,
-    },
-}
-
-/// What a leaf predicts.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Leaf {
-    /// The label.
-    pub label: u32,
-    /// Shares of the labels; empty where only the label counts.
-    pub shares: Vec<f64>,
-}
-
-/// A node.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Node {
-    /// A leaf.
-    Leaf(Leaf),
-    /// A test and its two children, anywhere in [`Tree::nodes`].
-    Split {
-        /// The test.
-        test: Test,
-        /// The left child.
-        left: usize,
-        /// The right child.
-        right: usize,
-    },
-}
-
-/// A tree; node 0 is the root. Nodes that are no longer reached remain until [`Tree::compact`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tree {
-    /// The nodes.
-    pub nodes: Vec<Node>,
-}
-
-impl Tree {
-    /// One leaf.
-    pub fn leaf(label: u32) -> Self {
-        Tree { nodes: vec![Node::Leaf(Leaf { label, shares: vec![] })] }
-    }
-
-    /// The nodes that are reached, level by level, from left to right.
-    pub fn levels(&self) -> Vec<Vec<usize>> {
-        let mut levels = vec![vec![0]];
-        loop {
-            let mut next = vec![];
-            for &id in levels.last().into_iter().flatten() {
-                if let Node::Split { left, right, .. } = self.nodes[id] {
-                    next.extend([left, right]);
-                }
-            }
-            if next.is_empty() {
-                return levels;
-            }
-            levels.push(next);
-        }
-    }
-
-    /// Without the nodes that are not reached; the others are numbered level by level, so that siblings follow each
-    /// other.
-    pub fn compact(&self) -> Tree {
-        let order = self.levels().concat();
-        let mut number = vec![0; self.nodes.len()];
-        for (new, &old) in order.iter().enumerate() {
-            number[old] = new;
-        }
-        let renumber = |&old: &usize| match &self.nodes[old] {
-            Node::Split { test, left, right } => {
-                Node::Split { test: test.clone(), left: number[*left], right: number[*right] }
-            }
-            leaf => leaf.clone(),
-        };
-        Tree { nodes: order.iter().map(renumber).collect() }
-    }
-
-    /// The tests of the subtree under a node.
-    pub fn tests(&self, id: usize) -> Vec<&Test> {
-        let (mut tests, mut stack) = (vec![], vec![id]);
-        while let Some(id) = stack.pop() {
-            if let Node::Split { test, left, right } = &self.nodes[id] {
-                tests.push(test);
-                stack.extend([*right, *left]);
-            }
-        }
-        tests
-    }
-
-    /// Depth of the deepest leaf.
-    pub fn max_depth(&self) -> usize {
-        self.levels().len() - 1
-    }
-
-    /// Number of leaves.
-    pub fn n_leaves(&self) -> usize {
-        self.tests(0).len() + 1
-    }
-
-    /// Number of non-zero weights; a threshold test has one.
-    pub fn n_weights(&self) -> usize {
-        let of = |test: &Test| match test {
-            Test::Oblique(plane) => plane.weights.len(),
-            Test::Threshold { .. } => 1,
-        };
-        self.tests(0).into_iter().map(of).sum()
-    }
-}
-
-/// What a row in a leaf costs.
-#[derive(Debug, Clone, Copy)]
-pub enum Loss<'a> {
-    /// A cost for every row and label.
-    Costs {
-        /// n x k, row-major, not negative.
-        costs: &'a [f64],
-        /// Number of labels.
-        k: usize,
-    },
-    /// The row's weight where its label is not the leaf's: the 0/1 loss.
-    Labels(Labels<'a>),
-    /// The row's weight times the squared distance of its one-hot label to the leaf's shares.
-    Squared(Labels<'a>),
-}
-
-/// Labels to be reproduced.
-#[derive(Debug, Clone, Copy)]
-pub struct Labels<'a> {
-    /// A label per row.
-    pub labels: &'a [u32],
-    /// Row weights.
-    pub weights: Option<&'a [f64]>,
-    /// Number of labels.
-    pub k: usize,
-}
-
-impl Labels<'_> {
-    fn weight(&self, row: u32) -> f64 {
-        self.weights.map_or(1.0, |w| w[row as usize])
-    }
-}
-
-impl Loss<'_> {
-    /// Number of labels.
-    pub fn k(&self) -> usize {
-        match self {
-            Loss::Costs { k, .. } => *k,
-            Loss::Labels(labels) | Loss::Squared(labels) => labels.k,
-        }
-    }
-
-    /// The loss of a row in a leaf.
-    pub fn of(&self, row: u32, leaf: &Leaf) -> f64 {
-        match self {
-            Loss::Costs { costs, k } => costs[row as usize * k + leaf.label as usize],
-            Loss::Labels(labels) => {
-                let same = labels.labels[row as usize] == leaf.label;
-                if same { 0.0 } else { labels.weight(row) }
-            }
-            Loss::Squared(labels) => {
-                let own = labels.labels[row as usize] as usize;
-                labels.weight(row) * squared_distance(own, &leaf.shares)
-            }
-        }
-    }
-
-    /// Adds what every label costs the row.
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        match self {
-            Loss::Costs { costs, k } => {
-                for (sum, x) in sums.iter_mut().zip(&costs[row as usize * k..][..*k]) {
-                    *sum += x;
-                }
-            }
-            Loss::Labels(labels) | Loss::Squared(labels) => {
-                let (own, weight) = (labels.labels[row as usize] as usize, labels.weight(row));
-                for (label, sum) in sums.iter_mut().enumerate() {
-                    *sum += if label == own { 0.0 } else { weight };
-                }
-            }
-        }
-    }
-
-    /// The leaf that costs the rows least (eq. 10): the lowest label among equals, or the old one. A leaf without rows
-    /// stays as it was.
-    fn leaf(&self, rows: &[u32], old: &Leaf) -> Leaf {
-        if rows.is_empty() {
-            return old.clone();
-        }
-        let k = self.k();
-        let sums = parallel::sum_rows(rows, k, |row, sums| self.add(row, sums));
-        let mut label = if (old.label as usize) < k { old.label as usize } else { 0 };
-        for (other, sum) in sums.iter().enumerate() {
-            if *sum < sums[label] {
-                label = other;
-            }
-        }
-        let shares = match self {
-            Loss::Squared(labels) => {
-                let weight: f64 = rows.iter().map(|&row| labels.weight(row)).sum();
-                sums.iter().map(|missed| ((weight - missed) / weight).clamp(0.0, 1.0)).collect()
-            }
-            _ => vec![],
-        };
-        Leaf { label: label as u32, shares }
-    }
-
-    /// A leaf of one label.
-    fn pure(&self, label: usize) -> Leaf {
-        let shares = match self {
-            Loss::Squared(labels) => {
-                (0..labels.k).map(|other| if other == label { 1.0 } else { 0.0 }).collect()
-            }
-            _ => vec![],
-        };
-        Leaf { label: label as u32, shares }
-    }
-}
-
-/// |e_label - shares|^2; no shares: those of no label.
-pub fn squared_distance(label: usize, shares: &[f64]) -> f64 {
-    let squares: f64 = shares.iter().map(|p| p * p).sum();
-    (1.0 - 2.0 * shares.get(label).unwrap_or(&0.0) + squares).max(0.0)
-}
-
-/// What tests are made of.
-#[derive(Debug, Clone, Copy)]
-pub enum Splits<'a, 't> {
-    /// Oblique tests.
-    Oblique {
-        /// The rows, on which tests are evaluated.
-        rows: Rows<'a, 't>,
-        /// The same rows, as the solver reads them.
-        design: &'a Design,
-        /// Each column's share in phi; none: 1.
-        shares: Option<&'a [f64]>,
-    },
-    /// Threshold tests.
-    Axis {
-        /// The rows.
-        table: &'a Table<'t>,
-        /// Their index.
-        index: &'a Index,
-    },
-}
-
-impl Splits<'_, '_> {
-    /// Number of rows.
-    pub fn n_samples(&self) -> usize {
-        match self {
-            Splits::Oblique { rows, .. } => rows.n_samples(),
-            Splits::Axis { table, .. } => table.n_samples(),
-        }
-    }
-
-    /// What a test adds to phi.
-    pub fn penalty(&self, test: &Test) -> f64 {
-        match (test, self) {
-            (Test::Oblique(plane), Splits::Oblique { shares, .. }) => plane.norm(*shares),
-            (Test::Oblique(plane), Splits::Axis { .. }) => plane.norm(None),
-            (Test::Threshold { .. }, _) => 1.0,
-        }
-    }
-
-    /// Whether each row goes right.
-    pub fn sides(&self, test: &Test, rows: &[u32], memory: &Memory) -> Vec<bool> {
-        let of_table = |table: &Table<'_>, feature: usize, threshold: f64| {
-            let mut cells = vec![];
-            table.column(feature).gather(rows, &mut cells);
-            cells.into_iter().map(|x| x > threshold).collect()
-        };
-        match (test, self) {
-            (Test::Oblique(plane), Splits::Oblique { rows: all, .. }) => {
-                memory.sides(plane, *all, rows)
-            }
-            (Test::Oblique(plane), Splits::Axis { table, .. }) => {
-                memory.sides(plane, Rows::Table(table), rows)
-            }
-            (&Test::Threshold { feature, threshold }, Splits::Axis { table, .. }) => {
-                of_table(table, feature, threshold)
-            }
-            (&Test::Threshold { feature, threshold }, Splits::Oblique { rows: all, .. }) => {
-                let mut cells = vec![];
-                all.cells(rows, feature as u32, &mut cells);
-                cells.into_iter().map(|x| x > threshold).collect()
-            }
-        }
-    }
-}
+const MAX_LABEL_PAIRS: usize = 3;
 
 /// How trees are improved.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct TaoSettings {
     /// Penalty of phi.
     pub lambda: f64,
     /// Deepest leaf that [`Tao::grow`] may make.
@@ -365,7 +72,7 @@ pub struct Settings {
     /// tried: in the end a better tree, in more time.
     pub steady: bool,
     /// Of the logistic problems.
-    pub solver: Options,
+    pub solver: SolverOptions,
 }
 
 /// The objective in parts.
@@ -387,20 +94,21 @@ impl Objective {
 /// The optimisation of a tree for given losses.
 #[derive(Debug, Clone, Copy)]
 pub struct Tao<'a, 't> {
-    /// What tests are made of.
+    /// The rows as tests see them, and how new tests are found.
     pub splits: Splits<'a, 't>,
-    /// What rows cost.
+    /// What rows cost in leaves.
     pub loss: Loss<'a>,
-    /// How.
-    pub settings: Settings,
-    /// Told to stop.
+    /// Prices, limits and precision.
+    pub settings: TaoSettings,
+    /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
-    /// What need not be reckoned again.
+    /// Results of earlier passes.
     pub memory: &'a Memory,
 }
 
-/// What becomes of a test.
+/// The best change of a test, as far as it lowers the objective.
 enum Update {
+    /// None does.
     Keep,
     /// A new test, the two children exchanged or not.
     Replace(Test, bool),
@@ -418,18 +126,18 @@ struct LeafSplit {
 
 impl Tao<'_, '_> {
     /// The rows of every node, by node id.
-    pub fn rows(&self, tree: &Tree) -> Vec<Vec<u32>> {
+    pub fn rows(&self, tree: &DraftTree) -> Vec<Vec<u32>> {
         let mut rows = vec![vec![]; tree.nodes.len()];
         rows[0] = (0..self.splits.n_samples() as u32).collect();
         for level in tree.levels() {
             let parts: Vec<_> = level
                 .par_iter()
                 .filter_map(|&id| match &tree.nodes[id] {
-                    Node::Split { test, left, right } => {
+                    DraftNode::Split { test, left, right } => {
                         let [low, high] = self.split(test, &rows[id]);
                         Some([(*left, low), (*right, high)])
                     }
-                    Node::Leaf(_) => None,
+                    DraftNode::Leaf(_) => None,
                 })
                 .collect();
             for (id, part) in parts.into_iter().flatten() {
@@ -439,13 +147,15 @@ impl Tao<'_, '_> {
         rows
     }
 
+    /// Whether each of the rows goes right.
     fn sides(&self, test: &Test, rows: &[u32]) -> Vec<bool> {
         self.splits.sides(test, rows, self.memory)
     }
 
+    /// The rows of the two sides, in the order given; in blocks that do not depend on the number of threads.
     fn split(&self, test: &Test, rows: &[u32]) -> [Vec<u32>; 2] {
         let blocks: Vec<Vec<bool>> =
-            rows.par_chunks(BLOCK).map(|rows| self.sides(test, rows)).collect();
+            rows.par_chunks(ROWS_PER_TASK).map(|rows| self.sides(test, rows)).collect();
         let mut parts = [vec![], vec![]];
         for (&row, right) in rows.iter().zip(blocks.into_iter().flatten()) {
             parts[usize::from(right)].push(row);
@@ -454,18 +164,18 @@ impl Tao<'_, '_> {
     }
 
     /// What each of the rows costs under a node.
-    fn costs(&self, tree: &Tree, id: usize, rows: &[u32]) -> Vec<f64> {
+    fn costs(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Vec<f64> {
         let of_block = |rows: &[u32]| {
             let mut costs = vec![0.0; rows.len()];
             let mut stack = vec![(id, (0..rows.len() as u32).collect::<Vec<u32>>())];
             while let Some((id, places)) = stack.pop() {
                 match &tree.nodes[id] {
-                    Node::Leaf(leaf) => {
+                    DraftNode::Leaf(leaf) => {
                         for place in places {
                             costs[place as usize] = self.loss.of(rows[place as usize], leaf);
                         }
                     }
-                    Node::Split { test, left, right } => {
+                    DraftNode::Split { test, left, right } => {
                         let here: Vec<u32> = places.iter().map(|&p| rows[p as usize]).collect();
                         let mut parts = [vec![], vec![]];
                         for (place, right) in places.into_iter().zip(self.sides(test, &here)) {
@@ -478,33 +188,34 @@ impl Tao<'_, '_> {
             }
             costs
         };
-        rows.par_chunks(BLOCK).flat_map_iter(of_block).collect()
+        rows.par_chunks(ROWS_PER_TASK).flat_map_iter(of_block).collect()
     }
 
-    pub(super) fn penalty(&self, tree: &Tree, id: usize) -> f64 {
+    /// phi of the subtree under a node.
+    pub(super) fn penalty(&self, tree: &DraftTree, id: usize) -> f64 {
         tree.tests(id).into_iter().map(|test| self.splits.penalty(test)).sum()
     }
 
     /// The objective of a tree.
-    pub fn objective(&self, tree: &Tree) -> Objective {
+    pub fn objective(&self, tree: &DraftTree) -> Objective {
         let rows = self.rows(tree);
         let losses: Vec<f64> = tree
             .nodes
             .par_iter()
             .zip(&rows)
             .map(|(node, rows)| match node {
-                Node::Leaf(leaf) => rows.iter().map(|&row| self.loss.of(row, leaf)).sum(),
-                Node::Split { .. } => 0.0,
+                DraftNode::Leaf(leaf) => rows.iter().map(|&row| self.loss.of(row, leaf)).sum(),
+                DraftNode::Split { .. } => 0.0,
             })
             .collect();
         Objective { loss: losses.iter().sum(), penalty: self.penalty(tree, 0) }
     }
 
     /// The leaf of each row, as a node id.
-    pub fn leaf_of_row(&self, tree: &Tree) -> Vec<u32> {
+    pub fn leaf_of_row(&self, tree: &DraftTree) -> Vec<u32> {
         let mut leaf_of_row = vec![0; self.splits.n_samples()];
         for (id, rows) in self.rows(tree).into_iter().enumerate() {
-            if matches!(tree.nodes[id], Node::Leaf(_)) {
+            if matches!(tree.nodes[id], DraftNode::Leaf(_)) {
                 for row in rows {
                     leaf_of_row[row as usize] = id as u32;
                 }
@@ -518,11 +229,8 @@ impl Tao<'_, '_> {
     ///
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
-    pub fn pass(&self, tree: &mut Tree) -> Result<bool> {
-        self.memory.keep_only(tree.tests(0).into_iter().filter_map(|test| match test {
-            Test::Oblique(plane) => Some(plane),
-            Test::Threshold { .. } => None,
-        }));
+    pub fn pass(&self, tree: &mut DraftTree) -> Result<bool> {
+        self.memory.keep_only(tree.tests(0).into_iter().filter_map(Test::plane));
         let rows = self.rows(tree);
         let mut changed = self.fit_leaves(tree, &rows);
         for level in tree.levels().iter().rev() {
@@ -532,7 +240,7 @@ impl Tao<'_, '_> {
                 .map(|&id| Ok((id, self.update(tree, id, &rows[id])?)))
                 .collect::<Result<_>>()?;
             for (id, update) in updates {
-                let Node::Split { test, left, right } = &mut tree.nodes[id] else { continue };
+                let DraftNode::Split { test, left, right } = &mut tree.nodes[id] else { continue };
                 match update {
                     Update::Keep => continue,
                     Update::Replace(new, exchange) => {
@@ -554,15 +262,15 @@ impl Tao<'_, '_> {
     }
 
     /// Makes every leaf what costs its rows least.
-    fn fit_leaves(&self, tree: &mut Tree, rows: &[Vec<u32>]) -> bool {
-        let refit = |(node, rows): (&Node, &Vec<u32>)| match node {
-            Node::Leaf(leaf) => Some(self.loss.leaf(rows, leaf)),
-            Node::Split { .. } => None,
+    fn fit_leaves(&self, tree: &mut DraftTree, rows: &[Vec<u32>]) -> bool {
+        let refit = |(node, rows): (&DraftNode, &Vec<u32>)| match node {
+            DraftNode::Leaf(leaf) => Some(self.loss.leaf(rows, leaf)),
+            DraftNode::Split { .. } => None,
         };
         let leaves: Vec<Option<Leaf>> = tree.nodes.par_iter().zip(rows).map(refit).collect();
         let mut changed = false;
         for (node, leaf) in tree.nodes.iter_mut().zip(leaves) {
-            if let Some(leaf) = leaf.map(Node::Leaf) {
+            if let Some(leaf) = leaf.map(DraftNode::Leaf) {
                 changed |= *node != leaf;
                 *node = leaf;
             }
@@ -570,18 +278,19 @@ impl Tao<'_, '_> {
         changed
     }
 
-    fn reduced(&self, tree: &Tree, children: [usize; 2], rows: &[u32]) -> Reduced {
+    /// The two-class problem of a node with the given children (eq. 9). O(depth) tests a row.
+    fn reduced(&self, tree: &DraftTree, children: [usize; 2], rows: &[u32]) -> ReducedProblem {
         let [left, right] = children.map(|child| self.costs(tree, child, rows));
-        Reduced::new(rows, [&left, &right])
+        ReducedProblem::new(rows, [&left, &right])
     }
 
     /// Fits the leaves and brings every oblique test to the scale that suits its problem. Rows go the same way.
-    pub fn rescale(&self, tree: &mut Tree) {
+    pub fn rescale(&self, tree: &mut DraftTree) {
         let Splits::Oblique { rows: all, shares, .. } = self.splits else { return };
         let rows = self.rows(tree);
         self.fit_leaves(tree, &rows);
         let of_node = |id: usize| match &tree.nodes[id] {
-            Node::Split { test: Test::Oblique(plane), left, right } => {
+            DraftNode::Split { test: Test::Oblique(plane), left, right } => {
                 let reduced = self.reduced(tree, [*left, *right], &rows[id]);
                 let scale = reduced.best_scale(all, plane, self.settings.lambda, shares);
                 (scale > 0.0).then(|| plane.clone().scaled(scale))
@@ -590,14 +299,19 @@ impl Tao<'_, '_> {
         };
         let planes: Vec<_> = (0..tree.nodes.len()).into_par_iter().map(of_node).collect();
         for (node, plane) in tree.nodes.iter_mut().zip(planes) {
-            if let (Node::Split { test, .. }, Some(plane)) = (node, plane) {
+            if let (DraftNode::Split { test, .. }, Some(plane)) = (node, plane) {
                 *test = Test::Oblique(plane);
             }
         }
     }
 
-    fn update(&self, tree: &Tree, id: usize, rows: &[u32]) -> Result<Update> {
-        let Node::Split { test, left, right } = &tree.nodes[id] else { return Ok(Update::Keep) };
+    /// The best change of the test of a node: to keep it, to replace it, or to remove it with one of its subtrees. `rows`:
+    /// those that reach the node. What is compared is the objective under the node, as far as it depends on the test: its
+    /// loss, its own penalty, and the penalties of the two subtrees, of which one goes with a test that is removed.
+    fn update(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Result<Update> {
+        let DraftNode::Split { test, left, right } = &tree.nodes[id] else {
+            return Ok(Update::Keep);
+        };
         let lambda = self.settings.lambda;
         let reduced = self.reduced(tree, [*left, *right], rows);
         let below = [*left, *right].map(|child| self.penalty(tree, child));
@@ -617,15 +331,15 @@ impl Tao<'_, '_> {
         match self.splits {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
-                let Settings { n_sweeps, keep_columns, steady, .. } = self.settings;
+                let TaoSettings { n_sweeps, keep_columns, steady, .. } = self.settings;
                 let (sweeps, kept) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
                 let numbers = [before, below[0], below[1], lambda, sweeps, kept];
-                let key = Key::of(&reduced, Some(old), &numbers);
-                if self.memory.is_settled(key) {
+                let key = ProblemKey::of(&reduced, Some(old), &numbers);
+                if self.memory.is_exhausted(key) {
                     return Ok(update);
                 }
                 let Some(new) = self.better_plane(id, &reduced, old, now)? else {
-                    self.memory.settle(key);
+                    self.memory.mark_exhausted(key);
                     return Ok(update);
                 };
                 let norm = new.plane.norm(shares);
@@ -637,8 +351,8 @@ impl Tao<'_, '_> {
                 // With as many mistakes, one that is merely scaled down to the old norm gains nothing.
                 let only_smaller = steady && new.loss >= now - margin;
                 let (gain, least) = match only_smaller {
-                    true => (margin.max(SMALLER * lambda * norm), 1.0),
-                    false => (margin, SHRINK),
+                    true => (margin.max(MIN_NORM_GAIN * lambda * norm), 1.0),
+                    false => (margin, MIN_SCALE),
                 };
                 let room = before - gain - below - new.loss;
                 let mut scale = if lambda * norm <= room { 1.0 } else { room / (lambda * norm) };
@@ -650,7 +364,7 @@ impl Tao<'_, '_> {
                     let plane = new.plane.scaled(scale);
                     update = Update::Replace(Test::Oblique(plane), false);
                 } else {
-                    self.memory.settle(key);
+                    self.memory.mark_exhausted(key);
                 }
             }
             Splits::Axis { .. } => {
@@ -669,7 +383,7 @@ impl Tao<'_, '_> {
     fn better_plane(
         &self,
         id: usize,
-        reduced: &Reduced,
+        reduced: &ReducedProblem,
         old: &Plane,
         now: f64,
     ) -> Result<Option<Candidate>> {
@@ -696,39 +410,40 @@ impl Tao<'_, '_> {
     }
 
     /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
-    /// if all rows go one way. The last solve at the node leaves its curvature at least ([`Settings::steady`]).
+    /// if all rows go one way. The last solve at the node leaves its curvature at least ([`TaoSettings::steady`]).
     fn logistic(
         &self,
         node: Option<usize>,
-        reduced: &Reduced,
+        reduced: &ReducedProblem,
         start: Option<&Plane>,
     ) -> Result<Option<Candidate>> {
         let Splits::Oblique { rows, design, shares } = self.splits else { return Ok(None) };
         let mut columns = None;
         if self.settings.keep_columns {
             let Some(plane) = start else { return Ok(None) };
-            let only = columns.insert(vec![PROHIBITIVE; design.n_columns()]);
+            let only = columns.insert(vec![PROHIBITIVE_SHARE; design.n_columns()]);
             for &(column, _) in &plane.weights {
                 only[column as usize] = shares.map_or(1.0, |shares| shares[column as usize]);
             }
         }
-        let problem = logistic::Problem {
+        let problem = LogisticProblem {
             design,
             rows: &reduced.rows,
             sign: &reduced.sign,
             weight: &reduced.weight,
-            lambda: self.settings.lambda.max(LEAST * reduced.total()),
+            lambda: self.settings.lambda.max(MIN_PENALTY * reduced.total()),
             penalty: columns.as_deref().or(shares),
         };
-        let start = start.map(|plane| Start { weights: &plane.weights, bias: plane.bias });
+        let start = start.map(|plane| StartWeights { weights: &plane.weights, bias: plane.bias });
         let solved = node.map(|id| (id, self.settings.keep_columns));
         let last = solved.and_then(|solved| self.memory.last(solved));
         let resumed = match self.settings.steady {
-            true => Origin::Kept,
-            false => Origin::Curvature,
+            true => StartPoint::State,
+            false => StartPoint::Curvature,
         };
         let last_first = last.iter().map(|kept| resumed(kept));
-        let from: Vec<Origin<'_>> = last_first.chain(start.iter().map(Origin::Weights)).collect();
+        let from: Vec<StartPoint<'_>> =
+            last_first.chain(start.iter().map(StartPoint::Weights)).collect();
         let (found, kept) =
             logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
         if let Some(solved) = solved {
@@ -743,7 +458,7 @@ impl Tao<'_, '_> {
 
     /// The best threshold test by enumeration, and its loss with the low values on the left. Whether they should be on
     /// the right is for the caller to see.
-    fn best_threshold(&self, reduced: &Reduced) -> Result<Option<(Test, f64)>> {
+    fn best_threshold(&self, reduced: &ReducedProblem) -> Result<Option<(Test, f64)>> {
         let Splits::Axis { table, index } = self.splits else { return Ok(None) };
         let n = table.n_samples();
         let mut regrets = vec![0.0; 2 * n];
@@ -768,13 +483,13 @@ impl Tao<'_, '_> {
     ///
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
-    pub fn grow(&self, tree: &mut Tree) -> Result<bool> {
+    pub fn grow(&self, tree: &mut DraftTree) -> Result<bool> {
         let mut rows = self.rows(tree);
         let mut changed = self.fit_leaves(tree, &rows);
         let mut open: Vec<(usize, usize, Vec<u32>)> = vec![];
         for (depth, level) in tree.levels().into_iter().enumerate() {
             for id in level {
-                if matches!(tree.nodes[id], Node::Leaf(_)) && depth < self.settings.max_depth {
+                if matches!(tree.nodes[id], DraftNode::Leaf(_)) && depth < self.settings.max_depth {
                     open.push((id, depth, std::mem::take(&mut rows[id])));
                 }
             }
@@ -786,8 +501,8 @@ impl Tao<'_, '_> {
                 .map(|(id, _, rows)| {
                     self.monitor.check()?;
                     match &tree.nodes[*id] {
-                        Node::Leaf(leaf) => self.split_leaf(leaf, rows),
-                        Node::Split { .. } => Ok(None),
+                        DraftNode::Leaf(leaf) => self.split_leaf(leaf, rows),
+                        DraftNode::Split { .. } => Ok(None),
                     }
                 })
                 .collect::<Result<_>>()?;
@@ -804,8 +519,8 @@ impl Tao<'_, '_> {
             for (id, depth, LeafSplit { test, leaves, parts, .. }) in found {
                 changed = true;
                 let left = tree.nodes.len();
-                tree.nodes.extend(leaves.map(Node::Leaf));
-                tree.nodes[id] = Node::Split { test, left, right: left + 1 };
+                tree.nodes.extend(leaves.map(DraftNode::Leaf));
+                tree.nodes[id] = DraftNode::Split { test, left, right: left + 1 };
                 if depth + 1 < self.settings.max_depth {
                     let children = [left, left + 1].into_iter().zip(parts);
                     open.extend(children.map(|(child, part)| (child, depth + 1, part)));
@@ -833,12 +548,12 @@ impl Tao<'_, '_> {
             let costs = |leaf: &Leaf| -> Vec<f64> {
                 rows.iter().map(|&row| self.loss.of(row, leaf)).collect()
             };
-            let reduced = Reduced::new(rows, [&costs(&pure[0]), &costs(&pure[1])]);
+            let reduced = ReducedProblem::new(rows, [&costs(&pure[0]), &costs(&pure[1])]);
             if reduced.rows.is_empty() {
                 continue;
             }
-            let key = Key::of(&reduced, None, &[before, lambda]);
-            if self.memory.is_settled(key) {
+            let key = ProblemKey::of(&reduced, None, &[before, lambda]);
+            if self.memory.is_exhausted(key) {
                 continue;
             }
             let test = match self.splits {
@@ -848,7 +563,7 @@ impl Tao<'_, '_> {
                 Splits::Axis { .. } => self.best_threshold(&reduced)?.map(|found| found.0),
             };
             let Some(test) = test else {
-                self.memory.settle(key);
+                self.memory.mark_exhausted(key);
                 continue;
             };
             let parts = self.split(&test, rows);
@@ -856,7 +571,7 @@ impl Tao<'_, '_> {
             let after = loss(&parts[0], &leaves[0]) + loss(&parts[1], &leaves[1]);
             let value = after + lambda * self.splits.penalty(&test);
             if value >= before * (1.0 - TIE) || parts.iter().any(Vec::is_empty) {
-                self.memory.settle(key);
+                self.memory.mark_exhausted(key);
             } else if value < least {
                 least = value;
                 best = Some(LeafSplit { test, leaves, parts, gain: before - value });
@@ -878,6 +593,6 @@ impl Tao<'_, '_> {
         });
         let mut order: Vec<usize> = (0..pairs.len()).collect();
         order.sort_by(|&a, &b| sums[a].total_cmp(&sums[b]));
-        order.into_iter().take(PAIRS).map(|at| pairs[at]).collect()
+        order.into_iter().take(MAX_LABEL_PAIRS).map(|at| pairs[at]).collect()
     }
 }

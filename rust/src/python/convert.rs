@@ -33,6 +33,12 @@ macro_rules! define_held {
                 Err(PyTypeError::new_err(format!("An array of type {dtype} is not supported.")))
             }
 
+            fn n_columns(&self) -> usize {
+                match self {
+                    $(Held::$variant(held) => held.n_columns(),)*
+                }
+            }
+
             fn columns(&self) -> Vec<Column<'_>> {
                 match self {
                     $(Held::$variant(held) => held.columns(),)*
@@ -60,6 +66,13 @@ impl<'py, T: Element + Value> HeldArray<'py, T> {
         })
     }
 
+    fn n_columns(&self) -> usize {
+        match self {
+            HeldArray::Column(_) => 1,
+            HeldArray::Matrix(matrix) => matrix.as_array().ncols(),
+        }
+    }
+
     fn columns<'a>(&'a self) -> Vec<Column<'a>>
     where
         Column<'a>: From<ndarray::ArrayView1<'a, T>>,
@@ -82,6 +95,16 @@ pub enum Rows<'a> {
     F64(&'a [f64]),
     /// Of `f32`.
     F32(&'a [f32]),
+}
+
+impl Rows<'_> {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Rows::F64(cells) => cells.len(),
+            Rows::F32(cells) => cells.len(),
+        }
+    }
 }
 
 /// A table argument: a matrix, or a list of columns.
@@ -115,6 +138,11 @@ impl TableArgument<'_> {
             [Held::F32(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice().map(Rows::F32),
             _ => None,
         }
+    }
+
+    /// Number of columns.
+    pub fn n_features(&self) -> usize {
+        self.0.iter().map(Held::n_columns).sum()
     }
 
     /// The table over the arrays.

@@ -4,11 +4,9 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::TableArgument;
-pub use super::convert::{matrix, optional, slice, slice2, units};
+use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
 use super::run::{Jobs, run};
-pub use super::tree::{Arrays, Oblique, Sparse, tests_to_dict, tree_arrays};
 use super::tree::{TreeTests, array, integers};
 use crate::criterion::centers::Centers;
 use crate::criterion::cut_score::CutScore;

@@ -1,13 +1,12 @@
 //! Kauri.
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::TableArgument;
-use super::fit::{optional, slice2};
-use super::node_tests::NodeTests;
+use super::convert::{TableArgument, optional, slice2};
 use super::run::{Jobs, run};
+use super::tree::{TreeTests, array, integers};
 use crate::grow::Limits;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
@@ -84,11 +83,7 @@ pub fn fit_kauri(
 
 impl PyFittedKauri {
     fn new(py: Python<'_>, fitted: FittedKauri) -> Self {
-        let tests = NodeTests::of(&fitted.tests, &fitted.left);
-        let integers = |values: Vec<usize>| -> Integers {
-            let values: Vec<i64> = values.iter().map(|&value| value as i64).collect();
-            values.into_pyarray(py).unbind()
-        };
+        let tests = TreeTests::new(py, &fitted.tests, &fitted.left);
         let code = |kind: &Option<MoveKind>| match kind {
             None => -1i64,
             Some(MoveKind::Star) => 0,
@@ -99,21 +94,21 @@ impl PyFittedKauri {
         };
         let moves: Vec<i64> = fitted.kinds.iter().map(code).collect();
         PyFittedKauri {
-            kind: tests.kind.into_pyarray(py).unbind(),
-            feature: tests.feature.into_pyarray(py).unbind(),
-            threshold: tests.threshold.into_pyarray(py).unbind(),
-            lower: tests.lower.into_pyarray(py).unbind(),
-            upper: tests.upper.into_pyarray(py).unbind(),
-            children_left: tests.children_left.into_pyarray(py).unbind(),
-            children_right: tests.children_right.into_pyarray(py).unbind(),
-            n_node_samples: integers(fitted.n_samples),
-            weighted_n_node_samples: fitted.weight.into_pyarray(py).unbind(),
-            cost: fitted.cost.into_pyarray(py).unbind(),
-            cluster: integers(fitted.cluster),
-            r#move: moves.into_pyarray(py).unbind(),
-            gain: fitted.gain.into_pyarray(py).unbind(),
-            objective: fitted.objective.into_pyarray(py).unbind(),
-            leaf_of_row: fitted.leaf_of_row.into_pyarray(py).unbind(),
+            kind: tests.kind,
+            feature: tests.feature,
+            threshold: tests.threshold,
+            lower: tests.lower,
+            upper: tests.upper,
+            children_left: tests.children_left,
+            children_right: tests.children_right,
+            n_node_samples: integers(py, fitted.n_samples),
+            weighted_n_node_samples: array(py, fitted.weight),
+            cost: array(py, fitted.cost),
+            cluster: integers(py, fitted.cluster),
+            r#move: array(py, moves),
+            gain: array(py, fitted.gain),
+            objective: array(py, fitted.objective),
+            leaf_of_row: array(py, fitted.leaf_of_row),
         }
     }
 }

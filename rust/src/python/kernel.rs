@@ -4,7 +4,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::fit::slice;
+use super::convert::slice;
 use crate::kernel::features::{Family, Spec};
 
 /// Surrogate features, a dict: `family`, `parameter` (gamma or beta), `order`, `shift`, `scale`, `anchors`.

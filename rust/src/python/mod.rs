@@ -6,10 +6,9 @@ mod errors;
 mod fit;
 mod kauri;
 mod kernel;
-mod node_tests;
-mod oblique;
+mod oblique_tree;
+mod router;
 mod run;
-mod tao;
 mod tree;
 
 use pyo3::prelude::*;
@@ -24,11 +23,11 @@ mod _core {
     #[pymodule_export]
     use super::kauri::{PyFittedKauri, fit_kauri};
     #[pymodule_export]
-    use super::oblique::{PyDesign, PyKept, l1_logistic};
+    use super::oblique_tree::{
+        FittedOblique, assign_rows, fit_oblique, mean_centers, spherical_kmeans,
+    };
+    #[pymodule_export]
+    use super::router::PyRouter;
     #[pymodule_export]
     use super::run::PyThreads;
-    #[pymodule_export]
-    use super::tao::{assign_rows, fit_oblique, mean_centers, spherical_kmeans};
-    #[pymodule_export]
-    use super::tree::{apply, apply_sparse};
 }

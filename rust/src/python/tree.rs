@@ -2,13 +2,9 @@
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::convert::{Rows, TableArgument, slice};
-use super::run::{Jobs, run};
-use crate::error::Result;
-use crate::parallel::Monitor;
-use crate::tree::{ClusterTree, ObliqueArrays, SparseRows, Test, TreeArrays};
+use super::convert::slice;
+use crate::tree::{ObliqueArrays, Test, TreeArrays};
 
 /// The tests of a tree's nodes as arrays with one entry per node, as [`TreeArrays`] takes them.
 pub struct TreeTests {
@@ -78,24 +74,6 @@ pub fn integers(py: Python<'_>, values: Vec<usize>) -> Py<PyArray1<i64>> {
     array(py, values.into_iter().map(|value| value as i64).collect())
 }
 
-/// [`TreeTests`] by name: for bindings that still return a dict.
-pub fn tests_to_dict<'py>(
-    py: Python<'py>,
-    tests: &[Test],
-    left: &[usize],
-) -> PyResult<Bound<'py, PyDict>> {
-    let tests = TreeTests::new(py, tests, left);
-    let dict = PyDict::new(py);
-    dict.set_item("kind", tests.kind)?;
-    dict.set_item("feature", tests.feature)?;
-    dict.set_item("threshold", tests.threshold)?;
-    dict.set_item("lower", tests.lower)?;
-    dict.set_item("upper", tests.upper)?;
-    dict.set_item("children_left", tests.children_left)?;
-    dict.set_item("children_right", tests.children_right)?;
-    Ok(dict)
-}
-
 /// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right.
 pub type Arrays<'py> = (
     PyReadonlyArray1<'py, i8>,
@@ -141,56 +119,6 @@ pub fn tree_arrays<'a>(
     })
 }
 
-/// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
-#[pyfunction]
-#[pyo3(signature = (tree, table, n_jobs, oblique=None))]
-pub fn apply<'py>(
-    py: Python<'py>,
-    tree: Arrays<'_>,
-    table: TableArgument<'_>,
-    n_jobs: Jobs<'_>,
-    oblique: Option<Oblique<'_>>,
-) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-    let (rows, table) = (table.rows(), table.table()?);
-    let arrays = tree_arrays(&tree, oblique.as_ref())?;
-    let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
-    let work = || -> Result<Option<Vec<i64>>> {
-        let tree = ClusterTree::new(arrays, table.n_features())?;
-        match rows {
-            Some(Rows::F64(rows)) => tree.apply_rows(rows, table.n_features()),
-            Some(Rows::F32(rows)) => tree.apply_rows(rows, table.n_features()),
-            None if table.find_non_finite().is_empty() => tree.apply(&table).map(Some),
-            None => Ok(None),
-        }
-    };
-    let leaves = run(py, &n_jobs, &monitor, None, work)?;
-    Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
-}
-
 /// A sparse matrix: indptr, indices, values, number of columns.
 pub type Sparse<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
-
-/// As `apply` for the rows of a sparse matrix.
-#[pyfunction]
-#[pyo3(signature = (tree, rows, n_jobs, oblique=None))]
-pub fn apply_sparse<'py>(
-    py: Python<'py>,
-    tree: Arrays<'_>,
-    rows: Sparse<'_>,
-    n_jobs: Jobs<'_>,
-    oblique: Option<Oblique<'_>>,
-) -> PyResult<Option<Bound<'py, PyArray1<i64>>>> {
-    let arrays = tree_arrays(&tree, oblique.as_ref())?;
-    let (indptr, indices, values, n_features) = &rows;
-    let rows = SparseRows {
-        indptr: slice(indptr)?,
-        indices: slice(indices)?,
-        values: slice(values)?,
-        n_features: *n_features,
-    };
-    let work = || ClusterTree::new(arrays, rows.n_features)?.apply_sparse(rows);
-    let leaves = run(py, &n_jobs, &Monitor::default(), None, work)?;
-    Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
-}

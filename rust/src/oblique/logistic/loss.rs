@@ -1,4 +1,13 @@
 //! The logistic loss over the rows of a problem, with the bias at its optimum.
+//!
+//! For margins m_i = w . x_i and a bias b the loss is sum_i weight_i log(1 + exp(-y_i (m_i + b))). [`Targets::evaluate`]
+//! finds the b that minimises it, by Newton steps kept in a bracket, so that to the solver the loss is a convex function
+//! of w alone. Symbols: a_i = y_i (m_i + b); p_i = 1 / (1 + exp(a_i)), how wrong row i is; r_i = y_i weight_i p_i, the
+//! negative slope of the loss by the margin; h_i = weight_i p_i (1 - p_i), its curvature.
+//!
+//! Weights add up to 1. A pass reads every row once, in chunks whose sums are added up in order (the same bits for any
+//! number of threads), by loops without branches: exponential and logarithm are series of our own for that reason, exact
+//! to the last few bits. The dual objective, for the duality gap, is the entropy of the p_i.
 
 use rayon::prelude::*;
 
@@ -6,12 +15,12 @@ use super::cells::CHUNK;
 
 /// Least curvature of a row, as a share of the slope of its loss: a row far on the wrong side has next to none, and
 /// a Newton step would take it anywhere.
-const LEAST_CURVATURE: f64 = 1e-3;
+const MIN_CURVATURE: f64 = 1e-3;
 /// Most Newton steps for the bias, and how far the first of them may go.
-const BIAS_STEPS: usize = 200;
-const LONGEST_BIAS_STEP: f64 = 30.0;
+const MAX_BIAS_STEPS: usize = 200;
+const MAX_FIRST_BIAS_STEP: f64 = 30.0;
 /// The bias is optimal when a further step is shorter than this.
-const BIAS_STEP: f64 = 1e-9;
+const MIN_BIAS_STEP: f64 = 1e-9;
 
 /// y_i weight_i of the rows, the weights adding up to 1.
 #[derive(Debug, Clone)]
@@ -25,7 +34,7 @@ pub struct State {
     pub loss: f64,
     /// Its negative slope, by row.
     pub r: Vec<f64>,
-    /// Its curvature, by row; see [`LEAST_CURVATURE`].
+    /// Its curvature, by row; see [`MIN_CURVATURE`].
     pub h: Vec<f64>,
 }
 
@@ -36,10 +45,10 @@ impl Targets {
         let n = margins.len();
         let mut state = State { bias, loss: 0.0, r: vec![0.0; n], h: vec![0.0; n] };
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
-        let mut reach = LONGEST_BIAS_STEP;
+        let mut reach = MAX_FIRST_BIAS_STEP;
         let mut near = false;
-        for pass in 1..=BIAS_STEPS {
-            let last = near || pass == BIAS_STEPS;
+        for pass in 1..=MAX_BIAS_STEPS {
+            let last = near || pass == MAX_BIAS_STEPS;
             let [loss, r, h] = if last {
                 self.pass::<true>(margins, &mut state)
             } else {
@@ -47,8 +56,9 @@ impl Targets {
             };
             state.loss = loss;
             let step = r / h;
-            let shortest = BIAS_STEP.max(f64::EPSILON * state.bias.abs());
-            if last && (step.abs() <= shortest || high - low <= shortest || pass == BIAS_STEPS) {
+            let shortest = MIN_BIAS_STEP.max(f64::EPSILON * state.bias.abs());
+            if last && (step.abs() <= shortest || high - low <= shortest || pass == MAX_BIAS_STEPS)
+            {
                 break;
             }
             if step.abs() > shortest {
@@ -58,7 +68,7 @@ impl Targets {
                 reach = if step.abs() > reach { 2.0 * reach } else { reach };
             }
             // A step ends about as far from the optimum as the square of its length.
-            near = step.abs() <= BIAS_STEP.sqrt() || high - low <= shortest;
+            near = step.abs() <= MIN_BIAS_STEP.sqrt() || high - low <= shortest;
         }
         state
     }
@@ -124,7 +134,7 @@ fn pass_chunk<const LOSS: bool>(
             rows.zip(&mut loss).zip(&mut curvature)
         {
             (*loss, *r, *curvature) = of_row::<LOSS>(margin + bias, *target);
-            *h = curvature.max(LEAST_CURVATURE * r.abs());
+            *h = curvature.max(MIN_CURVATURE * r.abs());
         }
         for (sum, x) in sums.iter_mut().zip([&loss[..], r, &curvature]) {
             *sum += total(x);

@@ -4,20 +4,32 @@
 //! `unit` is a power of two that brings the column into [-1, 1]. The bias absorbs the base and the column's penalty
 //! absorbs the unit, so that columns far from the origin or of extreme size cost no accuracy. Rows lie one after the
 //! other, with only the cells that differ from the base where those are few, and in `f32` where that is exact.
+//!
+//! | form | when | bytes a stored cell |
+//! |---|---|---|
+//! | all cells | more than two in five differ from the base | 4 or 8 |
+//! | cells other than the base | else, and all sparse input (base 0) | 6 or 10; 8 or 12 beyond 65,535 columns |
+//!
+//! Making it takes two or three passes over the table: one for bases, ranges and counts, one that writes the cells as
+//! `f32`, and one more as `f64` if a cell was not exact.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::cells::{CHUNK, Cell, Cells, Chosen, DENSE, NARROW, Place, Sparse};
+use super::cells::{
+    CHUNK, Cell, Cells, MAX_NARROW_COLUMNS, MIN_DENSE_SHARE, SparseCells, StoredIndex,
+};
+use super::sums::RowSelection;
 use crate::error::{Error, Result};
+use crate::rows::{Csr, Rows};
 use crate::table::Table;
 
 /// Rows transposed in one go: all their cells stay in cache.
 const TILE: usize = 64;
 /// Cells of a column looked at for its base.
-const SAMPLE: usize = 256;
+const CELLS_SAMPLED: usize = 256;
 
 /// The cells, in the smaller type that holds them exactly.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,19 +57,6 @@ pub struct Design {
     n_rows: usize,
 }
 
-/// A matrix in compressed sparse rows.
-#[derive(Debug, Clone, Copy)]
-pub struct Csr<'a, V, J = u32> {
-    /// Where each row starts, and the end.
-    pub indptr: &'a [usize],
-    /// Columns, ascending in each row.
-    pub indices: &'a [J],
-    /// Cells.
-    pub values: &'a [V],
-    /// Columns of the matrix.
-    pub n_columns: usize,
-}
-
 impl Design {
     /// Copies the cells of a table. Takes 4 or 8 bytes a cell, or 6 or 10 for each that differs from its column's base
     /// where those are at most two in five (2 more with more than 65,535 columns).
@@ -67,16 +66,19 @@ impl Design {
     pub fn from_table(table: &Table<'_>) -> Result<Self> {
         let (n, d) = (table.n_samples(), table.n_features());
         let bases: Vec<f64> = (0..d).into_par_iter().map(|j| base_of(table, j)).collect();
-        let seen = look(table, &bases);
+        let seen = summarise(table, &bases);
         let counts: Vec<usize> =
             seen.iter().map(|chunk| chunk.iter().map(|seen| seen.other).sum()).collect();
         let scale = |(j, &base): (usize, &f64)| {
-            let all = seen.iter().map(|chunk| chunk[j]).fold(Seen::NOTHING, Seen::merge);
+            let all = seen
+                .iter()
+                .map(|chunk| chunk[j])
+                .fold(ColumnSummary::NOTHING, ColumnSummary::merge);
             Scale { base, unit: unit_of(base, all.low, all.high) }
         };
         let scales: Vec<Scale> = bases.iter().enumerate().map(scale).collect();
         // A width of 0 has no cells either way.
-        let dense = counts.iter().sum::<usize>() as f64 > DENSE * (n * d) as f64;
+        let dense = counts.iter().sum::<usize>() as f64 > MIN_DENSE_SHARE * (n * d) as f64;
         let stored = if dense {
             fill_dense(table, &scales)
                 .map(Stored::F32)
@@ -90,27 +92,35 @@ impl Design {
         Ok(Design::new(stored, scales, n))
     }
 
-    /// Copies the cells of a matrix in compressed sparse rows and takes over their places; nothing is made dense.
-    /// Takes 4 or 8 bytes for each stored cell, and what its column's number takes.
+    /// Copies rows of either form.
     ///
     /// # Errors
-    /// [`Error::Value`] if the arrays are no such matrix, or a cell is NaN or infinite.
-    pub fn from_csr<V: Copy + Into<f64> + Sync, J: Place>(
-        indptr: Vec<usize>,
-        indices: Vec<J>,
-        values: &[V],
-        n_columns: usize,
-    ) -> Result<Self> {
-        check(&Csr { indptr: &indptr, indices: &indices, values, n_columns })?;
-        Design::from_checked(indptr, indices, values, n_columns)
+    /// As [`Design::from_table`] and [`Design::from_csr`].
+    pub fn from_rows(rows: Rows<'_, '_>) -> Result<Self> {
+        let csr = match rows {
+            Rows::Table(table) => return Design::from_table(table),
+            Rows::Sparse(csr) => csr,
+        };
+        if csr.n_columns() <= MAX_NARROW_COLUMNS {
+            Design::from_csr::<_, u16>(csr)
+        } else {
+            Design::from_csr::<_, u32>(csr)
+        }
     }
 
-    pub(super) fn from_checked<V: Copy + Into<f64> + Sync, J: Place>(
-        indptr: Vec<usize>,
-        indices: Vec<J>,
-        values: &[V],
-        n_columns: usize,
+    /// Copies the cells of a sparse matrix whose columns ascend in each row, with columns in the type `J`, which must
+    /// hold them; nothing is made dense. Takes 4 or 8 bytes for each stored cell, and what its column's number takes.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the columns of a row do not ascend, or a cell is NaN or infinite.
+    pub fn from_csr<V: Copy + Into<f64> + Sync, J: StoredIndex>(
+        csr: &Csr<Vec<u32>, &[V]>,
     ) -> Result<Self> {
+        csr.check_ascending()?;
+        let n_columns = csr.n_columns();
+        let indptr = csr.indptr().to_vec();
+        let indices: Vec<J> = csr.indices().iter().map(|&j| J::of(j as usize)).collect();
+        let values = csr.values();
         let mut size = vec![0.0f64; n_columns];
         for (j, &x) in indices.iter().zip(values) {
             let x: f64 = x.into();
@@ -130,14 +140,15 @@ impl Design {
         let n_rows = indptr.len() - 1;
         let stored = if exact {
             let values = cells.map(|x| x as f32).collect();
-            Stored::F32(J::cells(Sparse { indptr, indices, values }))
+            Stored::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         } else {
             let values = cells.collect();
-            Stored::F64(J::cells(Sparse { indptr, indices, values }))
+            Stored::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };
         Ok(Design::new(stored, scales, n_rows))
     }
 
+    /// Adds the sizes of the rows.
     fn new(stored: Stored, scales: Vec<Scale>, n_rows: usize) -> Self {
         let sizes = match &stored {
             Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
@@ -157,43 +168,24 @@ impl Design {
     }
 }
 
-/// See [`Design::sizes`].
+/// The sizes of the rows: see [`Design::sizes`].
 fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
     let rows: Vec<u32> = (0..n_rows as u32).collect();
-    let chosen = Chosen::new(cells, &rows, n_columns);
-    let squares = chosen.sums_of_squares(&vec![1.0; n_rows]);
+    let selected = RowSelection::new(cells, &rows, n_columns);
+    let squares = selected.sums_of_squares(&vec![1.0; n_rows]);
     let filled = squares.iter().filter(|square| **square > 0.0).count();
     let share = |square: &f64| {
         if *square > 0.0 { n_rows as f64 / (square * filled as f64) } else { 0.0 }
     };
     let share: Vec<f64> = squares.iter().map(share).collect();
     let mut sizes = vec![0.0; n_rows];
-    chosen.dots_of_squares(&share, &mut sizes);
+    selected.dots_of_squares(&share, &mut sizes);
     sizes.iter().map(|&size| size as f32).collect()
 }
 
+/// The error of a cell that is NaN or infinite.
 fn not_finite() -> Error {
     Error::Value("The matrix holds NaN or infinite cells.".into())
-}
-
-/// Whether the arrays are such a matrix.
-pub(super) fn check<V, J: Place>(matrix: &Csr<'_, V, J>) -> Result<()> {
-    let Csr { indptr, indices, values, n_columns } = *matrix;
-    let bad = |why: &str| Err(Error::Value(format!("The sparse matrix is not valid: {why}.")));
-    if indptr.first() != Some(&0) || !indptr.is_sorted() {
-        return bad("indptr must start at 0 and never fall");
-    }
-    if indptr.last() != Some(&values.len()) || indices.len() != values.len() {
-        return bad("indptr, indices and data disagree in length");
-    }
-    let rows = || indptr.windows(2).map(|ends| &indices[ends[0]..ends[1]]);
-    if !rows().all(|row| row.is_sorted_by(|a, b| a < b)) {
-        return bad("the columns of each row must ascend, none of them twice");
-    }
-    if rows().any(|row| row.last().is_some_and(|j| j.get() >= n_columns)) {
-        return bad("a column is out of range");
-    }
-    Ok(())
 }
 
 impl Scale {
@@ -208,7 +200,7 @@ impl Scale {
 /// within two standard deviations of their mean.
 fn base_of(table: &Table<'_>, j: usize) -> f64 {
     let n = table.n_samples();
-    let take = n.min(SAMPLE);
+    let take = n.min(CELLS_SAMPLED);
     let column = table.column(j);
     let mut cells: Vec<f64> = (0..take).map(|i| column.get(i * n / take)).collect();
     cells.sort_unstable_by(f64::total_cmp);
@@ -236,25 +228,27 @@ fn unit_of(base: f64, low: f64, high: f64) -> f64 {
     }
 }
 
-/// What some rows of a column hold.
+/// The range of some cells of a column, and how many differ from its base.
 #[derive(Clone, Copy)]
-struct Seen {
+struct ColumnSummary {
     low: f64,
     high: f64,
     /// Cells that differ from the base.
     other: usize,
 }
 
-impl Seen {
-    const NOTHING: Seen = Seen { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
+impl ColumnSummary {
+    const NOTHING: ColumnSummary =
+        ColumnSummary { low: f64::INFINITY, high: f64::NEG_INFINITY, other: 0 };
 
-    fn merge(self, more: Seen) -> Seen {
+    /// Both together.
+    fn merge(self, more: ColumnSummary) -> ColumnSummary {
         let (low, high) = (self.low.min(more.low), self.high.max(more.high));
-        Seen { low, high, other: self.other + more.other }
+        ColumnSummary { low, high, other: self.other + more.other }
     }
 
     /// In lanes, so that it is compiled to vector code.
-    fn of(cells: &[f64], base: f64) -> Seen {
+    fn of(cells: &[f64], base: f64) -> ColumnSummary {
         const LANES: usize = 4;
         let (mut low, mut high) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
         let mut other = [0u64; LANES];
@@ -267,23 +261,24 @@ impl Seen {
                 other[l] += u64::from(x != base);
             }
         }
-        let of_lane = |l: usize| Seen { low: low[l], high: high[l], other: other[l] as usize };
-        let lanes = (0..LANES).map(of_lane).fold(Seen::NOTHING, Seen::merge);
-        let of_cell = |&x: &f64| Seen { low: x, high: x, other: usize::from(x != base) };
-        rest.iter().map(of_cell).fold(lanes, Seen::merge)
+        let of_lane =
+            |l: usize| ColumnSummary { low: low[l], high: high[l], other: other[l] as usize };
+        let lanes = (0..LANES).map(of_lane).fold(ColumnSummary::NOTHING, ColumnSummary::merge);
+        let of_cell = |&x: &f64| ColumnSummary { low: x, high: x, other: usize::from(x != base) };
+        rest.iter().map(of_cell).fold(lanes, ColumnSummary::merge)
     }
 }
 
 /// The columns of every chunk of rows.
-fn look(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<Seen>> {
+fn summarise(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<ColumnSummary>> {
     let of_chunk = |rows: Range<usize>| {
-        let mut seen = vec![Seen::NOTHING; bases.len()];
+        let mut seen = vec![ColumnSummary::NOTHING; bases.len()];
         let mut cells = [0.0; TILE];
         for start in rows.clone().step_by(TILE) {
             let cells = &mut cells[..TILE.min(rows.end - start)];
             for (j, (seen, &base)) in seen.iter_mut().zip(bases).enumerate() {
                 table.column(j).read(start, cells);
-                *seen = seen.merge(Seen::of(cells, base));
+                *seen = seen.merge(ColumnSummary::of(cells, base));
             }
         }
         seen
@@ -291,6 +286,7 @@ fn look(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<Seen>> {
     chunks(table.n_samples()).into_par_iter().map(of_chunk).collect()
 }
 
+/// Ranges of [`CHUNK`] rows.
 fn chunks(n: usize) -> Vec<Range<usize>> {
     (0..n).step_by(CHUNK).map(|start| start..n.min(start + CHUNK)).collect()
 }
@@ -311,18 +307,20 @@ fn fill_dense<V: Cell>(table: &Table<'_>, scales: &[Scale]) -> Option<Cells<V>> 
 
 /// The cells other than 0, or none as in [`fill_dense`]. `counts`: how many there are in every chunk of rows.
 fn fill_sparse<V: Cell>(table: &Table<'_>, scales: &[Scale], counts: &[usize]) -> Option<Cells<V>> {
-    if scales.len() <= NARROW {
+    if scales.len() <= MAX_NARROW_COLUMNS {
         fill_places(table, scales, counts).map(Cells::Narrow)
     } else {
         fill_places(table, scales, counts).map(Cells::Wide)
     }
 }
 
-fn fill_places<V: Cell, J: Place>(
+/// As [`fill_sparse`], with columns in the type `J`. Chunks of rows are filled in parallel, each its own part of the
+/// arrays.
+fn fill_places<V: Cell, J: StoredIndex>(
     table: &Table<'_>,
     scales: &[Scale],
     counts: &[usize],
-) -> Option<Sparse<V, J>> {
+) -> Option<SparseCells<V, J>> {
     let (n, width) = (table.n_samples(), scales.len());
     let total = counts.iter().sum();
     let mut indptr = vec![0; n + 1];
@@ -371,7 +369,7 @@ fn fill_places<V: Cell, J: Place>(
         }
         Some(())
     })?;
-    Some(Sparse { indptr, indices, values })
+    Some(Csr::from_parts(indptr, indices, values, width))
 }
 
 /// Writes the rows from `start` one after the other; none as in [`fill_dense`].
@@ -404,10 +402,11 @@ mod tests {
 
     /// The cells of a design, in the units of the columns.
     fn cells(design: &Design) -> Vec<Vec<f64>> {
-        fn row<V: Cell, J: Place>(cells: &Sparse<V, J>, i: usize, d: usize) -> Vec<f64> {
+        fn row<V: Cell, J: StoredIndex>(cells: &SparseCells<V, J>, i: usize, d: usize) -> Vec<f64> {
             let mut row = vec![0.0; d];
-            for at in cells.indptr[i]..cells.indptr[i + 1] {
-                row[cells.indices[at].get()] += cells.values[at].get();
+            let (columns, values) = cells.row(i);
+            for (j, x) in columns.iter().zip(values) {
+                row[j.get()] += x.get();
             }
             row
         }
@@ -477,9 +476,9 @@ mod tests {
 
     #[test]
     fn a_sparse_matrix_is_the_table_it_stands_for() {
-        let (indptr, indices) = ([0, 2, 2, 5], [0u32, 3, 0, 1, 3]);
         let values = [1.0, -8.0, 0.5, 1e-3, 3.0];
-        let design = Design::from_csr(indptr.to_vec(), indices.to_vec(), &values, 4).unwrap();
+        let csr = Csr::from_i64(&[0, 2, 2, 5], &[0, 3, 0, 1, 3], &values, 4).unwrap();
+        let design = Design::from_rows(Rows::sparse(&csr).unwrap()).unwrap();
         let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
         assert_eq!(cells(&design), expected);
         assert!(matches!(design.stored, Stored::F64(_)));
@@ -487,20 +486,24 @@ mod tests {
 
     #[test]
     fn many_columns_have_places_too() {
-        for width in [NARROW, NARROW + 1] {
+        for width in [MAX_NARROW_COLUMNS, MAX_NARROW_COLUMNS + 1] {
             let x = Array2::from_shape_fn((3, width), |(i, j)| f64::from(u8::from(j % 9 == i)));
             let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
             let Stored::F32(stored) = &design.stored else { unreachable!() };
-            assert_eq!(matches!(stored, Cells::Narrow(_)), width == NARROW);
+            assert_eq!(matches!(stored, Cells::Narrow(_)), width == MAX_NARROW_COLUMNS);
             assert_eq!(cells(&design), x.outer_iter().map(|x| x.to_vec()).collect::<Vec<_>>());
         }
-        let (indptr, indices) = (vec![0, 2, 3], vec![1u16, 9, 4]);
-        let narrow = Design::from_csr(indptr.clone(), indices, &[1.0, 2.0, -4.0], 10).unwrap();
-        let wide = Design::from_csr(indptr, vec![1u32, 9, 4], &[1.0, 2.0, -4.0], 10).unwrap();
+        let values = [1.0, 2.0, -4.0];
+        let csr = Csr::from_i64(&[0, 2, 3], &[1, 9, 4], &values, 10).unwrap();
+        let narrow = Design::from_csr::<_, u16>(&csr).unwrap();
+        let wide = Design::from_csr::<_, u32>(&csr).unwrap();
         assert!(narrow.stored != wide.stored);
         assert_eq!(cells(&narrow), cells(&wide));
-        let negative = Design::from_csr(vec![0, 1], vec![u16::MAX], &[1.0], NARROW);
-        assert!(negative.is_err());
+        // As many columns as narrow ones can be: the last one has its own number.
+        let last = (MAX_NARROW_COLUMNS - 1) as i64;
+        let csr = Csr::from_i64(&[0, 1], &[last], &[1.0], MAX_NARROW_COLUMNS).unwrap();
+        let row = &cells(&Design::from_rows(Rows::sparse(&csr).unwrap()).unwrap())[0];
+        assert_eq!(row.iter().position(|x| *x == 1.0), Some(last as usize));
     }
 
     #[test]

@@ -1,4 +1,12 @@
 //! The quadratic model of a Newton step with an l1 penalty, minimised by coordinate descent and conjugate gradients.
+//!
+//! minimise slope' x + 1/2 x' H x + sum_j penalty_j |from_j + x_j|, H with a unit diagonal. Sweeps over the coordinates
+//! (soft thresholding, one after the other) find out which of them are 0; where columns are much alike they crawl, and
+//! conjugate gradients on the face of the other coordinates take over, up to where the first ones become 0. Both keep
+//! the slope at the current point up to date, so that a coordinate that does not move costs nothing.
+//!
+//! Cost: k operations for each coordinate that moves, k^2 for a gradient, over k coordinates; the number of rows does
+//! not enter.
 
 /// slope' x + 1/2 x' H x + sum_j penalty_j |from_j + x_j| over x, where H has a unit diagonal.
 pub struct Model<'a> {
@@ -13,18 +21,18 @@ pub struct Model<'a> {
 }
 
 /// Most sweeps over all coordinates.
-const OUTER: usize = 100;
+const MAX_SWEEPS: usize = 100;
 /// Sweeps over the coordinates that are not 0, before conjugate gradients take over.
-const INNER: usize = 20;
+const MAX_INNER_SWEEPS: usize = 20;
 /// Most faces crossed one after the other.
-const FACES: usize = 50;
+const MAX_FACES: usize = 50;
 /// Most conjugate gradients in one go; they end when some in a row add less than a share of what all gained: this one,
 /// per unit of the precision asked for.
-const GRADIENTS: usize = 100;
-const LITTLE: f64 = 0.01;
-const IN_A_ROW: usize = 5;
+const MAX_GRADIENTS: usize = 100;
+const MIN_GAIN_SHARE: f64 = 0.01;
+const MAX_LITTLE_GAINS: usize = 5;
 /// Least bend of a direction, per square of its length.
-const FLAT: f64 = 1e-14;
+const MIN_BEND: f64 = 1e-14;
 
 impl Model<'_> {
     /// The minimising from + x, and by how much the value there lies below that at x = 0; about `precision` times as
@@ -36,7 +44,7 @@ impl Model<'_> {
         let all: Vec<usize> = (0..self.from.len()).collect();
         let mut gained = 0.0;
         let mut settled = false;
-        for _ in 0..OUTER {
+        for _ in 0..MAX_SWEEPS {
             let gain = self.sweep(&all);
             gained += gain;
             if settled && gain <= 0.1 * precision * gained {
@@ -44,11 +52,11 @@ impl Model<'_> {
             }
             let active: Vec<usize> = all.iter().copied().filter(|&j| self.from[j] != 0.0).collect();
             settled = self.settle(&active, &mut gained, precision);
-            for _ in 0..FACES {
+            for _ in 0..MAX_FACES {
                 if settled {
                     break;
                 }
-                let (gain, inside) = self.cross_face(LITTLE * precision);
+                let (gain, inside) = self.cross_face(MIN_GAIN_SHARE * precision);
                 gained += gain;
                 if inside {
                     break;
@@ -61,7 +69,7 @@ impl Model<'_> {
     /// Sweeps over some coordinates; whether that left next to nothing to gain.
     fn settle(&mut self, coordinates: &[usize], gained: &mut f64, precision: f64) -> bool {
         let (mut last, mut last_rate) = (f64::INFINITY, 1.0f64);
-        for sweep in 0..INNER {
+        for sweep in 0..MAX_INNER_SWEEPS {
             let gain = self.sweep(coordinates);
             *gained += gain;
             // The gains of a slow direction fall geometrically, once those of the fast ones are gone.
@@ -116,11 +124,11 @@ impl Model<'_> {
         let (mut x, mut slope_change) = (vec![0.0; face.len()], vec![0.0; width]);
         let mut size = dot(&rest, &rest);
         let (mut promised, mut little) = (0.0, 0);
-        for _ in 0..GRADIENTS.min(2 * face.len()) {
+        for _ in 0..MAX_GRADIENTS.min(2 * face.len()) {
             let image = self.image(&face, &direction);
             let bend: f64 = face.iter().zip(&direction).map(|(&j, d)| image[j] * d).sum();
             // Next to no bend is none: far along, where a coordinate becomes 0.
-            let step = size / bend.max(FLAT * dot(&direction, &direction));
+            let step = size / bend.max(MIN_BEND * dot(&direction, &direction));
             if !step.is_finite() {
                 break;
             }
@@ -128,7 +136,7 @@ impl Model<'_> {
             add(&mut slope_change, step, &image);
             promised += step * size;
             little = if step * size > least_share * promised { 0 } else { little + 1 };
-            if little == IN_A_ROW {
+            if little == MAX_LITTLE_GAINS {
                 break;
             }
             for (rest, &j) in rest.iter_mut().zip(&face) {
@@ -188,6 +196,7 @@ fn add(sums: &mut [f64], factor: f64, x: &[f64]) {
     }
 }
 
+/// x . y.
 fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }

@@ -1,0 +1,94 @@
+//! A tree that routes rows: its arrays are checked once, when the handle is made.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+
+use super::convert::{Rows, TableArgument, slice};
+use super::run::{Jobs, run};
+use super::tree::{Arrays, Oblique, Sparse, tree_arrays};
+use crate::error::{Error, Result};
+use crate::parallel::Monitor;
+use crate::rows::Csr;
+use crate::tree::ClusterTree;
+
+/// A checked tree for rows of `n_features` columns. Few rows are routed without threads.
+#[pyclass(frozen, name = "Router", module = "treeclust_rs._core")]
+pub struct PyRouter(pub ClusterTree);
+
+type Leaves<'py> = Option<Bound<'py, PyArray1<i64>>>;
+
+#[pymethods]
+impl PyRouter {
+    #[new]
+    #[pyo3(signature = (tests, n_features, oblique=None))]
+    fn new(tests: Arrays<'_>, n_features: usize, oblique: Option<Oblique<'_>>) -> PyResult<Self> {
+        let arrays = tree_arrays(&tests, oblique.as_ref())?;
+        Ok(PyRouter(ClusterTree::new(arrays, n_features)?))
+    }
+
+    /// Number of columns of the rows that the tree is for.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.0.n_features()
+    }
+
+    /// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        table: TableArgument<'_>,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<Leaves<'py>> {
+        let (tree, monitor) = (&self.0, Monitor::default());
+        if let Some(rows) = table.rows() {
+            let n_features = table.n_features();
+            let n_rows = rows.len() / n_features.max(1);
+            return self.route(py, n_rows, &n_jobs, &monitor, || match rows {
+                Rows::F64(rows) => tree.apply_rows(rows, n_features),
+                Rows::F32(rows) => tree.apply_rows(rows, n_features),
+            });
+        }
+        let table = table.table()?;
+        let table = table.with_monitor(&monitor);
+        self.route(py, table.n_samples(), &n_jobs, &monitor, || tree.apply(&table))
+    }
+
+    /// As `apply` for the rows of a sparse matrix.
+    fn apply_sparse<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Sparse<'_>,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<Leaves<'py>> {
+        let (indptr, indices, values, n_features) = &rows;
+        let (indptr, indices, values) = (slice(indptr)?, slice(indices)?, slice(values)?);
+        let n_rows = indptr.len();
+        self.route(py, n_rows, &n_jobs, &Monitor::default(), || {
+            self.0.apply_sparse(&Csr::from_i64(indptr, indices, values, *n_features)?)
+        })
+    }
+}
+
+impl PyRouter {
+    /// Runs `work` on this thread if the rows are few, else on `jobs`.
+    fn route<'py>(
+        &self,
+        py: Python<'py>,
+        n_rows: usize,
+        jobs: &Jobs<'_>,
+        monitor: &Monitor,
+        work: impl FnOnce() -> Result<Option<Vec<i64>>> + Send,
+    ) -> PyResult<Leaves<'py>> {
+        let leaves = if self.0.is_small(n_rows) {
+            py.detach(|| {
+                catch_unwind(AssertUnwindSafe(work))
+                    .unwrap_or_else(|_| Err(Error::Internal("routing panicked.".into())))
+            })?
+        } else {
+            run(py, jobs, monitor, None, work)?
+        };
+        Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
+    }
+}

@@ -1,0 +1,400 @@
+//! The leaf of each row: one routing for tables, C-ordered matrices and sparse rows.
+//!
+//! Rows are worked on a tile at a time, so that the cells of a tile are read from memory once: for the check that they
+//! are finite and for the tests. In trees of thresholds and intervals eight rows go down side by side, since the steps
+//! of one row wait for each other; in trees with oblique tests, whose cost is in their terms, the rows of a node are
+//! tested together before any of them goes on. Cost: O(n d) for the check and O(depth) tests a row.
+//!
+//! The three ways rows come differ in where a cell is read, and in nothing else:
+//!
+//! | rows | a cell | numbering of columns |
+//! |---|---|---|
+//! | table | in its column, or in a copy of the tile as `f64` | places among the used columns |
+//! | C-ordered matrix | where it lies | the matrix' own |
+//! | sparse | in a tile made dense, of the used columns alone | places among the used columns |
+//!
+//! Both numberings are made with the tree, so that a call has nothing to prepare. Few rows are routed on the calling
+//! thread: no task is worth handing out below [`MAX_WORK_OF_CALLER`].
+
+use std::sync::OnceLock;
+
+use rayon::prelude::*;
+
+use super::ClusterTree;
+use super::test::{Test, add_terms, is_left};
+use crate::error::{Error, Result};
+use crate::rows::CsrRows;
+use crate::table::{TILE, Table, Value, all_finite};
+
+/// Rows routed side by side.
+const TOGETHER: usize = 8;
+/// Cells and terms that the calling thread reads by itself: about what it takes to start threads.
+const MAX_WORK_OF_CALLER: usize = 1 << 16;
+/// Cells of a tile of columns: half of a first-level cache.
+const CELLS_OF_TILE: usize = 4096;
+/// Cells of a tile in trees with oblique tests: the more rows, the more of them meet at a node.
+const CELLS_OF_OBLIQUE_TILE: usize = 64 * TILE;
+/// Stored cells checked in one go.
+const CELLS_CHECKED: usize = 16 * TILE;
+/// The place of a column that the tree does not use.
+const UNUSED: u32 = u32::MAX;
+
+/// A node ready for routing.
+#[derive(Debug, Clone, Copy)]
+struct RoutingNode {
+    lower: f64,
+    upper: f64,
+    feature: u32,
+    left: u32,
+    right: u32,
+}
+
+impl RoutingNode {
+    /// Whether `x` goes left.
+    #[inline(always)]
+    fn holds<const INTERVALS: bool>(&self, x: f64) -> bool {
+        (x <= self.upper) & (!INTERVALS || self.lower <= x)
+    }
+}
+
+/// The oblique tests of a tree that has some. The terms of a node are a range of two arrays.
+#[derive(Debug, Clone)]
+struct Terms {
+    /// Per node: its first term, the first one of the next node, and the bias; no terms where it is not oblique.
+    runs: Vec<(usize, usize, f64)>,
+    columns: Vec<u32>,
+    weights: Vec<f64>,
+}
+
+/// The nodes of a tree with their columns in some numbering.
+#[derive(Debug, Clone)]
+struct Nodes {
+    nodes: Vec<RoutingNode>,
+    has_intervals: bool,
+    terms: Option<Terms>,
+}
+
+/// What routing needs to know of a tree, in both numberings of columns: the table's own, for rows that lie in memory as
+/// they are, and the places in `used`, for cells that were copied.
+#[derive(Debug, Clone)]
+pub(super) struct Routes {
+    by_column: Nodes,
+    by_place: Nodes,
+    /// The columns that the tree uses, ascending.
+    used: Vec<usize>,
+    /// The place of each column up to the last used one; made when sparse rows first come.
+    places: OnceLock<Vec<u32>>,
+    /// Tests and terms on the dearest path.
+    work_per_row: usize,
+}
+
+impl Routes {
+    /// Both numberings of the nodes of a checked tree. O(nodes and terms, times the log of the used columns).
+    pub(super) fn new(tests: &[Test], children: &[[u32; 2]]) -> Self {
+        let mut used: Vec<usize> = tests.iter().filter_map(Test::feature).collect();
+        let terms = tests.iter().filter_map(Test::plane).flat_map(|plane| &plane.weights);
+        used.extend(terms.map(|&(column, _)| column as usize));
+        used.sort_unstable();
+        used.dedup();
+        let place = |column: usize| used.binary_search(&column).unwrap_or(0) as u32;
+        let by_place = Nodes::new(tests, children, place);
+        let by_column = Nodes::new(tests, children, |column| column as u32);
+        // Children come after their parents.
+        let mut work = vec![0; tests.len()];
+        for (id, test) in tests.iter().enumerate() {
+            for &child in &children[id] {
+                let below = work[id] + 1 + test.n_terms();
+                work[child as usize] = work[child as usize].max(below);
+            }
+        }
+        let work_per_row = work.into_iter().max().unwrap_or(0);
+        Routes { by_column, by_place, used, places: OnceLock::new(), work_per_row }
+    }
+
+    /// The place of each column up to the last used one, or [`UNUSED`]. O(that column), once per tree.
+    fn places(&self) -> &[u32] {
+        self.places.get_or_init(|| {
+            let mut places = vec![UNUSED; self.used.last().map_or(0, |last| last + 1)];
+            for (place, &column) in self.used.iter().enumerate() {
+                places[column] = place as u32;
+            }
+            places
+        })
+    }
+}
+
+impl ClusterTree {
+    /// Whether so many rows are routed on the calling thread.
+    pub fn is_small(&self, n_rows: usize) -> bool {
+        let per_row = self.routes.work_per_row + self.n_features + 1;
+        n_rows.saturating_mul(per_row) <= MAX_WORK_OF_CALLER
+    }
+
+    /// The leaf each row falls into, as a node id; none if a cell of the table is NaN or infinite, be it in a column
+    /// that the tree does not use.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the tree uses a column the table does not have.
+    pub fn apply(&self, table: &Table<'_>) -> Result<Option<Vec<i64>>> {
+        self.check_width(table.n_features())?;
+        let Routes { by_place, used, .. } = &self.routes;
+        // Columns of doubles that lie one after the other are routed where they are.
+        let in_place: Vec<Option<&[f64]>> =
+            (0..table.n_features()).map(|column| table.column(column).as_f64()).collect();
+        let n = table.n_samples();
+        let tile = if by_place.terms.is_some() {
+            CELLS_OF_OBLIQUE_TILE / used.len().max(1)
+        } else {
+            CELLS_OF_TILE / table.n_features().max(1)
+        };
+        let tile = tile.clamp(16, TILE).min(n.max(1));
+        let is_copied = used.iter().any(|&column| in_place[column].is_none());
+        let n_copied = if is_copied { tile * used.len() } else { 0 };
+        let route = |start: usize, leaves: &mut [i64], scratch: &mut Vec<f64>| {
+            scratch.resize(n_copied + tile, 0.0);
+            let (copies, spare) = scratch.split_at_mut(n_copied);
+            let rows = start..start + leaves.len();
+            let mut next = used.iter().enumerate().peekable();
+            for (column, cells) in in_place.iter().enumerate() {
+                let place = next.next_if(|(_, used)| **used == column).map(|(place, _)| place);
+                let is_float = table.column(column).is_float();
+                let finite = match (cells, place) {
+                    (Some(cells), _) => all_finite(&cells[rows.clone()]),
+                    (None, None) if !is_float => true,
+                    (None, place) => {
+                        let copy = match place {
+                            Some(place) => &mut copies[place * tile..][..rows.len()],
+                            None => &mut spare[..rows.len()],
+                        };
+                        table.column(column).read(start, copy);
+                        !is_float || all_finite(copy)
+                    }
+                };
+                if !finite {
+                    return false;
+                }
+            }
+            let of_place = |(place, &column): (usize, &usize)| match in_place[column] {
+                Some(cells) => &cells[rows.clone()],
+                None => &copies[place * tile..][..rows.len()],
+            };
+            let columns: Vec<&[f64]> = used.iter().enumerate().map(of_place).collect();
+            // A tree of one leaf reads nothing.
+            by_place.route(|place, i| columns.get(place).map_or(0.0, |cells| cells[i]), leaves);
+            !table.stopped()
+        };
+        Ok(self.apply_tiles(n, tile, route))
+    }
+
+    /// As [`ClusterTree::apply`] for the rows of a C-ordered matrix of `n_features` columns.
+    ///
+    /// # Errors
+    /// As [`ClusterTree::apply`].
+    pub fn apply_rows<T: Value>(&self, cells: &[T], n_features: usize) -> Result<Option<Vec<i64>>> {
+        self.check_width(n_features)?;
+        let nodes = &self.routes.by_column;
+        let width = n_features.max(1);
+        let group = match nodes.terms {
+            Some(_) => (CELLS_OF_OBLIQUE_TILE / width).clamp(16, TILE),
+            None => TOGETHER,
+        };
+        let route = |start: usize, leaves: &mut [i64], _: &mut Vec<f64>| {
+            let rows = &cells[start * width..][..leaves.len() * width];
+            let groups = rows.chunks(group * width).zip(leaves.chunks_mut(group));
+            groups.into_iter().all(|(rows, leaves)| {
+                let finite = all_finite(rows);
+                if finite {
+                    nodes.route(|column, i| rows[i * width + column].to_f64(), leaves);
+                }
+                finite
+            })
+        };
+        Ok(self.apply_tiles(cells.len() / width, TILE, route))
+    }
+
+    /// As [`ClusterTree::apply`] for the rows of a sparse matrix, in whatever order their cells come; those stored more
+    /// than once are added up.
+    ///
+    /// # Errors
+    /// As [`ClusterTree::apply`].
+    pub fn apply_sparse(&self, rows: &CsrRows<'_>) -> Result<Option<Vec<i64>>> {
+        self.check_width(rows.n_columns())?;
+        let Routes { by_place, used, .. } = &self.routes;
+        let values = rows.values();
+        let finite = match values.len() <= MAX_WORK_OF_CALLER {
+            true => all_finite(values),
+            false => values.par_chunks(CELLS_CHECKED).all(all_finite),
+        };
+        if !finite {
+            return Ok(None);
+        }
+        let places = self.routes.places();
+        let tile = (CELLS_OF_OBLIQUE_TILE / used.len().max(1)).clamp(16, TILE);
+        let tile = tile.min(rows.n_rows().max(1));
+        let route = |start: usize, leaves: &mut [i64], cells: &mut Vec<f64>| {
+            cells.clear();
+            cells.resize(tile * used.len().max(1), 0.0);
+            for i in 0..leaves.len() {
+                let (columns, values) = rows.row(start + i);
+                for (&column, &value) in columns.iter().zip(values) {
+                    let place = places.get(column as usize).copied().unwrap_or(UNUSED);
+                    if let Some(cell) = cells.get_mut(place as usize * tile + i) {
+                        *cell += value;
+                    }
+                }
+            }
+            by_place.route(|place, i| cells[place * tile + i], leaves);
+            true
+        };
+        Ok(self.apply_tiles(rows.n_rows(), tile, route))
+    }
+
+    /// Calls `route(first row, leaves, scratch)` for every tile of rows; none if it returns false for one.
+    fn apply_tiles(
+        &self,
+        n_rows: usize,
+        tile: usize,
+        route: impl Fn(usize, &mut [i64], &mut Vec<f64>) -> bool + Sync,
+    ) -> Option<Vec<i64>> {
+        let mut leaves = vec![0i64; n_rows];
+        let done = if self.is_small(n_rows) {
+            let mut scratch = vec![];
+            let mut tiles = leaves.chunks_mut(tile).enumerate();
+            tiles.all(|(block, leaves)| route(block * tile, leaves, &mut scratch))
+        } else {
+            let tiles = leaves.par_chunks_mut(tile).enumerate();
+            tiles
+                .map_init(Vec::new, |scratch, (block, leaves)| route(block * tile, leaves, scratch))
+                .all(|done| done)
+        };
+        done.then_some(leaves)
+    }
+
+    /// Whether rows of so many columns have all that the tree uses.
+    fn check_width(&self, n_features: usize) -> Result<()> {
+        match self.routes.used.last() {
+            Some(&feature) if feature >= n_features => Err(Error::Tree(format!(
+                "it uses column {feature}, but the table has {n_features} columns."
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Nodes {
+    /// The nodes with columns numbered by `number`.
+    fn new(tests: &[Test], children: &[[u32; 2]], number: impl Fn(usize) -> u32) -> Self {
+        let node = |(test, &[left, right]): (&Test, &[u32; 2])| {
+            let [lower, upper] = test.bounds();
+            RoutingNode { lower, upper, feature: test.feature().map_or(0, &number), left, right }
+        };
+        let nodes = tests.iter().zip(children).map(node).collect();
+        let has_intervals = tests.iter().any(|test| matches!(test, Test::Interval { .. }));
+        let mut terms = Terms { runs: vec![], columns: vec![], weights: vec![] };
+        for test in tests {
+            let start = terms.columns.len();
+            for &(column, weight) in test.plane().iter().flat_map(|plane| &plane.weights) {
+                terms.columns.push(number(column as usize));
+                terms.weights.push(weight);
+            }
+            let bias = test.plane().map_or(0.0, |plane| plane.bias);
+            terms.runs.push((start, terms.columns.len(), bias));
+        }
+        let terms = (!terms.columns.is_empty()).then_some(terms);
+        Nodes { nodes, has_intervals, terms }
+    }
+
+    /// Writes the leaf of each row by the loop that suits the tree. `cell(column, i)` reads a cell of the i-th row, the column in the nodes' numbering.
+    #[inline(always)]
+    fn route(&self, cell: impl Fn(usize, usize) -> f64, leaves: &mut [i64]) {
+        match &self.terms {
+            Some(terms) => self.route_by_node(terms, cell, leaves),
+            None if self.has_intervals => self.route_together::<true>(cell, leaves),
+            None => self.route_together::<false>(cell, leaves),
+        }
+    }
+
+    /// Routes rows in a tree without oblique tests, [`TOGETHER`] side by side. A row that has arrived stays, since a
+    /// leaf leads to itself.
+    #[inline(always)]
+    fn route_together<const INTERVALS: bool>(
+        &self,
+        cell: impl Fn(usize, usize) -> f64,
+        leaves: &mut [i64],
+    ) {
+        for (group, leaves) in leaves.chunks_mut(TOGETHER).enumerate() {
+            let first = group * TOGETHER;
+            let mut at = [0u32; TOGETHER];
+            loop {
+                let mut moved = false;
+                for (i, at) in at.iter_mut().enumerate().take(leaves.len()) {
+                    let node = &self.nodes[*at as usize];
+                    let x = cell(node.feature as usize, first + i);
+                    let next = if node.holds::<INTERVALS>(x) { node.left } else { node.right };
+                    moved |= next != *at;
+                    *at = next;
+                }
+                if !moved {
+                    break;
+                }
+            }
+            for (leaf, at) in leaves.iter_mut().zip(at) {
+                *leaf = i64::from(at);
+            }
+        }
+    }
+
+    /// Routes rows in a tree with oblique tests: the rows of a node are tested [`TOGETHER`] at a time.
+    fn route_by_node(&self, terms: &Terms, cell: impl Fn(usize, usize) -> f64, leaves: &mut [i64]) {
+        let mut rows: Vec<u32> = (0..leaves.len() as u32).collect();
+        let mut right: Vec<u32> = Vec::with_capacity(rows.len());
+        // The rows of a node are a range of `rows`.
+        let mut open = vec![(0u32, 0..rows.len())];
+        while let Some((id, range)) = open.pop() {
+            let node = self.nodes[id as usize];
+            if node.left == id {
+                for &row in &rows[range] {
+                    leaves[row as usize] = i64::from(id);
+                }
+                continue;
+            }
+            let (start, end, bias) = terms.runs[id as usize];
+            let (columns, weights) = (&terms.columns[start..end], &terms.weights[start..end]);
+            let mut middle = range.start;
+            right.clear();
+            for first in range.clone().step_by(TOGETHER) {
+                let n = TOGETHER.min(range.end - first);
+                // What lies beyond the last row is tested like it, and not used.
+                let group: [u32; TOGETHER] = std::array::from_fn(|i| rows[first + i.min(n - 1)]);
+                let goes_left: [bool; TOGETHER] = if columns.is_empty() {
+                    group.map(|row| node.holds::<true>(cell(node.feature as usize, row as usize)))
+                } else {
+                    let mut sums = [bias; TOGETHER];
+                    let terms = columns.iter().copied().zip(weights.iter().copied());
+                    add_terms(&mut sums, terms, |sums, column, weight| {
+                        for (sum, row) in sums.iter_mut().zip(group) {
+                            *sum += weight * cell(column as usize, row as usize);
+                        }
+                    });
+                    sums.map(is_left)
+                };
+                for (&row, goes_left) in group.iter().zip(goes_left).take(n) {
+                    if goes_left {
+                        rows[middle] = row;
+                        middle += 1;
+                    } else {
+                        right.push(row);
+                    }
+                }
+            }
+            rows[middle..range.end].copy_from_slice(&right);
+            for (child, range) in
+                [(node.right, middle..range.end), (node.left, range.start..middle)]
+            {
+                if !range.is_empty() {
+                    open.push((child, range));
+                }
+            }
+        }
+    }
+}
