@@ -8,10 +8,10 @@
 //!   opened and the order is that of exact scores.
 //! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
 //!
-//! **Ties.** Among leaves whose scores are within [`LEAF_TIE`] times the tree's cost of the best, the lowest id is split.
+//! **Ties.** Among leaves whose scores are within `LEAF_TIE` times the tree's cost of the best, the lowest id is split.
 //!
 //! **Cost.** A split searches two children: O(rows x columns) for the smaller one, and for the larger one as well where
-//! its sums cannot be had by subtraction. Histograms of waiting leaves take at most [`MAX_HISTOGRAM_BYTES`].
+//! its sums cannot be had by subtraction. Histograms of waiting leaves take at most `MAX_HISTOGRAM_BYTES`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -11,7 +11,7 @@
 //! - columns whose sample has at most 256 values: every value is its own bin. Values that the sample lacks are
 //!   collected on the way; if they are few, the bins are renumbered to hold them, if they are many, the column is
 //!   binned again from a better sample;
-//! - other columns: even shares of the sample ([`bin_ends`]).
+//! - other columns: even shares of the sample (`bin_ends`).
 //!
 //! Memory: n d bytes.
 

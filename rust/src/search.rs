@@ -3,16 +3,16 @@
 //! Sorting every column at every node gives the best cuts, in O(d n log n) per node with random access to the cells.
 //! The search here returns the same cuts in two steps:
 //!
-//! 1. A node is *searched* ([`Engine::search`]) on its histograms: the best cut between bins is a lower bound on the
+//! 1. A node is *searched* (`Engine::search`) on its histograms: the best cut between bins is a lower bound on the
 //!    best score, and the criterion bounds the scores of the cuts inside each bin. O(d n) sequential work, or less
-//!    by subtraction from the parent ([`Engine::search_children`]).
-//! 2. A node is *opened* ([`Engine::open`]) only when its upper bound may be the best among the leaves. Then the few
+//!    by subtraction from the parent (`Engine::search_children`).
+//! 2. A node is *opened* (`Engine::open`) only when its upper bound may be the best among the leaves. Then the few
 //!    bins that may hide a better cut are sorted and swept value by value, on sums of the node's own rows.
 //!
 //! Most leaves are never opened, and few bins of those that are. Nodes of a few hundred rows are sorted at once.
 //!
 //! **Ties.** Of a node's cuts within the criterion's margin of the best score, those with the largest second key
-//! remain (up to [`KEY_TIE`]); of these the first column's first cut is taken. Scores that decide are of the node's
+//! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
 //! own rows: sums that were subtracted only say where to look.
 //!
 //! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms.
@@ -85,7 +85,7 @@ struct ColumnBound {
 
 /// Which columns may hold the best cut of a node.
 #[derive(Debug, Clone, PartialEq)]
-enum Candidates {
+enum CandidateColumns {
     /// None: no cut is worth taking.
     None,
     /// All, to be swept value by value: the node has few rows.
@@ -97,7 +97,7 @@ enum Candidates {
 /// A node and the result of its search.
 pub(crate) struct NodeSearch<N> {
     pub(crate) node: N,
-    candidates: Candidates,
+    candidates: CandidateColumns,
     pub(crate) histogram: Option<NodeHistogram>,
 }
 
@@ -105,9 +105,9 @@ impl<N> NodeSearch<N> {
     /// No cut of the node scores more; none if no cut is worth taking.
     pub(crate) fn upper(&self) -> Option<f64> {
         match self.candidates {
-            Candidates::None => None,
-            Candidates::All => Some(f64::INFINITY),
-            Candidates::Columns { upper, .. } => Some(upper),
+            CandidateColumns::None => None,
+            CandidateColumns::All => Some(f64::INFINITY),
+            CandidateColumns::Columns { upper, .. } => Some(upper),
         }
     }
 
@@ -239,12 +239,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     }
 
     /// The columns that may hold the best cut.
-    fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> Candidates {
+    fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> CandidateColumns {
         let scale = self.criterion.scale(node);
         let best_edge = columns.iter().map(|c| c.edge).fold(f64::NEG_INFINITY, f64::max);
         let upper = columns.iter().map(|c| c.upper).fold(f64::NEG_INFINITY, f64::max);
         if upper == f64::NEG_INFINITY || upper + scale.slack <= scale.floor {
-            return Candidates::None;
+            return CandidateColumns::None;
         }
         let least = best_edge - scale.margin - 2.0 * scale.slack;
         let features = columns
@@ -252,7 +252,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             .filter(|c| c.upper > f64::NEG_INFINITY && c.upper >= least)
             .map(|c| c.feature)
             .collect();
-        Candidates::Columns { features, upper: upper + scale.slack }
+        CandidateColumns::Columns { features, upper: upper + scale.slack }
     }
 
     /// Searches a node on its own, from its rows. `keep`: hold its histograms for its children.
@@ -266,7 +266,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         keep: bool,
     ) -> Result<NodeSearch<C::Node>> {
         if rows.len() <= self.direct {
-            return Ok(NodeSearch { node, candidates: Candidates::All, histogram: None });
+            return Ok(NodeSearch { node, candidates: CandidateColumns::All, histogram: None });
         }
         let totals = self.criterion.totals(&node);
         let common = self.criterion.may_subtract(&node, totals).then_some(totals);
@@ -381,15 +381,15 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
         match &searched.candidates {
-            Candidates::None => Ok(None),
-            Candidates::All => {
+            CandidateColumns::None => Ok(None),
+            CandidateColumns::All => {
                 let features: Vec<usize> = (0..self.index.n_features()).collect();
                 features.par_iter().for_each(|&f| criterion.prepare(f));
                 // Groups are made twice rather than held for all columns.
                 let groups = |i: usize| Cow::Owned(self.grouping().by_value(rows, features[i]));
                 best_cut(criterion, node, &features, 8, self.monitor, groups)
             }
-            Candidates::Columns { features, .. } => {
+            CandidateColumns::Columns { features, .. } => {
                 let (groups, scores) = self.refine(rows, node, features)?;
                 let groups = |i: usize| Cow::Borrowed(&groups[i]);
                 choose_cut(criterion, node, features, &scores, 1, groups)

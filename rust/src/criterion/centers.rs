@@ -4,7 +4,7 @@
 //! last digit of a mean. Three measures keep it right:
 //!
 //! - A [`Coordinate`] holds a mean as the sum of two doubles: near 1e8 one double is too coarse.
-//! - [`snap`] moves a center that lies within rounding of a data value, or of another center, onto it.
+//! - `snap` moves a center that lies within rounding of a data value, or of another center, onto it.
 //! - [`TableCenters`] snaps to the ends of bins first, and to all values only in columns that may hold the best cut
 //!   (`prepare`): the pass over the column is then paid by few columns.
 
@@ -204,7 +204,7 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
     }
 }
 
-/// Removes the gaps between centers and values that only the rounding of a mean has opened, by [`snap`].
+/// Removes the gaps between centers and values that only the rounding of a mean has opened, by `snap`.
 ///
 /// A center's margin in a column is [`CLOSE`] times the range of its own cluster's rows there, plus [`ROUNDING`] times
 /// its size; with the range of all rows, one far row would merge everything else. If snapping makes two centers
