@@ -7,10 +7,9 @@ import numpy.typing as npt
 __all__ = [
     "FittedKauri",
     "FittedOblique",
+    "FittedTree",
     "Router",
     "Threads",
-    "apply",
-    "apply_sparse",
     "assign_rows",
     "column_units",
     "find_non_finite",
@@ -64,9 +63,51 @@ def group_sums(
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats]: ...
+
+@final
+class FittedTree:
+    """A fitted threshold tree: arrays by node, children after their parents."""
+
+    @property
+    def kind(self) -> npt.NDArray[np.int8]: ...
+    @property
+    def feature(self) -> _Ints: ...
+    @property
+    def threshold(self) -> _Floats: ...
+    @property
+    def lower(self) -> _Floats: ...
+    @property
+    def upper(self) -> _Floats: ...
+    @property
+    def children_left(self) -> _Ints: ...
+    @property
+    def children_right(self) -> _Ints: ...
+    @property
+    def n_node_samples(self) -> _Ints: ...
+    @property
+    def weighted_n_node_samples(self) -> _Floats: ...
+    @property
+    def label_weight(self) -> _Floats: ...
+    @property
+    def cost(self) -> _Floats: ...
+    @property
+    def cluster(self) -> _Ints: ...
+    @property
+    def base_cluster(self) -> _Ints: ...
+    @property
+    def base_cost(self) -> _Floats: ...
+    @property
+    def mistakes(self) -> _Floats: ...
+    @property
+    def leaf_of_row(self) -> _Codes: ...
+    @property
+    def n_base_leaves(self) -> int: ...
+    @property
+    def skipped_features(self) -> list[int]: ...
+
 def fit_tree(
     table: _Table,
-    regrets: _Floats,
+    regrets: _Floats | None,
     labels: _Codes,
     *,
     base_centers: _Floats | None,
@@ -80,7 +121,11 @@ def fit_tree(
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
     surrogate: dict[str, Any] | None = None,
-) -> dict[str, Any]: ...
+    cut_score: str = "mistakes",
+    criterion: str = "label_cost",
+    n_labels: int | None = None,
+) -> FittedTree: ...
+
 @final
 class FittedKauri:
     @property
@@ -141,19 +186,6 @@ class Router:
     def n_features(self) -> int: ...
     def apply(self, table: _Table, n_jobs: _Jobs) -> _Ints | None: ...
     def apply_sparse(self, rows: _Sparse, n_jobs: _Jobs) -> _Ints | None: ...
-
-def apply(
-    tree: _Tests,
-    table: _Table,
-    n_jobs: _Jobs,
-    oblique: _Oblique | None = None,
-) -> _Ints | None: ...
-def apply_sparse(
-    tree: _Tests,
-    rows: _Sparse,
-    n_jobs: _Jobs,
-    oblique: _Oblique | None = None,
-) -> _Ints | None: ...
 
 @final
 class FittedOblique:

@@ -1,4 +1,4 @@
-//! The one error type of the crate.
+//! The one error type of the crate. The bindings turn each variant into one Python exception.
 
 use thiserror::Error;
 

@@ -1,4 +1,17 @@
-//! Growth: best-first over any criterion, and splitting to the end.
+//! Growth: best first over any criterion, and splitting to the end.
+//!
+//! [`Grown`] is a tree that grows, with the rows of its nodes. Two loops split it:
+//!
+//! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
+//!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their exact
+//!   score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are never
+//!   opened and the order is that of exact scores.
+//! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
+//!
+//! **Ties.** Among leaves whose scores are within `LEAF_TIE` times the tree's cost of the best, the lowest id is split.
+//!
+//! **Cost.** A split searches two children: O(rows x columns) for the smaller one, and for the larger one as well where
+//! its sums cannot be had by subtraction. Histograms of waiting leaves take at most `MAX_HISTOGRAM_BYTES`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -12,9 +25,10 @@ use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
 use crate::tree::Test;
 
-/// Most bytes of histograms kept for open leaves; beyond that a leaf's is dropped and its children's are filled anew.
-const KEPT_BYTES: usize = 40 << 20;
-/// Gains of leaves closer than this share of the tree's cost are tied.
+/// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled from
+/// rows.
+const MAX_HISTOGRAM_BYTES: usize = 40 << 20;
+/// Scores of leaves closer than this share of the tree's cost are tied.
 const LEAF_TIE: f64 = 1e-12;
 /// Gaps closer in width than this share of the column's range are tied.
 const WIDTH_TIE: f64 = 1e-9;
@@ -30,16 +44,16 @@ pub struct GrownNode {
     pub test: Test,
     /// Left child; the right one follows it. 0 at leaves.
     pub left: usize,
-    /// What its cut was worth; NaN at leaves.
+    /// The score of its cut; NaN at leaves.
     pub score: f64,
-    /// What [`Grown::new`]'s function says of its rows.
+    /// The sums over its rows, of the function that [`Grown::new`] takes.
     pub sums: Vec<f64>,
 }
 
 /// Sums over given rows.
 type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
 
-/// A tree that grows, with the rows of its nodes. Node ids are given in order of creation.
+/// A tree that grows, with the rows of its nodes. Node ids are in order of creation.
 pub struct Grown<'a> {
     /// The nodes, children after their parents.
     pub nodes: Vec<GrownNode>,
@@ -49,8 +63,8 @@ pub struct Grown<'a> {
 }
 
 impl<'a> Grown<'a> {
-    /// A single leaf with all rows. `sum` is asked for the sums of every node when it is made, so that they do not
-    /// depend on what grows below it later.
+    /// A single leaf with all rows, numbered from 0. `sum` returns the sums over some rows; it is called for every node
+    /// when the node is made, so that a node's sums do not depend on what grows below it.
     pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + Sync + 'a) -> Self {
         let (partition, segment) = Partition::new(n_samples);
         let sums = sum(partition.all(segment));
@@ -80,8 +94,10 @@ impl<'a> Grown<'a> {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
     }
 
-    /// Splits a leaf by a cut of a column; returns the left child's id and the rows that are not searched from here on.
-    /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one.
+    /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are not
+    /// searched from here on.
+    ///
+    /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
         &mut self,
         table: &Table<'_>,
@@ -90,7 +106,7 @@ impl<'a> Grown<'a> {
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
-        // Most rows are known by their bins: a byte each, where a cell may lie anywhere in memory.
+        // The bin, one byte, decides for most rows; their cells may lie anywhere in memory.
         let column = table.column(best.feature);
         let gap = best.cut.upper;
         let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
@@ -110,7 +126,7 @@ impl<'a> Grown<'a> {
         self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
     }
 
-    /// Splits a leaf by a test; as [`Grown::split`]. `go_left(rows, sides)` must say what the test says.
+    /// [`Grown::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the test.
     pub fn split_by(
         &mut self,
         id: usize,
@@ -132,8 +148,9 @@ impl<'a> Grown<'a> {
     }
 }
 
-/// Narrows the upper gap to its widest part between values of rows that are not searched but pass here too: the
-/// lowest of those as wide up to a tie, or the rounding of a center would decide between equal parts.
+/// Narrows the upper gap to its widest part between the values in `dropped`, those of rows that are not searched but
+/// pass here too; the lowest of parts as wide up to a tie, or the rounding of a center would decide between equal parts.
+/// `range`: the column's.
 pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let gap = cut.upper;
     let mut ends: Vec<f64> =
@@ -153,6 +170,7 @@ pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     cut
 }
 
+/// The test of a cut, its ends placed in the cut's gaps.
 pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
     let upper = placement::between(cut.upper.below, cut.upper.above);
     match cut.lower {
@@ -169,7 +187,7 @@ pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
 pub struct Limits {
     /// Most leaves.
     pub max_leaves: usize,
-    /// Deepest leaf that growth may make.
+    /// Deepest leaf that growth may make; the root has depth 0. None: no limit.
     pub max_depth: Option<usize>,
     /// Fewest rows of a leaf that growth may make.
     pub min_samples_leaf: usize,
@@ -193,14 +211,15 @@ impl Ord for Ordered {
     }
 }
 
-/// An open leaf.
+/// A leaf that waits to be split.
 struct Leaf<N> {
     searched: NodeSearch<N>,
+    /// Its best cut, once it is opened.
     cut: Option<BestCut>,
 }
 
-/// Best-first growth from the leaves of `grown`: always the leaf whose best cut gains most, the lowest id among
-/// equals, until a limit is met or no cut gains. `make_node` makes the criterion's node from the tree's.
+/// Best-first growth from the leaves of `grown`: splits the leaf whose best cut scores most, the lowest id among tied ones,
+/// until a limit is met or no leaf has a cut worth taking. `make_node` returns the criterion's node of a tree's node.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop.
@@ -264,7 +283,7 @@ pub fn best_first<C: Criterion>(
     Ok(())
 }
 
-/// The leaf to split next: its id, what is known of it, and its cut.
+/// The leaf to split next: its id, its search, and its cut.
 type NextLeaf<N> = (usize, Leaf<N>, BestCut);
 
 /// The open leaves of a growing tree.
@@ -282,24 +301,27 @@ struct Growth<'e, 'a, 't, C: Criterion> {
 }
 
 impl<C: Criterion> Growth<'_, '_, '_, C> {
+    /// Whether another leaf's histograms may be held.
     fn may_keep(&self) -> bool {
-        self.kept_bytes < KEPT_BYTES
+        self.kept_bytes < MAX_HISTOGRAM_BYTES
     }
 
+    /// Puts a searched leaf into the queue, if it may have a cut worth taking.
     fn add(&mut self, id: usize, mut searched: NodeSearch<C::Node>) {
         let Some(upper) = searched.upper() else { return };
-        self.kept_bytes += searched.keep_within(self.kept_bytes, KEPT_BYTES);
+        self.kept_bytes += searched.keep_within(self.kept_bytes, MAX_HISTOGRAM_BYTES);
         self.leaves[id] = Some(Leaf { searched, cut: None });
         self.bounded.push((Ordered(upper), Reverse(id)));
     }
 
+    /// Takes a leaf out, whichever queue it is in.
     fn remove(&mut self, id: usize) -> Option<Leaf<C::Node>> {
         let leaf = self.leaves[id].take()?;
         self.kept_bytes -= leaf.searched.bytes();
         Some(leaf)
     }
 
-    /// The leaf to split next, taken out of the queue.
+    /// The leaf to split next, taken out of the queue. Opens the leaves whose bounds may be the best.
     fn next(&mut self, grown: &Grown<'_>) -> Result<Option<NextLeaf<C::Node>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
@@ -332,7 +354,8 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 }
 
-/// Splits nodes in order of their ids until [`Splitter::node`] has nothing more to split: no queue, every node searched once.
+/// Splits nodes in order of their ids until [`Splitter::node`] returns none for every leaf: no queue, every node is searched
+/// once.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
@@ -344,7 +367,7 @@ pub fn split_all<S: Splitter>(
     let rows = grown.partition.active(grown.nodes[0].segment);
     let Some(root) = splitter.node(0, rows) else { return Ok(()) };
     let mut root = engine.search(rows, root, true)?;
-    let mut kept_bytes = root.keep_within(0, KEPT_BYTES);
+    let mut kept_bytes = root.keep_within(0, MAX_HISTOGRAM_BYTES);
     let mut searched = vec![Some(root)];
     let mut n_leaves = 1;
     let mut id = 0;
@@ -368,11 +391,11 @@ pub fn split_all<S: Splitter>(
             let rows = grown.partition.active(grown.nodes[child].segment);
             (rows, splitter.node(child, rows))
         });
-        let keep = kept_bytes < KEPT_BYTES;
+        let keep = kept_bytes < MAX_HISTOGRAM_BYTES;
         let found = engine.search_children(node.histogram, children, &removed, keep)?;
         for mut child in found {
             if let Some(child) = &mut child {
-                kept_bytes += child.keep_within(kept_bytes, KEPT_BYTES);
+                kept_bytes += child.keep_within(kept_bytes, MAX_HISTOGRAM_BYTES);
             }
             searched.push(child);
         }
@@ -381,17 +404,17 @@ pub fn split_all<S: Splitter>(
     Ok(())
 }
 
-/// What [`split_all`] asks of a method.
+/// A method that splits nodes until each is finished, for [`split_all`].
 pub trait Splitter {
     /// The method's criterion.
     type Criterion: Criterion;
 
-    /// The node with the given searched rows, or none if it is a leaf.
+    /// The criterion's node of node `id` with the given searched rows; none if it stays a leaf.
     fn node(&self, id: usize, rows: &[u32]) -> Option<<Self::Criterion as Criterion>::Node>;
 
-    /// Which of the searched rows stay so after the cut of node `id`: a function of row and side.
+    /// Whether a searched row stays one after the cut of node `id`, as a function of the row and its side.
     fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync;
 
-    /// Told of a split before its children are asked for.
+    /// Called after each split, before [`Splitter::node`] of the children `left` and `left + 1`.
     fn split(&mut self, id: usize, left: usize, best: &BestCut);
 }

@@ -5,7 +5,7 @@
 //! cheaper still:
 //!
 //! - histograms of disjoint rows add up ([`Histogram::merge`]): parts of a table may be filled apart;
-//! - a child's is its parent's less its sibling's ([`Histogram::subtract`]), where that loses no digits that count;
+//! - a child's is its parent's less its sibling's (`Histogram::subtract`), where that loses no digits that count;
 //! - a column's most frequent bin (zeros of counts and pixels) need not be summed: it is the total less the rest.
 //!
 //! Memory: 4 + 8 width bytes per bin.

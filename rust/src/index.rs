@@ -1,12 +1,23 @@
-//! Byte-binned columns and per-node histograms.
+//! Columns as bins of one byte per cell.
 //!
-//! A column becomes at most 256 bins, one byte a cell: exactly one bin per value where it has at most 256
-//! distinct values, else at quantiles of a sample. One pass over a node's rows then sums, per column and bin,
-//! what the criterion adds up per row: O(rows x columns) sequential work and no sorting. Bins only say where to
-//! look closer, so where their edges lie changes the speed and never the result.
+//! A column becomes at most 256 bins: one bin per value where it has at most 256 distinct values, else bins at
+//! quantiles of a sample. A node's histogram ([`crate::histogram`]) then takes one pass over its rows, O(rows x columns)
+//! sequential work and no sorting. Bins only tell the search where to look closer, so where their edges lie changes the
+//! speed and never the result.
+//!
+//! Building takes one pass over the table, two where the sample of a column misleads. Three kinds of columns:
+//!
+//! - bytes and booleans: the cell is its own bin, then unused bins are closed up;
+//! - columns whose sample has at most 256 values: every value is its own bin. Values that the sample lacks are
+//!   collected on the way; if they are few, the bins are renumbered to hold them, if they are many, the column is
+//!   binned again from a better sample;
+//! - other columns: even shares of the sample (`bin_ends`).
+//!
+//! Memory: n d bytes.
 
 use rayon::prelude::*;
 
+use crate::binner::{Binner, bin_ends};
 use crate::table::{Column, Table};
 
 /// Most bins of a column.
@@ -14,9 +25,6 @@ pub const MAX_BINS: usize = 256;
 
 /// Rows sampled to place the edges of a column with many values.
 const SAMPLE: usize = 4096;
-
-/// Cells of the look-up table that takes a value to its first possible bin.
-const N_CELLS: usize = 4096;
 
 /// A bin is the column's common one if this share of a sample lies in it: such cells are not summed but recovered
 /// as the node's total minus the rest.
@@ -31,11 +39,12 @@ pub struct BinnedColumn {
     pub low: Vec<f64>,
     /// Largest value in each bin (over all rows).
     pub high: Vec<f64>,
-    /// The bin that holds most rows, if it holds more than half.
+    /// The bin of more than about half of the rows, if there is one.
     pub common: Option<u8>,
 }
 
 impl BinnedColumn {
+    /// `low` and `high`: the ends of each bin, ascending.
     fn new(codes: Vec<u8>, low: Vec<f64>, high: Vec<f64>) -> Self {
         let mut column = BinnedColumn { codes, low, high, common: None };
         column.common = column.common_bin();
@@ -55,11 +64,12 @@ impl BinnedColumn {
         }
     }
 
-    /// What `of` says of the smallest and the largest value of each bin.
+    /// `of` the smallest and the largest value of each bin.
     pub fn per_bin<T>(&self, of: impl Fn(f64, f64) -> T) -> Vec<T> {
         self.low.iter().zip(&self.high).map(|(&low, &high)| of(low, high)).collect()
     }
 
+    /// The bin that holds more than [`COMMON_SHARE`] of 1024 rows at even distances.
     fn common_bin(&self) -> Option<u8> {
         let n = self.codes.len();
         let m = n.min(1024);
@@ -72,126 +82,21 @@ impl BinnedColumn {
     }
 }
 
-/// Takes values to bins: bin b holds `edges[b - 1] < x <= edges[b]`, the last bin everything above.
-#[derive(Debug)]
-struct Binner {
-    /// Inclusive upper ends, ascending, padded with infinity.
-    edges: [f64; MAX_BINS],
-    /// First possible bin of each cell of the range between the first and the last edge.
-    cells: Vec<u8>,
-    origin: f64,
-    per_unit: f64,
-    /// Most edges in one cell: how far the bin can lie above the cell's first.
-    steps: usize,
-}
-
-impl Binner {
-    /// `ends`: at most 256 distinct ascending values; the last bin is open above.
-    fn new(ends: &[f64]) -> Self {
-        let mut edges = [f64::INFINITY; MAX_BINS];
-        let inner = &ends[..ends.len() - 1];
-        edges[..inner.len()].copy_from_slice(inner);
-        let (origin, last) = (ends[0], *inner.last().unwrap_or(&ends[0]));
-        let per_unit = N_CELLS as f64 / (last - origin);
-        let per_unit = if per_unit.is_finite() { per_unit } else { 0.0 };
-        let mut binner = Binner { edges, cells: vec![], origin, per_unit, steps: 0 };
-        // An edge in a lower cell than x is below x, because `cell` never falls as x grows, rounding included.
-        let mut edges_in_cell = vec![0u8; N_CELLS];
-        for &edge in inner {
-            edges_in_cell[binner.cell(edge)] += 1;
-        }
-        binner.steps = edges_in_cell.iter().copied().max().unwrap_or(0).into();
-        binner.cells = edges_in_cell
-            .iter()
-            .scan(0u8, |below, &here| {
-                let first = *below;
-                *below += here;
-                Some(first)
-            })
-            .collect();
-        binner
-    }
-
-    #[inline(always)]
-    fn cell(&self, x: f64) -> usize {
-        // Adding 2^52 rounds to an integer and leaves it in the low bits: much cheaper than a checked cast.
-        let scaled = ((x - self.origin) * self.per_unit).max(0.0).min((N_CELLS - 1) as f64);
-        (scaled + 4_503_599_627_370_496.0).to_bits() as usize & (N_CELLS - 1)
-    }
-
-    fn assign(&self, values: &[f64], codes: &mut [u8]) {
-        match self.steps {
-            0 => self.assign_by_cell::<0>(values, codes),
-            1 => self.assign_by_cell::<1>(values, codes),
-            2 => self.assign_by_cell::<2>(values, codes),
-            3 => self.assign_by_cell::<3>(values, codes),
-            _ => self.assign_by_search(values, codes),
-        }
-    }
-
-    fn assign_by_cell<const STEPS: usize>(&self, values: &[f64], codes: &mut [u8]) {
-        for (&x, code) in values.iter().zip(codes) {
-            let mut bin = self.cells[self.cell(x)];
-            for _ in 0..STEPS {
-                bin += u8::from(x > self.edges[usize::from(bin)]);
-            }
-            *code = bin;
-        }
-    }
-
-    fn assign_by_search(&self, values: &[f64], codes: &mut [u8]) {
-        for (&x, code) in values.iter().zip(codes) {
-            let mut bin = 0;
-            for half in [128, 64, 32, 16, 8, 4, 2, 1] {
-                bin += if x > self.edges[bin + half - 1] { half } else { 0 };
-            }
-            *code = bin as u8;
-        }
-    }
-}
-
-/// The ends of the bins of a column: all values of a sorted sample if there are few (`true`: they may be all the
-/// column has), else about even shares of it. A value too frequent for one share gets a bin of its own.
-fn bin_ends(sample: &[f64], max_bins: usize) -> (Vec<f64>, bool) {
-    let groups: Vec<&[f64]> = sample.chunk_by(|a, b| a == b).collect();
-    if groups.len() <= max_bins {
-        return (groups.iter().map(|group| group[0]).collect(), true);
-    }
-    let mut ends: Vec<f64> = Vec::with_capacity(max_bins);
-    let (mut held, mut left) = (0, sample.len());
-    for (i, group) in groups.iter().enumerate() {
-        let share = left.div_ceil(max_bins - ends.len());
-        if held > 0
-            && held + group.len() > share
-            && group.len() >= share
-            && ends.len() + 2 < max_bins
-        {
-            ends.push(groups[i - 1][0]);
-            held = 0;
-        }
-        held += group.len();
-        left -= group.len();
-        if held >= share && ends.len() + 1 < max_bins {
-            ends.push(group[0]);
-            held = 0;
-        }
-    }
-    if held > 0 {
-        ends.push(sample[sample.len() - 1]);
-    }
-    (ends, false)
-}
-
-/// A column on its way to bins.
+/// Bins a column, cells in row order.
 struct Builder {
     binner: Binner,
+    /// Inclusive upper ends of the bins.
     ends: Vec<f64>,
-    /// The ends are thought to be all values there are; `unseen` collects the cells that are not among them.
+    /// Whether every value of the sample is an end. Then cells that are none are collected in `unseen`.
     exact: bool,
+    /// Rows and values of these cells, up to one more than `max_unseen`.
     unseen: Vec<(usize, f64)>,
-    most_unseen: usize,
+    max_unseen: usize,
+    /// Bins of the cells so far.
     codes: Vec<u8>,
+    /// Smallest value of each bin so far.
     low: [f64; MAX_BINS],
+    /// Largest value so far.
     highest: f64,
 }
 
@@ -202,13 +107,14 @@ impl Builder {
             ends,
             exact,
             unseen: vec![],
-            most_unseen: MAX_BINS + n_samples / 64,
+            max_unseen: MAX_BINS + n_samples / 64,
             codes: Vec::with_capacity(n_samples),
             low: [f64::INFINITY; MAX_BINS],
             highest: f64::NEG_INFINITY,
         }
     }
 
+    /// Bins the next cells.
     fn visit(&mut self, cells: &[f64]) {
         let start = self.codes.len();
         self.codes.resize(start + cells.len(), 0);
@@ -216,7 +122,7 @@ impl Builder {
         self.binner.assign(cells, codes);
         if self.exact {
             for (i, (&x, &code)) in cells.iter().zip(codes.iter()).enumerate() {
-                if x != self.ends[usize::from(code)] && self.unseen.len() <= self.most_unseen {
+                if x != self.ends[usize::from(code)] && self.unseen.len() <= self.max_unseen {
                     self.unseen.push((start + i, x));
                 }
             }
@@ -231,7 +137,8 @@ impl Builder {
         }
     }
 
-    /// Takes the codes from `ends` to `values`, which hold the unseen cells too: cheaper than a second look at the cells.
+    /// Renumbers the codes from `ends` to `values`, which hold the unseen cells too: cheaper than a second pass over the
+    /// cells.
     fn recode(&mut self, values: &[f64]) {
         let rank = |x: f64| values.partition_point(|&value| value < x) as u8;
         let ranks: Vec<u8> = self.ends.iter().map(|&end| rank(end)).collect();
@@ -241,7 +148,7 @@ impl Builder {
         }
     }
 
-    /// The column, or the ends to try next.
+    /// The binned column; or, if the sample misled, better ends to bin the column by.
     fn finish(
         mut self,
         sample: impl Fn() -> Vec<f64>,
@@ -252,8 +159,8 @@ impl Builder {
             values.extend(self.unseen.iter().map(|&(_, x)| x));
             values.sort_unstable_by(f64::total_cmp);
             values.dedup();
-            if self.unseen.len() > self.most_unseen {
-                // The sample knew too little: add the values seen since, so that there are enough to choose from.
+            if self.unseen.len() > self.max_unseen {
+                // The sample lacked too many values: add those seen since, so that there are enough to choose from.
                 let mut sample = [sample(), values].concat();
                 sample.sort_unstable_by(f64::total_cmp);
                 return Err(bin_ends(&sample, max_bins));
@@ -279,8 +186,9 @@ impl Builder {
     }
 }
 
-/// A column of bytes: the value itself is the bin, then unused bins are closed up.
+/// Bins a column of bytes: the value itself is the bin, then unused bins are closed up.
 struct ByteBuilder {
+    /// Added to values so that none is negative.
     offset: i32,
     codes: Vec<u8>,
     present: [bool; MAX_BINS],
@@ -318,8 +226,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Bins every column. O(n d); n d bytes. `max_bins` in `[2, 256]` changes the speed of searches, never their
-    /// results; byte columns are always binned exactly.
+    /// Bins every column of a table of n rows and d columns: O(n d) time, n d bytes. `max_bins`, clamped to
+    /// `[2, 256]`, changes the speed of searches, never their results; byte columns are always binned exactly.
     pub fn new(table: &Table<'_>, max_bins: usize) -> Self {
         let max_bins = max_bins.clamp(2, MAX_BINS);
         let n = table.n_samples();

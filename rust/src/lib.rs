@@ -14,6 +14,7 @@
 //! The crate knows no Python: the bindings are behind the feature `python`. Results are the same bits for every
 //! number of threads ([`parallel`]).
 
+mod binner;
 pub mod costs;
 pub mod criterion;
 pub mod error;

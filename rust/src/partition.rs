@@ -1,4 +1,8 @@
-//! The rows of every node as one contiguous range of an index array, split in place.
+//! The rows of every node as one contiguous range of an array of row numbers, split in place.
+//!
+//! A split moves the rows of the left child to the front of its parent's range and those of the right child behind
+//! them, each in the order of the rows: O(rows of the node) and no memory per node. Rows that are not searched any more
+//! (mistakes of IMM) stay in the range of their node, behind the searched ones.
 
 use rayon::prelude::*;
 
@@ -33,7 +37,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// All rows in one node.
+    /// The rows 0..n_samples in one node.
     pub fn new(n_samples: usize) -> (Self, Segment) {
         Partition::in_order((0..n_samples as u32).collect())
     }
@@ -49,7 +53,7 @@ impl Partition {
         &self.rows[segment.start..][..segment.active]
     }
 
-    /// The rows that only travel.
+    /// The rows that only go down the tree.
     pub fn dropped(&self, segment: Segment) -> &[u32] {
         &self.rows[segment.start + segment.active..][..segment.len - segment.active]
     }
@@ -59,7 +63,7 @@ impl Partition {
         &self.rows[segment.start..][..segment.len]
     }
 
-    /// Makes every row of the node active again.
+    /// Makes every row of the node active again, in the order of the rows.
     pub fn restore(&mut self, segment: Segment) -> Segment {
         if segment.active < segment.len {
             let merged = {
@@ -79,9 +83,10 @@ impl Partition {
         Segment { active: segment.len, ..segment }
     }
 
-    /// Splits a node, keeping row order: `go_left(rows, sides)` adds to `sides` whether each of some rows goes left, and
-    /// `keep(row, left)` says whether an active row stays active on its side. Returns the two sides and the rows that
-    /// were active until now, in their order.
+    /// Splits a node, keeping the order of rows. Returns the two sides, and the rows that were active until now.
+    ///
+    /// `go_left(rows, sides)` appends to `sides` whether each of some rows goes left. `keep(row, left)` is whether an
+    /// active row stays active on its side.
     pub fn split(
         &mut self,
         segment: Segment,

@@ -1,8 +1,16 @@
 //! Where a cut is placed: the shortest decimal in the middle half of the gap between two neighbouring values.
 //!
-//! With q1 = (3a + b)/4, q3 = (a + 3b)/4 and mid = (a + b)/2, all exact: 0 if q1 <= 0 <= q3, else the decimal of
-//! fewest digits in [q1, q3] whose nearest double lies strictly between a and b, the one nearest to mid, then
-//! the lower one. In `f64` these fractions would round, cross or overflow, so they are formed as big integers.
+//! The rule is for readers: a printed tree says 41.5, not 41.49999999999999, and what is printed is what the tree does.
+//!
+//! | formula | here |
+//! |---|---|
+//! | a < b, the values beside the gap | `a`, `b` |
+//! | q1 = (3a + b)/4 and q3 = (a + 3b)/4, the quarters | `q1`, `q3` |
+//! | mid = (a + b)/2 | `mid` |
+//!
+//! The threshold is 0 if q1 <= 0 <= q3, else the decimal of fewest digits in [q1, q3] whose nearest double lies strictly
+//! between a and b; of several the one nearest to mid, then the lower one. In `f64` the quarters would round, cross or
+//! overflow, so they are computed exactly, as big integers. A placement takes some microseconds.
 
 use num_bigint::BigInt;
 use num_bigint::Sign;
@@ -29,6 +37,7 @@ fn decompose(x: f64) -> (i64, i32) {
     (if x < 0.0 { -mantissa } else { mantissa }, exponent)
 }
 
+/// The decimal of the rule above; none if a and b are adjacent doubles.
 fn shortest_decimal(a: f64, b: f64) -> Option<f64> {
     debug_assert!(a < b && a.is_finite() && b.is_finite());
     // Everything in units of 2^unit, times 4: a and b are integers, the quarters too.

@@ -1,9 +1,21 @@
 //! Exact best cuts at the price of a histogram.
 //!
-//! A node is *searched* with sums per bin, which gives the best cut between bins and bounds on the cuts inside. It
-//! is *opened* only when its bound says it may be next: then the few bins that may hide a better cut are sorted
-//! and swept value by value, on sums of the node's own rows. Most leaves are never opened, and the cuts are
-//! exactly those that sorting every column at every node would give.
+//! Sorting every column at every node gives the best cuts, in O(d n log n) per node with random access to the cells.
+//! The search here returns the same cuts in two steps:
+//!
+//! 1. A node is *searched* (`Engine::search`) on its histograms: the best cut between bins is a lower bound on the
+//!    best score, and the criterion bounds the scores of the cuts inside each bin. O(d n) sequential work, or less
+//!    by subtraction from the parent (`Engine::search_children`).
+//! 2. A node is *opened* (`Engine::open`) only when its upper bound may be the best among the leaves. Then the few
+//!    bins that may hide a better cut are sorted and swept value by value, on sums of the node's own rows.
+//!
+//! Most leaves are never opened, and few bins of those that are. Nodes of a few hundred rows are sorted at once.
+//!
+//! **Ties.** Of a node's cuts within the criterion's margin of the best score, those with the largest second key
+//! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
+//! own rows: sums that were subtracted only say where to look.
+//!
+//! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -73,7 +85,7 @@ struct ColumnBound {
 
 /// Which columns may hold the best cut of a node.
 #[derive(Debug, Clone, PartialEq)]
-enum Candidates {
+enum CandidateColumns {
     /// None: no cut is worth taking.
     None,
     /// All, to be swept value by value: the node has few rows.
@@ -85,7 +97,7 @@ enum Candidates {
 /// A node and the result of its search.
 pub(crate) struct NodeSearch<N> {
     pub(crate) node: N,
-    candidates: Candidates,
+    candidates: CandidateColumns,
     pub(crate) histogram: Option<NodeHistogram>,
 }
 
@@ -93,9 +105,9 @@ impl<N> NodeSearch<N> {
     /// No cut of the node scores more; none if no cut is worth taking.
     pub(crate) fn upper(&self) -> Option<f64> {
         match self.candidates {
-            Candidates::None => None,
-            Candidates::All => Some(f64::INFINITY),
-            Candidates::Columns { upper, .. } => Some(upper),
+            CandidateColumns::None => None,
+            CandidateColumns::All => Some(f64::INFINITY),
+            CandidateColumns::Columns { upper, .. } => Some(upper),
         }
     }
 
@@ -114,8 +126,12 @@ impl<N> NodeSearch<N> {
     }
 }
 
-/// The cut taken of all those along `features`, by the tie rule; none if none is worth taking. `groups(i)`: the node's rows
-/// along the i-th of them. One thread takes `at_a_time` columns at least.
+/// The best cut along `features` by the tie rule; none if no cut is worth taking.
+///
+/// `groups(i)` are the node's rows along the i-th feature. One thread takes at least `at_a_time` features.
+///
+/// # Errors
+/// [`Error::Interrupted`] if the monitor was asked to stop.
 pub(crate) fn best_cut<'g, C: Criterion>(
     criterion: &C,
     node: &C::Node,
@@ -135,7 +151,7 @@ pub(crate) fn best_cut<'g, C: Criterion>(
     choose_cut(criterion, node, features, &scores, at_a_time, groups)
 }
 
-/// As [`best_cut`] where the features' best scores are known.
+/// [`best_cut`] where each feature's best score is known: `scores`, one per feature.
 fn choose_cut<'g, C: Criterion>(
     criterion: &C,
     node: &C::Node,
@@ -171,13 +187,15 @@ fn choose_cut<'g, C: Criterion>(
     Err(Error::Internal("the best cut was lost while ties were decided.".into()))
 }
 
-/// Finds best cuts of nodes.
+/// Finds the best cuts of nodes by one criterion.
 pub struct Engine<'a, 't, C: Criterion> {
     pub(crate) table: &'a Table<'t>,
     pub(crate) index: &'a Index,
     pub(crate) criterion: &'a C,
     pub(crate) monitor: &'a Monitor,
+    /// Neighbouring columns that one thread takes in one go.
     chunks: Vec<Range<usize>>,
+    /// Most rows of a node that is sorted at once.
     direct: usize,
 }
 
@@ -190,15 +208,17 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         options: SearchOptions,
         monitor: &'a Monitor,
     ) -> Self {
-        // What a row adds to the sums is read anew for every chunk, so these are longer than reading cells alone would ask.
+        // What a row adds up to is read once per chunk, so chunks are longer than reading cells alone would need.
         let (chunks, direct) = (table.feature_chunks(3, 9), options.direct);
         Engine { table, index, criterion, monitor, chunks, direct }
     }
 
+    /// The histogram of `rows` over some columns. With `totals`, common bins are computed as the rest.
     fn fill(&self, features: &Range<usize>, rows: &[u32], totals: Option<&[f64]>) -> Histogram {
         Histogram::of_rows(self.index, features.clone(), self.criterion, rows, totals)
     }
 
+    /// Groups rows along the columns, for the exact sweeps.
     fn grouping(&self) -> Grouping<'a, 't, C> {
         Grouping { table: self.table, index: self.index, row_sums: self.criterion }
     }
@@ -219,12 +239,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     }
 
     /// The columns that may hold the best cut.
-    fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> Candidates {
+    fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> CandidateColumns {
         let scale = self.criterion.scale(node);
         let best_edge = columns.iter().map(|c| c.edge).fold(f64::NEG_INFINITY, f64::max);
         let upper = columns.iter().map(|c| c.upper).fold(f64::NEG_INFINITY, f64::max);
         if upper == f64::NEG_INFINITY || upper + scale.slack <= scale.floor {
-            return Candidates::None;
+            return CandidateColumns::None;
         }
         let least = best_edge - scale.margin - 2.0 * scale.slack;
         let features = columns
@@ -232,10 +252,13 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             .filter(|c| c.upper > f64::NEG_INFINITY && c.upper >= least)
             .map(|c| c.feature)
             .collect();
-        Candidates::Columns { features, upper: upper + scale.slack }
+        CandidateColumns::Columns { features, upper: upper + scale.slack }
     }
 
-    /// Searches a node on its own.
+    /// Searches a node on its own, from its rows. `keep`: hold its histograms for its children.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
     pub(crate) fn search(
         &self,
         rows: &[u32],
@@ -243,7 +266,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         keep: bool,
     ) -> Result<NodeSearch<C::Node>> {
         if rows.len() <= self.direct {
-            return Ok(NodeSearch { node, candidates: Candidates::All, histogram: None });
+            return Ok(NodeSearch { node, candidates: CandidateColumns::All, histogram: None });
         }
         let totals = self.criterion.totals(&node);
         let common = self.criterion.may_subtract(&node, totals).then_some(totals);
@@ -262,6 +285,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         Ok(self.collect(node, results, filled))
     }
 
+    /// The search of a node from the results of its chunks of columns, in their order.
     fn collect(
         &self,
         node: C::Node,
@@ -275,8 +299,13 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         NodeSearch { node, candidates, histogram }
     }
 
-    /// Searches the two children of a split node, the larger by subtracting the smaller from the parent's sums
-    /// where that loses no digits. `removed`: searched rows of the parent that are in neither child.
+    /// Searches the two children of a split node, given as searched rows and node (none: the child is not searched).
+    ///
+    /// The larger child's histograms are the parent's less the smaller's where that loses no digits. `removed`: searched
+    /// rows of the parent that are in neither child.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
     pub(crate) fn search_children(
         &self,
         parent: Option<NodeHistogram>,
@@ -341,7 +370,10 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         Ok(if left_is_small { [found_small, found_large] } else { [found_large, found_small] })
     }
 
-    /// Finds the best cut of a searched node exactly. None if there is none worth taking.
+    /// The best cut of a searched node, exactly; none if no cut is worth taking.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
     pub(crate) fn open(
         &self,
         rows: &[u32],
@@ -349,15 +381,15 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
         match &searched.candidates {
-            Candidates::None => Ok(None),
-            Candidates::All => {
+            CandidateColumns::None => Ok(None),
+            CandidateColumns::All => {
                 let features: Vec<usize> = (0..self.index.n_features()).collect();
                 features.par_iter().for_each(|&f| criterion.prepare(f));
                 // Groups are made twice rather than held for all columns.
                 let groups = |i: usize| Cow::Owned(self.grouping().by_value(rows, features[i]));
                 best_cut(criterion, node, &features, 8, self.monitor, groups)
             }
-            Candidates::Columns { features, .. } => {
+            CandidateColumns::Columns { features, .. } => {
                 let (groups, scores) = self.refine(rows, node, features)?;
                 let groups = |i: usize| Cow::Borrowed(&groups[i]);
                 choose_cut(criterion, node, features, &scores, 1, groups)
@@ -365,8 +397,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         }
     }
 
-    /// Groups of the node's rows for each column: bins, and single values in those bins that may hide a better cut
-    /// than the best edge; with the best score of each column.
+    /// The node's rows grouped along each column, and the best score of each: by bin, and by value in those bins that
+    /// may hide a better cut than the best one between bins.
     fn refine(
         &self,
         rows: &[u32],

@@ -4,7 +4,7 @@
 //! last digit of a mean. Three measures keep it right:
 //!
 //! - A [`Coordinate`] holds a mean as the sum of two doubles: near 1e8 one double is too coarse.
-//! - [`snap`] moves a center that lies within rounding of a data value, or of another center, onto it.
+//! - `snap` moves a center that lies within rounding of a data value, or of another center, onto it.
 //! - [`TableCenters`] snaps to the ends of bins first, and to all values only in columns that may hold the best cut
 //!   (`prepare`): the pass over the column is then paid by few columns.
 
@@ -131,7 +131,7 @@ pub struct TableCenters<'a, 't> {
 }
 
 impl<'a, 't> TableCenters<'a, 't> {
-    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row.
+    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row. `centers`: k of them. O(k) per bin.
     ///
     /// # Errors
     /// [`Error::Shape`] if sizes disagree.
@@ -179,8 +179,8 @@ pub(crate) fn snap_margin(low: f64, high: f64, center: &Coordinate) -> f64 {
     ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
 }
 
-/// Sets each coordinate to the nearest of its `values` within its margin, then coordinates within the smaller margin of
-/// each other to the lowest.
+/// Snaps the coordinates of one column, in its own unit: each to the nearest of its `values` within its margin, then
+/// coordinates within the smaller margin of each other to the lowest. `margins` and `values` have an entry per center.
 pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f64>]) {
     for (i, values) in values.iter().enumerate() {
         let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
@@ -204,10 +204,11 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
     }
 }
 
-/// Removes the gaps that only rounding in a mean has opened. A center's margin in a column is [`CLOSE`] times the
-/// range of its own cluster's rows there plus [`ROUNDING`] times its size (with the range of all rows, one far
-/// row would merge everything else). A coordinate within its margin of a data value is set to the nearest, then coordinates within the smaller margin of each
-/// other to the lowest. If that makes two centers equal, all coordinates stay as they are.
+/// Removes the gaps between centers and values that only the rounding of a mean has opened, by `snap`.
+///
+/// A center's margin in a column is [`CLOSE`] times the range of its own cluster's rows there, plus [`ROUNDING`] times
+/// its size; with the range of all rows, one far row would merge everything else. If snapping makes two centers
+/// equal in every column, all coordinates stay as they are.
 #[derive(Debug)]
 struct Snap<'a, 't> {
     table: &'a Table<'t>,
@@ -264,6 +265,7 @@ impl<'a, 't> Snap<'a, 't> {
         in_order(x)
     }
 
+    /// The column's coordinates by cluster.
     fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
         let mut centers = self.given[feature].clone();
         let reach = self.reach(feature);
@@ -292,7 +294,7 @@ impl<'a, 't> Snap<'a, 't> {
     ) -> Vec<Vec<f64>> {
         let binned = self.index.column(feature);
         let mut found = vec![vec![]; centers.len()];
-        // Only bins that come as close as that need a look, and most of those are one value.
+        // Only bins within reach of a center matter, and most of those are one value.
         let mut wanted = vec![false; binned.n_bins()];
         let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
         let ends = binned.low.iter().copied().zip(binned.high.iter().copied());
@@ -327,24 +329,25 @@ impl<'a, 't> Snap<'a, 't> {
         }
         for (center, found) in centers.iter().zip(&mut found) {
             if found.iter().any(|&x| *center == Coordinate::exact(x)) {
-                found.clear(); // it lies on a value already
+                found.clear(); // the center lies on a value
             }
         }
         found
     }
 
+    /// The margin of each center in a column.
     fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
         let margin =
             |((low, high), center): ((f64, f64), &Coordinate)| snap_margin(low, high, center);
         self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
     }
 
-    /// Smallest and largest value of each cluster.
+    /// Smallest and largest value of each cluster in a column; infinity and its negative without rows.
     fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
         let nothing = (f64::INFINITY, f64::NEG_INFINITY);
         let binned = self.index.column(feature);
         if binned.low == binned.high {
-            // Bins are values: the bytes say it all.
+            // Every bin is one value: the codes suffice.
             let n_bins = binned.n_bins();
             let nowhere = || vec![false; self.k * n_bins];
             let rows = binned.codes.par_iter().zip(self.labels).with_min_len(BLOCK);

@@ -4,13 +4,13 @@
 //!
 //! | formula | here |
 //! |---|---|
-//! | P_t[l], regret of label l over the first t groups | [`Intervals::prefix`] |
+//! | `P_t[l]`, regret of label l over the first t groups | `Intervals::prefix` |
 //! | (a, b], the groups inside | `[start, stop)` |
-//! | inside gets the label l, outside j | [`Intervals::pairs`] |
+//! | inside gets the label l, outside j | `Intervals::pairs` |
 //!
-//! The cost of "inside has label l, outside j" is T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j]), so for each pair of
-//! labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in place of the O(k n) of
-//! enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone queue.
+//! The cost of "inside has label l, outside j" is `T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j])`, T being the totals. So
+//! for each pair of labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in place
+//! of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone queue.
 
 use super::label_cost::{CheapestLabel, LabelCost};
 use super::sums::{AdditiveNode, SLACK, SideCost};

@@ -13,7 +13,7 @@ use crate::table::{Column, Table, Value, matrix_columns};
 
 macro_rules! define_held {
     ($($variant:ident: $t:ty),*) => {
-        /// Borrowed NumPy arrays; they stay marked as read while the core works on them.
+        /// Borrowed NumPy arrays; they stay marked as read while the core works.
         pub enum Held<'py> {
             $(
                 #[doc = concat!("A matrix of `", stringify!($t), "`.")]

@@ -1,4 +1,5 @@
-//! The bindings: the only place that names PyO3. Convert, release the GIL, call the core, wrap.
+//! The bindings: the only place that names PyO3. They convert arguments, release the GIL, call the core and wrap what it
+//! returns; they decide nothing.
 
 mod convert;
 mod data;

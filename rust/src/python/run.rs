@@ -1,4 +1,7 @@
-//! Work without the GIL, on a local thread pool, that Ctrl-C can stop.
+//! Runs core work without the GIL, on a local thread pool, so that Ctrl-C can stop it.
+//!
+//! The calling thread waits for the result. Meanwhile it checks for signals and reports progress; both take the GIL for a
+//! moment. A panic of the core becomes an [`Error::Internal`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -10,17 +13,18 @@ use pyo3::prelude::*;
 use crate::error::{Error, Result};
 use crate::parallel::{Monitor, pool};
 
-/// How often the waiting thread looks for Ctrl-C.
+/// How often the waiting thread checks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(50);
-/// How often progress is told.
-const TELL: Duration = Duration::from_millis(500);
+/// How often progress is reported.
+const REPORT: Duration = Duration::from_millis(500);
 
-/// Threads that the calls of one fit share: made once, gone with the object. New threads pay for their first memory
-/// anew, and threads that outlive a fit are woken on the core they ran on last, be it the same for all.
+/// Threads that the calls of one fit share: started by the first call, ended with the object. New threads for every call
+/// would pay for their first memory each time; threads that outlive a fit wake on the core they ran on last, which may
+/// be the same for all.
 #[pyclass(frozen, name = "Threads", module = "treeclust_rs._core")]
 pub struct PyThreads {
     n_jobs: usize,
-    // Made by the first call: threads that find work at once are put on cores of their own.
+    // Started by the first call: threads that have work at once are put on cores of their own.
     pool: Mutex<Option<Arc<rayon::ThreadPool>>>,
 }
 
@@ -38,7 +42,7 @@ impl PyThreads {
     }
 }
 
-/// Where a call runs: on as many threads of its own, or on those of a fit.
+/// Where a call runs: on a number of threads of its own, or on those of a fit.
 #[derive(FromPyObject)]
 pub enum Jobs<'py> {
     Number(usize),
@@ -61,8 +65,10 @@ impl Jobs<'_> {
     }
 }
 
-/// Runs `work` on `jobs` while this thread waits, looks for signals and tells progress to
-/// `progress(n_leaves, gain)`.
+/// Runs `work` on `jobs` while this thread waits, checks for signals and calls `progress(n_leaves, gain)`.
+///
+/// # Errors
+/// What `work` returns, `KeyboardInterrupt`, or what `progress` raises.
 pub fn run<T: Send>(
     py: Python<'_>,
     jobs: &Jobs<'_>,
@@ -81,7 +87,7 @@ pub fn run<T: Send>(
                 let _ = sender.send(result);
             });
             let mut raised: Option<PyErr> = None;
-            let mut told = Instant::now();
+            let mut reported = Instant::now();
             loop {
                 match receiver.recv_timeout(POLL) {
                     Ok(result) => return raised.map_or_else(|| result.map_err(PyErr::from), Err),
@@ -90,16 +96,16 @@ pub fn run<T: Send>(
                     }
                     Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
                     Err(RecvTimeoutError::Timeout) => {
-                        let tell = progress.as_ref().filter(|_| told.elapsed() >= TELL);
-                        let looked = Python::attach(|py| {
+                        let due = progress.as_ref().filter(|_| reported.elapsed() >= REPORT);
+                        let checked = Python::attach(|py| {
                             py.check_signals()?;
-                            if let Some(progress) = tell {
-                                told = Instant::now();
+                            if let Some(progress) = due {
+                                reported = Instant::now();
                                 progress.call1(py, monitor.progress())?;
                             }
                             Ok(())
                         });
-                        if let Err(error) = looked {
+                        if let Err(error) = checked {
                             monitor.stop();
                             raised = Some(error);
                         }
