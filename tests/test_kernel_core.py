@@ -105,10 +105,9 @@ def core_features_of_column(surrogate, f, t):
             yield [math.sqrt(x) for x in t]
         case "intersection":
             powers = [x if beta == 1.0 else math.pow(x, beta) for x in t]
-            for j, z in enumerate(sorted(set(powers))):
-                height = math.sqrt(z if j == 0 else z - below)
+            for below, z in pairwise([0.0, *sorted(set(powers))]):
+                height = math.sqrt(z - below)
                 yield [height if power >= z else 0.0 for power in powers]
-                below = z
         case "chi2":
             for j in range(1, surrogate.order + 1):
                 size, log_base = math.sqrt(2.0 / j), math.log(j / surrogate.order)
@@ -286,6 +285,35 @@ def test_anchors(features):
     below = np.searchsorted(np.sort(X[:, 0]), few - 1e-9)
     assert len(few) == 16 and set(np.diff(below)) <= {43, 44}
     assert len(repeated) <= 16 and np.isin(np.round(repeated, 9), X[:, 1]).all()
+
+
+@pytest.mark.parametrize("kernel", ok.PRODUCT_KERNELS)
+def test_anchors_are_the_middle_rows_of_equal_parts(kernel):
+    """Of m parts of the sorted rows, with repeated values, each gives the value in its middle."""
+    repeated = np.r_[np.zeros(60), np.arange(1.0, 41.0)]
+    X = np.column_stack([np.arange(100.0), repeated, np.arange(100.0) // 50])
+    X = X[np.random.default_rng(2).permutation(100)]
+    case = ok.Case(X, np.zeros(100, dtype=int), np.ones(100), kernel, "distance", 1.0, 1.0, 2, 0.0)
+    fitted = settle(case, n_anchors=5)
+    found = [a + fitted.units.shift[f] for f, a in enumerate(fitted.surrogate.anchors)]
+    assert_allclose(found[0], [10, 30, 50, 70, 90], rtol=1e-12)
+    assert_allclose(found[1], [0, 11, 31], rtol=1e-12, atol=1e-12)
+    assert_allclose(found[2], [0, 1], atol=1e-12)  # all distinct values: not more than 5
+
+
+@pytest.mark.parametrize("kernel", ok.PRODUCT_KERNELS)
+def test_cuts_are_centered_on_the_quantile_of_the_rows(kernel):
+    """With one anchor a cut without mistakes shows where it lies."""
+    options = {"kernel": kernel, "features": "distance", "gamma": 0.1, "n_anchors": 1}
+    x = np.arange(11.0)
+    band = ((x >= 4) & (x <= 6)).astype(int)
+    model = tc.KernelIMM(reference=band, **options).fit(x[:, None])
+    assert model.tree_.rules()["rule"].to_list() == ["3.5 <= x0 <= 6.5", "x0 < 3.5 or x0 > 6.5"]
+    # The middle row has the value 9, the middle value is 5: |x - 9| <= 1 is x >= 8.
+    x = np.r_[x, np.full(8, 10.0)]
+    model = tc.KernelIMM(reference=(x >= 8).astype(int), **options).fit(x[:, None])
+    assert model.cost_path_["cost"].to_list() == [0.0]
+    assert model.tree_.rules()["rule"].to_list() == ["x0 <= 7.5", "x0 > 7.5"]
 
 
 # ---- Kernel IMM and growth against enumeration --------------------------------------------

@@ -155,6 +155,72 @@ def test_the_partition_is_drawn_as_it_is_predicted():
         model.plot_partition()
 
 
+# ---- ties ---------------------------------------------------------------------------------
+
+
+def plane_of(model, node=0):
+    """Weights and bias of the root's test, or another node's, which say whose bisector it is."""
+    indices, weights, bias = model.tree_.oblique_test(node)
+    normal = np.zeros(model.n_features_in_)
+    normal[indices] = weights
+    return normal.tolist(), bias
+
+
+def bisector(near, far):
+    """Normal and bias of the test that sends rows nearer to `near` to the left."""
+    near, far = np.array(near, dtype=float), np.array(far, dtype=float)
+    return (far - near).tolist(), -float((far - near) @ (near + far) / 2)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_rows_equally_near_two_centers_go_right_to_the_later_one(exact):
+    centers = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 40.0]])
+    model = tc.VoronoiTree(reference=centers, exact=exact).fit(np.vstack([centers, [[2.0, 3.0]]]))
+    assert model.predict([[2.0, 3.0], [2.0, -7.0], [1.5, 0.0]]).tolist() == [1, 1, 0]
+    turned = tc.VoronoiTree(reference=centers[[1, 0, 2]], exact=exact).fit(centers)
+    assert turned.predict([[2.0, 3.0], [2.0, -7.0], [1.5, 0.0]]).tolist() == [1, 1, 1]
+    assert turned.predict([[2.5, 0.0]]).tolist() == [0]
+
+
+def test_of_bisectors_with_equally_few_mistakes_the_first_even_one_is_taken():
+    # 0|1 and 2|3 part {0, 2} from {1, 3}, 0|2 and 1|3 part {0, 1} from {2, 3}: no mistakes.
+    corners = np.array([[0.0, 0.0], [10.0, 0.0], [1.0, 8.0], [12.0, 9.0]])
+    model = tc.VoronoiTree(reference=corners, exact=False).fit(corners)
+    assert plane_of(model) == bisector(corners[0], corners[1])
+    # A row equally near 0 and 1 is of 0, but goes to the right: a mistake of their bisector.
+    rows = np.vstack([corners, [[5.0, 0.0]]])
+    model = tc.VoronoiTree(reference=corners, exact=False).fit(rows)
+    assert plane_of(model) == bisector(corners[0], corners[2])
+    # On a line 0|1 parts one center from three; 0|3 and 1|2 are even, and 0|3 comes first.
+    line = np.array([[0.0], [10.0], [20.0], [30.0]])
+    model = tc.VoronoiTree(reference=line, exact=False).fit(line)
+    assert plane_of(model) == bisector(line[0], line[3])
+
+
+@pytest.mark.filterwarnings("ignore:.*of the rows are nearer:UserWarning")
+def test_a_center_on_a_bisector_goes_right():
+    # Centers 0, 10, 20. Rows 6 and 14 are mistakes of 0|1 and 1|2. Center and rows of cluster 1 lie
+    # on 0|2, to its right side by the rule.
+    X = np.array([[-6.0], [6.0], [10.0], [10.0], [14.0], [26.0]])
+    model = tc.VoronoiTree(reference=[0, 0, 1, 1, 2, 2], exact=False).fit(X)
+    assert plane_of(model) == bisector([0.0], [20.0])
+    assert model.labels_.tolist() == [0, 0, 1, 1, 1, 2]
+    assert model.tree_.leaf_clusters[model.tree_.leaves].tolist() == [0, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:.*of the rows are nearer:UserWarning")
+def test_a_row_on_a_bisector_counts_on_the_right_below_it():
+    # The row 50 of cluster 2 lies on the bisector of 0 and 100, the root's. On the right side it is
+    # a mistake of 100|110 and 100|120, not of 110|120.
+    X = np.array([[0.0], [50.0], [100.0], [110.0], [120.0]])
+    reference = KMeans(4)
+    reference.cluster_centers_, reference.labels_ = X[[0, 2, 3, 4]], np.array([0, 2, 1, 2, 3])
+    model = tc.VoronoiTree(reference=reference, exact=False).fit(X)
+    assert plane_of(model) == bisector(X[0], X[2])
+    below = model.tree_.children_right[0]
+    assert plane_of(model, below) == bisector(X[3], X[4])
+
+
 def test_scale_is_of_the_distances_and_weights_are_of_the_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) * [1.0, 1000.0, 0.01] + [5.0, -3e4, 0.0]
