@@ -58,7 +58,7 @@ def _check_rows(nodes: TreeNodes) -> None:
 
 
 def _check_clusters(nodes: TreeNodes) -> None:
-    """Replay the splits: each move is the one its clusters say, and empties no cluster."""
+    """Replay the splits: each move must match its clusters, and no cluster may become empty."""
     assert nodes.move is not None, "checked before"
     clusters, moves, parents = nodes.cluster.tolist(), nodes.move.tolist(), nodes.parent.tolist()
     if clusters[0] != 0:
