@@ -115,9 +115,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
         The file holds what predicting, explaining and reading the tree need. It does not hold the
         labels of the training rows, nor parameters that are not plain values (a `reference`, a
-        `random_state`, cuts given as `init`): those are as by default when it is read. An objective
-        or a kernel that is not a plain value has to be set by `set_params` before the model that was
-        read can be fitted or scored.
+        `random_state`, cuts given as `init`): a model read from it has their defaults. An
+        objective or a kernel that is not a plain value has to be set by `set_params` before such a
+        model can be fitted or scored.
 
         Parameters
         ----------
