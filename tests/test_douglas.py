@@ -1062,7 +1062,7 @@ def test_files_hold_masks(given, tmp_path):
     for other in ([1, 0, 1], [True, None], ["a"], [[True]], {}):
         content["params"]["feature_mask"] = other
         path.write_text(json.dumps(content))
-        with pytest.raises(ValueError, match="'feature_mask' of the model file is no plain value"):
+        with pytest.raises(ValueError, match="'feature_mask' of the model file is not a plain"):
             tc.load(path)
 
 

@@ -775,6 +775,29 @@ def test_grid_search_over_leaves_in_a_pipeline_with_frames():
     assert search.best_estimator_[-1].feature_names_in_.tolist() == ["sl", "sw", "pl", "pw"]
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tc.ExKMC(3, max_leaves=4, reference=KMeans(3, random_state=0)),
+        lambda: tc.KernelExpand(3, gamma=0.1, reference=KMeans(3, random_state=0)),
+        lambda: tc.Kauri(3),
+        lambda: tc.KernelKMeans(3, random_state=0),
+        lambda: tc.ObliqueTree(3, init=tc.IMM(3, random_state=0), random_state=0),
+    ],
+)
+def test_fit_collects_a_lazy_frame_once(make):
+    X, _ = blobs()
+    frame, collections = pl.DataFrame(X), []
+
+    def count(batch):
+        collections.append(len(batch))
+        return batch
+
+    model = make().fit(frame.lazy().map_batches(count))
+    assert collections == [len(X)]
+    assert (model.labels_ == make().fit(frame).labels_).all()
+
+
 def fit_in_worker(X):
     from treeclust_rs._base.clusterer import effective_n_jobs
 
@@ -987,6 +1010,9 @@ def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
         (lambda model: model["fitted"].clear(), "fitted|inertia_|cluster_centers_"),
         (lambda model: model["fitted"].update(_cost_path=[]), "_cost_path"),
         (lambda model: model["fitted"].update(_cost_path=[1.0] * 9), "_cost_path"),
+        (lambda model: model["fitted"]["_cost_path"].reverse(), "a _cost_path that rises or is"),
+        (lambda model: model["fitted"].update(inertia_=-1.0), "has a negative inertia"),
+        (lambda model: model["fitted"].pop("reference_inertia_"), "lacks reference_inertia_"),
         (lambda model: model.update(params=3), "params"),
         (lambda model: model.pop("tree"), "tree"),
     ],
@@ -999,6 +1025,30 @@ def test_bad_model_files_are_refused(change, message, tmp_path):
     change(model)
     path.write_text(json.dumps(model))
     with pytest.raises(ValueError, match=message):
+        tc.load(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CenterModel",
+        "CentersTree",
+        "CostTree",
+        "GrownClusterer",
+        "GrownKernelTree",
+        "KernelModel",
+        "KernelTree",
+        "SavedEstimator",
+        "TreeClusterer",
+    ],
+)
+def test_abstract_bases_are_unknown_models(name, tmp_path):
+    X, _ = blobs()
+    path = tmp_path / "model.json"
+    tc.ExKMC(max_leaves=5, reference=X[[0, 100, 200]]).fit(X).save(path)
+    model = json.loads(path.read_text())
+    path.write_text(json.dumps(model | {"model": name}))
+    with pytest.raises(ValueError, match=f"holds a '{name}'; known are Douglas, ExKMC, IMM, Kauri"):
         tc.load(path)
 
 

@@ -209,7 +209,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         return model
 
     def _complete(self, tree: ClusterTree) -> None:
-        """Complete a model read from a file; raises ValueError if the tree is none of a fit's."""
+        """Complete a model read from a file; raises ValueError if no fit makes such a tree."""
 
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree

@@ -34,7 +34,7 @@ class FitParameters(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FitRows(Generic[Rows]):
-    """The table of a fit, and those of its rows that count: neither noise nor of weight 0."""
+    """The table of a fit and its fitted rows: neither noise nor of weight 0."""
 
     estimator_name: str
     started: float
@@ -43,9 +43,9 @@ class FitRows(Generic[Rows]):
     table: Rows
     """All rows."""
     kept: BoolArray | None
-    """Which rows of the table count; None: all."""
+    """The mask of the fitted rows; None: all."""
     rows: Rows
-    """The rows that count; weight, units and labels are theirs."""
+    """The fitted rows, to which weight, units and reference belong."""
     weight: FloatArray | None
     units: Units
     reference: ReferenceInput
@@ -104,7 +104,7 @@ class FitRows(Generic[Rows]):
             gram = check_gram(gram, table.n_samples)
         given = read_reference(reference, X, table, weight)
         given.check_n_clusters(n_clusters)
-        kept, rows = rows_that_count(weight, given.labels), table
+        kept, rows = fitted_mask(weight, given.labels), table
         if kept is not None:
             given = given.take(kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
@@ -117,11 +117,11 @@ class FitRows(Generic[Rows]):
 
     @property
     def gram(self) -> FloatArray | None:
-        """The kernel matrix of the rows that count, where the user gave one."""
+        """The kernel matrix of the fitted rows, where the user gave one."""
         return square_part(self.all_gram, self.kept)
 
     def excluded(self) -> Rows:
-        """Return the rows that do not count; only where there are some."""
+        """Return the other rows of the table, where there are some."""
         assert self.kept is not None
         return _take(self.table, ~self.kept)
 
@@ -132,7 +132,7 @@ class FitRows(Generic[Rows]):
     def leaves_of_all(self, leaf_of_row: Codes, tree: ClusterTree) -> npt.NDArray[np.int32]:
         """Return the leaf of every row of the table; excluded rows are routed through the tree.
 
-        `leaf_of_row`: of the rows that count.
+        `leaf_of_row`: of the fitted rows.
         """
         if self.kept is None:
             return leaf_of_row.astype(np.int32)
@@ -144,8 +144,8 @@ class FitRows(Generic[Rows]):
         return leaves
 
 
-def rows_that_count(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:
-    """Return the mask of the rows of positive weight that are no noise (-1); None: all are."""
+def fitted_mask(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:
+    """Return the mask of the rows to fit: of positive weight and not noise (-1); None: all."""
     kept = None if weight is None else weight > 0
     if labels is not None:
         kept = labels >= 0 if kept is None else kept & (labels >= 0)

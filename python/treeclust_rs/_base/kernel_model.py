@@ -18,7 +18,7 @@ from .._kernels.parameters import check_gram_argument, make_kernel
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
-from .fit_rows import rows_that_count, square_part
+from .fit_rows import fitted_mask, square_part
 from .saved_fields import POSITIVE, SavedField
 from .truncation import GrownClusterer
 
@@ -85,7 +85,7 @@ class KernelModel(GrownClusterer, abstract=True):
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        kept = rows_that_count(weight, None)
+        kept = fitted_mask(weight, None)
         if gram is not None:
             gram = square_part(check_gram(gram, table.n_samples), kept)
         if kept is not None and weight is not None:

@@ -45,14 +45,14 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             _MODELS[cls.__name__] = cls
 
     def __getattr__(self, name: str) -> Any:
-        # Only called for what is not there.
+        # Python calls this for attributes that it does not find.
         fitted = self._fitted_by in self.__dict__
         if name in self._from_rows and fitted:
             raise AttributeError(
                 f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "
                 "model was read from a file or truncated without their sums. Fit it anew to get it."
             )
-        # Properties of the class, too, come here when they ask for what a fit sets.
+        # Also called where a property of the class reads what a fit sets.
         of_fit = name in (*self._from_rows, self._fitted_by) or hasattr(type(self), name)
         if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
@@ -119,10 +119,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         The file replaces an old one at once, or not at all.
 
         The file holds what predicting, explaining and reading the tree need. It does not hold the
-        labels of the training rows, nor parameters that are no plain values (a `reference`, a
-        `random_state`, cuts given as `init`): those are as by default when it is read. An objective
-        or a kernel that is no plain value has to be set by `set_params` before the model that was
-        read can be fitted or scored.
+        labels of the training rows, nor parameters that are not plain values (a `reference`, a
+        `random_state`, cuts given as `init`): a model read from it has their defaults. An
+        objective or a kernel that is not a plain value has to be set by `set_params` before such a
+        model can be fitted or scored.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         check_keys(params, (), "params of the model file", names)
         for name, value in params.items():
             if isinstance(value, np.generic) or not _is_plain(value):
-                raise ValueError(f"The parameter {name!r} of the model file is no plain value.")
+                raise ValueError(f"The parameter {name!r} of the model file is not a plain value.")
         model = cls(**params)
         model._validate_params()
         model._not_saved = frozenset(names - set(params))
@@ -199,7 +199,7 @@ def load(path: str | os.PathLike[str]) -> SavedEstimator:
     try:
         return _of_text(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        problem = f"This is no model file: it is not UTF-8 text ({error.reason})."
+        problem = f"Not a model file: not UTF-8 text ({error.reason})."
     except ValueError as error:
         problem = str(error)
     raise ValueError(f"{os.fspath(path)}: {problem}")

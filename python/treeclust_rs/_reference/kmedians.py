@@ -22,17 +22,16 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
+from .._util.arrays import FloatArray, IntArray
+
 __all__ = ["cluster_medians", "kmedians", "weighted_lower_median"]
 
 # Entries of a temporary block: 8 MiB of float64, which bounds the memory of each step.
-_BLOCK = 1 << 20
+_MAX_BLOCK = 1 << 20
 
 # Half the weight is reached at W/2 up to this share of W, so that rounding in a cumulative sum
 # cannot turn a lower median into an upper one.
 _MARGIN = 1e-12
-
-_Floats = npt.NDArray[np.float64]
-_Labels = npt.NDArray[np.int64]
 
 
 def kmedians(
@@ -42,8 +41,8 @@ def kmedians(
     n_init: int = 10,
     max_iter: int = 300,
     random_state: Any = None,
-) -> tuple[_Floats, _Labels, float, int]:
-    """Cluster by k-medians: make the weighted sum of l1 distances to the centers small.
+) -> tuple[FloatArray, IntArray, float, int]:
+    """Cluster by k-medians: lower the weighted sum of l1 distances to the centers.
 
     Parameters
     ----------
@@ -52,13 +51,13 @@ def kmedians(
     n_clusters : int, in [1, n_samples]
         The number of clusters.
     sample_weight : array-like of shape (n_samples,) or None
-        Finite, not negative, not all zero. Rows of weight 0 shape no center; they get a label.
+        Finite, not negative, not all zero. Rows of weight 0 get a label, but move no center.
     n_init : int
         The number of starts; the one of least cost wins, the first among equals.
     max_iter : int
         The largest number of rounds of a start.
     random_state : int, RandomState instance or None
-        Where the starts come from.
+        Seed of the starts.
 
     Returns
     -------
@@ -103,7 +102,7 @@ def kmedians(
 
     rng = check_random_state(random_state)
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init)
-    best: tuple[_Floats, _Labels, float, int] | None = None
+    best: tuple[FloatArray, IntArray, float, int] | None = None
     for seed in seeds:
         centers = _seed_centers(data_fit, weight_fit, n_clusters, np.random.RandomState(seed))
         start = _lloyd(data_fit, weight_fit, centers, max_iter)
@@ -117,7 +116,9 @@ def kmedians(
     return centers, labels, inertia, n_iter
 
 
-def weighted_lower_median(X: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> _Floats:
+def weighted_lower_median(
+    X: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+) -> FloatArray:
     """Compute the weighted lower median of every column.
 
     It is the smallest value of the column such that the rows up to it hold at least half of the
@@ -136,7 +137,7 @@ def weighted_lower_median(X: npt.ArrayLike, sample_weight: npt.ArrayLike | None 
     """
     data = np.asarray(X)
     labels = np.zeros(data.shape[0], dtype=np.int64)
-    medians: _Floats = cluster_medians(data, labels, 1, sample_weight)[0]
+    medians: FloatArray = cluster_medians(data, labels, 1, sample_weight)[0]
     if np.isnan(medians).any():
         raise ValueError("The median of no rows, or of rows without weight, is not defined.")
     return medians
@@ -147,7 +148,7 @@ def cluster_medians(
     labels: npt.ArrayLike,
     n_clusters: int,
     sample_weight: npt.ArrayLike | None = None,
-) -> _Floats:
+) -> FloatArray:
     """Compute the weighted lower median of every column in every cluster.
 
     Parameters
@@ -185,14 +186,14 @@ def cluster_medians(
         weight_rows = None if weight is None else weight[rows]
         if weight_rows is not None and np.all(weight_rows == weight_rows[0]):
             weight_rows = None  # selection instead of sorting
-        width = max(1, _BLOCK // len(rows))
+        width = max(1, _MAX_BLOCK // len(rows))
         for first in range(0, data.shape[1], width):
             block = np.ascontiguousarray(data[:, first : first + width][rows].T, dtype=np.float64)
             medians[cluster, first : first + width] = _median_of_lines(block, weight_rows)
     return medians
 
 
-def _median_of_lines(block: _Floats, weight: _Floats | None) -> _Floats:
+def _median_of_lines(block: FloatArray, weight: FloatArray | None) -> FloatArray:
     """Compute the lower median of every line of a scratch block, which is reordered."""
     n_values = block.shape[1]
     middle = (n_values - 1) // 2
@@ -205,15 +206,15 @@ def _median_of_lines(block: _Floats, weight: _Floats | None) -> _Floats:
     half = reached[:, -1:] * (0.5 - _MARGIN)
     places = np.argmax(reached >= half, axis=1)
     lines = np.arange(block.shape[0])
-    medians: _Floats = block[lines, order[lines, places]]
+    medians: FloatArray = block[lines, order[lines, places]]
     return medians
 
 
-def _nearest(X: _Floats, centers: _Floats) -> tuple[_Labels, _Floats]:
+def _nearest(X: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     """Find the nearest center of every row, the lowest index on ties, and the distance to it."""
     labels = np.empty(X.shape[0], dtype=np.int64)
     distances = np.empty(X.shape[0])
-    step = max(1, _BLOCK // centers.shape[0])
+    step = max(1, _MAX_BLOCK // centers.shape[0])
     for first in range(0, X.shape[0], step):
         rows = slice(first, first + step)
         block = cdist(X[rows], centers, "cityblock")
@@ -222,13 +223,13 @@ def _nearest(X: _Floats, centers: _Floats) -> tuple[_Labels, _Floats]:
     return labels, distances
 
 
-def _distances_to(X: _Floats, point: _Floats) -> _Floats:
+def _distances_to(X: FloatArray, point: FloatArray) -> FloatArray:
     return _nearest(X, point[np.newaxis])[1]
 
 
 def _seed_centers(
-    X: _Floats, weight: _Floats, n_clusters: int, rng: np.random.RandomState
-) -> _Floats:
+    X: FloatArray, weight: FloatArray, n_clusters: int, rng: np.random.RandomState
+) -> FloatArray:
     """Draw the first centers among the rows; fewer when there are fewer distinct rows."""
     chosen = [_draw(weight, rng)]
     nearest = _distances_to(X, X[chosen[0]])
@@ -243,7 +244,7 @@ def _seed_centers(
     return X[chosen]
 
 
-def _draw(mass: _Floats, rng: np.random.RandomState) -> int:
+def _draw(mass: FloatArray, rng: np.random.RandomState) -> int:
     """Draw a row with probability proportional to its mass; a row without mass is never drawn."""
     reached = np.cumsum(mass)
     row = int(np.searchsorted(reached, rng.random_sample() * reached[-1], side="right"))
@@ -254,8 +255,8 @@ def _draw(mass: _Floats, rng: np.random.RandomState) -> int:
 
 
 def _lloyd(
-    X: _Floats, weight: _Floats, centers: _Floats, max_iter: int
-) -> tuple[_Floats, _Labels, float, int]:
+    X: FloatArray, weight: FloatArray, centers: FloatArray, max_iter: int
+) -> tuple[FloatArray, IntArray, float, int]:
     """Alternate nearest centers and medians until no label changes."""
     labels, distances = _nearest(X, centers)
     n_iter = 0
@@ -270,7 +271,9 @@ def _lloyd(
     return centers, labels, float(np.sum(weight * distances)), n_iter
 
 
-def _update_centers(X: _Floats, weight: _Floats, labels: _Labels, n_centers: int) -> _Floats:
+def _update_centers(
+    X: FloatArray, weight: FloatArray, labels: IntArray, n_centers: int
+) -> FloatArray:
     """Compute the medians; an empty cluster restarts at the worst-served row."""
     centers = cluster_medians(X, labels, n_centers, weight)
     empty = np.isnan(centers[:, 0])

@@ -186,17 +186,16 @@ def _centers_and_inertia(
     """Return the centers of the clusters in the columns' own units, and the cost about them."""
     rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
     clusters = tree.leaf_clusters[leaf_of_row]
-    criterion: Criterion = "kmedians"
-    if training.leaf_sums is not None:
-        criterion = "kmeans"
+    criterion: Criterion = "kmedians" if training.leaf_sums is None else "kmeans"
+    inertia = 0.0
+    if criterion == "kmeans":
         centers, inertia = _of_sums(training, tree, surrogate)
-        if inertia >= _MIN_SHARE * surrogate:
-            return centers, inertia
-        # The two sums cancel: the reference's centers lie far from their rows.
     else:
         centers = own_medians(rows, clusters, reference.n_clusters, weight)
         empty = np.isnan(centers).any(axis=1)
         centers[empty] = reference.centers.high[empty]
-    in_units = units.of_points(centers)
-    inertia = cost_of_labels(rows, units, in_units, clusters, criterion, weight, fit_rows.threads)
+    # The two sums cancel where the reference's centers lie far from their rows.
+    if criterion == "kmedians" or inertia < _MIN_SHARE * surrogate:
+        own = units.of_points(centers)
+        inertia = cost_of_labels(rows, units, own, clusters, criterion, weight, fit_rows.threads)
     return centers, inertia

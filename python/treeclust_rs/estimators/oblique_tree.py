@@ -51,7 +51,7 @@ _PATH_COLUMNS = ("mu", "cost", "penalty", "mismatch", "n_weights", "n_leaves")
 
 
 class _Start(NamedTuple):
-    """What fits with different alphas have in common."""
+    """The part of a fit that is the same for every alpha."""
 
     fit_rows: FitRows[Any]
     clustering: Clustering

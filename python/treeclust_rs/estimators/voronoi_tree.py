@@ -174,7 +174,7 @@ class VoronoiTree(CentersTree):
                 f"An exact tree of n_clusters={n_clusters} may have 2^{n_clusters - 1} leaves; the "
                 f"limit is {MAX_EXACT_CLUSTERS} clusters. exact=False has one leaf per cluster."
             )
-        return Growth(base="imm")
+        return Growth(base="imm")  # as for IMM, equal centers are refused
 
     def _grow(
         self,
