@@ -24,8 +24,6 @@ from ..estimators.voronoi_tree import MOST_EXACT, VoronoiTree
 from . import facts
 from .messages import UserError, either
 
-__all__ = ["KERNELS", "METHODS", "Method", "method_of", "shared_options", "takers_of"]
-
 KERNELS = (
     "linear",
     "rbf",
@@ -38,14 +36,6 @@ KERNELS = (
     "hellinger",
 )
 """Kernels that need no parameter of their own."""
-
-
-def _no_settings(n_clusters: int) -> dict[str, Any]:  # noqa: ARG001
-    return {}
-
-
-def _no_check(arguments: argparse.Namespace) -> None:
-    """Accept all values."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +52,9 @@ class Method:
     """Options that not all methods take; each sets the parameter of its name."""
     facts: tuple[Callable[[Any], Iterator[tuple[str, str]]], ...]
     """What is printed below the tree, beside the numbers of clusters and leaves."""
-    settings: Callable[[int], dict[str, Any]] = _no_settings
+    settings: Callable[[int], dict[str, Any]] = lambda _: {}
     """Parameters that follow from the number of clusters, where no option sets them."""
-    check: Callable[[argparse.Namespace], None] = _no_check
+    check: Callable[[argparse.Namespace], None] = lambda _: None
     """Raises UserError for values of its options that do not go together."""
     clusters: str = "n_clusters"
     """The parameter of ``-k``."""
@@ -87,7 +77,7 @@ class Method:
 
     @property
     def takes_reference(self) -> bool:
-        """Whether it explains clusters that are given."""
+        """Whether it can explain clusters from outside."""
         return "--reference" in self.options
 
     @property

@@ -6,20 +6,7 @@ import numpy as np
 
 from .._util.arrays import IntArray
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import (
-    INTERVAL,
-    LEAF,
-    OBLIQUE,
-    THRESHOLD,
-    walk_leaves,
-)
-
-__all__ = [
-    "features_per_node",
-    "n_parameters",
-    "weighted_average_depth",
-    "weighted_average_explanation_size",
-]
+from ..tree.conditions import INTERVAL, LEAF, OBLIQUE, THRESHOLD, walk_leaves
 
 
 def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
@@ -44,7 +31,7 @@ def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
 
     Of the bounds on one feature in one direction only the tightest counts. An interval counts its
     finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
-    but one if a bound already settles the other side, and none if a bound implies it. An oblique
+    but one if a bound already decides the other side, and none if a bound implies it. An oblique
     test counts the features it uses, every time one is met.
 
     Parameters
