@@ -8,7 +8,7 @@ from typing import Any
 from .._kernels.kernels import has_gamma
 from .._kernels.low_rank import APPROXIMATIONS
 from .._reference.reference import DEFAULT_N_CLUSTERS
-from ..gemini.geminis import GEMINIS
+from ..gemini import GEMINIS
 from . import arguments as read
 from .messages import UserError, either
 from .methods import KERNELS, METHODS, Method, shared_options, takers_of

@@ -158,7 +158,7 @@ _ROWS = (
     Method(
         "voronoi",
         VoronoiTree,
-        summary="voronoi has the bisectors of the centers (exact up to 16 clusters)",
+        summary=f"voronoi has the bisectors of the centers (exact up to {MOST_EXACT} clusters)",
         nature="a voronoi tree has bisectors of centers, those of k-means or --reference, as tests",
         options=("--reference",),
         facts=_EXPLAINED,

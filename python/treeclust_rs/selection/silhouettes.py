@@ -31,6 +31,9 @@ from .fits import (
     set_seed,
 )
 
+# Attributes of fitted models with a kernel: its parameters and the units of the columns.
+_OF_KERNEL_MODELS = ("kernel", "gamma_", "degree", "coef0", "kernel_params", "scale_")
+
 
 def silhouette(
     estimator: Any,
@@ -174,8 +177,7 @@ def _geometry(
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
     standard = parameter(model, "scale") == "standard"
     shift, scale = _engine.column_units(table.data, None, standard, effective_n_jobs(None))
-    # A fitted model with a kernel has the kernel's gamma and the units of the columns.
-    if metric is None and parameter(model, "kernel") is not None and hasattr(model, "gamma_"):
+    if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
         return _kernel_geometry(model, table, rows, Units(shift, model.scale_))
     if metric is None:
         metric = parameter(model, "metric")
