@@ -13,8 +13,6 @@ from scipy.sparse import issparse
 from .._util.arrays import FloatArray
 from .messages import check_shape
 
-__all__ = ["filled", "native", "number_array"]
-
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float16): np.dtype(np.float32),

@@ -14,8 +14,6 @@ from .arrays import filled
 from .messages import count_words, missing_message
 from .table import Table
 
-__all__ = ["check_finite", "check_sample_weight"]
-
 
 def check_finite(table: Table, n_jobs: int | _engine.Threads) -> None:
     """Raise ValueError if a column holds NaN or inf.
@@ -86,18 +84,18 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None
     try:
         if pandas is not None and isinstance(sample_weight, pandas.Series):
             sample_weight = sample_weight.to_numpy(dtype=np.float64, na_value=np.nan)
-        given = filled(sample_weight, "sample_weight")
-        if given.dtype.kind not in "biufO":
-            raise TypeError(f"got dtype {given.dtype}.")
-        if given.ndim == 0:
-            given = np.full(n_samples, given)
-        weight = np.ascontiguousarray(given, dtype=np.float64)
+        values = filled(sample_weight, "sample_weight")
+        if values.dtype.kind not in "biufO":
+            raise TypeError(f"got dtype {values.dtype}.")
+        if values.ndim == 0:
+            values = np.full(n_samples, values)
+        weight = np.ascontiguousarray(values, dtype=np.float64)
     except TypeError as error:
         raise TypeError(f"sample_weight must hold numbers: {error}") from error
-    if given.ndim > 1:
+    if values.ndim > 1:
         raise ValueError(
-            f"Sample weights must be 1D array or scalar, got {given.ndim}D array of shape "
-            f"{given.shape}. Expected {n_samples} weights, one a row of X."
+            f"Sample weights must be 1D array or scalar, got {values.ndim}D array of shape "
+            f"{values.shape}. Expected {n_samples} weights, one a row of X."
         )
     if weight.shape != (n_samples,):
         raise ValueError(

@@ -19,16 +19,6 @@ from .._util.words import listed
 from .arrays import native
 from .messages import check_shape, count_words, missing_message
 
-__all__ = [
-    "FrameSource",
-    "check_numeric",
-    "check_unique",
-    "frame_source",
-    "positions_of",
-    "read_columns",
-    "string_names",
-]
-
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from .._util.arrays import BoolArray, FloatArray, IntArray
+from .._util.words import column_name
 from .messages import check_shape
-
-__all__ = ["SparseTable", "read_sparse"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
     X : sparse matrix or array of shape (n_samples, n_features)
         In any format; it is brought to compressed sparse rows, a copy if it is in another.
     estimator_name : str
-        Who asks, for the messages.
+        Named in messages.
 
     Returns
     -------
@@ -99,10 +98,10 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
     if len(bad):
         row = int(np.searchsorted(by_rows.indptr, bad[0], side="right")) - 1
         word = "NaN" if np.isnan(values[bad]).any() else "inf"
+        column = column_name(None, by_rows.indices[bad[0]])
         raise ValueError(
             f"Input X contains {word}: {len(bad)} stored cells, the first in row {row}, column "
-            f"x{by_rows.indices[bad[0]]} (rows count from 0). Fill these cells, or drop their rows "
-            "or columns."
+            f"{column} (rows count from 0). Fill these cells, or drop their rows or columns."
         )
     return SparseTable(
         by_rows.indptr.astype(np.int64, copy=False),

@@ -1,6 +1,6 @@
 """The feature table: what a user has (array, list, polars, pandas, pyarrow) in one form.
 
-Everything behind this module sees a `Table`: a two-dimensional numpy array or a list of columns, in
+All other modules read a `Table`: a two-dimensional numpy array or a list of columns, in
 the dtypes the Rust core reads, with the user's column names. Data are viewed, not copied, wherever
 memory allows; a copy is made only of what has no such view (bit-packed booleans, several chunks,
 foreign byte order, half precision, decimals, nullable pandas columns).
@@ -29,8 +29,6 @@ from .frames import (
     string_names,
 )
 from .messages import check_width
-
-__all__ = ["Table", "align_table", "collected", "column_of", "read_table", "take_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def collected(X: Any, estimator_name: str) -> Any:
     X : array-like or frame
         As for `read_table`.
     estimator_name : str
-        Who asks, for the messages.
+        Named in messages.
 
     Returns
     -------
@@ -92,7 +90,7 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
         The samples as rows. A LazyFrame is collected after a check of its column types. Other
         frames that export an Arrow stream (`__arrow_c_stream__`) are read through polars.
     estimator_name : str
-        Who asks, for the messages.
+        Named in messages.
 
     Returns
     -------
@@ -132,7 +130,7 @@ def align_table(
     n_features : int
         The number of columns seen in fit.
     estimator_name : str
-        Who asks, for the messages.
+        Named in messages.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Text of model files: plain JSON with a schema version, and checks of what is read.
 
 A file holds numbers, texts and lists, never code; NaN is written as null. Whatever is wrong with a
-file is a ValueError that says what. Memory is proportional to the length of the text.
+file raises a ValueError that names it. Memory is proportional to the length of the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from .arrays import FloatArray, IntArray
 
 FORMAT = "treeclust_rs"
 SCHEMA_VERSION = 1
@@ -144,7 +145,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def check_keys(
     content: object, required: Iterable[str], where: str, optional: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """Give `content` if it is an object with the required keys and no unknown ones.
+    """Return `content` if it is an object with the required keys and no unknown ones.
 
     Parameters
     ----------
@@ -176,7 +177,7 @@ def check_keys(
 
 def float_array(
     values: object, name: str, shape: tuple[int, ...], *, null: bool = False
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """Read a list of numbers, or a list of such lists, into an array.
 
     Parameters
@@ -214,7 +215,7 @@ def float_array(
     return array.reshape(shape)
 
 
-def int_array(values: object, name: str, length: int | None) -> npt.NDArray[np.int64]:
+def int_array(values: object, name: str, length: int | None) -> IntArray:
     """Read a list of integers into an array; `length` None: of any length.
 
     Raises
@@ -232,6 +233,13 @@ def int_array(values: object, name: str, length: int | None) -> npt.NDArray[np.i
 def check_list(
     values: object, name: str, types: set[type] | None, length: int | None = None
 ) -> list[Any]:
+    """Return `values` if they are a list of this length, with entries of these types only.
+
+    Raises
+    ------
+    ValueError
+        If they are not; `name` begins the message.
+    """
     if not isinstance(values, list):
         raise ValueError(f"{name} in the model file must be a list, not {json_name(values)}.")
     if length is not None and len(values) != length:
@@ -251,4 +259,5 @@ def _check_types(values: list[Any], name: str, types: set[type]) -> None:
 
 
 def json_name(value: object) -> str:
+    """Return what JSON calls the value's type."""
     return _JSON_NAMES.get(type(value), type(value).__name__)

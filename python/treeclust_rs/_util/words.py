@@ -11,19 +11,19 @@ MAX_LISTED = 5
 
 
 def format_number(number: float) -> str:
-    """Write a float so that reading it back gives the same float; 5.0 is written 5."""
+    """Return a float as text so that reading it back gives the same float; 5.0 becomes 5."""
     if math.isfinite(number) and number == int(number) and abs(number) < 1e16:
         return str(int(number))
     return repr(float(number))
 
 
 def format_count(number: int, word: str, words: str | None = None) -> str:
-    """Write how many there are of something: ``1 row``, ``1,200 rows``, ``2 leaves``."""
+    """Return a number with its noun: ``1 row``, ``1,200 rows``, ``2 leaves``."""
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"
 
 
 def format_short(number: float) -> str:
-    """Write a float with three digits, or as a whole number."""
+    """Return a float as text with three digits, or as a whole number."""
     if 1000 <= round(abs(number)) < 1_000_000_000:
         return f"{number:.0f}"
     return f"{number:.3g}"

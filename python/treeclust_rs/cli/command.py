@@ -20,8 +20,6 @@ from .messages import UserError, one_line, show_warning, write_message
 from .parser import make_parser
 from .using import explain, info, plot, predict
 
-__all__ = ["main"]
-
 _COMMANDS = {
     "demo": demo,
     "fit": fit,

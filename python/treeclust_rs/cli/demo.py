@@ -12,11 +12,8 @@ from sklearn.datasets import load_wine
 from ..estimators.exkmc import ExKMC
 from ..metrics import agreement
 from .messages import UserError
-from .output import can_draw, draw, write_table
+from .output import can_draw, draw, print_fact, print_fit, write_table
 from .parser import program_name
-from .report import print_fact, print_fit
-
-__all__ = ["demo"]
 
 
 def demo(arguments: argparse.Namespace) -> None:

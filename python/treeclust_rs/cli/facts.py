@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..gemini.names import make_gemini
+from ..gemini import make_gemini
 from ..metrics import n_parameters
 from ..tree.nodes import MOVES
 

@@ -8,12 +8,10 @@ from typing import Any
 from .._kernels.low_rank import APPROXIMATIONS
 from .._kernels.parameters import has_gamma
 from .._reference.checks import DEFAULT_N_CLUSTERS
-from ..gemini.names import GEMINIS
+from ..gemini import GEMINIS
 from . import arguments as read
 from .messages import UserError, either
 from .methods import KERNELS, METHODS, Method, shared_options, takers_of
-
-__all__ = ["add_fit_options", "check_fit_options"]
 
 # The scikit-learn way of drawing numbers takes seeds up to this one.
 _MAX_SEED = 2**32 - 1
@@ -63,7 +61,7 @@ def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None
 
 
 def value_of(arguments: argparse.Namespace, option: str) -> Any:
-    """Return the value of an option, None where it is not given."""
+    """Return the value of an option, None if the user did not set it."""
     return getattr(arguments, parameter_of(option))
 
 

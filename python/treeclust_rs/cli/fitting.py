@@ -15,11 +15,8 @@ from .._util.words import format_count
 from .fit_options import check_fit_options, parameter_of, value_of
 from .messages import UserError, write_remark
 from .methods import METHODS
-from .output import draw, output_path, picture_path, write_table
+from .output import draw, output_path, picture_path, print_fit, write_table
 from .reading import TABLE_SUFFIXES, Source, read_source
-from .report import print_fit
-
-__all__ = ["fit"]
 
 # Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
 _MAX_COST_ROWS = 10_000

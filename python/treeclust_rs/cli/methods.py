@@ -27,8 +27,6 @@ from ..estimators.voronoi_tree import MAX_EXACT_CLUSTERS, VoronoiTree
 from . import facts
 from .messages import UserError, either
 
-__all__ = ["KERNELS", "METHODS", "Method", "method_of", "shared_options", "takers_of"]
-
 KERNELS = (
     "linear",
     "rbf",
@@ -41,14 +39,6 @@ KERNELS = (
     "hellinger",
 )
 """Kernels that need no parameter of their own."""
-
-
-def _no_settings(n_clusters: int) -> dict[str, Any]:  # noqa: ARG001
-    return {}
-
-
-def _no_check(arguments: argparse.Namespace) -> None:
-    """Accept all values."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +55,9 @@ class Method:
     """Options that not all methods take; each sets the parameter of its name."""
     facts: tuple[Callable[[Any], Iterator[tuple[str, str]]], ...]
     """What is printed below the tree, beside the numbers of clusters and leaves."""
-    settings: Callable[[int], dict[str, Any]] = _no_settings
+    settings: Callable[[int], dict[str, Any]] = lambda _: {}
     """Parameters that follow from the number of clusters, where no option sets them."""
-    check: Callable[[argparse.Namespace], None] = _no_check
+    check: Callable[[argparse.Namespace], None] = lambda _: None
     """Raises UserError for values of its options that do not go together."""
     clusters: str = "n_clusters"
     """The parameter of ``-k``."""
@@ -90,7 +80,7 @@ class Method:
 
     @property
     def takes_reference(self) -> bool:
-        """Whether it explains clusters that are given."""
+        """Whether it can explain clusters from outside."""
         return "--reference" in self.options
 
     @property
@@ -171,7 +161,7 @@ _ROWS = (
     Method(
         "voronoi",
         VoronoiTree,
-        summary="voronoi has the bisectors of the centers (exact up to 16 clusters)",
+        summary=f"voronoi has the bisectors of the centers (exact up to {MOST_EXACT} clusters)",
         nature="a voronoi tree has bisectors of centers, those of k-means or --reference, as tests",
         options=("--reference",),
         facts=_EXPLAINED,

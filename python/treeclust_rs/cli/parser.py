@@ -14,8 +14,6 @@ from . import arguments as read
 from .fit_options import add_fit_options
 from .messages import UserError
 
-__all__ = ["make_parser", "program_name"]
-
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
     """Help with its line breaks, and with room for the names of the options."""

@@ -1,7 +1,7 @@
 """Tables from disk for the command: text files of any separator and encoding, and Parquet.
 
 A text file is read as text, cell by cell, and a column becomes numbers when it is needed. So a
-message can show the cell that is none, columns that nobody asks for may hold anything, and
+message can show the cell that is no number, columns that are not used may hold anything, and
 `predict` writes the cells back as they were.
 """
 
@@ -21,16 +21,8 @@ from typing import Any, TextIO
 import numpy.typing as npt
 import polars as pl
 
-from .._util.words import MAX_LISTED, listed
+from .._util.words import MAX_LISTED, column_name, listed
 from .messages import UserError, one_line
-
-__all__ = [
-    "TABLE_SUFFIXES",
-    "Source",
-    "TextFormat",
-    "read_source",
-    "read_table",
-]
 
 # The separator of each kind of text file; none for Parquet.
 TABLE_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".parquet": "", ".pq": ""}
@@ -44,7 +36,7 @@ _MAX_SHOWN = 40
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """How a text file is written; None: as its name and its content tell."""
+    """How a text file is written; None: as its name or content implies."""
 
     separator: str | None = None
     decimal_comma: bool = False
@@ -73,8 +65,8 @@ class Source:
     def numbers(self, columns: Sequence[str], *, advice: bool = False) -> pl.DataFrame:
         """Return columns as numbers, with null for missing cells.
 
-        Raises UserError for columns that are not numbers; with `advice` it says that `--drop` and
-        `--columns` choose others.
+        Raises UserError for columns that are not numbers; with `advice` the message says how to
+        choose others.
         """
         frame = self.frame.select(columns)
         if self.text is not None:
@@ -132,7 +124,7 @@ def read_table(name: str, text: TextFormat) -> Source:
     Parameters
     ----------
     name : str
-        The path, as the user gave it; its ending tells what kind of file it is.
+        The path as the user wrote it; its ending sets the format.
     text : TextFormat
         How a text file is written.
 
@@ -207,7 +199,7 @@ def _read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Da
     while frame.height and frame.row(-1).count(None) == frame.width:  # empty lines at the end
         frame = frame[:-1]
     if not text.header:
-        frame.columns = [f"x{number}" for number in range(frame.width)]
+        frame.columns = [column_name(None, number) for number in range(frame.width)]
         return frame
     names = [(cell or "").strip() for cell in frame.row(0)]
     frame = frame[1:]

@@ -13,11 +13,8 @@ import polars as pl
 from .._base.saving import SavedEstimator, load
 from .messages import UserError, one_line
 from .methods import method_of
-from .output import draw, output_path, picture_path, write_table
+from .output import draw, output_path, picture_path, print_facts, shown, write_table
 from .reading import TABLE_SUFFIXES, Source, read_source
-from .report import print_facts, shown
-
-__all__ = ["explain", "info", "plot", "predict"]
 
 
 def predict(arguments: argparse.Namespace) -> None:

@@ -23,8 +23,6 @@ from .._util.labels import is_noise
 from .._util.words import format_count
 from .checks import check_data, check_labels, check_weights
 
-__all__ = ["cost_ratio", "kernel_cost", "kmeans_cost", "ratio_of_costs", "surrogate_cost"]
-
 
 def kmeans_cost(
     X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
@@ -56,10 +54,7 @@ def kmeans_cost(
 
 
 def _kmeans_cost(
-    data: npt.NDArray[Any],
-    marks: npt.NDArray[Any],
-    weights: FloatArray,
-    kept: BoolArray,
+    data: npt.NDArray[Any], marks: npt.NDArray[Any], weights: FloatArray, kept: BoolArray
 ) -> float:
     weights = weights[kept]
     names, codes = np.unique(marks[kept], return_inverse=True)
@@ -84,7 +79,7 @@ def surrogate_cost(
     sample_weight: npt.ArrayLike | None = None,
     criterion: Literal["kmeans", "kmedians"] = "kmeans",
 ) -> float:
-    """Sum of the distances of the rows to the given center of their cluster.
+    """Sum of the distances of the rows to the center of their cluster.
 
     Parameters
     ----------

@@ -9,13 +9,6 @@ from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
 from ..tree.nodes import INTERVAL, LEAF, OBLIQUE, THRESHOLD
 from ..tree.paths import walk_leaves
 
-__all__ = [
-    "features_per_node",
-    "n_parameters",
-    "weighted_average_depth",
-    "weighted_average_explanation_size",
-]
-
 
 def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
     """WAD: depth of the leaf of a row, averaged over the weight of the rows of the fit.
@@ -39,7 +32,7 @@ def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
 
     Of the bounds on one feature in one direction only the tightest counts. An interval counts its
     finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
-    but one if a bound already settles the other side, and none if a bound implies it. An oblique
+    but one if a bound already decides the other side, and none if a bound implies it. An oblique
     test counts the features it uses, every time one is met.
 
     Parameters

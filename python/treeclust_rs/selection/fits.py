@@ -74,15 +74,15 @@ def cluster_parameter(estimator: Any) -> str:
 
 def check_numbers(k_values: Iterable[int], at_least: int = 1) -> list[int]:
     """Return numbers of clusters in rising order, each once."""
-    given = list(k_values)
-    for k in given:
+    numbers = list(k_values)
+    for k in numbers:
         if not is_number(k, Integral):
             raise TypeError(f"k_values must hold ints. Got {k!r} among them.")
         if k < at_least:
             raise ValueError(f"k_values must be at least {at_least}. Got {k} among them.")
-    if not given:
+    if not numbers:
         raise ValueError("k_values is empty: give at least one number of clusters.")
-    return sorted({int(k) for k in given})
+    return sorted({int(k) for k in numbers})
 
 
 def set_seed(model: Any, random_state: Any) -> Any:

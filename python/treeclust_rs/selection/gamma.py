@@ -24,7 +24,7 @@ from .._util.validation import is_number
 from ..metrics import adjusted_rand_index, agreement
 from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
 
-# Without gammas of the user's: this power of 2 up and down from that of "scale".
+# Default gammas span this many factors of 2 on both sides of that of "scale".
 _OCTAVES = 6
 
 
@@ -39,8 +39,7 @@ class GammaSweep:
 
         - ``gamma``;
         - ``reference_inertia``, ``inertia``: kernel costs of the reference and of what the
-          estimator found. The kernel being another one in each row, they are comparable within a
-          row only;
+          estimator found. Each row has another kernel, so they compare within a row only;
         - ``price``: the price of explainability, the tree's cost divided by the reference's;
         - ``agreement``: share of the weight on which tree and reference agree
           (`treeclust_rs.metrics.agreement`);
@@ -48,8 +47,8 @@ class GammaSweep:
           estimator found, with `y`;
         - ``n_clusters``, ``n_leaves``: how many the estimator found.
 
-        Trees that explain a reference have all of them, `Kauri` and `KernelKMeans` none that speak
-        of a reference, and `KernelKMeans` no leaves. Null where a fit was refused.
+        Trees that explain a reference have all columns; `Kauri` and `KernelKMeans` have none about
+        a reference, and `KernelKMeans` has no ``n_leaves``. Null where a fit was refused.
     """
 
     table: pl.DataFrame
@@ -60,8 +59,8 @@ class GammaSweep:
         Parameters
         ----------
         by : {"reference_ari", "ari", "agreement"}, default=None
-            The column whose largest value is sought; None: the first of these three that there is.
-            Of equal values that of the smallest gamma counts, whose kernel is the smoothest.
+            The column to maximise; None: the first of these three in the table. Among equal values
+            the smallest gamma wins, whose kernel is the smoothest.
 
         Returns
         -------
@@ -71,8 +70,8 @@ class GammaSweep:
         Raises
         ------
         ValueError
-            If there is no such column, or it is one that gammas must not be chosen by: costs and
-            prices get better as gamma grows whatever the clusters are, see `gamma_sweep`.
+            If there is no such column, or it cannot choose a gamma: costs and prices get
+            better as gamma grows whatever the clusters are, see `gamma_sweep`.
         """
         known = [name for name in ("reference_ari", "ari", "agreement") if name in self.table]
         if by is None and known:
@@ -159,7 +158,7 @@ def gamma_sweep(
     Notes
     -----
     Time is that of one fit for each gamma, and of the kernel costs of its two partitions, O(n^2)
-    each without an approximation. Of the models nothing is kept but the numbers.
+    each without an approximation. The models are not kept, only their numbers.
 
     References
     ----------
@@ -179,7 +178,7 @@ def gamma_sweep(
     _check_has_gamma(estimator)
     if not (is_number(verbose, Integral) and verbose >= 0):
         raise ValueError(f"verbose must be an int >= 0. Got {verbose!r} instead.")
-    given = None if gammas is None else _check_gammas(gammas)
+    values = None if gammas is None else _check_gammas(gammas)
     X, table = read(X, "gamma_sweep")
     weight = check_sample_weight(sample_weight, table.n_samples)
     truth = None if y is None else _check_truth(y, table.n_samples)
@@ -187,18 +186,18 @@ def gamma_sweep(
 
     rows: list[dict[str, Any]] = []
     refused: list[tuple[float, ValueError]] = []
-    n_gammas = 2 * _OCTAVES + 1 if given is None else len(given)
+    n_gammas = 2 * _OCTAVES + 1 if values is None else len(values)
     with ProgressBar("gamma_sweep", n_gammas, verbose) as bar:
-        if given is None:
+        if values is None:
             # The fit computes "scale" from its rows and units.
             first = fit(clone(model).set_params(gamma="scale"), X, weight)
             center = float(first.gamma_)
             rows.append({"gamma": center, **_measures(first, weight, truth)})
             bar.step(_summary(rows[-1]))
             octaves = np.arange(-_OCTAVES, _OCTAVES + 1)
-            given = [math.ldexp(center, int(octave)) for octave in octaves if octave]
+            values = [math.ldexp(center, int(octave)) for octave in octaves if octave]
             del first
-        for gamma in given:
+        for gamma in values:
             try:
                 fitted = fit(clone(model).set_params(gamma=gamma), X, weight)
                 rows.append({"gamma": gamma, **_measures(fitted, weight, truth)})
@@ -281,15 +280,15 @@ def _check_has_gamma(estimator: Any) -> None:
 
 
 def _check_gammas(gammas: Iterable[float]) -> list[float]:
-    given = list(gammas)
-    for gamma in given:
+    values = list(gammas)
+    for gamma in values:
         if not is_number(gamma):
             raise TypeError(f"gammas must hold numbers. Got {gamma!r} among them.")
         if not 0 < gamma < math.inf:
             raise ValueError(f"gammas must be > 0 and finite. Got {gamma!r} among them.")
-    if not given:
+    if not values:
         raise ValueError("gammas is empty: give at least one.")
-    return sorted({float(gamma) for gamma in given})
+    return sorted({float(gamma) for gamma in values})
 
 
 def _check_truth(y: Any, n_samples: int) -> npt.NDArray[Any]:

@@ -32,9 +32,9 @@ from .fits import (
 )
 
 # Within-cluster sums below this share of the largest one are rounding, and count as 0.
-_ZERO = 1e-12
+_ROUNDING = 1e-12
 # Gaps this near to each other differ by rounding.
-_SAME = 1e-12
+_GAP_ROUNDING = 1e-12
 
 
 def gap_statistic(
@@ -205,7 +205,7 @@ def _box(table: Table, sample_weight: FloatArray | None) -> tuple[FloatArray, Fl
 
 def _clear_rounding(w: FloatArray, drawn: FloatArray) -> None:
     """Set sums that are rounding to 0; raise ValueError for negative ones."""
-    zero = _ZERO * max(float(np.abs(w).max()), float(np.abs(drawn).max()))
+    zero = _ROUNDING * max(float(np.abs(w).max()), float(np.abs(drawn).max()))
     for sums in (w, drawn):
         if sums.min() < -zero:
             raise ValueError(
@@ -230,7 +230,7 @@ def _gaps(w: FloatArray, drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
 def _one_standard_error(numbers: Sequence[int], gap: FloatArray, error: FloatArray) -> int:
     """Return the place of the smallest number that satisfies the rule."""
     for i in range(len(numbers) - 1):
-        if gap[i] >= gap[i + 1] - error[i + 1] - _SAME:
+        if gap[i] >= gap[i + 1] - error[i + 1] - _GAP_ROUNDING:
             return i
     if len(numbers) > 1 and np.isfinite(gap[-1]):
         warnings.warn(

@@ -12,7 +12,15 @@ from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
+from .. import _engine
+from .._data.table import Table
+from .._data.units import Units
 from .._kernels.gram import check_gram
+from .._kernels.kernel_data import kernel_rows
+from .._kernels.kernels import check_size
+from .._kernels.parameters import make_kernel
+from .._util.arrays import FloatArray, IntArray
+from .._util.threads import effective_n_jobs
 from .._util.validation import is_number
 from .fits import (
     Selection,
@@ -21,10 +29,13 @@ from .fits import (
     fit,
     labels_of,
     n_clusters_of,
+    parameter,
     read,
     set_seed,
 )
-from .geometry import geometry_of
+
+# Attributes of fitted models with a kernel: its parameters and the units of the columns.
+_OF_KERNEL_MODELS = ("kernel", "gamma_", "degree", "coef0", "kernel_params", "scale_")
 
 
 def silhouette(
@@ -72,7 +83,7 @@ def silhouette(
     TypeError
         If the estimator lacks the parameter or the `labels_`.
     ValueError
-        If a number is out of range, X is not finite, the estimator refuses to fit, no number gave 2
+        If a number is out of range, X is not finite, the estimator refuses to fit, no number has 2
         to n - 1 clusters, or the kernel's distances do not fit in memory.
 
     Notes
@@ -107,7 +118,7 @@ def silhouette(
     if sample_size is not None and sample_size < n:
         rows = np.sort(rng.choice(n, int(sample_size), replace=False))
     models = [fit(model, X, None, **extra) for model in models]
-    points, metric = geometry_of(models[0], table, rows, metric, extra.get("gram"))
+    points, metric = _geometry(models[0], table, rows, metric, extra.get("gram"))
     scores: list[float | None] = []
     for model in models:
         labels = labels_of(model)
@@ -130,3 +141,88 @@ def silhouette(
         }
     )
     return Selection(numbers[best], models[best], frame)
+
+
+# ---- the distances a model clusters by ----------------------------------------------------
+
+
+def _geometry(
+    model: Any, table: Table, rows: IntArray | None, metric: Any, gram: FloatArray | None
+) -> tuple[FloatArray, Any]:
+    """Return points, or distances, and scikit-learn's name of the metric.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted to the rows of `table`.
+    table : Table
+        Those rows.
+    rows : ndarray of int or None
+        Row numbers of a sample; None: all rows.
+    metric : str, callable or None
+        The metric that is asked for; None: the model's.
+    gram : ndarray of shape (n_samples, n_samples) or None
+        The kernel matrix of the fit, if it had one.
+
+    Returns
+    -------
+    points : ndarray
+        Of the sample: rows in the model's units, features of its kernel, or a matrix of distances.
+    metric : str or callable
+        "precomputed" for a matrix.
+
+    Raises
+    ------
+    ValueError
+        If the distances do not fit in memory.
+    """
+    if metric is None and gram is not None:
+        return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
+    standard = parameter(model, "scale") == "standard"
+    shift, scale = _engine.column_units(table.data, None, standard, effective_n_jobs(None))
+    if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
+        return _kernel_geometry(model, table, rows, Units(shift, model.scale_))
+    if metric is None:
+        metric = parameter(model, "metric")
+    if metric is None:
+        metric = "manhattan" if parameter(model, "criterion") == "kmedians" else "euclidean"
+    if metric not in ("euclidean", "l2", "sqeuclidean", "manhattan", "l1", "cityblock"):
+        shift = np.zeros_like(shift)  # others may see the origin
+    points = Units(shift, scale).matrix(table)
+    if rows is None:
+        return points, metric
+    return points[np.ix_(rows, rows)] if metric == "precomputed" else points[rows], metric
+
+
+def _kernel_geometry(
+    model: Any, table: Table, rows: IntArray | None, units: Units
+) -> tuple[FloatArray, str]:
+    """Return the kernel's features of the rows where it has some, else its distances."""
+    points = kernel_rows(model.kernel, table, units)
+    others = {name: getattr(model, name) for name in ("degree", "coef0", "kernel_params")}
+    names = table.feature_names
+    kernel = make_kernel(model.kernel, gamma=model.gamma_, X=points, feature_names=names, **others)
+    if rows is not None:
+        points = points[rows]
+    features = kernel.explicit_features(points)
+    if features is not None:
+        return features, "euclidean"
+    _check_distances(len(points))
+    n_jobs = effective_n_jobs(model.n_jobs)
+    return _kernel_distances(kernel.matrix(points, n_jobs=n_jobs)), "precomputed"
+
+
+def _check_distances(n: int) -> None:
+    check_size(n * n, f"The distances of {n:,} rows", "Use sample_size.")
+
+
+def _kernel_distances(gram: FloatArray) -> FloatArray:
+    """Return sqrt(k(x, x) + k(y, y) - 2 k(x, y)) for all pairs of rows."""
+    _check_distances(len(gram))
+    diagonal = gram.diagonal()
+    squared = gram * -2.0
+    squared += diagonal[:, None]
+    squared += diagonal
+    np.maximum(squared, 0.0, out=squared)
+    np.fill_diagonal(squared, 0.0)
+    return np.sqrt(squared, out=squared)
