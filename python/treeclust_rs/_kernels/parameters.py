@@ -1,4 +1,4 @@
-"""Parameters of kernels: what users may give, and the kernel they make on the rows of a fit."""
+"""Parameters of kernels: allowed values, checks, and the kernel built on the rows of a fit."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ __all__ = [
     "KernelParameters",
     "check_gram_argument",
     "has_gamma",
+    "kernel_of",
     "make_kernel",
 ]
 
@@ -148,6 +149,27 @@ def make_kernel(
     made = Kernel(name, number, float(degree), float(coef0), params)
     made.check(rows, feature_names)
     return made
+
+
+def kernel_of(
+    estimator: Any,
+    X: FloatArray,
+    *,
+    gamma: float | str | None,
+    sample_weight: FloatArray | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> Kernel:
+    """Return `make_kernel` with the other parameters of an estimator or objective."""
+    return make_kernel(
+        estimator.kernel,
+        gamma=gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        kernel_params=estimator.kernel_params,
+        X=X,
+        sample_weight=sample_weight,
+        feature_names=feature_names,
+    )
 
 
 def has_gamma(kernel: str) -> bool:

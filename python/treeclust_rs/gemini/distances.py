@@ -51,18 +51,7 @@ class DistanceGemini(Gemini):
         return _ALIASES.get(self.metric, self.metric) if isinstance(self.metric, str) else None
 
     def settled(self, X: npt.ArrayLike) -> Self:
-        """Return the objective with variances computed from these rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All rows, of which `affinity` may get parts.
-
-        Returns
-        -------
-        Gemini
-            Itself unless the metric is seuclidean or mahalanobis without `metric_params`.
-        """
+        """Return the objective with variances computed from these rows; see `Gemini`."""
         if self._metric_name not in ("seuclidean", "mahalanobis") or self.metric_params:
             return self
         return dataclasses.replace(self, metric_params=self._parameters(as_rows(X)))

@@ -10,7 +10,7 @@ from .. import _engine
 from .._data.table import Table
 from .._data.units import Units
 from .._kernels.kernel_data import kernel_rows
-from .._kernels.parameters import make_kernel
+from .._kernels.parameters import kernel_of
 from .._util.arrays import FloatArray, IntArray, check_size
 from .._util.threads import effective_n_jobs
 from .fits import parameter
@@ -74,15 +74,7 @@ def _kernel_geometry(
 ) -> tuple[FloatArray, str]:
     """Return the kernel's features of the rows where it has some, else its distances."""
     points = kernel_rows(model.kernel, table, units)
-    kernel = make_kernel(
-        model.kernel,
-        gamma=model.gamma_,
-        degree=model.degree,
-        coef0=model.coef0,
-        kernel_params=model.kernel_params,
-        X=points,
-        feature_names=table.feature_names,
-    )
+    kernel = kernel_of(model, points, gamma=model.gamma_, feature_names=table.feature_names)
     if rows is not None:
         points = points[rows]
     features = kernel.explicit_features(points)
