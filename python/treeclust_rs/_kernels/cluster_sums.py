@@ -16,9 +16,6 @@ from scipy.sparse import csr_matrix
 from .._util.arrays import FloatArray
 from .._util.threads import map_in_order
 
-__all__ = ["ROUNDING", "TILE", "bin_sums", "gram_sums", "squared_distances", "weighted_sum"]
-
-
 Labels = npt.NDArray[Any]
 
 ROUNDING = 1e-12

@@ -33,8 +33,6 @@ from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .parameters import KernelParameters, kernel_of
 
-__all__ = ["KernelData", "kernel_rows", "make_kernel_data"]
-
 Labels = npt.NDArray[Any]
 
 

@@ -28,15 +28,6 @@ from .._util.arrays import FloatArray, as_rows, check_size, mean_row
 from .._util.threads import map_in_order, one_blas_thread
 from .._util.words import format_count, quoted_column
 
-__all__ = [
-    "ALIASES",
-    "KERNELS",
-    "ORIGIN_FREE",
-    "PLAIN_KERNELS",
-    "Kernel",
-]
-
-
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
 """Other names of kernels."""
 

@@ -35,8 +35,6 @@ from .gram_rows import GramRows, draw, seed_groups
 from .kernel_data import KernelData
 from .means import Clustering, Means, compact, first_least
 
-__all__ = ["Tell", "cluster"]
-
 Tell = Callable[[int, int, float], None]
 """Progress callback: the number of a start, from 1 on, its rounds and its cost."""
 

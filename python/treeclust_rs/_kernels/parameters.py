@@ -14,16 +14,6 @@ from .._util.validation import Interval, StrOptions, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 
-__all__ = [
-    "KERNEL_CONSTRAINTS",
-    "KernelParameters",
-    "check_gram_argument",
-    "has_gamma",
-    "kernel_of",
-    "make_kernel",
-]
-
-
 # Kernels with the parameter gamma.
 _WITH_GAMMA = frozenset({"chi2", "laplacian", "polynomial", "rbf"})
 # What `kernel_params` may hold, with the default; None: no default.

@@ -21,9 +21,6 @@ from .._util.validation import is_number
 from .._util.words import quoted_column
 from .kernels import ALIASES, Kernel
 
-__all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
-
-
 FEATURES = ("auto", "taylor", "distance", "additive")
 """Allowed values of `features`."""
 

@@ -16,9 +16,6 @@ from .._kernels.gram import check_gram
 from .._util.arrays import FloatArray, as_rows, check_size
 from .base import Gemini
 
-__all__ = ["METRICS", "TRIANGLE", "DistanceGemini", "check_distances", "check_square"]
-
-
 # Distances smaller than this share of the largest are roundings of 0.
 _MAX_ROUNDING = 1e-10
 # Other names of distances.

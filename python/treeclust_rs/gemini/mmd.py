@@ -16,8 +16,6 @@ from .._util.arrays import FloatArray, as_rows, mean_row
 from .base import SAME, TINY, ClusterShares, Gemini, differences
 from .distances import check_square
 
-__all__ = ["MMD", "means_between", "means_to_all"]
-
 
 @dataclass(frozen=True)
 class MMD(Gemini):

@@ -14,9 +14,6 @@ from .column_bins import ColumnBins
 from .soft_bins import SoftBins
 from .trainer import Trainer
 
-__all__ = ["LOWEST_TEMPERATURE", "BinsModel", "bins_from_dict", "bins_to_dict"]
-
-
 LOWEST_TEMPERATURE = 1e-6
 """Below, bins are as good as hard, and cuts have no gradient."""
 

@@ -24,9 +24,6 @@ from ...tree.conditions import (
 from ...tree.text import cluster_colors, cluster_html, format_share, html_table
 from .soft_bins import hard_cells
 
-__all__ = ["CellTable"]
-
-
 # Most cells of a polars expression: planning and running it then takes some milliseconds.
 MAX_EXPRESSION_CELLS = 10_000
 # Most cells that are printed.

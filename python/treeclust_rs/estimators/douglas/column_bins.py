@@ -17,9 +17,6 @@ from ..._util.words import format_count, quoted_column
 from .cell_table import CellTable, cells_of
 from .soft_bins import SoftBins, floats_per_row
 
-__all__ = ["ColumnBins"]
-
-
 # Arrays of the size of the weights in a fit: the weights, those of the best start, their gradient,
 # Adam's two means, and temporaries; and arrays of the size of a batch's forward pass.
 _WEIGHT_COPIES = 7

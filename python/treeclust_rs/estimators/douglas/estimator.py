@@ -30,9 +30,6 @@ from .soft_training import Plan
 from .trainer import continued_trainer
 from .training_rows import TrainingRows, make_training_rows
 
-__all__ = ["Douglas"]
-
-
 # Most rows of a batch with ``batch_size=None``: the larger of this and so many per cluster.
 _MIN_BATCH_SIZE = 64
 _ROWS_PER_CLUSTER = 10

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..._util.arrays import FloatArray
 
-__all__ = ["SGD", "Adam", "Optimiser"]
-
 
 class Optimiser(Protocol):
     """Optimiser that moves parameters along a gradient, upwards."""

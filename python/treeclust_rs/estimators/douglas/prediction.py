@@ -15,8 +15,6 @@ from ..._util.threads import effective_n_jobs, one_blas_thread
 from .bins_model import BinsModel
 from .cell_table import CellTable
 
-__all__ = ["BinsPredictor"]
-
 
 class BinsPredictor:
     """Fitted attributes and predictions of Douglas."""

@@ -10,9 +10,6 @@ from .soft_bins import SoftBins
 from .soft_training import Plan, Tell, evaluate, train, warm_up
 from .training_rows import TrainingRows
 
-__all__ = ["first_model", "prune", "search"]
-
-
 # Most rows that starts, warm-up and pruning use.
 _MAX_START_ROWS = 10_000
 # With rows in parts, the starts use at most the larger of so many rows and so many batches.

@@ -43,9 +43,6 @@ from scipy.special import expit
 
 from ..._util.arrays import FloatArray, IntArray
 
-__all__ = ["SoftBins", "Tape", "floats_per_row", "hard_cells"]
-
-
 # Floats of a forward pass while the probabilities of many rows are computed.
 _MAX_BLOCK = 1 << 21
 # Weight of a cell without rows, in rows, in means over cells.

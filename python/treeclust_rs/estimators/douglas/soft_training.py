@@ -15,8 +15,6 @@ from .optimisers import SGD, Adam, Optimiser
 from .soft_bins import SoftBins
 from .training_rows import TrainingRows, batches
 
-__all__ = ["Plan", "Tell", "evaluate", "gradient_unit", "train", "train_epoch", "warm_up"]
-
 Tell = Callable[[str], None]
 """Progress callback: a text on how far the training is."""
 # The first cuts are quantiles of some so many rows.

@@ -15,8 +15,6 @@ from .soft_bins import SoftBins
 from .soft_training import Plan, gradient_unit, train_epoch
 from .training_rows import TrainingRows
 
-__all__ = ["Trainer", "continued_trainer"]
-
 
 @dataclass(frozen=True, eq=False)
 class Trainer:

@@ -17,9 +17,6 @@ from ...gemini import Gemini, Wasserstein
 from ...gemini.distances import check_distances
 from .column_bins import ColumnBins
 
-__all__ = ["TrainingRows", "batches", "make_training_rows"]
-
-
 # The affinity of all rows is computed once if it has at most so many numbers, 32 MiB.
 _MAX_KEPT = 1 << 22
 
