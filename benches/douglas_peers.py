@@ -39,7 +39,7 @@ from peer_gemclus import GemclusPeer
 from peer_process import PeerError
 from treeclust_rs.estimators.douglas.optimisers import Adam
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins
-from treeclust_rs.estimators.douglas.soft_training import Rows
+from treeclust_rs.estimators.douglas.training_rows import TrainingRows
 from treeclust_rs.gemini import Wasserstein
 
 REPEATS = 5
@@ -218,7 +218,7 @@ PARTS_OF_A_STEP = {
     "optimal transport and gradient": (Wasserstein, "value_and_gradient"),
     "bins, leaves, probabilities": (SoftBins, "forward"),
     "back to cuts and weights": (SoftBins, "backward"),
-    "rows and distances of a batch": (Rows, "batch"),
+    "rows and distances of a batch": (TrainingRows, "batch"),
     "Adam": (Adam, "step"),
 }
 

@@ -17,9 +17,9 @@ from sklearn.model_selection import GridSearchCV
 import treeclust_rs as tc
 from test_export import mutate
 from treeclust_rs._data.table import read_table
-from treeclust_rs.estimators.douglas import soft_training as _soft_training
+from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas.cell_table import CellTable
-from treeclust_rs.estimators.douglas.soft_training import Rows, batches
+from treeclust_rs.estimators.douglas.training_rows import TrainingRows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
 from treeclust_rs.tree.words import format_share
 
@@ -144,7 +144,7 @@ def test_the_best_start_is_kept():
 
 
 def test_starts_of_many_rows_see_some_of_them(monkeypatch):
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._START_ROWS", 100)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.search._MAX_START_ROWS", 100)
     X, codes = three_blobs(600)
     model = quick().fit(X)
     assert adjusted_rand_score(model.labels_, codes) > 0.95
@@ -261,7 +261,7 @@ def test_objectives_with_parameters():
 
 
 def test_affinities_are_those_of_batches(monkeypatch):
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._KEPT", 0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.training_rows._MAX_KEPT", 0)
     asked = []
     whole = Wasserstein.affinity
 
@@ -283,7 +283,7 @@ def test_affinities_of_batches_are_parts_of_that_of_all_rows(monkeypatch):
         quick(gemini=MMD(kernel="rbf", gamma="scale"), n_init=1, max_iter=3) for _ in range(2)
     )
     kept.fit(X)
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._KEPT", 0)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.training_rows._MAX_KEPT", 0)
     np.testing.assert_allclose(asked.fit(X).weights_, kept.weights_, rtol=1e-9)
 
 
@@ -292,7 +292,7 @@ def test_affinities_of_batches_are_parts_of_that_of_all_rows(monkeypatch):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_batches_are_as_large_as_asked_for(k, batch_size, largest, monkeypatch):
-    sizes = recorded(monkeypatch, Rows, "batch", lambda _, rows, index: len(index))
+    sizes = recorded(monkeypatch, TrainingRows, "batch", lambda _, rows, index: len(index))
     quick(k, batch_size=batch_size, n_init=1, max_iter=1).fit(three_blobs(300)[0])
     assert max(sizes) == largest  # 300 rows in 43, 5, 4 and 15 batches
 
@@ -624,7 +624,7 @@ def test_pruned_models_are_as_good_as_others(tmp_path):
 
 
 def test_pruning_of_many_rows_looks_at_some(monkeypatch):
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_training._START_ROWS", 100)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.search._MAX_START_ROWS", 100)
     X, codes = three_blobs(600)
     model = quick(prune=0.05).fit(X)
     assert model.weights_.shape == (4, 3)
@@ -633,11 +633,11 @@ def test_pruning_of_many_rows_looks_at_some(monkeypatch):
 
 def test_the_curve_of_a_pruned_model_is_that_of_its_last_training(monkeypatch):
     X, _ = three_blobs(150)
-    curves = recorded(monkeypatch, _soft_training, "train", lambda curve, *_: curve)
+    curves = recorded(monkeypatch, _search, "train", lambda curve, *_: curve)
     options = {"prune": 0.05, "gemini": "mmd2_ova", "n_init": 1}
     assert quick(**options).fit(X).loss_curve_.tolist() == curves[1] != curves[0]
     # As if that training had brought nothing.
-    prune = _soft_training.prune
+    prune = _search.prune
     monkeypatch.setattr(
         "treeclust_rs.estimators.douglas.estimator.prune", lambda *a: (*prune(*a)[:3], None, 0.0)
     )
@@ -828,8 +828,8 @@ def test_verbose_tells_start_epoch_and_objective(capfd):
 
 
 def test_verbose_tells_every_stage(capfd, monkeypatch):
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.estimator._PROGRESS_EVERY", 0.0)
-    monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.estimator._SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(_search, "_MAX_START_ROWS", 100)
     quick(verbose=1, prune=0.1, max_iter=2, warm_up=2).fit(three_blobs(150)[0])
     stages = [line.split(", ")[1] for line in capfd.readouterr().err.splitlines()]
     starts = ["start 1 of 2"] * 4 + ["start 2 of 2"] * 4
@@ -847,7 +847,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(method, fitted, monkeypatch):
     before, probabilities = dict(vars(model)), fitted and model.predict_proba(X).tobytes()
     other = pickle.loads(pickle.dumps(model))
     calls = 0
-    whole = Rows.batch
+    whole = TrainingRows.batch
 
     def batch(self, index):
         nonlocal calls
@@ -856,7 +856,7 @@ def test_ctrl_c_leaves_the_estimator_as_it_was(method, fitted, monkeypatch):
             raise KeyboardInterrupt
         return whole(self, index)
 
-    monkeypatch.setattr(Rows, "batch", batch)
+    monkeypatch.setattr(TrainingRows, "batch", batch)
     with pytest.raises(KeyboardInterrupt):
         getattr(model, method)(X)
     assert vars(model).keys() == before.keys()
@@ -906,7 +906,7 @@ def test_first_parts_without_rows_of_all_clusters():
 def test_partial_fit_shuffles_anew(monkeypatch):
     X, _ = three_blobs(300)
     model = quick().partial_fit(X)
-    asked = recorded(monkeypatch, Rows, "batch", lambda _, rows, index: index.tolist())
+    asked = recorded(monkeypatch, TrainingRows, "batch", lambda _, rows, index: index.tolist())
     model.partial_fit(X)
     n_batches = len(asked)
     model.partial_fit(X)

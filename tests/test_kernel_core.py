@@ -126,7 +126,7 @@ def fit(
             fitted.labels.astype(np.uint32),
             base_centers=None,
             base_centers_low=None,
-            surrogate=fitted.surrogate.argument() if base else None,
+            surrogate=fitted.surrogate if base else None,
             sample_weight=fitted.w,
             interval=cuts == "interval",
             max_leaves=fitted.k if max_leaves is None else max_leaves,

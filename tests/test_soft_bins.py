@@ -51,7 +51,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     model = random_model(3, 2, 3)
     rows = np.random.default_rng(1).normal(size=(3, 1000))
     whole = model.probabilities(rows)
-    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_bins._BLOCK", 1)
+    monkeypatch.setattr("treeclust_rs.estimators.douglas.soft_bins._MAX_BLOCK", 1)
     np.testing.assert_allclose(model.probabilities(rows), whole, rtol=1e-12)
 
 

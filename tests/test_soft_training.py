@@ -7,17 +7,12 @@ import numpy as np
 import pytest
 
 from test_douglas import recorded, three_blobs
+from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas import soft_training as _soft_training
-from treeclust_rs.estimators.douglas.soft_training import (
-    Plan,
-    Rows,
-    begin,
-    evaluate,
-    gradient_unit,
-    prune,
-    search,
-    train,
-)
+from treeclust_rs.estimators.douglas import training_rows as _training_rows
+from treeclust_rs.estimators.douglas.search import first_model, prune, search
+from treeclust_rs.estimators.douglas.soft_training import Plan, evaluate, gradient_unit, train
+from treeclust_rs.estimators.douglas.training_rows import TrainingRows
 from treeclust_rs.gemini import make_gemini
 
 PLAN = Plan(
@@ -37,7 +32,7 @@ PLAN = Plan(
 
 def blobs(n=90, gemini="mmd2_ova", factor=1.0):
     X, _ = three_blobs(n)
-    return Rows(((X - X.mean(axis=0)) / X.std(axis=0)).T, make_gemini(gemini), X * factor)
+    return TrainingRows(((X - X.mean(axis=0)) / X.std(axis=0)).T, make_gemini(gemini), X * factor)
 
 
 def seeded(seed=0):
@@ -49,7 +44,7 @@ def seeded(seed=0):
 
 @pytest.mark.parametrize("kept", [0, 1 << 22])
 def test_parts_of_rows_are_these_rows(kept, monkeypatch):
-    monkeypatch.setattr(_soft_training, "_KEPT", kept)
+    monkeypatch.setattr(_training_rows, "_MAX_KEPT", kept)
     rows = blobs()
     part = np.array([5, 80, 33, 2])
     found = rows.part(part).batch(np.array([2, 0]))
@@ -78,7 +73,7 @@ def test_a_hard_start_is_the_best_of_different_draws():
         drawn.append(probabilities)
         return next(coming)
 
-    rows = Rows(np.zeros((2, 30)), SimpleNamespace(value=value))
+    rows = TrainingRows(np.zeros((2, 30)), SimpleNamespace(value=value))
     model = replace(PLAN, init=np.full((2, 1), 0.01), batch_size=10).start(rows, seeded(), 1)
     assert next(coming, None) is None
     assert {p.shape for p in drawn} == {(10, 3)}
@@ -88,7 +83,7 @@ def test_a_hard_start_is_the_best_of_different_draws():
 
 @pytest.mark.parametrize(("counts", "cut"), [((45, 15, 40), 0.5), ((40, 15, 45), 1.5)])
 def test_cuts_start_in_the_gap_nearest_to_the_quantile(counts, cut):
-    rows = Rows(np.repeat([[0.0, 1.0, 2.0]], counts, axis=1), make_gemini("kl_ova"))
+    rows = TrainingRows(np.repeat([[0.0, 1.0, 2.0]], counts, axis=1), make_gemini("kl_ova"))
     assert PLAN.start(rows, seeded()).cuts.tolist() == [[cut]]
 
 
@@ -99,8 +94,8 @@ def test_the_best_start_is_given_with_its_curve():
     places = set()
     for seed in range(8):
         with pytest.MonkeyPatch.context() as patch:
-            curves = recorded(patch, _soft_training, "train", curve_and_value)
-            values = recorded(patch, _soft_training, "evaluate", lambda value, *a: (value, a[-1]))
+            curves = recorded(patch, _search, "train", curve_and_value)
+            values = recorded(patch, _search, "evaluate", lambda value, *a: (value, a[-1]))
             model, curve, objective = search(blobs(150), PLAN, 4, seeded(seed))
         # The same batches for all.
         assert len({of_batches for _, of_batches in values}) == 1
@@ -113,7 +108,7 @@ def test_the_best_start_is_given_with_its_curve():
 
 
 def test_the_best_start_goes_on_with_all_rows(monkeypatch):
-    monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
+    monkeypatch.setattr(_search, "_MAX_START_ROWS", 100)
     seen = recorded(
         monkeypatch, _soft_training, "train_epoch", lambda _, model, rows, *a: len(rows)
     )
@@ -122,7 +117,7 @@ def test_the_best_start_goes_on_with_all_rows(monkeypatch):
 
 
 def test_a_single_start_warms_up_with_some_rows_and_trains_with_all(monkeypatch):
-    monkeypatch.setattr(_soft_training, "_START_ROWS", 100)
+    monkeypatch.setattr(_search, "_MAX_START_ROWS", 100)
     seen = recorded(
         monkeypatch,
         _soft_training,
@@ -139,11 +134,11 @@ def test_a_single_start_warms_up_with_some_rows_and_trains_with_all(monkeypatch)
 def test_rows_that_come_in_parts_begin_with_starts_on_some(n, batch_size, n_seen, monkeypatch):
     seen = recorded(
         monkeypatch,
-        _soft_training,
+        _search,
         "search",
         lambda found, rows, plan, n_init, rng: (found[0], len(rows), n_init),
     )
-    model = begin(blobs(n), replace(PLAN, batch_size=batch_size, max_iter=1), 3, seeded())
+    model = first_model(blobs(n), replace(PLAN, batch_size=batch_size, max_iter=1), 3, seeded())
     assert seen == [(model, n_seen, 3)]
 
 

@@ -202,11 +202,11 @@ def test_many_rows_take_the_same_leaves_on_more_threads():
 def test_a_tree_prepares_its_tests_for_the_core_once():
     tree, X = random_tree(2, 8)
     leaves = tree.apply(X).tolist()
-    router = tree._router
+    router = tree.router
     assert tree.apply(csr_array(X)).tolist() == leaves
-    assert tree._router is router
+    assert tree.router is router
     for other in (pickle.loads(pickle.dumps(tree)), copy.deepcopy(tree), copy.copy(tree)):
-        assert "_router" not in other.__dict__
+        assert "router" not in other.__dict__
         assert other.apply(X).tolist() == leaves
         assert all(not getattr(other, name).flags.writeable for name in other.array_names)
     other, _ = random_tree(3, 5)

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Self, final
+from typing import Any, Protocol, Self, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,23 @@ class Threads:
     def n_jobs(self) -> int: ...
 
 _Jobs = int | Threads
+
+@type_check_only
+class _Surrogate(Protocol):
+    """Surrogate features: name and parameters of their functions."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def parameter(self) -> float: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def shift(self) -> _Floats: ...
+    @property
+    def scale(self) -> _Floats: ...
+    @property
+    def anchors(self) -> list[_Floats]: ...
 
 def find_non_finite(table: _Table, n_jobs: _Jobs) -> list[tuple[int, int, int, int]]: ...
 def column_units(
@@ -120,7 +137,7 @@ def fit_tree(
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
-    surrogate: dict[str, Any] | None = None,
+    surrogate: _Surrogate | None = None,
     cut_score: str = "mistakes",
     criterion: str = "label_cost",
     n_labels: int | None = None,

@@ -6,14 +6,24 @@ Every call is typed in and typed out: arrays, numbers and the classes below cros
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._core import Threads
+from ._core import (
+    FittedKauri,
+    FittedOblique,
+    FittedTree,
+    Router,
+    Threads,
+    column_units,
+    fit_kauri,
+    fit_oblique,
+    fit_tree,
+    spherical_kmeans,
+)
 from ._util.arrays import Codes, FloatArray, IntArray
 
 __all__ = [
@@ -21,7 +31,6 @@ __all__ = [
     "FittedOblique",
     "FittedTree",
     "GroupSums",
-    "InitTree",
     "Jobs",
     "LabelCosts",
     "Measure",
@@ -31,8 +40,6 @@ __all__ = [
     "Router",
     "TestArrays",
     "Threads",
-    "apply",
-    "apply_sparse",
     "assign_rows",
     "column_units",
     "find_non_finite",
@@ -116,113 +123,37 @@ class ObliqueArrays(NamedTuple):
     bias: FloatArray
 
 
-class InitTree(NamedTuple):
-    """A tree that a fit starts from."""
-
-    tests: TestArrays
-    clusters: IntArray
-    """Of the leaves."""
-    oblique: ObliqueArrays | None
+class _MeasureArguments(TypedDict):
+    shift: FloatArray
+    scale: FloatArray
+    cosine: bool
+    sample_weight: FloatArray | None
+    n_jobs: Jobs
 
 
 class Measure(NamedTuple):
-    """How the cost of a row about a center is measured."""
+    """How the cost of a row about a center is measured, and by how many threads."""
 
     units: HasUnits
     cosine: bool
     sample_weight: FloatArray | None
     n_jobs: Jobs
 
-
-@dataclass(frozen=True)
-class FittedTree:
-    """A threshold tree with all that growth knows of its nodes; entries by node."""
-
-    kind: npt.NDArray[np.int8]
-    feature: IntArray
-    threshold: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    children_left: IntArray
-    children_right: IntArray
-    n_node_samples: IntArray
-    weighted_n_node_samples: FloatArray
-    label_weight: FloatArray
-    """n_nodes x k: weight of each reference label."""
-    cost: FloatArray
-    """Regret of the node under its best label."""
-    cluster: IntArray
-    base_cluster: IntArray
-    base_cost: FloatArray
-    mistakes: FloatArray
-    leaf_of_row: Codes
-    n_base_leaves: int
-    skipped_features: list[int]
-
-
-@dataclass(frozen=True)
-class FittedKauri:
-    """A Kauri tree; entries by node."""
-
-    kind: npt.NDArray[np.int8]
-    feature: IntArray
-    threshold: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    children_left: IntArray
-    children_right: IntArray
-    n_node_samples: IntArray
-    weighted_n_node_samples: FloatArray
-    cluster: IntArray
-    cost: FloatArray
-    move: IntArray
-    gain: FloatArray
-    objective: FloatArray
-    """By number of leaves, from 1 on."""
-    leaf_of_row: Codes
-
-
-@dataclass(frozen=True)
-class FittedOblique:
-    """A tree of oblique or axis-aligned tests, its centers and its rounds."""
-
-    kind: npt.NDArray[np.int8]
-    feature: IntArray
-    threshold: FloatArray
-    children_left: IntArray
-    children_right: IntArray
-    oblique_indptr: IntArray
-    oblique_indices: IntArray
-    oblique_weights: FloatArray
-    oblique_bias: FloatArray
-    cluster: IntArray
-    """Of leaves; -1 at inner nodes."""
-    regrets: FloatArray
-    """n_nodes x k."""
-    leaf_of_row: Codes
-    centers: FloatArray
-    """k x d, in units."""
-    inertia: float
-    free_inertia: float
-    converged: bool
-    mu: FloatArray
-    cost: FloatArray
-    penalty: FloatArray
-    mismatch: FloatArray
-    n_weights: IntArray
-    n_leaves: IntArray
+    @property
+    def arguments(self) -> _MeasureArguments:
+        """The measure as keyword arguments of the core."""
+        return {
+            "shift": self.units.shift,
+            "scale": self.units.scale,
+            "cosine": self.cosine,
+            "sample_weight": self.sample_weight,
+            "n_jobs": self.n_jobs,
+        }
 
 
 def find_non_finite(table: Columns, n_jobs: Jobs) -> list[NonFinite]:
     """Return the columns with NaN or infinite cells, in their order."""
     return [NonFinite(*found) for found in _core.find_non_finite(table, n_jobs)]
-
-
-def column_units(
-    table: Columns, sample_weight: FloatArray | None, standardise: bool, n_jobs: Jobs
-) -> tuple[FloatArray, FloatArray]:
-    """Return origin and unit of every column."""
-    return _core.column_units(table, sample_weight, standardise, n_jobs)
 
 
 def label_costs(
@@ -234,11 +165,9 @@ def label_costs(
     n_jobs: Jobs,
 ) -> LabelCosts:
     """Return the costs of giving every row to each of the `centers` (k x d, in units)."""
-    return LabelCosts(
-        *_core.label_costs(
-            table, units.shift, units.scale, centers, manhattan, sample_weight, n_jobs
-        )
-    )
+    shift, scale = units.shift, units.scale
+    costs = _core.label_costs(table, shift, scale, centers, manhattan, sample_weight, n_jobs)
+    return LabelCosts(*costs)
 
 
 def group_sums(
@@ -250,188 +179,9 @@ def group_sums(
     n_jobs: Jobs,
 ) -> GroupSums:
     """Return weight and column sums (in units) of each group of rows."""
+    shift, scale = units.shift, units.scale
     return GroupSums(
-        *_core.group_sums(table, units.shift, units.scale, groups, n_groups, sample_weight, n_jobs)
-    )
-
-
-def fit_tree(
-    table: Columns,
-    regrets: FloatArray,
-    labels: Codes,
-    *,
-    base_centers: tuple[FloatArray, FloatArray] | None = None,
-    surrogate: dict[str, Any] | None = None,
-    sample_weight: FloatArray | None,
-    interval: bool,
-    max_leaves: int,
-    max_depth: int | None,
-    min_samples_leaf: int,
-    n_jobs: Jobs,
-    progress: Progress | None,
-    search: tuple[int, int] | None = None,
-) -> FittedTree:
-    """Grow a threshold tree by label cost, from one leaf or from a base tree.
-
-    `base_centers`: the centers of IMM's base (k x d) as unevaluated sums of two arrays.
-    `surrogate`: the features of Kernel IMM's base. `search`: most bins of a column, and rows of a
-    node below which it is sorted; for tests, since they change the speed and never the tree.
-    """
-    high, low = (None, None) if base_centers is None else base_centers
-    return FittedTree(
-        **_core.fit_tree(
-            table,
-            regrets,
-            labels,
-            base_centers=high,
-            base_centers_low=low,
-            surrogate=surrogate,
-            sample_weight=sample_weight,
-            interval=interval,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            min_samples_leaf=min_samples_leaf,
-            n_jobs=n_jobs,
-            progress=progress,
-            search=search,
-        )
-    )
-
-
-def fit_kauri(
-    table: Columns,
-    *,
-    features: FloatArray | None,
-    gram: FloatArray | None,
-    sample_weight: FloatArray | None,
-    max_clusters: int,
-    max_leaves: int,
-    max_depth: int | None,
-    min_samples_split: int,
-    min_samples_leaf: int,
-    max_features: int,
-    seed: int,
-    all_moves: bool,
-    n_jobs: Jobs,
-    progress: Progress | None,
-) -> FittedKauri:
-    """Grow a Kauri tree, on features of the kernel or on its matrix."""
-    return FittedKauri(
-        **_core.fit_kauri(
-            table,
-            features=features,
-            gram=gram,
-            sample_weight=sample_weight,
-            max_clusters=max_clusters,
-            max_leaves=max_leaves,
-            max_depth=max_depth,
-            min_samples_split=min_samples_split,
-            min_samples_leaf=min_samples_leaf,
-            max_features=max_features,
-            seed=seed,
-            all_moves=all_moves,
-            n_jobs=n_jobs,
-            progress=progress,
-        )
-    )
-
-
-def fit_oblique(
-    rows: Columns | SparseRows,
-    measure: Measure,
-    *,
-    centers: FloatArray,
-    labels: Codes,
-    init: str,
-    tree: InitTree | None,
-    axis: bool,
-    alpha: float,
-    max_depth: int,
-    max_iter: int,
-    schedule: tuple[float, int, bool] | None,
-    relax: bool,
-    seed: int,
-    progress: Progress | None,
-) -> FittedOblique:
-    """Fit an oblique or axis-aligned tree together with its clusters.
-
-    `tree`: what the fit starts from instead of `init`.
-    `schedule`: factor and number of values of mu, and whether leaves hold histograms; None for the
-    direct solver.
-    """
-    return FittedOblique(
-        **_core.fit_oblique(
-            rows,
-            shift=measure.units.shift,
-            scale=measure.units.scale,
-            cosine=measure.cosine,
-            centers=centers,
-            labels=labels,
-            sample_weight=measure.sample_weight,
-            init=init,
-            tree=tree,
-            axis=axis,
-            alpha=alpha,
-            max_depth=max_depth,
-            max_iter=max_iter,
-            schedule=schedule,
-            relax=relax,
-            seed=seed,
-            n_jobs=measure.n_jobs,
-            progress=progress,
-        )
-    )
-
-
-def apply(
-    tree: TestArrays, table: Columns, n_jobs: Jobs, oblique: ObliqueArrays | None = None
-) -> IntArray | None:
-    """Return the leaf of each row; None if a cell is NaN or infinite."""
-    return _core.apply(tree, table, n_jobs, oblique)
-
-
-def apply_sparse(
-    tree: TestArrays, rows: SparseRows, n_jobs: Jobs, oblique: ObliqueArrays | None = None
-) -> IntArray | None:
-    """Return the leaf of each row of a sparse matrix; None if a cell is NaN or infinite."""
-    return _core.apply_sparse(tree, rows, n_jobs, oblique)
-
-
-@dataclass(frozen=True, slots=True)
-class Router:
-    """The tests of a tree, ready for routing many tables."""
-
-    tests: TestArrays
-    oblique: ObliqueArrays | None
-
-    def apply(self, table: Columns, n_jobs: Jobs) -> IntArray | None:
-        """Return the leaf of each row; None if a cell is NaN or infinite."""
-        return apply(self.tests, table, n_jobs, self.oblique)
-
-    def apply_sparse(self, rows: SparseRows, n_jobs: Jobs) -> IntArray | None:
-        """Return the leaf of each row of a sparse matrix; None if a cell is NaN or infinite."""
-        return apply_sparse(self.tests, rows, n_jobs, self.oblique)
-
-
-def spherical_kmeans(
-    rows: Columns | SparseRows,
-    n_clusters: int,
-    *,
-    sample_weight: FloatArray | None,
-    n_init: int,
-    max_iter: int,
-    seed: int,
-    n_jobs: Jobs,
-) -> tuple[Codes, FloatArray]:
-    """Return labels and centers (of length 1) of the best of `n_init` starts."""
-    return _core.spherical_kmeans(
-        rows,
-        n_clusters,
-        sample_weight=sample_weight,
-        n_init=n_init,
-        max_iter=max_iter,
-        seed=seed,
-        n_jobs=n_jobs,
+        *_core.group_sums(table, shift, scale, groups, n_groups, sample_weight, n_jobs)
     )
 
 
@@ -442,16 +192,7 @@ def assign_rows(
 
     Without `labels` the cost is that about the nearest centers.
     """
-    return _core.assign_rows(
-        rows,
-        shift=measure.units.shift,
-        scale=measure.units.scale,
-        cosine=measure.cosine,
-        centers=centers,
-        labels=labels,
-        sample_weight=measure.sample_weight,
-        n_jobs=measure.n_jobs,
-    )
+    return _core.assign_rows(rows, centers=centers, labels=labels, **measure.arguments)
 
 
 def mean_centers(
@@ -461,20 +202,4 @@ def mean_centers(
 
     Clusters without rows keep the ones of `centers`.
     """
-    return _core.mean_centers(
-        rows,
-        shift=measure.units.shift,
-        scale=measure.units.scale,
-        cosine=measure.cosine,
-        centers=centers,
-        labels=labels,
-        sample_weight=measure.sample_weight,
-        n_jobs=measure.n_jobs,
-    )
-
-
-def surrogate_features(
-    table: Columns, surrogate: dict[str, Any], n_jobs: Jobs
-) -> tuple[FloatArray, list[int]]:
-    """Return the surrogate features of every row."""
-    return _core.surrogate_features(table, surrogate, n_jobs)
+    return _core.mean_centers(rows, centers=centers, labels=labels, **measure.arguments)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 from .. import _engine
 from .._data.table import Table
+from .._kernels.surrogate import SurrogateFeatures
 from .._reference.centers import Centers
 from .._util.arrays import Codes, FloatArray
 from .fit_rows import FitRows
@@ -57,7 +58,7 @@ def grow_tree(
     growth: Growth,
     *,
     base_centers: Centers | None,
-    surrogate: dict[str, Any] | None = None,
+    surrogate: SurrogateFeatures | None = None,
     progress: _engine.Progress | None,
 ) -> _engine.FittedTree:
     """Grow a tree in the core.
@@ -69,7 +70,8 @@ def grow_tree(
         fit_rows.rows.data,
         regrets,
         labels,
-        base_centers=None if base_centers is None else (base_centers.high, base_centers.low),
+        base_centers=None if base_centers is None else base_centers.high,
+        base_centers_low=None if base_centers is None else base_centers.low,
         surrogate=surrogate,
         sample_weight=fit_rows.weight,
         interval=growth.interval,

@@ -14,7 +14,7 @@ from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows
 from .._kernels.kernels import Kernel
 from .._kernels.low_rank import FeatureMap
-from .._kernels.parameters import check_gram_argument, make_kernel
+from .._kernels.parameters import check_gram_argument, kernel_of
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
@@ -65,14 +65,7 @@ class KernelModel(GrownClusterer, abstract=True):
         if kernel is not None:
             return kernel
         self._check_known()
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma_,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            X=np.zeros((1, table.n_features)),
-        )
+        return kernel_of(self, np.zeros((1, table.n_features)), gamma=self.gamma_)
 
     def _stocks_and_labels(
         self, X: Any, sample_weight: Any, gram: Any

@@ -1,8 +1,8 @@
 """Sums of kernel values over clusters, and squared distances to clusters' means from them.
 
-For rows i, j of weights w, S[i, l] = sum of w_j k(i, j) over the rows j of cluster l. They give the
+For rows i, j of weights w, S[i, l] = sum of w_j k(i, j) over the rows j of cluster l. The
 rows' squared distances to the clusters' means in the kernel's feature space (Fleissner, Vankadara,
-Ghoshdastidar 2024, eq. (5) and Lemma 1) and the cost of a clustering.
+Ghoshdastidar 2024, eq. (5) and Lemma 1) and the cost of a clustering follow from them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from scipy.sparse import csr_matrix
 
 from .._util.arrays import FloatArray
 from .._util.threads import map_in_order
-
-__all__ = ["ROUNDING", "TILE", "bin_sums", "gram_sums", "squared_distances", "weighted_sum"]
-
 
 Labels = npt.NDArray[Any]
 

@@ -9,10 +9,7 @@ import numpy as np
 from .kernel_data import KernelData
 from .kernels import Kernel
 
-__all__ = ["is_indefinite", "tells_all_apart", "warn_arbitrary", "warn_indefinite"]
-
-
-# Kernels that are positive semidefinite whatever their parameters.
+# Kernels that are positive semidefinite for all parameters.
 _DEFINITE = frozenset(
     {"additive_chi2", "chi2", "cosine", "hellinger", "histogram_intersection"}
     | {"laplacian", "linear", "rbf"}

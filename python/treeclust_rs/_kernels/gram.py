@@ -9,9 +9,6 @@ from scipy.sparse import issparse
 
 from .._util.arrays import FloatArray, check_size
 
-__all__ = ["check_gram"]
-
-
 # Numbers of a block of rows that is checked at a time: 8 MiB.
 _MAX_BLOCK = 1 << 20
 # Largest asymmetry of a Gram matrix, as a share of its largest entry.

@@ -20,9 +20,6 @@ from .cluster_sums import ROUNDING
 from .gram_rows import GramRows
 from .means import Means
 
-__all__ = ["OVERFLOW", "Run", "run_lloyd"]
-
-
 OVERFLOW = 'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
 
 

@@ -19,9 +19,6 @@ from .cluster_sums import ROUNDING, gram_sums
 from .kernel_data import KernelData
 from .means import Means
 
-__all__ = ["GramRows", "draw", "draw_seeds", "seed_groups"]
-
-
 # Up to so many kernel values, 2 MiB, a dense copy is faster than a sparse product.
 _MAX_DENSE = 1 << 18
 

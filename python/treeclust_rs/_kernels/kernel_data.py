@@ -24,9 +24,7 @@ from .._util.threads import map_in_order, one_blas_thread
 from .cluster_sums import ROUNDING, TILE, bin_sums, gram_sums, squared_distances, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
-from .parameters import KernelParameters, make_kernel
-
-__all__ = ["KernelData", "kernel_rows", "make_kernel_data"]
+from .parameters import KernelParameters, kernel_of
 
 Labels = npt.NDArray[Any]
 
@@ -78,15 +76,9 @@ def make_kernel_data(
     if gram is not None:
         return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
     matrix = kernel_rows(estimator.kernel, rows, units)
-    kernel = make_kernel(
-        estimator.kernel,
-        gamma=estimator.gamma,
-        degree=estimator.degree,
-        coef0=estimator.coef0,
-        kernel_params=estimator.kernel_params,
-        X=matrix,
-        sample_weight=weight,
-        feature_names=rows.feature_names,
+    names = rows.feature_names
+    kernel = kernel_of(
+        estimator, matrix, gamma=estimator.gamma, sample_weight=weight, feature_names=names
     )
     if estimator.approximation is not None:
         return KernelData.of_approximation(

@@ -28,15 +28,6 @@ from .._util.arrays import FloatArray, as_rows, check_size, mean_row
 from .._util.threads import map_in_order, one_blas_thread
 from .._util.words import format_count, quoted_column
 
-__all__ = [
-    "ALIASES",
-    "KERNELS",
-    "ORIGIN_FREE",
-    "PLAIN_KERNELS",
-    "Kernel",
-]
-
-
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
 """Other names of kernels."""
 
@@ -107,8 +98,8 @@ class Kernel:
     - laplacian: exp(-gamma ||x - y||_1)
     - chi2: exp(-gamma sum (x_f - y_f)^2 / (x_f + y_f)), 0/0 = 0
     - additive_chi2: sum 2 x_f y_f / (x_f + y_f), 0/0 = 0. scikit-learn's `additive_chi2_kernel` is
-      twice this less sum x_f + y_f: not positive semidefinite, but it gives the same partitions,
-      since its distances are those of this kernel times a constant.
+      twice this minus sum x_f + y_f: not positive semidefinite, but its distances are those of this
+      kernel times a constant, with the same best partitions.
     - histogram_intersection: sum min(x_f^beta, y_f^beta), beta = 1 by default
     - hellinger: sum sqrt(x_f y_f)
     - epsilon: 1 if ||x - y|| <= epsilon (1 + 1e-12), else 0; not positive semidefinite in general
@@ -188,7 +179,7 @@ class Kernel:
             If the matrix would be larger than `MAX_ARRAY_BYTES` (before it is allocated), if the
             kernel is not defined on the rows, or if it is NaN or inf for a pair of them.
         TypeError
-            If a callable gives no number.
+            If a callable returns no number.
         """
         rows = as_rows(X)
         columns = rows if Y is None else as_rows(Y)

@@ -35,8 +35,6 @@ from .gram_rows import GramRows, draw, seed_groups
 from .kernel_data import KernelData
 from .means import Clustering, Means, compact, first_least
 
-__all__ = ["Tell", "cluster"]
-
 Tell = Callable[[int, int, float], None]
 """Progress callback: the number of a start, from 1 on, its rounds and its cost."""
 
@@ -148,11 +146,11 @@ def _by_features(
     best: KMeans | None = None
     with warnings.catch_warnings(), threads.limit(limits=1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # `cluster` warns
-        for number, found in enumerate(map_in_order(start, seeds, n_jobs), 1):
+        for number, solver in enumerate(map_in_order(start, seeds, n_jobs), 1):
             if tell is not None:
-                tell(number, found.n_iter_, found.inertia_)
-            if best is None or found.inertia_ < best.inertia_:
-                best = found
+                tell(number, solver.n_iter_, solver.inertia_)
+            if best is None or solver.inertia_ < best.inertia_:
+                best = solver
     assert best is not None, "n_init is at least 1"
     centers = best.cluster_centers_
     norms = np.einsum("ij,ij->i", centers, centers)
@@ -191,11 +189,11 @@ def _by_gram(
 
     best: Run | None = None
     with one_blas_thread():
-        for number, found in enumerate(map_in_order(start, seeds, n_jobs, cancelled.set), 1):
+        for number, run in enumerate(map_in_order(start, seeds, n_jobs, cancelled.set), 1):
             if tell is not None:
-                tell(number, found.n_iter, found.cost)
-            if best is None or found.cost < best.cost:
-                best = found
+                tell(number, run.n_iter, run.cost)
+            if best is None or run.cost < best.cost:
+                best = run
         assert best is not None, "n_init is at least 1"
         return _recomputed(rows, best)
 

@@ -28,9 +28,6 @@ from .._util.threads import one_blas_thread
 from .._util.validation import is_number
 from .kernels import Kernel
 
-__all__ = ["APPROXIMATIONS", "FeatureMap", "approximate"]
-
-
 APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")
 
 # Eigenvalues below this share of the largest are rounding.

@@ -10,8 +10,6 @@ from scipy.spatial.distance import cdist
 from .._util.arrays import FloatArray, IntArray
 from .cluster_sums import ROUNDING
 
-__all__ = ["Clustering", "Means", "compact", "first_least"]
-
 
 @dataclass(frozen=True, eq=False)
 class Means:

@@ -1,4 +1,4 @@
-"""Parameters of kernels: what users may give, and the kernel they make on the rows of a fit."""
+"""Parameters of kernels: allowed values, checks, and the kernel built on the rows of a fit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,6 @@ from .._util.arrays import FloatArray, as_rows
 from .._util.validation import Interval, StrOptions, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
-
-__all__ = [
-    "KERNEL_CONSTRAINTS",
-    "KernelParameters",
-    "check_gram_argument",
-    "has_gamma",
-    "make_kernel",
-]
-
 
 # Kernels with the parameter gamma.
 _WITH_GAMMA = frozenset({"chi2", "laplacian", "polynomial", "rbf"})
@@ -148,6 +139,27 @@ def make_kernel(
     made = Kernel(name, number, float(degree), float(coef0), params)
     made.check(rows, feature_names)
     return made
+
+
+def kernel_of(
+    estimator: Any,
+    X: FloatArray,
+    *,
+    gamma: float | str | None,
+    sample_weight: FloatArray | None = None,
+    feature_names: Sequence[str] | None = None,
+) -> Kernel:
+    """Return `make_kernel` with the other parameters of an estimator or objective."""
+    return make_kernel(
+        estimator.kernel,
+        gamma=gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        kernel_params=estimator.kernel_params,
+        X=X,
+        sample_weight=sample_weight,
+        feature_names=feature_names,
+    )
 
 
 def has_gamma(kernel: str) -> bool:

@@ -11,18 +11,13 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from .. import _engine
 from .._data.table import Table, column_of
 from .._data.units import Units
 from .._util.arrays import FloatArray
 from .._util.validation import is_number
 from .._util.words import quoted_column
 from .kernels import ALIASES, Kernel
-
-__all__ = ["FEATURES", "SurrogateFeatures", "choose_features", "has_features"]
-
 
 FEATURES = ("auto", "taylor", "distance", "additive")
 """Allowed values of `features`."""
@@ -164,7 +159,9 @@ class SurrogateFeatures:
         if kind == "taylor":
             assert kernel.gamma is not None
             origin = _origin(table, shift)
-            return cls(kind, "taylor", kernel.gamma, order, origin, units.scale, [])
+            return cls(
+                kind, "taylor", kernel.gamma, order, np.ascontiguousarray(origin), units.scale, []
+            )
         if kind == "distance":
             assert kernel.gamma is not None
             family = "laplace" if kernel.name == "laplacian" else "gauss"
@@ -185,35 +182,6 @@ class SurrogateFeatures:
     def is_monotone(self) -> bool:
         """Whether thresholds on the features are thresholds on the columns."""
         return self.family in ("root", "intersection")
-
-    def argument(self) -> dict[str, Any]:
-        """Return the features as keyword arguments of the core."""
-        return {
-            "family": self.family,
-            "parameter": self.parameter,
-            "order": self.order,
-            "shift": np.ascontiguousarray(self.shift),
-            "scale": np.ascontiguousarray(self.scale),
-            "anchors": self.anchors,
-        }
-
-    def values(self, table: Table, n_jobs: int = 1) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """Compute all features of the rows of the fit, and the input column of each.
-
-        Parameters
-        ----------
-        table : Table
-            The rows of the fit. Steps are those of its values.
-        n_jobs : int, default=1
-            Threads.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_surrogate_features)
-        columns : ndarray of shape (n_surrogate_features,)
-        """
-        values, columns = _engine.surrogate_features(table.data, self.argument(), n_jobs)
-        return values, np.asarray(columns, dtype=np.int64)
 
 
 def _column(table: Table, f: int) -> FloatArray:

@@ -161,7 +161,8 @@ _ROWS = (
     Method(
         "voronoi",
         VoronoiTree,
-        summary=f"voronoi has the bisectors of the centers (exact up to {MOST_EXACT} clusters)",
+        summary="voronoi has the bisectors of the centers "
+        f"(exact up to {MAX_EXACT_CLUSTERS} clusters)",
         nature="a voronoi tree has bisectors of centers, those of k-means or --reference, as tests",
         options=("--reference",),
         facts=_EXPLAINED,

@@ -204,7 +204,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
                 limits=growth.limits,
             ),
             base_centers=base.centers,
-            surrogate=None if base.surrogate is None else base.surrogate.argument(),
+            surrogate=base.surrogate,
             progress=progress,
         )
         _warn_underflow(fitted.skipped_features, base, rows)

@@ -28,11 +28,11 @@ from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, S
 from .._data.sparse import SparseTable, read_sparse
 from .._data.table import collected, read_table
 from .._data.units import Units
-from .._engine import InitTree, Measure, ObliqueArrays, TestArrays
+from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import make_reference
 from .._reference.spherical import Clustering, spherical_reference
-from .._util.arrays import FloatArray
+from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
@@ -508,11 +508,11 @@ class ObliqueTree(CenterModel):
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = _engine.fit_oblique(
             rows.data,
-            Measure(units, self.metric == "cosine", weight, fit_rows.threads),
+            **Measure(units, self.metric == "cosine", weight, fit_rows.threads).arguments,
             centers=clustering.centers,
             labels=clustering.labels,
             init=self.init if isinstance(self.init, str) else "bisecting",
-            tree=None if first is None else _arrays_of(first, clustering.classes),
+            tree=None if first is None else _init_tree_of(first, clustering.classes),
             axis=self.splits == "axis",
             alpha=float(self.alpha),
             max_depth=int(self.max_depth),
@@ -658,8 +658,10 @@ def _check_init(tree: ClusterTree, fit_rows: FitRows[Any], n_clusters: int | Non
         )
 
 
-def _arrays_of(tree: ClusterTree, classes: list[int] | list[str]) -> InitTree:
-    """Return a tree as the core takes it.
+def _init_tree_of(
+    tree: ClusterTree, classes: list[int] | list[str]
+) -> tuple[_engine.Router, IntArray]:
+    """Return a tree as a fit starts from it: its tests, and the clusters of its leaves.
 
     Clusters are matched by label; those of another clustering keep their codes.
     """
@@ -668,7 +670,7 @@ def _arrays_of(tree: ClusterTree, classes: list[int] | list[str]) -> InitTree:
     if all(label in code for label in tree.classes):
         codes = np.array([code[label] for label in tree.classes], dtype=np.int64)
         clusters = np.where(clusters >= 0, codes[clusters], -1)
-    return InitTree(tree.test_arrays, clusters, tree.oblique_arrays)
+    return tree.router, clusters
 
 
 def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:

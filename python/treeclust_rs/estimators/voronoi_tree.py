@@ -189,7 +189,9 @@ class VoronoiTree(CentersTree):
         else:
             nodes = _small_tree(centers, reference.regrets, reference.labels, fit_rows.weight)
         tests, oblique = _tests(nodes, centers, fit_rows.units)
-        leaf_of_row = _engine.apply(tests, fit_rows.rows.data, fit_rows.threads, oblique)
+        leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features, oblique).apply(
+            fit_rows.rows.data, fit_rows.threads
+        )
         assert leaf_of_row is not None, "the rows are finite"
         costs = np.zeros((len(nodes), reference.n_clusters))
         np.add.at(costs, leaf_of_row, reference.regrets)

@@ -31,9 +31,6 @@ import numpy.typing as npt
 
 from .._util.arrays import FloatArray
 
-__all__ = ["SAME", "TINY", "ClusterShares", "Gemini", "differences"]
-
-
 TINY = float(np.finfo(np.float64).tiny)
 """Smallest normal number, for logarithms and roots of probabilities of 0."""
 

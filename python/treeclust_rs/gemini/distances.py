@@ -16,9 +16,6 @@ from .._kernels.gram import check_gram
 from .._util.arrays import FloatArray, as_rows, check_size
 from .base import Gemini
 
-__all__ = ["METRICS", "TRIANGLE", "DistanceGemini", "check_distances", "check_square"]
-
-
 # Distances smaller than this share of the largest are roundings of 0.
 _MAX_ROUNDING = 1e-10
 # Other names of distances.
@@ -51,18 +48,7 @@ class DistanceGemini(Gemini):
         return _ALIASES.get(self.metric, self.metric) if isinstance(self.metric, str) else None
 
     def settled(self, X: npt.ArrayLike) -> Self:
-        """Return the objective with variances computed from these rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All rows, of which `affinity` may get parts.
-
-        Returns
-        -------
-        Gemini
-            Itself unless the metric is seuclidean or mahalanobis without `metric_params`.
-        """
+        """Return the objective with variances computed from these rows; see `Gemini`."""
         if self._metric_name not in ("seuclidean", "mahalanobis") or self.metric_params:
             return self
         return dataclasses.replace(self, metric_params=self._parameters(as_rows(X)))

@@ -7,8 +7,6 @@ import numpy as np
 from .._util.arrays import FloatArray
 from .base import TINY, ClusterShares, Gemini, differences
 
-__all__ = ["KL", "SquaredHellinger", "TotalVariation"]
-
 
 class KL(Gemini):
     """Kullback-Leibler divergence: kl_ova is the mutual information of clusters and rows.

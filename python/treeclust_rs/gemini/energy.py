@@ -9,8 +9,6 @@ from .base import ClusterShares
 from .distances import DistanceGemini
 from .mmd import means_between, means_to_all
 
-__all__ = ["EnergyDistance"]
-
 
 @dataclass(frozen=True)
 class EnergyDistance(DistanceGemini):

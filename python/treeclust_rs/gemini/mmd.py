@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .._kernels.kernels import ORIGIN_FREE, Kernel
-from .._kernels.parameters import make_kernel
+from .._kernels.parameters import kernel_of
 from .._util.arrays import FloatArray, as_rows, mean_row
 from .base import SAME, TINY, ClusterShares, Gemini, differences
 from .distances import check_square
-
-__all__ = ["MMD", "means_between", "means_to_all"]
 
 
 @dataclass(frozen=True)
@@ -68,18 +66,7 @@ class MMD(Gemini):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def settled(self, X: npt.ArrayLike) -> Self:
-        """Return the objective with ``gamma="scale"`` computed from these rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            All rows, of which `affinity` may get parts.
-
-        Returns
-        -------
-        MMD
-            Itself for any other `gamma`.
-        """
+        """Return the objective with ``gamma="scale"`` computed from these rows; see `Gemini`."""
         if self._precomputed or self.gamma != "scale":
             return self
         return dataclasses.replace(self, gamma=self._kernel(as_rows(X)).gamma)
@@ -94,14 +81,7 @@ class MMD(Gemini):
         return self._kernel(rows).matrix(rows)
 
     def _kernel(self, rows: FloatArray) -> Kernel:
-        return make_kernel(
-            self.kernel,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            kernel_params=self.kernel_params,
-            X=rows,
-        )
+        return kernel_of(self, rows, gamma=self.gamma)
 
     def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
         return means_to_all(clusters, clusters.matrix, self.squared)

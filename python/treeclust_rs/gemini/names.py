@@ -24,9 +24,6 @@ from .divergences import KL, SquaredHellinger, TotalVariation
 from .mmd import MMD
 from .transport import Wasserstein
 
-__all__ = ["GEMINIS", "make_gemini"]
-
-
 _BY_NAME: dict[str, tuple[type[Gemini], dict[str, bool]]] = {
     "hellinger": (SquaredHellinger, {}),
     "kl": (KL, {}),

@@ -11,9 +11,6 @@ from .base import ClusterShares, differences
 from .distances import TRIANGLE, DistanceGemini
 from .energy import EnergyDistance
 
-__all__ = ["Wasserstein"]
-
-
 # Probabilities that sum to 1 up to this error do so but for rounding.
 _MAX_SUM_ERROR = 1e-12
 # Pivots of one transport problem; some thousands are usual.

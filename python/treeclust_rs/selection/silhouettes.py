@@ -17,9 +17,8 @@ from .._data.table import Table
 from .._data.units import Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import kernel_rows
-from .._kernels.kernels import check_size
 from .._kernels.parameters import make_kernel
-from .._util.arrays import FloatArray, IntArray
+from .._util.arrays import FloatArray, IntArray, check_size
 from .._util.threads import effective_n_jobs
 from .._util.validation import is_number
 from .fits import (

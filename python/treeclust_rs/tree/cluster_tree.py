@@ -281,17 +281,17 @@ class ClusterTree(TreeNodes):
                 by_rows.data.astype(np.float64, copy=False),
                 n_columns,
             )
-            leaves = self._router.apply_sparse(stored, n_jobs)
+            leaves = self.router.apply_sparse(stored, n_jobs)
         else:
-            leaves = self._router.apply(data, n_jobs)
+            leaves = self.router.apply(data, n_jobs)
         if leaves is None:
             raise NonFiniteError("The data contain NaN or inf.")
         return leaves
 
     @cached_property
-    def _router(self) -> _engine.Router:
+    def router(self) -> _engine.Router:
         """The tests in the core's form; the arrays are read-only. Pickles and copies have none."""
-        return _engine.Router(self.test_arrays, self.oblique_arrays)
+        return _engine.Router(self.test_arrays, self.n_features, self.oblique_arrays)
 
     @cached_property
     def leaf_labels(self) -> npt.NDArray[Any]:

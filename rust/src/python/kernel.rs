@@ -7,9 +7,8 @@ use pyo3::prelude::*;
 use super::convert::slice;
 use crate::kernel::features::{Family, Spec};
 
-/// Surrogate features, a dict: `family`, `parameter` (gamma or beta), `order`, `shift`, `scale`, `anchors`.
+/// Surrogate features, an object with the attributes `family`, `parameter` (gamma or beta), `order`, `shift`, `scale`, `anchors`.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 pub struct SurrogateArgument<'py> {
     family: String,
     parameter: f64,

@@ -21,14 +21,11 @@ from ...tree.html import cluster_html, html_table
 from ...tree.words import format_share, row_text, rule_text
 from .soft_bins import hard_cells
 
-__all__ = ["CellTable"]
-
-
-# Cells of a polars expression: planning and running it then takes some milliseconds.
-MAX_EXPRESSION = 10_000
-# Cells that are printed; `rules` has them all.
+# Most cells of a polars expression: planning and running it then takes some milliseconds.
+MAX_EXPRESSION_CELLS = 10_000
+# Most cells that are printed.
 _MAX_PRINTED = 200
-# Wider tables are printed with letters for the bins.
+# Tables wider than this are printed with letters for the bins.
 _MAX_WIDTH = 100
 
 
@@ -90,13 +87,13 @@ class CellTable:
         )
 
     def feature_name(self, feature: int) -> str:
-        """Give the name to write for a feature."""
+        """Return the name of a feature in texts."""
         return column_name(self.feature_names, feature)
 
     # ---- rows -----------------------------------------------------------------------------
 
     def apply(self, table: Table) -> IntArray:
-        """Give the cell of every row.
+        """Return the cell of every row.
 
         Parameters
         ----------
@@ -110,17 +107,17 @@ class CellTable:
         """
         return cells_of(table, self.features, self.cuts)
 
-    def explain(self, table: Table, predicted: IntArray, sure: FloatArray) -> list[str]:
-        """Say for each row which bins its values are in.
+    def explain(self, table: Table, predicted: IntArray, probability: FloatArray) -> list[str]:
+        """Return a line per row with the bins of its values.
 
         Parameters
         ----------
         table : Table
             Rows.
         predicted : ndarray of shape (n_samples,)
-            What the model predicts.
-        sure : ndarray of shape (n_samples,)
-            Its probability.
+            Clusters that the model predicts.
+        probability : ndarray of shape (n_samples,)
+            Their probabilities.
 
         Returns
         -------
@@ -134,20 +131,20 @@ class CellTable:
             cluster, own = int(predicted[row]), int(self.clusters[cell])
             note = ""
             if cluster != own:
-                note = f" ({format_share(sure[row])}; its cell is of cluster {own})"
+                note = f" ({format_share(probability[row])}; its cell is of cluster {own})"
             lines.append(f"cluster {cluster}{note}: {text}")
         return lines
 
     # ---- cells ----------------------------------------------------------------------------
 
     def bins_of(self, cell: int) -> tuple[int, ...]:
-        """Give the bin of each feature in a cell."""
+        """Return the bin of each feature in a cell."""
         return (
             tuple(int(place) for place in np.unravel_index(cell, self.n_bins)) if self.cuts else ()
         )
 
     def conditions(self, cell: int) -> list[Condition]:
-        """Give what a cell asks of each feature."""
+        """Return the conditions of a cell on each feature."""
         return [
             Condition(int(feature), _span(cuts, place))
             for feature, cuts, place in zip(
@@ -162,7 +159,7 @@ class CellTable:
         return np.lexsort((self.occupied, -self.n_rows, clusters)).astype(np.int64)
 
     def rules(self) -> pl.DataFrame:
-        """Write one rule per occupied cell.
+        """Return one rule per occupied cell.
 
         Returns
         -------
@@ -187,18 +184,18 @@ class CellTable:
         )
 
     def to_polars(self) -> pl.Expr:
-        """Write the table as a polars expression named ``cluster``.
+        """Return the table as a polars expression named ``cluster``.
 
         Raises
         ------
         ValueError
             If there are more than 10,000 cells.
         """
-        if self.n_cells > MAX_EXPRESSION:
+        if self.n_cells > MAX_EXPRESSION_CELLS:
             raise ValueError(
                 f"A table of {self.n_cells:,} cells is too large for a polars expression (at most "
-                f"{MAX_EXPRESSION:,}). Use model.predict(frame) instead, or fit with fewer cuts "
-                "(n_cuts) or features (feature_mask)."
+                f"{MAX_EXPRESSION_CELLS:,}). Use model.predict(frame) instead, or fit with fewer "
+                "cuts (n_cuts) or features (feature_mask)."
             )
         if not self.cuts:
             return pl.repeat(int(self.clusters[0]), pl.len(), dtype=pl.Int64).alias("cluster")
@@ -223,7 +220,7 @@ class CellTable:
         )
 
     def _notes(self) -> list[str]:
-        """Say what the lines do not show."""
+        """Return notes below the lines."""
         left = len(self.occupied) - _MAX_PRINTED
         notes = [f"... and {left:,} more cells: rules() has them all"] if left > 0 else []
         if self.agreement < 1:
@@ -312,7 +309,7 @@ class CellTable:
 
 
 def cells_of(table: Table, features: IntArray, cuts: tuple[FloatArray, ...]) -> IntArray:
-    """Give the cell of every row: the number of cuts below its value, per feature."""
+    """Return the cell of every row of a table; see `hard_cells`."""
     columns = (column_of(table, feature) for feature in features.tolist())
     return hard_cells((c.astype(np.float64, copy=False) for c in columns), cuts, table.n_samples)
 

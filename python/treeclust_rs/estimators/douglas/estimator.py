@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import time
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import polars as pl
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.saving import SavedEstimator
 from ..._data.checks import check_finite
-from ..._data.table import Table, align_table, read_table
-from ..._data.units import Units
-from ..._kernels.gram import check_gram
+from ..._data.table import Table, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
-from ..._util.arrays import FloatArray, IntArray
+from ..._util.arrays import IntArray
 from ..._util.model_json import check_keys, float_array
 from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
-from ...gemini import GEMINIS, Gemini, Wasserstein, make_gemini
-from ...gemini.distances import check_distances
-from .binned_columns import BinnedColumns
+from ...gemini import GEMINIS, Gemini, make_gemini
+from .bins_model import LOWEST_TEMPERATURE, BinsModel, bins_from_dict, bins_to_dict
 from .cell_table import CellTable
-from .fitted_bins import LOWEST_TEMPERATURE, FittedBins, Trainer, bins_from_dict, bins_to_dict
-from .soft_bins import SoftBins
-from .soft_training import Plan, Rows, begin, gradient_unit, prune, search, train_epoch
+from .column_bins import ColumnBins
+from .prediction import BinsPredictor
+from .search import prune, search
+from .soft_training import Plan
+from .trainer import continued_trainer
+from .training_rows import TrainingRows, make_training_rows
 
-__all__ = ["Douglas"]
+# Most rows of a batch with ``batch_size=None``: the larger of this and so many per cluster.
+_MIN_BATCH_SIZE = 64
+_ROWS_PER_CLUSTER = 10
+
+_SECONDS_BETWEEN_LINES = 1.0
 
 
-# Most rows of a batch where `batch_size` is None: this, or so many per cluster.
-_BATCH_SIZE = 64
-_BATCH_ROWS = 10
-
-_PROGRESS_EVERY = 1.0  # seconds
-
-
-class Douglas(SavedEstimator):
+class Douglas(BinsPredictor, SavedEstimator):
     """Cut every feature into soft bins, and cluster by combinations of bins.
 
     A row belongs to every bin of a feature a little, by a softmax of its distance to the cuts. A
@@ -55,7 +50,7 @@ class Douglas(SavedEstimator):
     Parameters
     ----------
     n_clusters : int or None, default=None
-        Number of clusters; None means 8. A maximum: fewer come out where fewer are better.
+        Number of clusters; None means 8. At most so many: fewer result if fewer are better.
     gemini : str or Gemini, default="wasserstein_ova"
         The objective: a name of `treeclust_rs.gemini.GEMINIS`, or an object of that module, which
         may have another kernel or distance. "_ova" compares each cluster with all rows, "_ovo" each
@@ -67,17 +62,16 @@ class Douglas(SavedEstimator):
         Softness of the bins, in standard deviations of each column: a row this far beyond a single
         cut is in the near bin by 0.73. At least 1e-6.
     feature_mask : array-like of bool of shape (n_features,), default=None
-        True for the columns to cut; None: all. The objective sees all columns all the same. Columns
-        that do not vary are never cut.
+        True for the columns to cut; None: all. The objective takes all columns in any case.
+        Columns that do not vary are never cut.
     init : {"quantile", "random"} or array-like of shape (n_features, n_cuts), default="quantile"
-        Where cuts start: at the quantiles that make bins of all but equal numbers of rows; as in
-        the paper, at random, by a normal distribution about the mean; or the cuts themselves, in
-        the columns' own units, `cut_points_` of another model say. Of columns that are not cut they
-        may be NaN.
+        First cuts: quantiles that make bins of nearly equal numbers of rows; random ones, normal
+        about the mean, as in the paper; or the cuts themselves in the columns' own units, NaN
+        allowed in columns that are not cut.
     n_init : int, default=5
         Number of starts; the model of the greatest objective is kept. Weights start small and
-        random; every other start gives each cell a cluster at random instead. Of more than 10,000
-        rows the starts see 10,000 only, and the best goes on with all.
+        random; every other start assigns a random cluster to each cell instead. With more than
+        10,000 rows the starts use 10,000 of them, and the best continues with all.
     solver : {"adam", "sgd"}, default="adam"
         Adam, or plain gradient steps.
     learning_rate : float or None, default=None
@@ -88,28 +82,28 @@ class Douglas(SavedEstimator):
         batches of all but equal size.
     warm_up : int, default=50
         Most epochs with the energy distance (`EnergyDistance`) in place of a Wasserstein objective,
-        before training with it; it sees at most 10,000 rows, and ends by `tol` too. Without, a
-        Wasserstein objective stays near its random start. 0, or another objective: none.
+        before the training with it, on at most 10,000 rows; `tol` ends them too. Without them, a
+        Wasserstein objective stays near its random start. Other objectives have no warm-up.
     max_iter : int, default=200
-        Most epochs. An epoch sees every row once: of a million rows one or two are enough.
+        Most epochs. An epoch uses every row once: of a million rows one or two are enough.
     tol : float or None, default=0.001
         Training ends when the objective does not rise by this share of its best value for
         `n_iter_no_change` epochs. None: after `max_iter` epochs.
     n_iter_no_change : int, default=10
         Epochs without a rise that end the training.
     prune : float, default=0.0
-        Columns that hardly matter are cut no more, after the training: as many as can go, one after
-        the other, for this share of the objective. Cells that differ in them alone become one, and
-        the model trains on. 0: none goes; 0.01 left 4 of the 16 columns of the congressional votes
-        on average. Not by `partial_fit`. `predict` asks for all columns all the same; `to_polars`
-        takes those that are left.
+        After the training, as many columns as possible are dropped, one after the other, for at
+        most this share of the objective. Cells that differ in them alone become one, and the
+        training continues. 0: none is dropped; 0.01 left 4 of the 16 columns of the congressional
+        votes on average. `partial_fit` ignores it. `predict` needs all columns in any case;
+        `to_polars` needs those that are left.
     scale : {None, "standard"}, default=None
-        "standard": the objective sees the columns divided by their standard deviations. Cuts are in
-        the columns' own units all the same.
+        "standard": the objective takes the columns divided by their standard deviations. Cuts are
+        in the columns' own units in any case.
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and random cuts.
     n_jobs : int or None, default=None
-        Threads that look through the columns. None: all cores, and 1 inside joblib workers.
+        Threads that read the columns. None: all cores, and 1 inside joblib workers.
         Training takes one. The result does not depend on it.
     verbose : int, default=0
         Whether to print a line of progress now and then.
@@ -117,11 +111,11 @@ class Douglas(SavedEstimator):
     Attributes
     ----------
     table_ : CellTable
-        The hard rules: print it. Bins have sharp edges there, and a cell is of the cluster it has
-        the greatest weight for.
+        The hard rules; printable. Its bins have sharp edges, and a cell has the cluster of its
+        greatest weight.
     labels_ : ndarray of shape (n_samples,)
-        Most probable cluster of every row; after `partial_fit`, of its rows. `fit` gives clusters
-        without rows the last numbers.
+        Most probable cluster of every row; after `partial_fit`, of its rows. Clusters
+        without rows have the last numbers after `fit`.
     loss_curve_ : ndarray of shape (n_iter_,)
         The objective, which training raises: mean of the batches of each epoch (of the best start;
         of the last stage with more than 10,000 rows, or with `prune`).
@@ -135,11 +129,11 @@ class Douglas(SavedEstimator):
         a hundredth of the temperature. NaN in columns that are not cut.
     active_cut_points_ : ndarray of shape (n_active,)
         Columns with at least one cut strictly between their least and greatest value (section 4 of
-        the paper). The others take no part in the rules.
+        the paper). The rules do not depend on the others.
     weights_ : ndarray of shape (n_cells, n_clusters)
         Weights of the cells of all columns that are cut, the last column's bin running fastest.
     rule_agreement_ : float
-        Share of the rows of the fit for which the hard rules give the cluster that `predict` gives.
+        Share of the rows of the fit whose cluster by the hard rules is that of `predict`.
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
     n_features_in_ : int
@@ -161,15 +155,15 @@ class Douglas(SavedEstimator):
     `predict` is the most probable cluster of the soft model (the argmax of `predict_proba`), which
     is what is trained and what the paper scores. The rules (`table_`, `rules`, `to_polars`) are
     that model as its temperature goes to 0: a row counts for the one cell it lies in. They differ
-    from `predict` for some rows near cuts; `rule_agreement_` says for how many of the fit, the
-    column `purity` of `rules` in which cells, and `explain` for which rows. Cuts beyond which no
-    row of the fit lies take no part in the rules; for rows outside of the fit's range this is a
-    difference too.
+    from `predict` for some rows near cuts: `rule_agreement_` is the share of the fit that agrees,
+    the column `purity` of `rules` that of each cell, and `explain` notes it for each row. The rules
+    ignore cuts beyond which no row of the fit lies; rows outside of the fit's range may therefore
+    differ too.
 
     A step with b rows takes 6 b L k operations for the model, L = (n_cuts + 1)^m cells, and memory
     of O(L k + b sqrt(L) k), not of b L; the Wasserstein objective takes k transport problems of b
-    rows, one-vs-one k (k - 1) / 2, which is most of the time unless L is thousands. `prune` looks
-    at m (m + 1) / 2 models, each on at most eight batches, and trains once more. Memory beside
+    rows, one-vs-one k (k - 1) / 2, which is most of the time unless L is thousands. `prune` tries
+    m (m + 1) / 2 models, each on at most eight batches, and trains once more. Memory beside
     the table is 8 n (m + d) bytes, the affinity that of one batch.
 
     References
@@ -218,9 +212,7 @@ class Douglas(SavedEstimator):
     _fitted_by: ClassVar[str] = "table_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
-    table_: CellTable
     labels_: IntArray
-    loss_curve_: FloatArray
     objective_: float
 
     def __init__(
@@ -275,7 +267,7 @@ class Douglas(SavedEstimator):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers: the columns to cut, and the rows the objective compares.
+            numbers: the columns to cut, and the rows that the objective compares.
         y : ignored
             For the API.
         affinity : array-like of shape (n_samples, n_samples), default=None
@@ -293,7 +285,7 @@ class Douglas(SavedEstimator):
             If X, `affinity` or cuts given as `init` hold NaN or inf, there are fewer rows than
             clusters, `feature_mask`, `init` or `affinity` have another shape, `affinity` is not
             symmetric, holds what cannot be a distance (wasserstein_) or is given to an objective
-            that does not look at rows, or there are so many cells that training would take more
+            that does not depend on rows, or there are so many cells that training would take more
             than 4 GiB.
         TypeError
             If a column or `init` is not numbers, or `feature_mask` holds anything but True and
@@ -311,9 +303,8 @@ class Douglas(SavedEstimator):
         table, columns, k = self._read_first(X)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
-        tell = progress_text(
-            self.verbose, type(self).__name__, table.n_samples, started, _PROGRESS_EVERY
-        )
+        name, n_rows = type(self).__name__, table.n_samples
+        tell = progress_text(self.verbose, name, n_rows, started, _SECONDS_BETWEEN_LINES)
         with one_blas_thread():
             plan = self._plan(k, columns)
             model, curve, objective = search(rows, plan, self.n_init, rng, tell)
@@ -321,18 +312,18 @@ class Douglas(SavedEstimator):
                 seed = rng.randint(np.iinfo(np.int32).max)
                 kept, rows, model, new, objective = prune(model, rows, plan, self.prune, seed, tell)
                 curve, columns = new or curve, columns.only(kept)
-            cuts, labels = _round_cuts(model, columns, rows)
-        n_rows = np.bincount(labels, minlength=k)
+            cuts = columns.round_cuts(model)
+            labels = model.labels(rows.model)
+        sizes = np.bincount(labels, minlength=k)
         # Clusters without rows come last, so that the labels are 0, 1, ...
-        order = np.argsort(n_rows == 0, kind="stable")
+        order = np.argsort(sizes == 0, kind="stable")
         model.weights[:] = model.weights[:, order]
         labels = np.argsort(order)[labels]
         cells = columns.counted_table(model.weights, cuts, table, labels)
-        # Nothing is set before everything is known: a fit that fails leaves the estimator as it
-        # was.
-        self._keep(FittedBins(model, columns, cuts), cells)
+        # Attributes are set last: a fit that fails leaves the estimator unchanged.
+        self._set_fitted(BinsModel(model, columns, cuts), cells)
         self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
-        n_found = int((n_rows > 0).sum())
+        n_found = int((sizes > 0).sum())
         if n_found < k:
             advice = (
                 "Other starts (n_init, random_state), more epochs (max_iter) or more cuts (n_cuts) "
@@ -344,15 +335,15 @@ class Douglas(SavedEstimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
-        """Go on training with more rows, which are seen once.
+        """Continue the training with more rows, which are used once.
 
         The first call of a model that was not fitted fixes which columns are cut, and their scale,
-        from its rows, and finds where to go on from as `fit` does, by `n_init` starts on 1,024 of
-        these rows, or 16 batches if that is more. A first part should hold rows of all clusters:
-        what the starts do not find, later parts seldom do. Later calls go on whatever the
-        parameters now say, and with the optimiser's state unless the model was read from a file.
-        Clusters keep their numbers. `table_` and `labels_` are then of the rows of the last call,
-        `loss_curve_` has an entry per call.
+        from its rows, and searches for a start as `fit` does, by `n_init` starts on 1,024 of these
+        rows, or 16 batches if that is more. The first rows should include all clusters: clusters
+        that the starts do not find, later calls seldom find. Later calls continue with that model
+        and the optimiser's state (a new one if the model was read from a file); changed parameters
+        of the model are ignored. Clusters keep their numbers. `table_` and `labels_` are those of
+        the rows of the last call, `loss_curve_` has an entry per call.
 
         Parameters
         ----------
@@ -382,7 +373,7 @@ class Douglas(SavedEstimator):
             If the columns make so many cells that training takes long.
         """
         self._validate_params()
-        before: FittedBins | None = self.__dict__.get("_fitted")
+        before: BinsModel | None = self.__dict__.get("_bins")
         if before is None:
             table, columns, k = self._read_first(X)
             if not len(columns.features):
@@ -393,36 +384,26 @@ class Douglas(SavedEstimator):
                 )
         else:
             table = self._read(X)
-            columns = before.columns.widened(table)
+            columns = before.columns.widen(table)
             k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
         plan = self._plan(k, columns if before is None else None)
         with one_blas_thread():
-            trainer = None if before is None else copy.deepcopy(before.trainer)
-            if trainer is None:
-                seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-                rng = np.random.RandomState(seed)
-                if before is None:
-                    model = begin(rows, plan, self.n_init, rng)
-                else:
-                    model = copy.deepcopy(before.model)
-                trainer = Trainer(model, plan.optimiser(), self.gemini, 0.0, rng)
-            if trainer.unit == 0.0 or not _are_same(trainer.gemini, self.gemini):
-                unit = gradient_unit(rows, plan.batch_size)
-                trainer = dataclasses.replace(trainer, gemini=self.gemini, unit=unit)
-            value = train_epoch(
-                trainer.model,
+            trainer = continued_trainer(
+                None if before is None else before.trainer or before.model,
                 rows,
-                trainer.optimiser,
-                trainer.unit or 1.0,
-                plan.batch_size,
-                trainer.rng,
+                plan,
+                n_init=self.n_init,
+                gemini=self.gemini,
+                random_state=self.random_state,
             )
+            value = trainer.train_epoch(rows, plan.batch_size)
             model = copy.deepcopy(trainer.model)
-            cuts, labels = _round_cuts(model, columns, rows)
+            cuts = columns.round_cuts(model)
+            labels = model.labels(rows.model)
         cells = columns.counted_table(model.weights, cuts, table, labels)
         curve = [] if before is None else self.loss_curve_.tolist()
-        self._keep(FittedBins(model, columns, cuts, trainer), cells)
+        self._set_fitted(BinsModel(model, columns, cuts, trainer), cells)
         self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
         self.objective_ = value
         n_found = len(np.unique(labels))
@@ -431,247 +412,40 @@ class Douglas(SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def _read_first(self, X: Any) -> tuple[Table, BinnedColumns, int]:
-        """Read the rows of a fit; choose the columns to cut, and the number of clusters."""
+    def _read_first(self, X: Any) -> tuple[Table, ColumnBins, int]:
+        """Return the rows of a first fit, the columns to cut and the number of clusters."""
         n_jobs, name = effective_n_jobs(self.n_jobs), type(self).__name__
         table = read_table(X, estimator_name=name)
         check_finite(table, n_jobs)
         k = self.n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, self.n_clusters, table.n_samples, name)
         batch_size = min(self._batch_size(k), table.n_samples)
-        mask = self.feature_mask
-        columns = BinnedColumns.of(table, mask, self.n_cuts, k, batch_size, n_jobs)
+        columns = ColumnBins.of(table, self.feature_mask, self.n_cuts, k, batch_size, n_jobs)
         return table, columns, k
 
     def _batch_size(self, k: int) -> int:
-        return self.batch_size or max(_BATCH_SIZE, _BATCH_ROWS * k)
+        return self.batch_size or max(_MIN_BATCH_SIZE, _ROWS_PER_CLUSTER * k)
 
-    def _plan(self, k: int, columns: BinnedColumns | None) -> Plan:
-        """Say how to train; without columns it goes on from cuts that are there."""
+    def _plan(self, k: int, columns: ColumnBins | None) -> Plan:
+        """Return the plan of a training; without `columns` it has no first cuts."""
         init = self.init
         if columns is not None and not isinstance(init, str):
-            init = columns.given_cuts(init, self.n_cuts)
-        return Plan(
-            n_clusters=k,
-            n_cuts=self.n_cuts,
-            temperature=self.temperature,
-            init=init,
-            solver=self.solver,
-            learning_rate=self.learning_rate,
-            batch_size=self._batch_size(k),
-            warm_up=self.warm_up,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            n_iter_no_change=self.n_iter_no_change,
-        )
+            init = columns.first_cuts(init, self.n_cuts)
+        return Plan.of(self, k, init, self._batch_size(k))
 
-    def _rows(self, table: Table, columns: BinnedColumns, affinity: Any) -> Rows:
-        """Give rows as the model and as the objective see them."""
+    def _rows(self, table: Table, columns: ColumnBins, affinity: Any) -> TrainingRows:
         self._check_known()
-        gemini = make_gemini(self.gemini)
-        model = columns.model_rows(table)
-        if affinity is not None:
-            if not gemini.uses_rows:
-                raise ValueError(
-                    f"affinity was given, but gemini={gemini.name!r} does not look at rows."
-                )
-            if isinstance(gemini, Wasserstein):
-                given = check_distances(affinity, table.n_samples, name="affinity")
-                # What is given need not keep the triangle inequality.
-                gemini = dataclasses.replace(gemini, metric="precomputed", metric_params=None)
-            else:
-                given = check_gram(affinity, table.n_samples, name="affinity")
-            return Rows(model, gemini, affinity=given)
-        if not gemini.uses_rows:
-            return Rows(model, gemini)
-        scale = columns.scale if self.scale == "standard" else np.ones(table.n_features)
-        seen = Units(np.zeros(table.n_features), scale).matrix(table)
-        return Rows(model, gemini.settled(seen), seen)
-
-    def _keep(self, fitted: FittedBins, cells: CellTable) -> None:
-        self._fitted = fitted
-        self.table_ = cells
-        self._set_columns(fitted.columns.n_features, fitted.columns.feature_names)
-
-    # ---- results --------------------------------------------------------------------------
-
-    @property
-    def cut_points_(self) -> FloatArray:
-        """Cuts of every column in its own units, ascending; NaN in columns that are not cut."""
-        check_is_fitted(self, "table_")
-        columns, cuts = self._fitted.columns, self._fitted.cuts
-        of_all = np.full((columns.n_features, cuts.shape[1]), np.nan)
-        of_all[columns.features] = cuts
-        return of_all
-
-    @property
-    def active_cut_points_(self) -> IntArray:
-        """Columns with a cut strictly between their least and greatest value in the fit."""
-        check_is_fitted(self, "table_")
-        return self.table_.features
-
-    @property
-    def weights_(self) -> FloatArray:
-        """Weights of the cells for the clusters, of shape (n_cells, n_clusters); a copy."""
-        check_is_fitted(self, "table_")
-        return self._fitted.model.weights.copy()
-
-    @property
-    def rule_agreement_(self) -> float:
-        """Share of the rows of the fit whose cell is of the cluster that `predict` gives."""
-        check_is_fitted(self, "table_")
-        return self.table_.agreement
-
-    @property
-    def classes_(self) -> IntArray:
-        """The clusters' labels."""
-        check_is_fitted(self, "table_")
-        return np.arange(self.table_.n_clusters)
-
-    @property
-    def n_iter_(self) -> int:
-        """Number of epochs."""
-        check_is_fitted(self, "table_")
-        return len(self.loss_curve_)
-
-    # ---- using a fitted model -------------------------------------------------------------
-
-    def _read(self, X: Any) -> Table:
-        check_is_fitted(self, "table_")
-        columns = self._fitted.columns
-        table = align_table(
-            X, columns.feature_names, columns.n_features, estimator_name=type(self).__name__
+        return make_training_rows(
+            make_gemini(self.gemini), columns, table, affinity, standard=self.scale == "standard"
         )
-        check_finite(table, effective_n_jobs(self.n_jobs))
-        return table
 
-    def _probabilities(self, table: Table) -> FloatArray:
-        with one_blas_thread():
-            return self._fitted.model.probabilities(self._fitted.columns.model_rows(table))
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Give each row the probability of every cluster.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Equation 10 of the paper, with the softmax that it leaves out. Of every row the sum
-            is 1.
-
-        Raises
-        ------
-        ValueError
-            If columns are missing, or a cell is NaN, infinite or null.
-        """
-        return self._probabilities(self._read(X))
-
-    def predict(self, X: Any) -> IntArray:
-        """Give each row its most probable cluster.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels; the lowest of equally probable ones.
-
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
-        """
-        labels: IntArray = self.predict_proba(X).argmax(axis=1)
-        return labels
-
-    def apply(self, X: Any) -> IntArray:
-        """Give the cell of the hard rules each row falls into.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Numbers of cells: ``table_.clusters[model.apply(X)]`` is what the rules give.
-
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
-        """
-        table = self._read(X)
-        return self.table_.apply(table)
-
-    def explain(self, X: Any) -> list[str]:
-        """Say for each row which bins its values are in.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
-
-        Returns
-        -------
-        list of str
-            One line per row, with what `predict` gives and the row's own values in its cell. Where
-            the cell is of another cluster, that cluster and the probability stand there too.
-
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
-        """
-        table = self._read(X)
-        found = self._probabilities(table)
-        return self.table_.explain(table, found.argmax(axis=1), found.max(axis=1))
-
-    def rules(self) -> pl.DataFrame:
-        """Write one rule per cell with rows.
-
-        Returns
-        -------
-        polars.DataFrame
-            By cluster, then by rows, the most first: `cluster`, `rule`, `n` (rows of the fit),
-            `share` (of all rows) and `purity` (share of the cell's rows that `predict` puts in that
-            cluster).
-        """
-        check_is_fitted(self, "table_")
-        return self.table_.rules()
-
-    def to_polars(self) -> pl.Expr:
-        """Give the hard rules as a native polars expression named ``cluster``.
-
-        It runs in eager, lazy and streaming queries without calling Python, and gives
-        ``table_.clusters[model.apply(X)]``: see `rule_agreement_` for how often that is what
-        `predict` gives. Columns are compared as Float64; a null or NaN in a column the rules use
-        gives null.
-
-        Returns
-        -------
-        polars.Expr
-            For instance for ``frame.with_columns(model.to_polars())``.
-
-        Raises
-        ------
-        ValueError
-            If the rules have more than 10,000 cells.
-        """
-        check_is_fitted(self, "table_")
-        return self.table_.to_polars()
+    def _set_fitted(self, bins: BinsModel, cells: CellTable) -> None:
+        self._bins = bins
+        self.table_ = cells
+        self._set_columns(bins.columns.n_features, bins.columns.feature_names)
 
     def score(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
-        """Give the objective of rows, all of them at once.
+        """Return the objective of rows, all of them at once.
 
         Parameters
         ----------
@@ -685,8 +459,8 @@ class Douglas(SavedEstimator):
         Returns
         -------
         float
-            The GEMINI of `predict_proba`. With an objective that looks at rows it takes their
-            n x n affinity; the Wasserstein ones take seconds from some thousand rows on.
+            The GEMINI of `predict_proba`. Objectives that depend on rows need their n x n affinity;
+            the Wasserstein ones take seconds from some thousand rows on.
 
         Raises
         ------
@@ -695,9 +469,9 @@ class Douglas(SavedEstimator):
             was read from a file that does not hold its objective.
         """
         table = self._read(X)
-        rows = self._rows(table, self._fitted.columns, affinity)
+        rows = self._rows(table, self._bins.columns, affinity)
         with one_blas_thread():
-            probabilities = self._fitted.model.probabilities(rows.model)
+            probabilities = self._bins.model.probabilities(rows.model)
             return rows.gemini.value(probabilities, rows.whole_affinity())
 
     # ---- model files ----------------------------------------------------------------------
@@ -705,32 +479,19 @@ class Douglas(SavedEstimator):
     def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "table_")
         fitted = {"loss_curve_": self.loss_curve_.tolist(), "objective_": self.objective_}
-        bins = bins_to_dict(self._fitted, self.table_)
+        bins = bins_to_dict(self._bins, self.table_)
         return {"fitted": fitted, "bins": bins}
 
     @classmethod
     def _from_payload(cls, payload: dict[str, Any]) -> Self:
         check_keys(payload, ("model", "params", "fitted", "bins"), "The model file")
         estimator = cls._with_params(payload["params"])
-        where = "fitted of the model file"
-        fitted = check_keys(payload["fitted"], ("loss_curve_", "objective_"), where)
+        names = ("loss_curve_", "objective_")
+        fitted = check_keys(payload["fitted"], names, "fitted of the model file")
         objective = float_array([fitted["objective_"]], "objective_", (1,))
         n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
         curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
-        kept, cells = bins_from_dict(payload["bins"], estimator.n_cuts)
-        estimator._keep(kept, cells)
+        model, cells = bins_from_dict(payload["bins"], estimator.n_cuts)
+        estimator._set_fitted(model, cells)
         estimator.loss_curve_, estimator.objective_ = curve, float(objective[0])
         return estimator
-
-
-def _round_cuts(model: SoftBins, columns: BinnedColumns, rows: Rows) -> tuple[FloatArray, IntArray]:
-    """Bring a model's cuts to few digits; give them in own units, and the labels of the rows."""
-    cuts = columns.readable_cuts(model)
-    model.cuts[:] = columns.in_units(cuts)
-    labels: IntArray = model.probabilities(rows.model).argmax(axis=1)
-    return cuts, labels
-
-
-def _are_same(before: Any, now: Any) -> bool:
-    """Whether the parameter gemini has not been changed; objects may not be comparable."""
-    return before is now or (isinstance(now, str) and isinstance(before, str) and before == now)

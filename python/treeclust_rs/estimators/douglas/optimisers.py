@@ -9,11 +9,9 @@ import numpy as np
 
 from ..._util.arrays import FloatArray
 
-__all__ = ["SGD", "Adam", "Optimiser"]
-
 
 class Optimiser(Protocol):
-    """Moves parameters along a gradient, upwards."""
+    """Optimiser that moves parameters along a gradient, upwards."""
 
     def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         """Change the parameters in place; the gradient is overwritten."""
@@ -49,7 +47,7 @@ class Adam:
     learning_rate : float
         About the largest change of a parameter in one step.
     beta1, beta2 : float
-        How much of the means is kept in a step.
+        Weights of the old means in a step.
     epsilon : float
         Gradients smaller than this move little.
     """

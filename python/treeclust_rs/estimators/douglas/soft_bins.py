@@ -1,4 +1,4 @@
-"""The model of Douglas: soft bins of every feature, their products, and what cells vote for.
+"""The model of Douglas: soft bins of every feature, their products, and weights of cells.
 
 Each feature is cut into T + 1 bins, and a row belongs to every bin a little (Ohl et al.,
 *End-to-end training of unsupervised trees: Kauri and Douglas*, equation 9; after Yang et al., *Deep
@@ -13,13 +13,13 @@ L = (T + 1)^m cells of m features, each with a weight per cluster, and
 
 (equation 10, which leaves the softmax out).
 
-The n x L table of the products is never made. The features are split into two halves with L_1 and
-L_2 = L / L_1 combinations of bins; the weights are contracted with the products of one half, which
-gives n x L_2 x k numbers, and those with the products of the other. With L_1 about the root of L
-that is the root of L in place of L. The work is one matrix product of 2 n L k operations, and two
+The n x L table of the products is never computed. The features are split into two halves with L_1
+and L_2 = L / L_1 combinations of bins; the weights are contracted with the products of one half,
+to n x L_2 x k numbers, and those with the products of the other. With L_1 about the root of L that
+is the root of L in place of L. The work is one matrix product of 2 n L k operations, and two
 more for the gradient.
 
-Arrays inside have the rows last, so that every operation runs along them.
+Arrays have the rows last, so that every operation runs along them.
 
 ==========  ==========================================
 paper       here
@@ -41,21 +41,18 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from ..._util.arrays import FloatArray
+from ..._util.arrays import FloatArray, IntArray
 
-__all__ = ["SoftBins", "Tape", "hard_cells", "numbers_of_row"]
-
-
-# Numbers held at once while the probabilities of many rows are computed.
-_BLOCK = 1 << 21
-# What a cell without rows counts, in rows, where cells become one.
-_EMPTY = 1e-3
+# Floats of a forward pass while the probabilities of many rows are computed.
+_MAX_BLOCK = 1 << 21
+# Weight of a cell without rows, in rows, in means over cells.
+_EMPTY_ROWS = 1e-3
 
 
-def numbers_of_row(n_features: int, n_bins: int, n_clusters: int) -> int:
-    """Count what a forward pass holds of a row: bins, products of both halves, contracted weights.
+def floats_per_row(n_features: int, n_bins: int, n_clusters: int) -> int:
+    """Return the floats of a row in a forward pass: bins, products of both halves, contractions.
 
-    The numbers may be too large to hold.
+    The result may be a number too large for any memory.
     """
     right: int = n_bins ** (n_features // 2)
     left: int = n_bins ** (n_features - n_features // 2)
@@ -64,7 +61,7 @@ def numbers_of_row(n_features: int, n_bins: int, n_clusters: int) -> int:
 
 @dataclass(frozen=True)
 class Tape:
-    """What a forward pass leaves for the backward pass."""
+    """Values of a forward pass that the backward pass needs."""
 
     order: npt.NDArray[np.intp] | None
     """How the cuts were sorted, of shape (m, T); None if they were in order."""
@@ -88,7 +85,7 @@ class SoftBins:
     cuts : ndarray of shape (m, T)
         Cuts of every feature, in its units. Their order does not matter.
     weights : ndarray of shape (L, k)
-        What each cell adds to the logit of each cluster.
+        Weight of each cell in the logit of each cluster.
     temperature : float
         Softness of the bins, in the units of the features: a row this far beyond a single cut
         belongs to the near bin by 0.73.
@@ -127,19 +124,19 @@ class SoftBins:
         return cuts.reshape(self._shape), weights.reshape(-1, self._n_clusters)
 
     def cell_counts(self, rows: FloatArray) -> FloatArray:
-        """Count the rows, of shape (m, n), in every cell, its edges being sharp: shape (L,)."""
+        """Return the number of the rows, of shape (m, n), in every hard cell, of shape (L,)."""
         cells = hard_cells(rows, np.sort(self.cuts, axis=1), rows.shape[1])
         return np.bincount(cells, minlength=len(self.weights)).astype(np.float64)
 
     def without(self, feature: int, counts: FloatArray) -> SoftBins:
-        """Give the model without a feature: cells that differ in it alone become one.
+        """Return the model without a feature: cells that differ in it alone become one.
 
-        Its weights are their means, each counting by the rows in it, of shape (L,).
+        Its weights are their means, weighted by `counts`, of shape (L,), of rows per cell.
         """
         n_features, k = len(self.cuts), self._n_clusters
-        held = counts.reshape((self.n_bins,) * n_features)[..., np.newaxis] + _EMPTY
-        weights = self.weights.reshape(*held.shape[:-1], k)
-        means = (weights * held).sum(axis=feature) / held.sum(axis=feature)
+        rows = counts.reshape((self.n_bins,) * n_features)[..., np.newaxis] + _EMPTY_ROWS
+        weights = self.weights.reshape(*rows.shape[:-1], k)
+        means = (weights * rows).sum(axis=feature) / rows.sum(axis=feature)
         cuts = np.delete(self.cuts, feature, axis=0)
         return SoftBins(cuts, means.reshape(-1, k), self.temperature)
 
@@ -163,7 +160,7 @@ class SoftBins:
         return Tape(order, bins, left, right, contracted, _softmax(logits, axis=0))
 
     def backward(self, tape: Tape, gradient: FloatArray) -> FloatArray:
-        """Carry a gradient by the probabilities back to the parameters.
+        """Return the gradient by the parameters, from that by the probabilities.
 
         Parameters
         ----------
@@ -199,7 +196,7 @@ class SoftBins:
     def _bins(
         self, cuts: FloatArray, rows: FloatArray
     ) -> tuple[FloatArray, npt.NDArray[np.intp] | None]:
-        """Give how far rows belong to the bins of each feature, and how the cuts were sorted."""
+        """Return the shares of rows in the bins of each feature, and how the cuts were sorted."""
         bins = np.empty((len(rows), self.n_bins, rows.shape[1]))
         if self.n_bins == 2:  # the softmax of two logits
             apart = rows - cuts
@@ -237,6 +234,11 @@ class SoftBins:
         else:
             np.put_along_axis(out, tape.order, by_sorted, axis=1)
 
+    def labels(self, rows: FloatArray) -> IntArray:
+        """Return the most probable cluster of rows of shape (m, n), the lowest of equal ones."""
+        labels: IntArray = self.probabilities(rows).argmax(axis=1)
+        return labels
+
     def probabilities(self, rows: FloatArray) -> FloatArray:
         """Compute the probabilities of any number of rows, in blocks.
 
@@ -248,26 +250,23 @@ class SoftBins:
         Returns
         -------
         ndarray of shape (n, k)
-            Of every row the sum is 1.
+            Every row sums to 1.
         """
         n, k = rows.shape[1], self._n_clusters
-        n_first = self.n_bins**self._n_left
-        n_second = self.n_bins ** (len(rows) - self._n_left)
-        held = n_first + n_second * (k + 1) + self.n_bins * len(rows)
-        step = max(_BLOCK // held, 64)
-        found = np.empty((n, k))
+        step = max(_MAX_BLOCK // floats_per_row(len(rows), self.n_bins, k), 64)
+        out = np.empty((n, k))
         for start in range(0, n, step):
             part = self.forward(rows[:, start : start + step])
-            found[start : start + step] = part.probabilities.T
-        return found
+            out[start : start + step] = part.probabilities.T
+        return out
 
 
 def hard_cells(
     columns: Iterable[npt.NDArray[Any]], cuts: Iterable[FloatArray], n: int
 ) -> npt.NDArray[np.int64]:
-    """Give the cell of each of n rows: the number of cuts, ascending, below its value, per feature.
+    """Return the cell of each of n rows, the last feature's bin running fastest.
 
-    The last feature's bin runs fastest.
+    A bin is the number of cuts, ascending, below a value.
     """
     cells = np.zeros(n, dtype=np.int64)
     for column, of_feature in zip(columns, cuts, strict=True):
@@ -277,7 +276,7 @@ def hard_cells(
 
 
 def _softmax(logits: FloatArray, axis: int) -> FloatArray:
-    """Softmax in place."""
+    """Compute the softmax in place."""
     logits -= np.maximum.reduce(logits, axis=axis, keepdims=True)
     np.exp(logits, out=logits)
     logits /= np.add.reduce(logits, axis=axis, keepdims=True)
@@ -285,7 +284,7 @@ def _softmax(logits: FloatArray, axis: int) -> FloatArray:
 
 
 def _products(bins: FloatArray) -> list[FloatArray]:
-    """Give the products of the first 1, 2, ... features; without features one of 1."""
+    """Return the products of the first 1, 2, ... features; ones without features."""
     n_features, _, n = bins.shape
     if not n_features:
         return [np.ones((1, n))]
@@ -299,7 +298,7 @@ def _products(bins: FloatArray) -> list[FloatArray]:
 def _products_back(
     gradient: FloatArray, products: list[FloatArray], bins: FloatArray, out: FloatArray
 ) -> None:
-    """Carry the gradient by the last product back to the bins of each feature, into `out`."""
+    """Write the gradient by the bins of each feature, from that by the last product, to `out`."""
     _, n_bins, n = bins.shape
     for feature in range(len(bins) - 1, 0, -1):
         split = gradient.reshape(-1, n_bins, n)

@@ -1,4 +1,4 @@
-"""The columns that Douglas cuts: which, their units and ranges, and cuts that people can read."""
+"""The columns that Douglas cuts: indices, units, ranges, and cuts of few digits."""
 
 from __future__ import annotations
 
@@ -15,26 +15,23 @@ from ..._data.table import Table, column_of
 from ..._util.arrays import FloatArray, IntArray, check_size
 from ..._util.words import format_count, quoted_column
 from .cell_table import CellTable, cells_of
-from .soft_bins import SoftBins, numbers_of_row
+from .soft_bins import SoftBins, floats_per_row
 
-__all__ = ["BinnedColumns"]
-
-
-# Copies of the weights in a fit: themselves and those of the best start, their gradient, Adam's two
-# means, and what a step needs; and of what a batch's forward pass holds.
-_COPIES = 7
+# Arrays of the size of the weights in a fit: the weights, those of the best start, their gradient,
+# Adam's two means, and temporaries; and arrays of the size of a batch's forward pass.
+_WEIGHT_COPIES = 7
 _BATCH_COPIES = 2
-# More cells than these make a fit take minutes, whatever the rows.
-_MANY_CELLS = 1 << 18
-# Cuts are rounded to as few digits as move them by at most this share of the temperature.
-_ROUNDING = 0.01
-# What lies farther from the mean, in standard deviations, counts as here: it can be multiplied.
-_FARTHEST = 1e100
+# More cells make a fit of any rows take minutes: it warns.
+_MAX_QUICK_CELLS = 1 << 18
+# Rounding to fewer digits moves a cut by at most this share of the temperature.
+_MAX_ROUNDING = 0.01
+# Values are clipped to so many standard deviations, so that their products are finite.
+_MAX_DEVIATIONS = 1e100
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedColumns:
-    """Columns of a fit.
+class ColumnBins:
+    """Columns of a fit, and which of them have bins.
 
     Parameters
     ----------
@@ -68,12 +65,12 @@ class BinnedColumns:
         batch_size: int,
         n_jobs: int,
     ) -> Self:
-        """Choose the columns: those of the mask that are not constant.
+        """Return the columns of a table, with bins for those of the mask that are not constant.
 
         Raises
         ------
         ValueError
-            If the mask is none, or there would be too many cells.
+            If the mask is not one, or there would be too many cells.
 
         Warns
         -----
@@ -87,36 +84,36 @@ class BinnedColumns:
         _check_n_cells(n_cuts, len(features), n_clusters, batch_size)
         return cls(table.n_features, table.feature_names, features, shift, scale, lower, upper)
 
-    def only(self, kept: list[int]) -> BinnedColumns:
-        """Give the columns with fewer that are cut: those at these places."""
+    def only(self, kept: list[int]) -> ColumnBins:
+        """Return the columns with bins only for those at the indices `kept` of `features`."""
         return replace(self, features=self.features[kept])
 
-    def widened(self, table: Table) -> BinnedColumns:
-        """Give the columns with ranges that hold more rows."""
+    def widen(self, table: Table) -> ColumnBins:
+        """Return the columns with ranges that include the rows of a table."""
         lower, upper = _ranges(table)
         return replace(
             self, lower=np.minimum(self.lower, lower), upper=np.maximum(self.upper, upper)
         )
 
     def model_rows(self, table: Table) -> FloatArray:
-        """Give the columns that are cut in their units, of shape (m, n_samples)."""
+        """Return the columns that are cut in their units, of shape (m, n_samples)."""
         rows = np.empty((len(self.features), table.n_samples))
         for row, feature in zip(rows, self.features.tolist(), strict=True):
             column = column_of(table, feature)
             with np.errstate(over="ignore"):
                 np.subtract(column, self.shift[feature], out=row, dtype=np.float64)
                 row /= self.scale[feature]
-            np.clip(row, -_FARTHEST, _FARTHEST, out=row)
+            np.clip(row, -_MAX_DEVIATIONS, _MAX_DEVIATIONS, out=row)
         return rows
 
     # ---- cuts -----------------------------------------------------------------------------
 
     def readable_cuts(self, model: SoftBins) -> FloatArray:
-        """Give a model's cuts in the columns' own units, ascending, with few digits.
+        """Return a model's cuts in the columns' own units, ascending, with few digits.
 
-        They are as the model has them but for 1/100 of the temperature.
+        They differ from the model's by at most 1/100 of the temperature.
         """
-        slack = _ROUNDING * min(model.temperature, 1.0)
+        slack = _MAX_ROUNDING * min(model.temperature, 1.0)
         own = np.empty_like(model.cuts)
         for feature, cuts, out in zip(self.features.tolist(), model.cuts, own, strict=True):
             scale = float(self.scale[feature])
@@ -124,8 +121,14 @@ class BinnedColumns:
                 out[place] = _short(cut, slack * scale)
         return own
 
-    def given_cuts(self, init: Any, n_cuts: int) -> FloatArray:
-        """Read cuts to start from, in own units, and give those of the columns that are cut.
+    def round_cuts(self, model: SoftBins) -> FloatArray:
+        """Round a model's cuts in place; return them as `readable_cuts`."""
+        cuts = self.readable_cuts(model)
+        model.cuts[:] = self.in_units(cuts)
+        return cuts
+
+    def first_cuts(self, init: Any, n_cuts: int) -> FloatArray:
+        """Return the cuts given as `init`, of the columns that are cut, in the model's units.
 
         Raises
         ------
@@ -134,30 +137,30 @@ class BinnedColumns:
         ValueError
             If their shape is not (n_features, n_cuts), or one is NaN or infinite.
         """
-        given = np.asarray(init)
-        if given.dtype.kind not in "iuf":
-            raise TypeError(f"The cuts given as init must be numbers. Got dtype {given.dtype}.")
-        if given.shape != (self.n_features, n_cuts):
+        cuts = np.asarray(init)
+        if cuts.dtype.kind not in "iuf":
+            raise TypeError(f"The cuts given as init must be numbers. Got dtype {cuts.dtype}.")
+        if cuts.shape != (self.n_features, n_cuts):
             raise ValueError(
-                f"The cuts given as init have the shape {given.shape}; with {self.n_features} "
+                f"The cuts given as init have the shape {cuts.shape}; with {self.n_features} "
                 f"columns and n_cuts={n_cuts} it must be ({self.n_features}, {n_cuts})."
             )
-        own = given[self.features].astype(np.float64)
-        for feature, cuts in zip(self.features.tolist(), own, strict=True):
-            if not np.isfinite(cuts).all():
+        own = cuts[self.features].astype(np.float64)
+        for feature, row in zip(self.features.tolist(), own, strict=True):
+            if not np.isfinite(row).all():
                 raise ValueError(
-                    f"The cuts given as init are {cuts.tolist()} in column "
+                    f"The cuts given as init are {row.tolist()} in column "
                     f"{quoted_column(self.feature_names, feature)}, which is cut: they must be "
                     "finite there (feature_mask leaves columns out)."
                 )
         return np.sort(self.in_units(own), axis=1)
 
     def in_units(self, own_cuts: FloatArray) -> FloatArray:
-        """Give cuts in own units as the model has them."""
+        """Return cuts given in own units in the model's units."""
         shift, scale = self.shift[self.features], self.scale[self.features]
         with np.errstate(over="ignore"):
             cuts = (own_cuts - shift[:, np.newaxis]) / scale[:, np.newaxis]
-        return np.clip(cuts, -_FARTHEST, _FARTHEST)
+        return np.clip(cuts, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
 
     def cell_table(
         self,
@@ -165,10 +168,10 @@ class BinnedColumns:
         own_cuts: FloatArray,
         counted: tuple[IntArray, IntArray, IntArray] | None = None,
     ) -> CellTable:
-        """Make the hard rules: a cell is of the cluster for which it has the greatest weight.
+        """Build the hard rules: a cell has the cluster of its greatest weight.
 
-        A cut that no row of the fit lies beyond takes no part, nor one at the least or greatest
-        value: rows are then taken to be on the side where all rows are.
+        Cuts beyond which no row of the fit lies, or at the least or greatest value, are left out:
+        rows count as on the side where all rows of the fit are.
 
         Parameters
         ----------
@@ -177,7 +180,7 @@ class BinnedColumns:
         own_cuts : ndarray of shape (m, T)
             In own units, ascending.
         counted : tuple of three ndarrays, default=None
-            Cells with rows, their rows, and those that the model puts in the cell's cluster.
+            Cells with rows, numbers of their rows, and of those predicted in the cell's cluster.
         """
         lower, upper = self.lower[self.features, np.newaxis], self.upper[self.features, np.newaxis]
         is_active = (own_cuts > lower) & (own_cuts < upper)
@@ -185,7 +188,7 @@ class BinnedColumns:
         n_active = is_active.sum(axis=1)
         n_bins = own_cuts.shape[1] + 1
         tensor = weights.reshape((n_bins,) * len(own_cuts) + (-1,))
-        held = tuple(
+        active = tuple(
             slice(start, start + n + 1)
             for start, n in zip(below.tolist(), n_active.tolist(), strict=True)
         )
@@ -195,7 +198,7 @@ class BinnedColumns:
         return CellTable(
             features=self.features[used],
             cuts=tuple(own_cuts[number][is_active[number]] for number in used.tolist()),
-            clusters=tensor[held].argmax(axis=-1).ravel(),
+            clusters=tensor[active].argmax(axis=-1).ravel(),
             occupied=occupied,
             n_rows=n_rows,
             n_agreeing=n_agreeing,
@@ -206,7 +209,7 @@ class BinnedColumns:
     def counted_table(
         self, weights: FloatArray, own_cuts: FloatArray, table: Table, labels: IntArray
     ) -> CellTable:
-        """Make the hard rules, and count the rows of each cell."""
+        """Build the hard rules, and count the rows of each cell."""
         empty = self.cell_table(weights, own_cuts)
         cells = cells_of(table, empty.features, empty.cuts)
         occupied, place, n_rows = np.unique(cells, return_inverse=True, return_counts=True)
@@ -216,13 +219,14 @@ class BinnedColumns:
 
 
 def _ranges(table: Table) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the greatest value of every column."""
     columns = [column_of(table, feature) for feature in range(table.n_features)]
     lower = np.array([float(column.min()) for column in columns])
     return lower, np.array([float(column.max()) for column in columns])
 
 
 def _read_mask(feature_mask: Any, table: Table) -> npt.NDArray[np.bool_]:
-    """Read `feature_mask`: True for the columns to cut."""
+    """Return `feature_mask` as an array: True for the columns to cut."""
     if feature_mask is None:
         return np.ones(table.n_features, dtype=bool)
     mask = np.asarray(feature_mask)
@@ -241,19 +245,19 @@ def _read_mask(feature_mask: Any, table: Table) -> npt.NDArray[np.bool_]:
 
 
 def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int, batch_size: int) -> None:
-    """Raise ValueError if the cells of so many features are too many."""
+    """Raise ValueError if there are too many cells for memory; warn of a long training."""
     cells = (n_cuts + 1) ** n_features
     shown = f"{cells:,}" if cells < 10**15 else f"about 1e{int(math.log10(cells))}"
     columns = format_count(n_features, "column")
     made = f"{columns} in {n_cuts + 1} bins each make {shown} cells"
     fewer = f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts})."
-    of_batch = batch_size * numbers_of_row(n_features, n_cuts + 1, n_clusters)
+    of_batch = batch_size * floats_per_row(n_features, n_cuts + 1, n_clusters)
     check_size(
-        _COPIES * cells * n_clusters + _BATCH_COPIES * of_batch,
+        _WEIGHT_COPIES * cells * n_clusters + _BATCH_COPIES * of_batch,
         f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
         fewer,
     )
-    if cells > _MANY_CELLS:
+    if cells > _MAX_QUICK_CELLS:
         warnings.warn(
             f"{made}, and every step of the training goes through all of them: it may take long. "
             f"{fewer}",
@@ -263,7 +267,7 @@ def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int, batch_size: in
 
 
 def _short(number: float, slack: float) -> float:
-    """Give the number with the fewest digits at most `slack` from it."""
+    """Return the number with the fewest digits at most `slack` from `number`."""
     first = -math.floor(math.log10(slack)) - 1 if slack > 0 else 400
     for digits in range(first, first + 3):
         rounded = round(number, min(digits, 400))

@@ -1,4 +1,4 @@
-"""A trained model of Douglas: what predicts, what training goes on from, and both in files."""
+"""Trained models of Douglas, in memory and in model files, and the state of `partial_fit`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ import numpy as np
 
 from ..._util.arrays import FloatArray
 from ..._util.model_json import check_keys, float_array, int_array
-from .binned_columns import BinnedColumns
 from .cell_table import CellTable
-from .optimisers import Optimiser
+from .column_bins import ColumnBins
 from .soft_bins import SoftBins
-
-__all__ = ["LOWEST_TEMPERATURE", "FittedBins", "Trainer", "bins_from_dict", "bins_to_dict"]
-
+from .trainer import Trainer
 
 LOWEST_TEMPERATURE = 1e-6
 """Below, bins are as good as hard, and cuts have no gradient."""
@@ -25,32 +22,19 @@ _PER_CELL = ("occupied", "n_rows", "n_agreeing")
 
 
 @dataclass(frozen=True, eq=False)
-class FittedBins:
-    """A trained model."""
+class BinsModel:
+    """Trained bins: soft model, columns and readable cuts."""
 
     model: SoftBins
-    columns: BinnedColumns
+    columns: ColumnBins
     cuts: FloatArray
     """In the columns' own units."""
     trainer: Trainer | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Trainer:
-    """What `partial_fit` goes on from: the model before its cuts were rounded, for one."""
-
-    model: SoftBins
-    optimiser: Optimiser
-    gemini: Any
-    """As the parameter was."""
-    unit: float
-    """Of the gradients of this objective; 0 while all rows were alike."""
-    rng: np.random.RandomState
-
-
-def bins_to_dict(fitted: FittedBins, cells: CellTable) -> dict[str, Any]:
-    """Give a model and its hard rules as plain lists and numbers."""
-    model, columns = fitted.model, fitted.columns
+def bins_to_dict(bins: BinsModel, cells: CellTable) -> dict[str, Any]:
+    """Return a model and its hard rules as plain lists and numbers."""
+    model, columns = bins.model, bins.columns
     return {
         "n_features": columns.n_features,
         "feature_names": columns.feature_names,
@@ -58,14 +42,14 @@ def bins_to_dict(fitted: FittedBins, cells: CellTable) -> dict[str, Any]:
         "temperature": float(model.temperature),
         "features": columns.features.tolist(),
         **{name: getattr(columns, name).tolist() for name in _PER_COLUMN},
-        "cut_points": fitted.cuts.tolist(),
+        "cut_points": bins.cuts.tolist(),
         "weights": model.weights.tolist(),
         **{name: getattr(cells, name).tolist() for name in _PER_CELL},
     }
 
 
-def bins_from_dict(content: object, n_cuts: int) -> tuple[FittedBins, CellTable]:
-    """Read what a file holds of the model, and check all of it.
+def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
+    """Read and check the model of a file.
 
     `n_cuts` is the number of cuts of a column if no column is cut.
     """
@@ -93,16 +77,16 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[FittedBins, CellTable]
     arrays = {name: float_array(bins[name], name, (d,)) for name in _PER_COLUMN}
     if (arrays["scale"] <= 0).any() or (arrays["lower"] > arrays["upper"]).any():
         raise ValueError("The model file has a scale that is not positive, or an empty range.")
-    columns = BinnedColumns(n_features=d, feature_names=names, features=features, **arrays)
+    columns = ColumnBins(n_features=d, feature_names=names, features=features, **arrays)
     temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
     if temperature < LOWEST_TEMPERATURE:
         raise ValueError(f"The model file has a temperature below {LOWEST_TEMPERATURE}.")
-    given = bins["cut_points"]
-    first = given[0] if isinstance(given, list) and given else None
+    rows = bins["cut_points"]
+    first = rows[0] if isinstance(rows, list) and rows else None
     n_cuts = len(first) if isinstance(first, list) else n_cuts
     if not n_cuts:
         raise ValueError("cut_points in the model file has a row without cuts.")
-    cuts = float_array(given, "cut_points", (len(features), n_cuts))
+    cuts = float_array(rows, "cut_points", (len(features), n_cuts))
     if (np.diff(cuts, axis=1) < 0).any():
         raise ValueError("cut_points in the model file are not ascending.")
     weights = float_array(bins["weights"], "weights", ((n_cuts + 1) ** len(features), k))
@@ -117,4 +101,4 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[FittedBins, CellTable]
         raise ValueError("n_rows or n_agreeing in the model file are no counts.")
     if n_rows.sum(dtype=float) >= 2**53:
         raise ValueError("n_rows in the model file are too many.")
-    return FittedBins(model, columns, cuts), cells
+    return BinsModel(model, columns, cuts), cells

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from test_douglas import quick, three_blobs
-from treeclust_rs.estimators.douglas.binned_columns import BinnedColumns
+from treeclust_rs.estimators.douglas.column_bins import ColumnBins
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins
 
 
 def one_column(lower=0.0, upper=9.0, scale=1.0):
     lower, upper, scale = np.array([[lower], [upper], [scale]])
-    return BinnedColumns(1, None, np.array([0]), np.zeros(1), scale, lower, upper)
+    return ColumnBins(1, None, np.array([0]), np.zeros(1), scale, lower, upper)
 
 
 @pytest.mark.parametrize(
