@@ -79,6 +79,7 @@ impl Units {
 }
 
 /// The standard deviation of a column whose squares leave the range of doubles; 1 for a constant column.
+/// Cells are divided by the largest one before they are squared.
 fn extreme_deviation(
     table: &Table<'_>,
     feature: usize,
@@ -103,6 +104,7 @@ fn extreme_deviation(
 
 /// The lower median of up to 1001 cells taken at even distances: robust against outliers, and the same row of
 /// the table whatever constant is added to the column.
+/// O(1001): no pass over the column.
 fn middle_value(table: &Table<'_>, feature: usize) -> f64 {
     let n = table.n_samples();
     let m = n.min(1001);
@@ -183,6 +185,7 @@ pub fn label_costs(
 }
 
 /// `LANES` rows of the table in its units, column by column; rows past the end repeat nothing and are ignored.
+/// `cells` holds d runs of `LANES`.
 fn read_tile(table: &Table<'_>, units: &Units, start: usize, rows: usize, cells: &mut [f64]) {
     for (feature, out) in cells.chunks_mut(LANES).enumerate() {
         table.column(feature).read(start, &mut out[..rows]);
@@ -196,6 +199,7 @@ fn read_tile(table: &Table<'_>, units: &Units, start: usize, rows: usize, cells:
 }
 
 /// Costs of one tile, written row-major (rows x k).
+/// Every row takes its terms in the order of the columns, `LANES` rows side by side.
 fn tile_costs(cells: &[f64], centers: &[f64], metric: Metric, out: &mut [f64]) {
     let d = cells.len() / LANES;
     let k = centers.len() / d;
@@ -226,6 +230,7 @@ fn tile_costs(cells: &[f64], centers: &[f64], metric: Metric, out: &mut [f64]) {
 }
 
 /// Turns a row of costs into weighted regrets; returns the cheapest label and its cost.
+/// A difference of at most [`ROUNDING`] of the cost is 0. Equal costs: the lowest label is the cheapest.
 pub(crate) fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
     let mut cheapest = 0;
     for label in 1..row.len() {
@@ -322,6 +327,7 @@ fn table_sums(
 }
 
 /// Every column is added up by one thread in the order of the rows.
+/// Columns are cut into stripes of [`COLUMNS_PER_TASK`]; a stripe is one task.
 fn sparse_sums(
     csr: &CsrRows<'_>,
     units: &Units,

@@ -48,10 +48,15 @@ impl ColumnIndex for u32 {
 /// or a slice.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr<I, C> {
+    /// Where the cells of each row start, and their number at the end.
     indptr: Vec<usize>,
+    /// The column of each cell.
     indices: I,
+    /// The cells.
     values: C,
+    /// Number of columns, stored in or not.
     n_columns: usize,
+    /// Whether the columns of every row ascend.
     is_ascending: bool,
 }
 

@@ -85,29 +85,43 @@ pub struct ObliqueFit {
 
 /// What labels cost, in units of the free clustering's mean cost.
 pub(super) struct Costs {
+    /// n x k: weight times (cost - least cost of the row).
     pub(super) regrets: Vec<f64>,
+    /// Weighted sum of the least costs.
     pub(super) minimum: f64,
 }
 
 /// A tree's leaves and clusters, and what they cost.
 pub(super) struct TreeClusters {
+    /// The leaf of each row, as a node id.
     pub(super) leaf_of_row: Vec<u32>,
+    /// The label of that leaf.
     pub(super) labels: Vec<u32>,
+    /// E about the clusters' own centers, and phi.
     pub(super) objective: Objective,
 }
 
 /// The state of a fit: tree and centers, which take turns, and the rounds so far.
 pub(super) struct Alternation<'a, 'b, 't> {
+    /// Rows, weights and the free clustering.
     pub(super) problem: &'b ClusterProblem<'a, 't>,
+    /// Prices and limits.
     pub(super) plan: &'b Plan,
+    /// Where requests to stop arrive and progress is reported.
     pub(super) monitor: &'b Monitor,
+    /// Results of earlier passes of TAO.
     pub(super) memory: &'b Memory,
+    /// Number of labels.
     pub(super) k: usize,
+    /// The cost of the free clustering.
     pub(super) free_inertia: f64,
     /// The free clustering's mean cost.
     pub(super) unit: f64,
+    /// The tree as it stands.
     pub(super) tree: DraftTree,
+    /// The centers as they stand, k x d, in units.
     pub(super) centers: Vec<f64>,
+    /// Round by round.
     pub(super) rounds: Vec<Round>,
     /// Whether only the cost counts and tests keep to their columns.
     pub(super) relaxed: bool,

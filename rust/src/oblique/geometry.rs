@@ -114,6 +114,7 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 
     /// A row as centers see it: in units, or of length 1.
+    /// O(d).
     pub fn row(&self, row: u32) -> Vec<f64> {
         let mut cells = self.rows().row(row);
         match self {
@@ -133,6 +134,7 @@ impl<'a, 't> Geometry<'a, 't> {
 
     /// The bisector of two centers as a test on the columns as given: rows nearer to the second have a score of at
     /// least 0. Columns whose weight is 0 are left out.
+    /// Exactly one test for any two centers that differ; none of its weights is 0.
     pub fn bisector(&self, first: &[f64], second: &[f64]) -> (Vec<(u32, f64)>, f64) {
         let mut bias = 0.0;
         let mut weights = vec![];

@@ -41,16 +41,23 @@ pub enum FirstTree {
 
 /// A node to be split.
 struct OpenLeaf {
+    /// The node.
     id: usize,
+    /// Its own generator, seeded by its place in the tree.
     rng: fastrand::Rng,
+    /// The rows that reach it.
     rows: Vec<u32>,
+    /// The split that explains most so far.
     best: Option<Bisection>,
+    /// How much that is: the cost that its two centers take from the rows.
     explained: f64,
 }
 
 /// A test, and the rows of its two sides.
 struct Bisection {
+    /// The bisector of two centers.
     test: Test,
+    /// Rows nearer to the first center, and to the second.
     parts: [Vec<u32>; 2],
 }
 
@@ -105,6 +112,8 @@ pub fn tree(
 }
 
 /// One start of 2-means at every open node.
+/// Rows of all open nodes are assigned, summed and moved together; a node whose step explains no more than [`MIN_GAIN`]
+/// above the last keeps its best split and waits.
 fn two_means(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,

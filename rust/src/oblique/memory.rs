@@ -56,8 +56,11 @@ fn write_plane(plane: &Plane, hasher: &mut DefaultHasher) {
 /// The three caches of a fit.
 #[derive(Debug, Default)]
 pub struct Memory {
+    /// Problems without a better answer.
     exhausted: Mutex<HashSet<Digest>>,
+    /// The state of the last solve at each node.
     solved: Mutex<HashMap<NodeKey, Arc<SolverState>>>,
+    /// Sides by plane.
     sides: RwLock<HashMap<Digest, Arc<Sides>>>,
 }
 

@@ -26,6 +26,7 @@ const MIN_GAP: f64 = 1e-10;
 /// A bias or weight stays this share of the gap away from the scores around it, so that rounding does not decide.
 const GUARD: f64 = 0.05;
 /// Changes of a weight by more than this times its size are not looked at.
+/// A test far from the one that is there is for the solver to find.
 const MAX_CHANGE: f64 = 2.0;
 
 /// The share of a column in phi; no shares: 1.
@@ -36,7 +37,9 @@ fn share(shares: Option<&[f64]>, column: u32) -> f64 {
 /// A plane, and the weight of the rows it sends to their dearer side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
+    /// The plane.
     pub plane: Plane,
+    /// The weight of the rows on their dearer side.
     pub loss: f64,
 }
 

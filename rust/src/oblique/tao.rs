@@ -118,9 +118,13 @@ enum Update {
 
 /// A new split of a leaf: the test, and the leaf and the rows of each side.
 struct LeafSplit {
+    /// The test.
     test: Test,
+    /// The leaf of each side.
     leaves: [Leaf; 2],
+    /// The rows of each side.
     parts: [Vec<u32>; 2],
+    /// By how much the objective falls.
     gain: f64,
 }
 
@@ -380,6 +384,8 @@ impl Tao<'_, '_> {
     }
 
     /// A plane better than the old one, both compared in the scale that suits them; none if there is none.
+    /// The solver starts from the old plane, or from what it left at this node; its weights get the best bias, and after the
+    /// first rounds one weight after the other is moved too.
     fn better_plane(
         &self,
         id: usize,
@@ -411,6 +417,7 @@ impl Tao<'_, '_> {
 
     /// The plane of the penalised logistic problem, with the best bias for its weights; none if it has no weights, or
     /// if all rows go one way. The last solve at the node leaves its curvature at least ([`TaoSettings::steady`]).
+    /// With [`TaoSettings::keep_columns`] all columns but those of the old plane have a penalty that keeps them out.
     fn logistic(
         &self,
         node: Option<usize>,
@@ -458,6 +465,7 @@ impl Tao<'_, '_> {
 
     /// The best threshold test by enumeration, and its loss with the low values on the left. Whether they should be on
     /// the right is for the caller to see.
+    /// The search is that of threshold trees, for the two labels left and right: exact, over all columns and cuts.
     fn best_threshold(&self, reduced: &ReducedProblem) -> Result<Option<(Test, f64)>> {
         let Splits::Axis { table, index } = self.splits else { return Ok(None) };
         let n = table.n_samples();
@@ -532,6 +540,7 @@ impl Tao<'_, '_> {
     }
 
     /// The best split of a leaf into two labels, if it pays.
+    /// Of the most promising pairs of labels each is tried once: a test for that pair, then the best leaves for its sides.
     fn split_leaf(&self, leaf: &Leaf, rows: &[u32]) -> Result<Option<LeafSplit>> {
         let lambda = self.settings.lambda;
         let loss = |rows: &[u32], leaf: &Leaf| -> f64 {
@@ -581,6 +590,7 @@ impl Tao<'_, '_> {
     }
 
     /// The pairs of labels that would cost the rows least if each row had the better of the two.
+    /// O(k^2) a row.
     fn pairs(&self, rows: &[u32]) -> Vec<[usize; 2]> {
         let k = self.loss.k();
         let pairs: Vec<[usize; 2]> = (0..k).flat_map(|a| (a + 1..k).map(move |b| [a, b])).collect();

@@ -191,18 +191,28 @@ impl ObliqueArrays<'_> {
 
 /// The arrays of a fitted tree, by the names of the Python side.
 #[derive(Debug, Clone, Default, PartialEq)]
-#[allow(missing_docs, reason = "the table at the top of the file")]
 pub struct TestArrays {
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
     pub kind: Vec<i8>,
+    /// The one column of a test; -2 at leaves and oblique tests.
     pub feature: Vec<i64>,
+    /// Of threshold tests; -2 at leaves, else NaN.
     pub threshold: Vec<f64>,
+    /// Lower end of intervals, else NaN.
     pub lower: Vec<f64>,
+    /// Upper end of intervals, else NaN.
     pub upper: Vec<f64>,
+    /// Left child; -1 at leaves.
     pub children_left: Vec<i64>,
+    /// Right child; -1 at leaves.
     pub children_right: Vec<i64>,
+    /// Where the terms of each node start, and their number at the end.
     pub oblique_indptr: Vec<i64>,
+    /// The column of each term.
     pub oblique_indices: Vec<i64>,
+    /// The weight of each term.
     pub oblique_weights: Vec<f64>,
+    /// Bias of oblique nodes, else NaN.
     pub oblique_bias: Vec<f64>,
 }
 

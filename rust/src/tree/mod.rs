@@ -22,9 +22,13 @@ use crate::error::Result;
 /// A checked tree, ready to route rows.
 #[derive(Debug, Clone)]
 pub struct ClusterTree {
+    /// One per node; 0 is the root.
     tests: Vec<Test>,
+    /// Of each node; those of a leaf are the leaf itself.
     children: Vec<[u32; 2]>,
+    /// Columns of the rows that the tree is for.
     n_features: usize,
+    /// The nodes as routing reads them.
     routes: Routes,
 }
 

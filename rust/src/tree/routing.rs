@@ -42,10 +42,15 @@ const UNUSED: u32 = u32::MAX;
 /// A node ready for routing.
 #[derive(Debug, Clone, Copy)]
 struct RoutingNode {
+    /// The least value that goes left.
     lower: f64,
+    /// The largest value that goes left.
     upper: f64,
+    /// The column it reads, in the numbering of its [`Nodes`]; 0 where it reads none.
     feature: u32,
+    /// Where a row goes for which the test holds; a leaf leads to itself.
     left: u32,
+    /// Where the others go.
     right: u32,
 }
 
@@ -62,15 +67,20 @@ impl RoutingNode {
 struct Terms {
     /// Per node: its first term, the first one of the next node, and the bias; no terms where it is not oblique.
     runs: Vec<(usize, usize, f64)>,
+    /// The column of each term, in the numbering of its [`Nodes`].
     columns: Vec<u32>,
+    /// The weight of each term.
     weights: Vec<f64>,
 }
 
 /// The nodes of a tree with their columns in some numbering.
 #[derive(Debug, Clone)]
 struct Nodes {
+    /// The nodes; 0 is the root.
     nodes: Vec<RoutingNode>,
+    /// Whether a test has a lower end: the comparison is left out where none has.
     has_intervals: bool,
+    /// The oblique tests, if there are any.
     terms: Option<Terms>,
 }
 
@@ -78,7 +88,9 @@ struct Nodes {
 /// they are, and the places in `used`, for cells that were copied.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
+    /// For rows that lie in memory as they are.
     by_column: Nodes,
+    /// For cells side by side by place.
     by_place: Nodes,
     /// The columns that the tree uses, ascending.
     used: Vec<usize>,
@@ -138,7 +150,7 @@ impl ClusterTree {
     pub fn apply(&self, table: &Table<'_>) -> Result<Option<Vec<i64>>> {
         self.check_width(table.n_features())?;
         let Routes { by_place, used, .. } = &self.routes;
-        // Columns of doubles that lie one after the other are routed where they are.
+        // Columns of doubles that lie one after the other are checked where they are.
         let in_place: Vec<Option<&[f64]>> =
             (0..table.n_features()).map(|column| table.column(column).as_f64()).collect();
         let n = table.n_samples();
@@ -148,24 +160,24 @@ impl ClusterTree {
             CELLS_OF_TILE / table.n_features().max(1)
         };
         let tile = tile.clamp(16, TILE).min(n.max(1));
-        let is_copied = used.iter().any(|&column| in_place[column].is_none());
-        let n_copied = if is_copied { tile * used.len() } else { 0 };
-        let route = |start: usize, leaves: &mut [i64], scratch: &mut Vec<f64>| {
-            scratch.resize(n_copied + tile, 0.0);
-            let (copies, spare) = scratch.split_at_mut(n_copied);
-            let rows = start..start + leaves.len();
+        // The used columns of a tile side by side, and one more for columns that are only checked.
+        let route = |start: usize, leaves: &mut [i64], cells: &mut Vec<f64>| {
+            cells.resize((used.len() + 1) * tile, 0.0);
             let mut next = used.iter().enumerate().peekable();
-            for (column, cells) in in_place.iter().enumerate() {
+            for (column, in_place) in in_place.iter().enumerate() {
                 let place = next.next_if(|(_, used)| **used == column).map(|(place, _)| place);
+                let copy = &mut cells[place.unwrap_or(used.len()) * tile..][..leaves.len()];
                 let is_float = table.column(column).is_float();
-                let finite = match (cells, place) {
-                    (Some(cells), _) => all_finite(&cells[rows.clone()]),
-                    (None, None) if !is_float => true,
-                    (None, place) => {
-                        let copy = match place {
-                            Some(place) => &mut copies[place * tile..][..rows.len()],
-                            None => &mut spare[..rows.len()],
-                        };
+                let finite = match in_place {
+                    Some(column) => {
+                        let column = &column[start..start + copy.len()];
+                        if place.is_some() {
+                            copy.copy_from_slice(column);
+                        }
+                        all_finite(column)
+                    }
+                    None if place.is_none() && !is_float => true,
+                    None => {
                         table.column(column).read(start, copy);
                         !is_float || all_finite(copy)
                     }
@@ -174,13 +186,7 @@ impl ClusterTree {
                     return false;
                 }
             }
-            let of_place = |(place, &column): (usize, &usize)| match in_place[column] {
-                Some(cells) => &cells[rows.clone()],
-                None => &copies[place * tile..][..rows.len()],
-            };
-            let columns: Vec<&[f64]> = used.iter().enumerate().map(of_place).collect();
-            // A tree of one leaf reads nothing.
-            by_place.route(|place, i| columns.get(place).map_or(0.0, |cells| cells[i]), leaves);
+            by_place.route(|place, i| cells[place * tile + i], leaves);
             !table.stopped()
         };
         Ok(self.apply_tiles(n, tile, route))

@@ -34,6 +34,7 @@ const MIN_BEND: f64 = 1e-3;
 /// The curvature of the loss over some columns, each in units of the root of its own.
 #[derive(Debug, Clone)]
 pub(super) struct Curvature {
+    /// The columns whose correlations are known, ascending.
     pub(super) columns: Vec<usize>,
     /// The correlations of the columns, weighted by h, from some of the rows.
     pub(super) correlations: Vec<f64>,
@@ -85,6 +86,7 @@ impl Curvature {
     }
 
     /// Whether the curvatures of the rows are no longer about those it was made with.
+    /// The change is taken over all rows.
     pub(super) fn is_stale(&self, h: &[f64]) -> bool {
         let change: f64 = self.h.iter().zip(h).map(|(old, new)| (old - new).abs()).sum();
         change > MAX_CURVATURE_CHANGE * h.iter().sum::<f64>()
@@ -209,6 +211,7 @@ fn spread(moments: &[[f64; 3]], sum: f64) -> (Vec<f64>, Vec<f64>) {
 
 /// Centres the lower triangle of a Gram matrix of rows with weights that add up to `sum`, scales it to a unit diagonal,
 /// multiplies the rest by `shrink` and fills the upper triangle.
+/// Columns that are constant have no correlations.
 fn correlations(mut gram: Vec<f64>, sums: &[f64], sum: f64, shrink: f64) -> Vec<f64> {
     let width = sums.len();
     let inverse = |p: usize| {
@@ -230,6 +233,7 @@ fn correlations(mut gram: Vec<f64>, sums: &[f64], sum: f64, shrink: f64) -> Vec<
 
 /// Draws about `n` rows in proportion to `size`, one from each of `n` stretches of equal size; some may come twice or
 /// more. Returns the rows with their h, changed so that sums over them estimate sums over all.
+/// A systematic sample: of sums in proportion to `size` it has next to no error.
 fn draw(rows: &[u32], h: &[f64], size: &[f64], n: usize) -> (Vec<u32>, Vec<f64>) {
     let stretch = size.iter().sum::<f64>() / n as f64;
     let mut random = fastrand::Rng::with_seed(0);

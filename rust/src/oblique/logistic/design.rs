@@ -198,6 +198,7 @@ impl Scale {
 
 /// The most frequent of some of the column's cells if it makes up a quarter of them, else their median: either lies
 /// within two standard deviations of their mean.
+/// Read from [`CELLS_SAMPLED`] cells at even distances.
 fn base_of(table: &Table<'_>, j: usize) -> f64 {
     let n = table.n_samples();
     let take = n.min(CELLS_SAMPLED);
@@ -270,6 +271,7 @@ impl ColumnSummary {
 }
 
 /// The columns of every chunk of rows.
+/// One pass over the table, in chunks of rows.
 fn summarise(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<ColumnSummary>> {
     let of_chunk = |rows: Range<usize>| {
         let mut seen = vec![ColumnSummary::NOTHING; bases.len()];
@@ -373,6 +375,7 @@ fn fill_places<V: Cell, J: StoredIndex>(
 }
 
 /// Writes the rows from `start` one after the other; none as in [`fill_dense`].
+/// Columns are read a tile at a time and written across, so that both sides stay in cache.
 fn transpose<V: Cell>(
     table: &Table<'_>,
     scales: &[Scale],

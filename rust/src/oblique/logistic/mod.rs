@@ -80,15 +80,23 @@ pub struct StartWeights<'a> {
 /// weights.
 #[derive(Debug, Clone)]
 pub struct SolverState {
+    /// Of the matrix.
     identity: Arc<()>,
+    /// The rows of the problem that have a weight.
     rows: Vec<u32>,
+    /// Their labels and weights.
     targets: Targets,
     /// In the units of the stored cells.
     w: Vec<f64>,
+    /// w . x, by row.
     margins: Vec<f64>,
+    /// The best bias there.
     bias: f64,
+    /// The slope of the loss, by column.
     gradient: Vec<f64>,
+    /// The model of the last step.
     curvature: Option<Arc<Curvature>>,
+    /// Stored cells of the rows.
     n_cells: usize,
 }
 

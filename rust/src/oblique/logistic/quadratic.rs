@@ -67,6 +67,7 @@ impl Model<'_> {
     }
 
     /// Sweeps over some coordinates; whether that left next to nothing to gain.
+    /// Gains of sweeps fall geometrically in the end; what is to come is estimated from the last two.
     fn settle(&mut self, coordinates: &[usize], gained: &mut f64, precision: f64) -> bool {
         let (mut last, mut last_rate) = (f64::INFINITY, 1.0f64);
         for sweep in 0..MAX_INNER_SWEEPS {
@@ -84,6 +85,7 @@ impl Model<'_> {
     }
 
     /// Minimises over one coordinate after the other, keeping `slope` up to date; returns the decrease.
+    /// The minimum over one coordinate is a soft threshold: H has a unit diagonal.
     fn sweep(&mut self, coordinates: &[usize]) -> f64 {
         let width = self.from.len();
         let mut gain = 0.0;

@@ -26,17 +26,21 @@ const MIN_GRADIENT_SHARE: f64 = 0.9;
 /// Columns that a step may add, unless as many have a weight: as many as there are rows, which is enough for any
 /// solution, between these two. And the largest working set.
 const MAX_ADDED_COLUMNS: [usize; 2] = [100, 1000];
+/// Most columns of a working set: its model takes their square in memory.
 const MAX_COLUMNS: usize = 4096;
 /// Rows drawn per column of the working set; and those where the last step gained more than [`FAR_GAIN`] of the
 /// objective, so that the model does not hold for long anyway, and at the first step without a start.
 const ROWS_PER_COLUMN: usize = 6;
+/// Where the point is far from the optimum, a coarser model does.
 const ROWS_PER_COLUMN_FAR: usize = 3;
+/// Share of the objective.
 const FAR_GAIN: f64 = 0.1;
 /// A step must leave at most this share of the last step's gain to be gained, else H is made anew.
 const MAX_GAIN_LEFT: f64 = 0.3;
 /// What is left to gain is taken to be at least so many times what a step promises: a model may promise too little,
 /// most of all one from another solve that has taken no step in this one.
 const LEFT_BY_TRIED_MODEL: f64 = 1.1;
+/// For a model that has taken no step in this solve.
 const LEFT_BY_UNTRIED_MODEL: f64 = 1.5;
 /// Above this share the sample was too small.
 const MAX_GAIN_LEFT_BY_SAMPLE: f64 = 0.5;
@@ -50,32 +54,45 @@ const MIN_GAIN_SHARE: f64 = 0.01;
 
 /// A problem in the units of the stored cells, the weights adding up to 1.
 pub(super) struct Solver<'a, V: Cell> {
+    /// The stored cells.
     pub(super) cells: &'a Cells<V>,
+    /// The rows of the problem among them.
     pub(super) selected: RowSelection<'a, V>,
+    /// Those rows, by number.
     pub(super) rows: &'a [u32],
+    /// Their labels and weights.
     pub(super) targets: &'a Targets,
+    /// The matrix.
     pub(super) design: &'a Design,
     /// By column, for weights in the units of the stored cells.
     pub(super) lambda: Vec<f64>,
     /// lambda and the columns' shares in it as given.
     pub(super) strength: f64,
+    /// The columns' shares as given; none: 1.
     pub(super) penalty: Option<&'a [f64]>,
     /// The sum of the weights.
     pub(super) total: f64,
+    /// Stored cells of these rows.
     pub(super) n_cells: usize,
+    /// Largest working set.
     pub(super) most_columns: usize,
 }
 
 /// Weights with their margins, the loss and its slopes, and the objective.
 struct Point {
+    /// Weights in the units of the stored cells, by column.
     w: Vec<f64>,
+    /// w . x, by row, without the bias.
     margins: Vec<f64>,
+    /// The best bias, the loss there, its slopes and curvatures by row.
     state: State,
+    /// Loss plus penalty.
     objective: f64,
 }
 
 /// The slopes of the loss where another solve ended.
 struct StartSlopes {
+    /// The slope of the loss, by column.
     gradient: Vec<f64>,
     /// Whether they are those of this problem, or only about those.
     exact: bool,
@@ -149,6 +166,7 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// The best of the given starts, or w = 0 if that is better; and what was kept there, if it was on these rows.
+    /// A start whose margins are not finite is passed over.
     fn start<'b>(&self, from: &[StartPoint<'b>]) -> (Point, Option<&'b SolverState>) {
         let (n, d) = (self.rows.len(), self.lambda.len());
         let right: f64 = self.targets.0.iter().filter(|&&target| target > 0.0).sum();
@@ -191,6 +209,8 @@ impl<'a, V: Cell> Solver<'a, V> {
 
     /// The curvature that another solve left, for the rows of this one, whose curvatures are now `h`; none if too many
     /// rows have come or gone.
+    /// Rows are compared in ascending order; the curvatures of those that are in both are brought to the new ones by one
+    /// factor.
     fn carried(&self, kept: &SolverState, h: &[f64]) -> Option<Arc<Curvature>> {
         let model = kept.curvature.as_ref()?;
         if kept.rows == self.rows {
@@ -371,6 +391,7 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// The slope of the loss, by column, and if wanted the moments as well.
+    /// One pass over the stored cells of the rows.
     fn slopes(&self, point: &Point, with_moments: bool) -> (Vec<f64>, Option<Vec<[f64; 3]>>) {
         let State { r, h, .. } = &point.state;
         if with_moments {
@@ -431,6 +452,7 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// Halves the step until it keeps a share of the promised gain; the point reached, if any, and the step's length.
+    /// Of the objective all rows are read; only the direction comes from the model.
     fn search(&self, point: &Point, gradient: &[f64], step: &Step) -> (Option<Point>, f64) {
         let mut delta = vec![0.0; point.w.len()];
         let mut promised = 0.0;

@@ -148,6 +148,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
     }
 
     /// As the product of one matrix with itself: the rows times the roots of h.
+    /// Rows are copied a block at a time, so that the product runs in cache.
     fn dense_gram<T: Cell + LinalgScalar>(
         &self,
         h: &[f64],
@@ -190,6 +191,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
 }
 
 /// Ranges of rows of a lower triangle, of about equal area, with their places in the full matrix.
+/// Up to eight, one for every 128 rows.
 fn stripes(width: usize, mut matrix: &mut [f64]) -> Vec<(Range<usize>, &mut [f64])> {
     let n = width.div_ceil(128).clamp(1, 8);
     let mut stripes = Vec::with_capacity(n);
