@@ -20,3 +20,7 @@ __all__ = [
     "Wasserstein",
     "make_gemini",
 ]
+
+# Messages and pickles name the public place.
+for _class in (KL, MMD, EnergyDistance, Gemini, SquaredHellinger, TotalVariation, Wasserstein):
+    _class.__module__ = __name__
