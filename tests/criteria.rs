@@ -321,11 +321,11 @@ fn pure_nodes_are_leaves_and_impure_ones_are_cut_without_gain() {
 }
 
 #[test]
-fn a_row_of_weight_three_is_three_rows() {
+fn a_row_of_weight_w_is_w_rows() {
     let mut random = Random(23);
     for round in 0..90 {
         let case = Case { weights: None, ..Case::new(&mut random) };
-        let times: Vec<usize> = case.labels.iter().map(|_| 1 + random.below(3) as usize).collect();
+        let times: Vec<usize> = case.labels.iter().map(|_| 2 + random.below(3) as usize).collect();
         let repeated: Vec<usize> =
             times.iter().enumerate().flat_map(|(row, &n)| vec![row; n]).collect();
         let many = Case {

@@ -126,9 +126,9 @@ mod tests {
             let rows = OneHot::new(&labels, 2, Some(weights)).unwrap();
             Clique::new(&rows, 3).cost(&[weights[0], weights[1]])
         };
-        let repeated = [0, 0, 1, 1, 1, 1];
-        let clique = Clique::new(&OneHot::new(&repeated, 2, None).unwrap(), 6);
-        assert_eq!(phi(&[2.0, 3.0, 1.0]), clique.cost(&[2.0, 3.0]));
+        let repeated = [0, 0, 1, 1, 1, 1, 1];
+        let clique = Clique::new(&OneHot::new(&repeated, 2, None).unwrap(), 7);
+        assert_eq!(phi(&[2.0, 3.0, 2.0]), clique.cost(&[2.0, 3.0]));
         assert!((phi(&[0.5, 0.25, 0.25]) - phi(&[0.02, 0.01, 0.01])).abs() < 1e-15);
     }
 
