@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import additive_chi2_kernel, laplacian_kernel, rbf_kernel
 
-import oracles
-import oracles_kernel as ok
-from oracles import INTERVAL, LEAF, THRESHOLD
-from oracles_kauri import Stocks, mask_of
+from oracles import kernel as ok
+from oracles import threshold as oracle
+from oracles.kauri import Stocks, mask_of
+from oracles.threshold import INTERVAL, LEAF, THRESHOLD
 
 
 def column(*values):
@@ -115,7 +115,7 @@ def test_linear_kernel_cost_is_the_k_means_cost():
     rng = np.random.default_rng(2)
     X, labels, w = rng.normal(size=(12, 3)), rng.integers(0, 3, 12), rng.uniform(0.5, 2, 12)
     K = ok.gram(X, "linear")
-    assert ok.kernel_cost(K, labels, w) == pytest.approx(oracles.kmeans_cost(X, labels, w))
+    assert ok.kernel_cost(K, labels, w) == pytest.approx(oracle.kmeans_cost(X, labels, w))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ def test_rows_dropped_above_narrow_an_end():
     # Root: x0 between 0 and 7.5 costs the last row, the hat between 2 and 2.75 costs 3.
     # Then the hat between 2 and 3: the third row is the mistake. x1 = 2 is inside; the last row,
     # dropped, has the x1 below it.
-    for search in (oracles.imm, oracles.sweep_imm):
+    for search in (oracle.imm, oracle.sweep_imm):
         tree = ok.kernel_imm(X, np.column_stack([X[:, 0], hat]), [0, 1], labels, w, search=search)
         assert tree.kind == [THRESHOLD, INTERVAL, LEAF, LEAF, LEAF]
         assert tree.feature[:2] == [0, 1]
@@ -498,11 +498,11 @@ def test_linear_features_give_the_partition_of_imm():
     rng = np.random.default_rng(8)
     different = 0
     for _ in range(150):
-        X, _, labels, w = oracles.random_case(rng, n_max=25, d_max=3)
+        X, _, labels, w = oracle.random_case(rng, n_max=25, d_max=3)
         labels = np.unique(labels, return_inverse=True)[1]
         if not ok.separable(X, labels, w):
             continue
-        plain = oracles.imm(X, labels, ok.feature_means(X, labels, w), w)
+        plain = oracle.imm(X, labels, ok.feature_means(X, labels, w), w)
         tree = ok.kernel_imm(X, X, np.arange(X.shape[1]), labels, w)
         assert not ok.has_intervals(tree)
         for name in ("children_left", "feature", "base_cluster", "mistakes"):
@@ -529,8 +529,8 @@ def test_random_trees(family):
             continue
         seen += 1
         tree = ok.kernel_imm(case.X, Phi, of, case.labels, case.w)
-        quick = ok.kernel_imm(case.X, Phi, of, case.labels, case.w, search=oracles.sweep_imm)
-        assert oracles.first_difference(tree, quick) is None
+        quick = ok.kernel_imm(case.X, Phi, of, case.labels, case.w, search=oracle.sweep_imm)
+        assert oracle.first_difference(tree, quick) is None
         assert sorted(tree.base_cluster[leaf] for leaf in tree.leaves) == list(range(case.k))
         reached = tree.apply(case.X[rows])
         for leaf in tree.leaves:
@@ -564,9 +564,9 @@ def test_growth_from_the_base():
                 assert all(b <= a * (1 + 1e-12) for a, b in pairwise(costs))
                 grown += tree.n_leaves > case.k
                 quick = ok.grow(
-                    case.X, D, case.labels, case.w, search=oracles.sweep_grow_label_cost, **options
+                    case.X, D, case.labels, case.w, search=oracle.sweep_grow_label_cost, **options
                 )
-                assert oracles.first_difference(tree, quick) is None
+                assert oracle.first_difference(tree, quick) is None
     assert grown > 30
 
 
@@ -660,7 +660,7 @@ def test_theorem_7_quadratic_kernel(example, cuts, expected):
 def test_theorem_7_neighbourhood_kernel(cuts):
     X, labels, epsilon = ok.theorem_7_neighbourhood()
     assert X.shape == (8, 36) and len(np.unique(X, axis=1).T) == 36
-    squared = oracles.squared_costs(X, X)
+    squared = oracle.squared_costs(X, X)
     same = labels[:, None] == labels
     assert set(squared[same].tolist()) == {0, 24} and set(squared[~same].tolist()) == {54}
     K = ok.gram(X, "epsilon", epsilon=epsilon)
@@ -681,11 +681,11 @@ def test_shapes_that_k_means_cannot_see(make):
     """Interval growth recovers them with few leaves; two clusters of means do not."""
     X, labels = make(30)
     tree = ok.grow(X, ok.mismatches(labels), labels, max_leaves=6, cuts="interval",
-                   search=oracles.sweep_grow_label_cost)  # fmt: skip
+                   search=oracle.sweep_grow_label_cost)  # fmt: skip
     assert adjusted_rand_score(labels, tree.predict(X)) > 0.9
     means = X[[0, 30]]
     for _ in range(20):
-        nearest = oracles.nearest_labels(oracles.squared_costs(X, means))
+        nearest = oracle.nearest_labels(oracle.squared_costs(X, means))
         means = np.array([X[nearest == c].mean(axis=0) for c in range(2)])
     assert adjusted_rand_score(labels, nearest) < 0.6
     # with a kernel that sees them the reference costs less than those clusters

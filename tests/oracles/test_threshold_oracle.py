@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-import oracles
+from oracles import threshold as oracle
 
 
 def mismatch(labels, k=None):
@@ -56,7 +56,7 @@ def column(*values):
     ],
 )
 def test_threshold_by_hand(a, b, expected):
-    found = oracles.shortest_threshold(a, b)
+    found = oracle.shortest_threshold(a, b)
     assert found == expected
     assert math.copysign(1.0, found) == 1.0 or found < 0  # never -0
 
@@ -65,17 +65,17 @@ def test_two_steps_apart_takes_the_double_between():
     for a in (1.0, 0.1, 1e300, -7.3, 5e-324, 2.0**53):
         middle = math.nextafter(a, math.inf)
         b = math.nextafter(middle, math.inf)
-        assert oracles.shortest_threshold(a, b) == middle
-        assert oracles.interval_lower(a, b) == middle
-        assert oracles.shortest_threshold(a, middle) == a
-        assert oracles.interval_lower(a, middle) == middle
+        assert oracle.shortest_threshold(a, b) == middle
+        assert oracle.interval_lower(a, b) == middle
+        assert oracle.shortest_threshold(a, middle) == a
+        assert oracle.interval_lower(a, middle) == middle
 
 
 def test_interval_lower_by_hand():
-    assert oracles.interval_lower(1.0, 2.0) == 1.5
-    assert oracles.interval_lower(-2.0, 3.0) == 0.0
-    assert oracles.interval_lower(-5e-324, -0.0) == 0.0
-    assert math.copysign(1.0, oracles.interval_lower(-5e-324, -0.0)) == 1.0
+    assert oracle.interval_lower(1.0, 2.0) == 1.5
+    assert oracle.interval_lower(-2.0, 3.0) == 0.0
+    assert oracle.interval_lower(-5e-324, -0.0) == 0.0
+    assert math.copysign(1.0, oracle.interval_lower(-5e-324, -0.0)) == 1.0
 
 
 def random_gaps(rng, n):
@@ -93,8 +93,8 @@ def random_gaps(rng, n):
 
 def test_threshold_lies_in_the_middle_half_and_is_shortest():
     for a, b in random_gaps(np.random.default_rng(0), 1000):
-        theta = oracles.shortest_threshold(a, b)
-        lower = oracles.interval_lower(a, b)
+        theta = oracle.shortest_threshold(a, b)
+        lower = oracle.interval_lower(a, b)
         assert a <= theta < b
         assert a < lower <= b
         if math.nextafter(a, math.inf) == b:
@@ -123,28 +123,28 @@ def test_threshold_lies_in_the_middle_half_and_is_shortest():
 
 def test_costs_and_regrets_by_hand():
     X, centers = np.array([[0.0, 0.0], [3.0, 4.0]]), np.array([[0.0, 0.0], [3.0, 0.0]])
-    assert_array_equal(oracles.squared_costs(X, centers), [[0, 9], [25, 16]])
-    assert_array_equal(oracles.l1_costs(X, centers), [[0, 3], [7, 4]])
-    Dp, m = oracles.regrets(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([2.0, 5.0]))
+    assert_array_equal(oracle.squared_costs(X, centers), [[0, 9], [25, 16]])
+    assert_array_equal(oracle.l1_costs(X, centers), [[0, 3], [7, 4]])
+    Dp, m = oracle.regrets(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([2.0, 5.0]))
     assert_array_equal(Dp, [[0, 4], [0, 0]])
     assert_array_equal(m, [1, 2])
     # a difference of 2 in 1e16 is rounding, one of 1e4 is not
-    Dp, _ = oracles.regrets(np.array([[1e16, 1e16 + 2, 1e16 + 1e4]]))
+    Dp, _ = oracle.regrets(np.array([[1e16, 1e16 + 2, 1e16 + 1e4]]))
     assert_array_equal(Dp, [[0, 0, 1e4]])
 
 
 def test_node_label_takes_the_lowest_within_the_margin():
-    assert oracles.node_label(np.array([[1.0 + 1e-13, 1.0, 2.0]]), [0]) == 0
-    assert oracles.node_label(np.array([[1.0 + 1e-11, 1.0, 2.0]]), [0]) == 1
-    assert oracles.node_label(np.zeros((2, 3)), []) == 0
+    assert oracle.node_label(np.array([[1.0 + 1e-13, 1.0, 2.0]]), [0]) == 0
+    assert oracle.node_label(np.array([[1.0 + 1e-11, 1.0, 2.0]]), [0]) == 1
+    assert oracle.node_label(np.zeros((2, 3)), []) == 0
 
 
 def test_measures_by_hand():
     X = column(0, 2, 10)
-    assert oracles.kmeans_cost(X, [0, 0, 1]) == 2
-    assert oracles.kmeans_cost(X + 1e15, [0, 0, 1]) == 2
-    assert oracles.kmeans_cost(X, [0, 0, 0], [3.0, 1.0, 0.0]) == 3 * 0.25 + 2.25
-    assert oracles.surrogate_cost(np.array([[1.0, 2.0], [3.0, 5.0]]), [0, 1], [2.0, 1.0]) == 7
+    assert oracle.kmeans_cost(X, [0, 0, 1]) == 2
+    assert oracle.kmeans_cost(X + 1e15, [0, 0, 1]) == 2
+    assert oracle.kmeans_cost(X, [0, 0, 0], [3.0, 1.0, 0.0]) == 3 * 0.25 + 2.25
+    assert oracle.surrogate_cost(np.array([[1.0, 2.0], [3.0, 5.0]]), [0, 1], [2.0, 1.0]) == 7
 
 
 # --------------------------------------------------------------------------------------------------
@@ -154,23 +154,23 @@ def test_measures_by_hand():
 
 def test_threshold_cut_by_hand():
     X, rows = column(0, 1, 2, 3), range(4)
-    cut = oracles.best_threshold_cut(X, mismatch([0, 0, 1, 1]), rows)
+    cut = oracle.best_threshold_cut(X, mismatch([0, 0, 1, 1]), rows)
     assert (cut["feature"], cut["a"], cut["b"], cut["gain"]) == (0, 1, 2, 2)
     # the first of equal features, skipping a constant one
     X3 = np.column_stack([np.ones(4), X, X])
-    assert oracles.best_threshold_cut(X3, mismatch([0, 0, 1, 1]), rows)["feature"] == 1
+    assert oracle.best_threshold_cut(X3, mismatch([0, 0, 1, 1]), rows)["feature"] == 1
     # labels 0 1 1 0: cutting off either end gains 1, the lower threshold is first
-    cut = oracles.best_threshold_cut(X, mismatch([0, 1, 1, 0]), rows)
+    cut = oracle.best_threshold_cut(X, mismatch([0, 1, 1, 0]), rows)
     assert (cut["a"], cut["b"], cut["gain"]) == (0, 1, 1)
-    assert oracles.best_threshold_cut(X, mismatch([0, 1, 1, 0]), rows, min_samples_leaf=2) is None
+    assert oracle.best_threshold_cut(X, mismatch([0, 1, 1, 0]), rows, min_samples_leaf=2) is None
     # equal values are never parted
-    assert oracles.best_threshold_cut(column(1, 1), mismatch([0, 1]), [0, 1]) is None
+    assert oracle.best_threshold_cut(column(1, 1), mismatch([0, 1]), [0, 1]) is None
     # pure: nothing to gain; exclusive or: no single cut gains
-    assert oracles.best_threshold_cut(X, mismatch([1, 1, 1, 1]), rows) is None
+    assert oracle.best_threshold_cut(X, mismatch([1, 1, 1, 1]), rows) is None
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert oracles.best_threshold_cut(square, mismatch([0, 1, 1, 0]), rows) is None
+    assert oracle.best_threshold_cut(square, mismatch([0, 1, 1, 0]), rows) is None
     # of the rows given only: between 0 and 3
-    cut = oracles.best_threshold_cut(X, mismatch([0, 0, 1, 1]), [0, 3])
+    cut = oracle.best_threshold_cut(X, mismatch([0, 0, 1, 1]), [0, 3])
     assert (cut["a"], cut["b"]) == (0, 3)
 
 
@@ -179,30 +179,30 @@ def test_near_ties_go_to_the_first_within_the_margin():
     for regret, feature in ((1.0 + 1e-13, 0), (1.0 + 1e-9, 1)):
         # feature 0 can part off row 2 (gain 1), feature 1 can part off row 1 (gain a little more)
         Dp = np.array([[0.0, 9.0, 9.0], [regret, 0.0, 9.0], [1.0, 9.0, 0.0]])
-        cut = oracles.best_threshold_cut(X, Dp, range(3))
+        cut = oracle.best_threshold_cut(X, Dp, range(3))
         assert cut["feature"] == feature
         assert cut["best_gain"] == pytest.approx(regret, abs=1e-15)
         # with intervals, feature 0 can part off row 1 too, after the one-sided cuts
-        cut = oracles.best_interval_cut(X, Dp, range(3))
+        cut = oracle.best_interval_cut(X, Dp, range(3))
         assert (cut["feature"], cut["kind"]) == (0, ["threshold", "interval"][feature])
 
 
 def test_interval_cut_by_hand():
     X, rows = column(0, 1, 2, 3, 4), range(5)
-    cut = oracles.best_interval_cut(X, mismatch([0, 1, 1, 0, 0]), rows)
+    cut = oracle.best_interval_cut(X, mismatch([0, 1, 1, 0, 0]), rows)
     assert cut["kind"] == "interval"
     assert (cut["lo_a"], cut["lo_b"], cut["hi_a"], cut["hi_b"]) == (0, 1, 2, 3)
     assert cut["gain"] == 2
     # {1}, {1, 2, 3} and {3} all gain 1: lo first, then hi
-    cut = oracles.best_interval_cut(X, mismatch([0, 1, 0, 1, 0]), rows)
+    cut = oracle.best_interval_cut(X, mismatch([0, 1, 0, 1, 0]), rows)
     assert (cut["lo_a"], cut["lo_b"], cut["hi_a"], cut["hi_b"], cut["gain"]) == (0, 1, 1, 2, 1)
     # x >= 2 is taken as its complement x <= 1
-    cut = oracles.best_interval_cut(X, mismatch([0, 0, 1, 1, 1]), rows)
+    cut = oracle.best_interval_cut(X, mismatch([0, 0, 1, 1, 1]), rows)
     assert (cut["kind"], cut["a"], cut["b"], cut["lo_a"]) == ("threshold", 1, 2, -math.inf)
     # rows outside count for min_samples_leaf too: {1, 2, 3} leaves only two outside
     labels = [0, 1, 1, 1, 0]
-    assert oracles.best_interval_cut(X, mismatch(labels), rows, 2)["gain"] == 2
-    assert oracles.best_interval_cut(X, mismatch(labels), rows, 3) is None
+    assert oracle.best_interval_cut(X, mismatch(labels), rows, 2)["gain"] == 2
+    assert oracle.best_interval_cut(X, mismatch(labels), rows, 3) is None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_interval_cut_by_hand():
 def chain():
     """Four labels in a row: every split peels off the lowest one."""
     X = column(*range(8))
-    return X, oracles.grow_label_cost(X, mismatch([0, 0, 1, 1, 2, 2, 3, 3]), max_leaves=9)
+    return X, oracle.grow_label_cost(X, mismatch([0, 0, 1, 1, 2, 2, 3, 3]), max_leaves=9)
 
 
 def test_growth_by_hand():
@@ -235,53 +235,53 @@ def test_growth_by_hand():
 
 def test_chain_measures_by_hand():
     _, tree = chain()
-    assert oracles.wad(tree) == (1 + 2 + 3 + 3) / 4
-    assert oracles.waes(tree) == (1 + 2 + 2 + 1) / 4  # the last: only the tightest lower bound
-    assert oracles.wad(tree, [1, 0, 0, 1]) == 2
-    assert oracles.wad(tree, {1: 3, 3: 0, 5: 0, 6: 1}) == 1.5
+    assert oracle.wad(tree) == (1 + 2 + 3 + 3) / 4
+    assert oracle.waes(tree) == (1 + 2 + 2 + 1) / 4  # the last: only the tightest lower bound
+    assert oracle.wad(tree, [1, 0, 0, 1]) == 2
+    assert oracle.wad(tree, {1: 3, 3: 0, 5: 0, 6: 1}) == 1.5
 
 
 def test_interval_growth_by_hand():
     X, Dp = column(*range(5)), mismatch([0, 1, 1, 0, 0])
-    tree = oracles.grow_label_cost(X, Dp, max_leaves=5, cuts="interval")
+    tree = oracle.grow_label_cost(X, Dp, max_leaves=5, cuts="interval")
     assert tree.kind == [2, 0, 0]
     assert (tree.lower[0], tree.upper[0]) == (0.5, 2.5)
     assert math.isnan(tree.threshold[0])
     assert_array_equal(tree.predict(column(0.4, 0.5, 2.5, 2.6)), [0, 1, 1, 0])
-    assert oracles.waes(tree) == 2
-    assert oracles.wad(tree) == 1
+    assert oracle.waes(tree) == 2
+    assert oracle.wad(tree) == 1
 
 
 def test_equal_leaves_split_in_order_of_node_id():
     square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    tree = oracles.grow_label_cost(square, mismatch([0, 1, 2, 3]), max_leaves=4)
+    tree = oracle.grow_label_cost(square, mismatch([0, 1, 2, 3]), max_leaves=4)
     assert tree.feature == [0, 1, 1, -2, -2, -2, -2]
-    three = oracles.grow_label_cost(square, mismatch([0, 1, 2, 3]), max_leaves=3)
+    three = oracle.grow_label_cost(square, mismatch([0, 1, 2, 3]), max_leaves=3)
     assert three.feature == [0, 1, -2, -2, -2]
     # a right side with more to gain (3 against 1) goes first
-    heavy = oracles.regrets(mismatch([0, 1, 2, 3]), np.array([10.0, 1.0, 10.0, 3.0]))[0]
-    three = oracles.grow_label_cost(square, heavy, max_leaves=3)
+    heavy = oracle.regrets(mismatch([0, 1, 2, 3]), np.array([10.0, 1.0, 10.0, 3.0]))[0]
+    three = oracle.grow_label_cost(square, heavy, max_leaves=3)
     assert three.feature == [0, -2, 1, -2, -2]
 
 
 def test_depth_and_leaf_size_limits():
     X, Dp = column(*range(8)), mismatch([0, 0, 1, 1, 2, 2, 3, 3])
-    assert oracles.grow_label_cost(X, Dp, max_leaves=9, max_depth=1).n_leaves == 2
-    assert oracles.grow_label_cost(X, Dp, max_leaves=9, max_depth=0).n_leaves == 1
-    tree = oracles.grow_label_cost(X, Dp, max_leaves=9, min_samples_leaf=3)
+    assert oracle.grow_label_cost(X, Dp, max_leaves=9, max_depth=1).n_leaves == 2
+    assert oracle.grow_label_cost(X, Dp, max_leaves=9, max_depth=0).n_leaves == 1
+    tree = oracle.grow_label_cost(X, Dp, max_leaves=9, min_samples_leaf=3)
     assert tree.threshold == [2.5, -2.0, -2.0]  # 3 | 5, 4 | 4 and 5 | 3 all gain 2
     # a base is not limited, what grows from it is
-    base = oracles.imm(X, np.repeat([0, 1], 4), column(0.5, 7))
-    assert oracles.grow_label_cost(X, Dp, max_leaves=9, base=base, max_depth=0).n_leaves == 2
-    tree = oracles.grow_label_cost(X, Dp, max_leaves=9, base=base, min_samples_leaf=3)
+    base = oracle.imm(X, np.repeat([0, 1], 4), column(0.5, 7))
+    assert oracle.grow_label_cost(X, Dp, max_leaves=9, base=base, max_depth=0).n_leaves == 2
+    tree = oracle.grow_label_cost(X, Dp, max_leaves=9, base=base, min_samples_leaf=3)
     assert tree.n_leaves == 2
-    assert oracles.grow_label_cost(X, Dp, max_leaves=9, base=base, max_depth=2).n_leaves == 4
+    assert oracle.grow_label_cost(X, Dp, max_leaves=9, base=base, max_depth=2).n_leaves == 4
 
 
 def test_rows_of_weight_zero_make_no_thresholds():
     X, w = column(0, 1, 2), np.array([1.0, 0.0, 1.0])
-    Dp, _ = oracles.regrets(mismatch([0, 1, 1]), w)
-    tree = oracles.grow_label_cost(X, Dp, max_leaves=2, w=w)
+    Dp, _ = oracle.regrets(mismatch([0, 1, 1]), w)
+    tree = oracle.grow_label_cost(X, Dp, max_leaves=2, w=w)
     assert tree.gap[0] == (0, 2)
     assert_array_equal(tree.rows[0], [0, 2])
 
@@ -294,7 +294,7 @@ def test_rows_of_weight_zero_make_no_thresholds():
 def test_imm_on_a_line():
     X = column(-1, 0, 1, 4, 5, 6, 9, 10, 11)
     labels = np.repeat([0, 1, 2], 3)
-    tree = oracles.imm(X, labels, column(0, 5, 10))
+    tree = oracle.imm(X, labels, column(0, 5, 10))
     assert tree.threshold == [2.0, -2.0, 7.0, -2.0, -2.0]  # (1, 4) and (6, 9) are equally wide
     assert tree.base_cluster == [-1, 0, -1, 1, 2]
     assert tree.mistakes[0] == tree.mistakes[2] == 0
@@ -305,7 +305,7 @@ def test_imm_keeps_clear_of_dropped_rows():
     X = np.array([[0.0, 0.0], [0.0, 5.0], [0.0, 10.0], [10.0, 4.0], [10.0, 0.0], [10.0, 10.0]])
     labels = np.array([0, 0, 0, 0, 1, 2])
     centers = np.array([[0.0, 5.0], [10.0, 0.0], [10.0, 10.0]])
-    tree = oracles.imm(X, labels, centers)
+    tree = oracle.imm(X, labels, centers)
     # the root cuts at x0 = 5 with one mistake, which then lies between the centers of 1 and 2
     assert tree.feature == [0, -2, 1, -2, -2]
     assert tree.threshold == [5.0, -2.0, 7.0, -2.0, -2.0]
@@ -315,7 +315,7 @@ def test_imm_keeps_clear_of_dropped_rows():
     assert_array_equal(tree.correct[2], [4, 5])
     assert_array_equal(tree.predict(X), [0, 0, 0, 1, 1, 2])
     # weight decides: were that row heavy, another cut would be better
-    heavy = oracles.imm(X, labels, centers, np.array([1.0, 1.0, 1.0, 9.0, 1.0, 1.0]))
+    heavy = oracle.imm(X, labels, centers, np.array([1.0, 1.0, 1.0, 9.0, 1.0, 1.0]))
     assert heavy.mistakes[0] == 1
     assert heavy.feature[0] == 1
 
@@ -323,10 +323,10 @@ def test_imm_keeps_clear_of_dropped_rows():
 def test_imm_relabelling_starts_after_the_base():
     X = np.array([[0.0, 0.0], [0.0, 5.0], [0.0, 10.0], [10.0, 4.0], [10.0, 0.0], [10.0, 10.0]])
     labels = np.array([0, 0, 0, 0, 1, 2])
-    base = oracles.imm(X, labels, np.array([[0.0, 5.0], [10.0, 0.0], [10.0, 10.0]]))
+    base = oracle.imm(X, labels, np.array([[0.0, 5.0], [10.0, 0.0], [10.0, 10.0]]))
     Dp = mismatch(labels)
     Dp[4] = 0.0  # row 4 would be happy with any label: its leaf prefers label 0, IMM says 1
-    tree = oracles.grow_label_cost(X, Dp, base=base, max_leaves=3)
+    tree = oracle.grow_label_cost(X, Dp, base=base, max_leaves=3)
     assert tree.cost_path == [(3, 1)]
     assert (tree.cluster[3], tree.base_cluster[3]) == (0, 1)
     assert_array_equal(tree.predict(X), [0, 0, 0, 1, 1, 2])
@@ -337,18 +337,18 @@ def test_imm_relabelling_starts_after_the_base():
 def test_imm_prefers_the_wider_gap_then_the_first_feature():
     X = np.array([[0.0, 0.0], [0.4, 0.0], [0.6, 1.0], [1.0, 1.0]])
     labels, centers = np.array([0, 0, 1, 1]), np.array([[0.2, 0.0], [0.8, 1.0]])
-    tree = oracles.imm(X, labels, centers)
+    tree = oracle.imm(X, labels, centers)
     assert (tree.feature[0], tree.gap[0]) == (1, (0, 1))
-    assert oracles.imm(X[:, ::-1], labels, centers[:, ::-1]).feature[0] == 0
+    assert oracle.imm(X[:, ::-1], labels, centers[:, ::-1]).feature[0] == 0
     X[:, 0] = X[:, 1]
     centers[:, 0] = centers[:, 1]
-    assert oracles.imm(X, labels, centers).feature[0] == 0
+    assert oracle.imm(X, labels, centers).feature[0] == 0
 
 
 def test_imm_on_a_column_without_range():
     # column 0 is constant in the data, the centers differ there: its cut counts as ratio 1
     X = np.array([[0.0, 3.0], [0.0, 4.0], [0.0, 5.0]])
-    tree = oracles.imm(X, np.array([0, 0, 1]), np.array([[0.0, 3.5], [2.0, 5.0]]))
+    tree = oracle.imm(X, np.array([0, 0, 1]), np.array([[0.0, 3.5], [2.0, 5.0]]))
     assert (tree.feature[0], tree.mistakes[0]) == (1, 0)  # cutting column 0 would cost row 2
     labels = np.zeros(2, dtype=int)
     for centers, wanted in (
@@ -356,7 +356,7 @@ def test_imm_on_a_column_without_range():
         ([[0.0, 3.5], [2.0, 5.0]], (0, (0, 2))),  # ratio 1 in both
         ([[0.0, 3.5], [2.0, 5.5]], (1, (4, 5.5))),  # ratio 1.5 in column 1
     ):
-        tree = oracles.imm(X[:2], labels, np.array(centers))
+        tree = oracle.imm(X[:2], labels, np.array(centers))
         assert (tree.feature[0], tree.gap[0]) == wanted
         assert tree.cluster == [-1, 0, 1]  # an empty leaf keeps its center
         assert len(tree.rows[2]) == 0
@@ -364,7 +364,7 @@ def test_imm_on_a_column_without_range():
 
 def test_imm_splits_nodes_in_order_of_id():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    tree = oracles.imm(X, np.arange(4), X)
+    tree = oracle.imm(X, np.arange(4), X)
     assert tree.feature == [0, 1, 1, -2, -2, -2, -2]
     assert tree.base_cluster == [-1, -1, -1, 0, 1, 2, 3]
 
@@ -372,7 +372,7 @@ def test_imm_splits_nodes_in_order_of_id():
 def test_imm_leaves_out_noise_and_weightless_rows():
     X = column(0, 1, 2, 10, 50)
     labels, w = np.array([0, -1, 0, 1, 1]), np.array([1.0, 1.0, 0.0, 1.0, 0.0])
-    tree = oracles.imm(X, labels, column(0, 10), w)
+    tree = oracle.imm(X, labels, column(0, 10), w)
     assert_array_equal(tree.rows[0], [0, 3])
     assert tree.gap[0] == (0, 10)
 
@@ -380,23 +380,23 @@ def test_imm_leaves_out_noise_and_weightless_rows():
 def test_snapping():
     X = column(*[0, 0.3, 1] * 4)
     labels = np.repeat(np.arange(4), 3)
-    assert oracles.snap_centers(X, column(0.1 + 0.2, 0.9), labels)[0, 0] == 0.3
+    assert oracle.snap_centers(X, column(0.1 + 0.2, 0.9), labels)[0, 0] == 0.3
     close = column(0.5, 0.5 + 5e-10, 0.5 + 1.4e-9, 1.0)
-    assert_array_equal(oracles.snap_centers(X, close, labels), close)  # they would coincide
+    assert_array_equal(oracle.snap_centers(X, close, labels), close)  # they would coincide
     X2 = np.column_stack([X[:, 0], np.arange(12.0)])
     centers = np.column_stack([close, [0.0, 1.0, 2.0, 3.0]])
-    snapped = oracles.snap_centers(X2, centers, labels)
+    snapped = oracle.snap_centers(X2, centers, labels)
     assert_array_equal(snapped[:, 0], [0.5, 0.5, 0.5 + 1.4e-9, 1.0])
     # A far row of another cluster does not widen the margins.
     far = np.vstack([X2, [1e8, 0.0]])
-    assert_array_equal(oracles.snap_centers(far, centers, np.append(labels, 3)), snapped)
+    assert_array_equal(oracle.snap_centers(far, centers, np.append(labels, 3)), snapped)
 
 
 def test_statistics_of_nodes():
     X = np.array([[0.0, 0.0], [0.0, 5.0], [0.0, 10.0], [10.0, 4.0], [10.0, 0.0], [10.0, 10.0]])
     labels = np.array([0, 0, 0, 0, 1, 2])
-    tree = oracles.imm(X, labels, np.array([[0.0, 5.0], [10.0, 0.0], [10.0, 10.0]]))
-    stats = oracles.node_statistics(tree, labels, mismatch(labels))
+    tree = oracle.imm(X, labels, np.array([[0.0, 5.0], [10.0, 0.0], [10.0, 10.0]]))
+    stats = oracle.node_statistics(tree, labels, mismatch(labels))
     assert_array_equal(stats["n_node_samples"], [6, 3, 3, 2, 1])
     assert_array_equal(stats["mistakes"], [1, 0, 0, 1, 0])
     assert_array_equal(stats["value"][3, 0], [0.5, 0.5, 0])
@@ -413,7 +413,7 @@ def check_tree(tree, X, w):
     assert_array_equal(np.flatnonzero(w > 0), tree.rows[0])
     leaf = tree.apply(X)
     for node in range(tree.n_nodes):
-        if tree.kind[node] == oracles.LEAF:
+        if tree.kind[node] == oracle.LEAF:
             assert_array_equal(np.flatnonzero((leaf == node) & (w > 0)), tree.rows[node])
             continue
         left, right = tree.children_left[node], tree.children_right[node]
@@ -421,7 +421,7 @@ def check_tree(tree, X, w):
         both = np.concatenate([tree.rows[left], tree.rows[right]])
         assert_array_equal(np.sort(both), tree.rows[node])
         gap = tree.gap[node]
-        if tree.kind[node] == oracles.THRESHOLD:
+        if tree.kind[node] == oracle.THRESHOLD:
             assert gap[0] <= tree.threshold[node] < gap[1]
         else:
             assert gap[0] < tree.lower[node] <= gap[1] <= gap[2] <= tree.upper[node] < gap[3]
@@ -429,10 +429,10 @@ def check_tree(tree, X, w):
 
 def check_growth(X, Dp, w, rng, *, base, max_leaves, **limits):
     """Enumeration and sweep agree; the path falls; truncation is a fit with fewer leaves."""
-    grow, sweep = oracles.grow_label_cost, oracles.sweep_grow_label_cost
+    grow, sweep = oracle.grow_label_cost, oracle.sweep_grow_label_cost
     tree = grow(X, Dp, max_leaves=max_leaves, base=base, w=w, **limits)
     other = sweep(X, Dp, max_leaves=max_leaves, base=base, w=w, **limits)
-    assert oracles.first_difference(tree, other) is None
+    assert oracle.first_difference(tree, other) is None
     check_tree(tree, X, w)
     leaves, costs = zip(*tree.cost_path, strict=True)
     first = 1 if base is None else base.n_leaves
@@ -444,7 +444,7 @@ def check_growth(X, Dp, w, rng, *, base, max_leaves, **limits):
     fewer = int(rng.integers(first, tree.n_leaves + 1))
     refit = sweep(X, Dp, max_leaves=fewer, base=base, w=w, **limits)
     cut_back = tree.truncate(fewer)
-    assert oracles.first_difference(cut_back, refit) is None
+    assert oracle.first_difference(cut_back, refit) is None
     assert cut_back.cost_path == refit.cost_path
     return tree
 
@@ -453,21 +453,21 @@ def test_enumeration_and_sweep_grow_the_same_trees():
     n_intervals = n_mistaken = 0
     for seed in range(800):
         rng = np.random.default_rng(seed)
-        X, centers, labels, w = oracles.random_case(
+        X, centers, labels, w = oracle.random_case(
             rng,
             n_max=20 if seed % 5 else 40,
             zero_weights=seed % 7 == 0,
             arbitrary_labels=seed % 6 == 0,
         )
-        base = oracles.imm(X, labels, centers, w)
-        assert oracles.first_difference(base, oracles.sweep_imm(X, labels, centers, w)) is None
+        base = oracle.imm(X, labels, centers, w)
+        assert oracle.first_difference(base, oracle.sweep_imm(X, labels, centers, w)) is None
         check_tree(base, X, w)
         assert base.n_leaves == len(centers) > base.depth()
         assert sorted(base.base_cluster[leaf] for leaf in base.leaves) == list(range(len(centers)))
         n_mistaken += np.nansum(base.mistakes) > 0
 
-        costs = oracles.squared_costs if seed % 2 else oracles.l1_costs
-        Dp, _ = oracles.regrets(costs(X, centers), w)
+        costs = oracle.squared_costs if seed % 2 else oracle.l1_costs
+        Dp, _ = oracle.regrets(costs(X, centers), w)
         limits = {
             "max_leaves": int(rng.integers(1, 15)),
             "max_depth": None if rng.random() < 0.7 else int(rng.integers(1, 6)),
@@ -477,7 +477,7 @@ def test_enumeration_and_sweep_grow_the_same_trees():
         tree = check_growth(
             X, Dp, w, rng, base=base if seed % 3 else None, cuts="interval", **limits
         )
-        n_intervals += sum(kind == oracles.INTERVAL for kind in tree.kind)
+        n_intervals += sum(kind == oracle.INTERVAL for kind in tree.kind)
     assert n_intervals > 20
     assert n_mistaken > 50
 
@@ -487,7 +487,7 @@ def test_enumeration_and_sweep_agree_on_costs_full_of_ties():
     for seed in range(150):
         rng = np.random.default_rng(10_000 + seed)
         n, k = int(rng.integers(8, 24)), int(rng.integers(2, 5))
-        X, centers, labels, w = oracles.random_case(rng, n=n, k=k, arbitrary_labels=True)
+        X, centers, labels, w = oracle.random_case(rng, n=n, k=k, arbitrary_labels=True)
         k = len(centers)
         D = [
             mismatch(labels, k),
@@ -495,11 +495,11 @@ def test_enumeration_and_sweep_agree_on_costs_full_of_ties():
             rng.integers(0, 4, (n, k)) * 0.1,
             rng.random((n, k)),
         ][seed % 4]
-        Dp, _ = oracles.regrets(D, w)
-        base = oracles.imm(X, labels, centers, w) if seed % 3 == 0 else None
+        Dp, _ = oracle.regrets(D, w)
+        base = oracle.imm(X, labels, centers, w) if seed % 3 == 0 else None
         for cuts in ("threshold", "interval"):
             tree = check_growth(X, Dp, w, rng, base=base, cuts=cuts, max_leaves=n)
-            n_intervals += sum(kind == oracles.INTERVAL for kind in tree.kind)
+            n_intervals += sum(kind == oracle.INTERVAL for kind in tree.kind)
     assert n_intervals > 50
 
 
@@ -509,23 +509,23 @@ def test_sweep_agrees_with_enumeration_on_a_larger_problem():
     X[17, 0] = 1e8
     centers = X[rng.choice(300, 5, replace=False)]
     centers[0] = X[17]
-    D = oracles.squared_costs(X, centers)
-    labels, (Dp, _) = oracles.nearest_labels(D), oracles.regrets(D)
-    base = oracles.imm(X, labels, centers)
-    assert oracles.first_difference(base, oracles.sweep_imm(X, labels, centers)) is None
-    tree = oracles.grow_label_cost(X, Dp, max_leaves=9, base=base)
-    other = oracles.sweep_grow_label_cost(X, Dp, max_leaves=9, base=base)
-    assert oracles.first_difference(tree, other) is None
+    D = oracle.squared_costs(X, centers)
+    labels, (Dp, _) = oracle.nearest_labels(D), oracle.regrets(D)
+    base = oracle.imm(X, labels, centers)
+    assert oracle.first_difference(base, oracle.sweep_imm(X, labels, centers)) is None
+    tree = oracle.grow_label_cost(X, Dp, max_leaves=9, base=base)
+    other = oracle.sweep_grow_label_cost(X, Dp, max_leaves=9, base=base)
+    assert oracle.first_difference(tree, other) is None
 
 
 def test_sweep_runs_on_data_of_real_size():
     rng = np.random.default_rng(4)
     centers = rng.normal(size=(8, 10)) * 3
     X = centers[rng.integers(0, 8, 5000)] + rng.normal(size=(5000, 10))
-    D = oracles.squared_costs(X, centers)
-    labels, (Dp, _) = oracles.nearest_labels(D), oracles.regrets(D)
-    base = oracles.sweep_imm(X, labels, centers)
-    tree = oracles.sweep_grow_label_cost(X, Dp, max_leaves=16, base=base)
+    D = oracle.squared_costs(X, centers)
+    labels, (Dp, _) = oracle.nearest_labels(D), oracle.regrets(D)
+    base = oracle.sweep_imm(X, labels, centers)
+    tree = oracle.sweep_grow_label_cost(X, Dp, max_leaves=16, base=base)
     assert (base.n_leaves, tree.n_leaves) == (8, 16)
     assert tree.cost_path[-1][1] < tree.cost_path[0][1]
 
@@ -534,17 +534,17 @@ def test_random_cases_are_what_they_say():
     seen = set()
     for seed in range(300):
         rng = np.random.default_rng(seed)
-        X, centers, labels, w = oracles.random_case(rng, zero_weights=True)
+        X, centers, labels, w = oracle.random_case(rng, zero_weights=True)
         assert np.isfinite(X).all() and np.isfinite(centers).all()
         assert len(np.unique(centers, axis=0)) == len(centers) >= 1
-        assert_array_equal(labels, np.argmin(oracles.squared_costs(X, centers), axis=1))
+        assert_array_equal(labels, np.argmin(oracle.squared_costs(X, centers), axis=1))
         assert w.min() >= 0 and w.max() > 0 and len(w) == len(X) == len(labels)
         seen |= {
             name
             for name, holds in {
                 "constant column": (np.ptp(X, axis=0) == 0).any(),
                 "duplicate rows": len(np.unique(X, axis=0)) < len(X),
-                "row on its center": (oracles.squared_costs(X, centers) == 0).any(),
+                "row on its center": (oracle.squared_costs(X, centers) == 0).any(),
                 "equal coordinates": any(len(np.unique(c)) < len(centers) for c in centers.T),
                 "outlier": np.abs(X).max() > 1e7,
                 "empty cluster": len(np.unique(labels)) < len(centers),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from test_douglas import quick, three_blobs
+from douglas_models import quick, three_blobs
 from treeclust_rs.estimators.douglas.column_bins import ColumnBins
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins
 

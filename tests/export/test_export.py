@@ -2,9 +2,7 @@
 
 import json
 import math
-import random
 import re
-import subprocess
 import sys
 from decimal import Decimal
 
@@ -12,7 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from treeclust_rs._util.model_json import check_keys, dumps, float_array, loads
+from mutations import Mutants, load, save
+from pictures import boxes_of, node_texts
+from polars_engines import ENGINES, evaluate
+from processes import IN_A_SMALL_STACK, output_of
+from sizes import repeats
+from treeclust_rs._util.model_json import dumps, float_array, loads
 from treeclust_rs.export import (
     SCHEMA_VERSION,
     explain_rows,
@@ -41,8 +44,6 @@ from trees import (
     route,
     route_all,
 )
-
-ENGINES = ("eager", "in-memory", "streaming")
 
 
 def customers(**changes):
@@ -300,12 +301,6 @@ def test_explain_refuses_what_does_not_fit():
 # ---- polars -------------------------------------------------------------------------------
 
 
-def evaluate(frame, expression, engine):
-    if engine == "eager":
-        return frame.select(expression).to_series()
-    return frame.lazy().select(expression).collect(engine=engine).to_series()
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("seed", range(12))
 def test_polars_routes_alike(seed, engine):
@@ -397,7 +392,7 @@ def test_polars_in_with_columns_filter_and_group_by():
 def test_polars_at_the_bounds():
     """The largest trees allowed run, even in a thread with a small stack, as on some systems."""
     script = """
-import sys, threading
+import sys
 import numpy as np, polars as pl
 from trees import balanced, chain, route_all
 from treeclust_rs.export import to_polars_expr
@@ -410,20 +405,8 @@ def work():
             lazy = frame.lazy().select(to_polars_expr(tree))
             assert lazy.collect(engine=engine).to_series().to_list() == expected
     print("right")
-threading.stack_size(256 * 1024)
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script, "10000"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={"PYTHONPATH": ":".join(sys.path)},
-        check=False,
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "right"), done.stderr
+    assert output_of(script + IN_A_SMALL_STACK, "10000") == "right"
 
 
 @pytest.mark.parametrize("tree", [chain(202), balanced(10_001)], ids=["deep", "wide"])
@@ -483,29 +466,6 @@ def test_graphviz_escapes_names():
 
 
 # ---- pictures -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pyplot():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
-
-
-def boxes_of(ax):
-    """Boxes as drawn, in pixels."""
-    from matplotlib.patches import FancyBboxPatch
-
-    ax.figure.canvas.draw()
-    return [patch.get_window_extent() for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
-
-
-def node_texts(ax):
-    return [text for text in ax.texts if text.get_text() not in ("yes", "no")]
 
 
 @pytest.mark.parametrize("orientation", ["auto", "down", "right"])
@@ -609,12 +569,9 @@ def test_picture_refuses(pyplot, monkeypatch):
 def test_drawing_is_not_needed_for_anything_else():
     script = (
         "import sys, treeclust_rs.export; "
-        "sys.exit(any(name.split('.')[0] == 'matplotlib' for name in sys.modules))"
+        "assert not any(name.split('.')[0] == 'matplotlib' for name in sys.modules)"
     )
-    environment = {"PYTHONPATH": ":".join(sys.path)}
-    assert (
-        subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 0
-    )
+    assert output_of(script) == ""
 
 
 def test_cluster_colors_differ():
@@ -625,15 +582,6 @@ def test_cluster_colors_differ():
 
 
 # ---- JSON ---------------------------------------------------------------------------------
-
-
-def save(tree):
-    return dumps({"tree": tree_to_dict(tree)})
-
-
-def load(text):
-    payload = check_keys(loads(text), ["tree"], "The model file")
-    return tree_from_dict(payload["tree"])
 
 
 @pytest.mark.parametrize(
@@ -802,71 +750,9 @@ def test_float_array():
         float_array([[1.0]], "centers", (2, 1))
 
 
-def mutate(text, rng):
-    """Change a model file in one to three places: characters, tokens or the structure."""
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        kind = rng.random()
-        if kind < 0.3:
-            place = rng.randrange(len(text))
-            new = rng.choice(("", '"', "{", "]", ",", "0", "-", "e9", ".", "\\u0000", "é", "null"))
-            text = text[:place] + new + text[place + rng.choice((0, 1, 1, 5)) :]
-        elif kind < 0.6:
-            tokens = list(re.finditer(r"-?\d[\d.e+-]*|null|\"[^\"]*\"|[\[\]{}:,]", text))
-            token = rng.choice(tokens) if tokens else re.match("", text)
-            text = text[: token.start()] + rng.choice(TOKENS) + text[token.end() :]
-        else:
-            try:
-                payload = json.loads(text)
-            except (ValueError, RecursionError):
-                continue
-            change_structure(payload, rng)
-            text = json.dumps(payload)
-        if not text:
-            return " "
-    return text
-
-
-TOKENS = (
-    *("0", "1", "-1", "2", "7", "-2", "0.5", "1e999", "-1e999", "NaN", "Infinity", "true", "null"),
-    *("9" * 30, "9" * 6000, "9223372036854775808", "1e308", "5e-324", '"x"', '""', "[]", "{}"),
-    *("[1]", "[[[[]]]]", "[" * 5000, '"\\ud800"', '"__class__"', '{"a": {}}', "", "1.0", "-0"),
-)
-VALUES = (
-    *(0, 1, -1, 2, -2, 3, 7, 0.5, -2.0, 1e308, 2**31, 2**63, 10**30, True, False, None, "", "x"),
-    *([], {}, [1], [[1]], {"a": 1}, [None] * 7, list(range(7)), [0] * 7, [0.5] * 7),
-)
-
-
-def change_structure(payload, rng):
-    """Replace, delete or insert something, or nudge a number, at a random place."""
-    node = payload
-    if isinstance(payload, dict) and isinstance(payload.get("tree"), dict) and rng.random() < 0.8:
-        node = payload["tree"]
-    while True:
-        places = list(node) if isinstance(node, dict) else list(range(len(node)))
-        if not places:
-            return
-        place = rng.choice(places)
-        if isinstance(node[place], (dict, list)) and node[place] and rng.random() < 0.85:
-            node = node[place]
-            continue
-        action = rng.random()
-        if action < 0.4 and type(node[place]) in (int, float):
-            node[place] = rng.choice((node[place] + 1, node[place] * 0.75, node[place] - 1e-9))
-        elif action < 0.65:
-            node[place] = rng.choice(VALUES)
-        elif action < 0.8:
-            del node[place]
-        elif isinstance(node, list):
-            node.insert(place, rng.choice(VALUES))
-        else:
-            node[rng.choice(("extra", "kind", "classes", place + "_"))] = rng.choice(VALUES)
-        return
-
-
 def test_ten_thousand_mutated_files():
     """Each loads a tree that works or raises ValueError: no other error, no hang."""
-    rng = random.Random(0)
+    n_files = repeats(1_500, 10_000)
     builder = Builder(np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
     left = builder.split(0, 0, 3.5)
     builder.end_base()
@@ -876,15 +762,8 @@ def test_ten_thousand_mutated_files():
         save(builder.tree(classes=["p", "q", "r"])),
         save(Builder(np.zeros((2, 1)), [0, 1]).tree()),
     ]
-    n_loaded = longest_message = 0
-    for number in range(10_000):
-        text = mutate(sources[number % 3], rng)
-        try:
-            tree = load(text)
-        except ValueError as error:
-            longest_message = max(longest_message, len(str(error)))
-            continue
-        n_loaded += 1
+    mutants = Mutants(sources, seed=0)
+    for number, _, tree in mutants.first(n_files):
         assert isinstance(tree, ClusterTree)
         row = [6.0] * int(min(tree.n_features, 1000))
         assert route(tree, row) in tree.leaves
@@ -894,38 +773,19 @@ def test_ten_thousand_mutated_files():
             assert tree.rules().height == tree.n_leaves
             to_graphviz(tree)
     # Most mutations break a file; those of statistics, names and thresholds do not.
-    assert 300 < n_loaded < 5000
-    assert longest_message < 500
-
-
-def move_entries(text, rng):
-    """Copy one to three entries of the arrays of a tree to other nodes, or nudge them."""
-    payload = json.loads(text)
-    names = [name for name, content in payload["tree"].items() if isinstance(content, list)]
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        array = payload["tree"][rng.choice(names)]
-        new = rng.choice(array)
-        if type(new) in (int, float):
-            new += rng.choice((0, 0, 1, -1))
-        array[rng.randrange(len(array))] = new
-    return json.dumps(payload)
+    assert 0.03 < mutants.n_loaded / n_files < 0.5
+    assert mutants.longest_message < 500
 
 
 def test_mutated_files_of_trees_with_moves():
     """What loads is a tree that Kauri could have grown, whatever was done to the file."""
-    rng = random.Random(1)
+    n_files = repeats(1_000, 4_000)
     sources = [
         save(all_moves_builder(n_splits).tree(feature_names=["a", "b"])) for n_splits in (1, 3, 6)
     ]
-    n_loaded = n_changed = 0
-    for number in range(4000):
-        source = sources[number % 3]
-        text = mutate(source, rng) if number % 2 else move_entries(source, rng)
-        try:
-            tree = load(text)
-        except ValueError:
-            continue
-        n_loaded += 1
+    n_changed = 0
+    mutants = Mutants(sources, moves=True)
+    for _, source, tree in mutants.first(n_files):
         n_changed += tree != load(source)
         assert load(save(tree)) == tree
         if tree.move is None:
@@ -938,7 +798,7 @@ def test_mutated_files_of_trees_with_moves():
         assert tree.rules().height == tree.n_leaves
         to_graphviz(tree)
     # Most changes to such a tree contradict something else in it.
-    assert 100 < n_changed < n_loaded < 2000
+    assert 0.025 * n_files < n_changed < mutants.n_loaded < 0.5 * n_files
 
 
 def assert_grown_by_kauri(tree):

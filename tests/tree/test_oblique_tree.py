@@ -4,10 +4,7 @@ import copy
 import json
 import math
 import pickle
-import random
 import re
-import subprocess
-import sys
 
 import numpy as np
 import polars as pl
@@ -15,7 +12,11 @@ import pytest
 from scipy import sparse
 
 import treeclust_rs as tc
-from test_export import ENGINES, boxes_of, evaluate, load, move_entries, mutate, node_texts, save
+from mutations import Mutants, load, save
+from pictures import boxes_of, node_texts
+from polars_engines import ENGINES, evaluate
+from processes import IN_A_SMALL_STACK, output_of
+from sizes import repeats
 from treeclust_rs._data.table import align_table
 from treeclust_rs._util.words import format_short
 from treeclust_rs.export import (
@@ -641,7 +642,6 @@ def test_polars_gives_null_for_missing_values_of_used_columns(engine):
 def test_polars_at_the_bounds():
     """The widest tests allowed run below the deepest chain, even with a small stack."""
     script = """
-import threading
 import numpy as np, polars as pl
 from trees import Builder
 from treeclust_rs.export import to_polars_expr
@@ -660,20 +660,8 @@ def work():
         assert found.to_list() == tree.predict(X).tolist()
         assert found.n_unique() == 2
     print("right")
-threading.stack_size(256 * 1024)
-thread = threading.Thread(target=work)
-thread.start()
-thread.join()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={"PYTHONPATH": ":".join(sys.path)},
-        check=False,
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "right"), done.stderr
+    assert output_of(script + IN_A_SMALL_STACK) == "right"
 
 
 @pytest.mark.parametrize(("n_leaves", "n_terms"), [(2, 501), (42, 500)])
@@ -745,7 +733,7 @@ def test_bad_files_are_refused(changes, message):
 
 def test_mutated_files():
     """Each loads a tree that works or raises ValueError: no other error, no hang."""
-    rng = random.Random(2)
+    n_files = repeats(1_000, 3_000)
     builder = Builder(np.arange(12.0).reshape(6, 2), [0, 0, 1, 1, 2, 2])
     left = builder.oblique(0, {0: 0.5, 1: -0.25}, -1.5)
     builder.oblique(left + 1, {1: 1.0}, -9.0)
@@ -755,15 +743,9 @@ def test_mutated_files():
         save(small_tree()),
         save(random_mixed(1, 5, n_features=2)[0]),
     ]
-    n_loaded = n_changed = 0
-    for number in range(3000):
-        source = sources[number % 3]
-        text = mutate(source, rng) if number % 2 else move_entries(source, rng)
-        try:
-            tree = load(text)
-        except ValueError:
-            continue
-        n_loaded += 1
+    n_changed = 0
+    mutants = Mutants(sources, seed=2, moves=True)
+    for number, source, tree in mutants.first(n_files):
         n_changed += tree != load(source)
         assert load(save(tree)) == tree
         n_features = min(tree.n_features, 1000)
@@ -781,7 +763,7 @@ def test_mutated_files():
             assert tree.truncate(max(tree.n_leaves - 1, 1)).n_leaves == max(tree.n_leaves - 1, 1)
             to_graphviz(tree)
             to_polars_expr(tree)
-    assert 150 < n_changed < n_loaded < 2000
+    assert 0.05 * n_files < n_changed < mutants.n_loaded < 2 / 3 * n_files
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -853,17 +835,6 @@ def test_parameters_are_weights_biases_and_leaves(seed):
 
 
 # ---- pictures -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pyplot():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    yield pyplot
-    pyplot.close("all")
 
 
 def image_tree(shape=(4, 5)):

@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import pickle
-import random
 import sys
 import warnings
 from pathlib import Path
@@ -23,10 +22,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import oracles
 import treeclust_rs as tc
+from mutations import Mutants
+from oracles import threshold as oracle
 from processes import interrupt, start
-from test_export import mutate
+from sizes import repeats
 from treeclust_rs import _engine
 
 ARRAYS = (
@@ -201,13 +201,13 @@ def test_fitted_and_unfitted_estimators(make):
     fitted = make(reference=solver).fit(X)
     by_labels = make(reference=labels).fit(X)
     assert fitted.classes_.tolist() == [0, 1, 2, 3, 4]
-    assert oracles.first_difference(fitted.tree_, by_labels.tree_) is None
+    assert oracle.first_difference(fitted.tree_, by_labels.tree_) is None
     centers = solver.cluster_centers_.copy()
     assert fitted.reference_inertia_ == pytest.approx(solver.inertia_, rel=1e-9)
 
     unfitted = KMeans(5, n_init=1, random_state=0)
     model = make(reference=unfitted).fit(X)
-    assert oracles.first_difference(model.tree_, fitted.tree_) is None
+    assert oracle.first_difference(model.tree_, fitted.tree_) is None
     with pytest.raises(NotFittedError):
         unfitted.predict(X)  # a clone was fitted
     assert (solver.cluster_centers_ == centers).all()
@@ -225,7 +225,7 @@ def test_fitted_estimator_of_other_rows_predicts():
     assert len(model.labels_) == 600
     assert model.classes_.tolist() == labels.classes_.tolist()
     # The solver's centers, not the means of all rows.
-    D = oracles.squared_costs(X, solver.cluster_centers_)
+    D = oracle.squared_costs(X, solver.cluster_centers_)
     assert model.reference_inertia_ == pytest.approx(D.min(axis=1).sum(), rel=1e-9)
 
 
@@ -276,7 +276,7 @@ def test_labels_of_any_integers_and_strings(make):
         assert model.classes_.tolist() == classes
         assert model.labels_.tolist() == [classes[c] for c in plain.labels_]
         assert model.predict(X).tolist() == model.labels_.tolist()
-        assert oracles.first_difference(model.tree_, plain.tree_) is None
+        assert oracle.first_difference(model.tree_, plain.tree_) is None
     for reference in (names[codes], names[codes].astype(object), names[codes].tolist()):
         model = make(reference=reference).fit(X)
         assert model.classes_.tolist() == sorted(names.tolist())
@@ -975,23 +975,20 @@ def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
         ):
             model.save(path)
             sources.append(path.read_text("utf-8"))
-    rng = random.Random(1)
-    n_loaded = longest_message = 0
-    for number in range(2000):
-        text = mutate(sources[number % 2], rng)
+
+    def load(text):
         path.write_text(text, "utf-8", errors="surrogatepass")
-        try:
-            model = tc.load(path)
-        except ValueError as error:
-            longest_message = max(longest_message, len(str(error)))
-            continue
-        n_loaded += 1
+        return tc.load(path)
+
+    n_files = repeats(600, 2_000)
+    mutants = Mutants(sources, load=load)
+    for _, _, model in mutants.first(n_files):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             assert len(model.predict(np.zeros((2, model.n_features_in_)))) == 2
         assert repr(model)
-    assert 50 < n_loaded < 1000
-    assert 0 < longest_message < 600
+    assert 0.025 < mutants.n_loaded / n_files < 0.5
+    assert 0 < mutants.longest_message < 600
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-import oracles
-import oracles_kauri as kauri
-from oracles_kauri import Growth, Stocks, mask_of
+from oracles import kauri
+from oracles import threshold as oracle
+from oracles.kauri import Growth, Stocks, mask_of
 
 
 def line(n):
@@ -17,7 +17,7 @@ def line(n):
 
 def random_problem(rng, n=None, kind=None):
     """Columns, and the stocks of a kernel of any kind, related to the columns or not."""
-    X, _, _, w = oracles.random_case(rng, n=n, n_max=12, d_max=3, kind=kind, outlier=False)
+    X, _, _, w = oracle.random_case(rng, n=n, n_max=12, d_max=3, kind=kind, outlier=False)
     return X, Stocks(**kauri.random_kernel(rng, X, rng.choice(kauri.KERNEL_KINDS)), w=w)
 
 
@@ -72,7 +72,7 @@ def test_stocks_are_exact_for_any_floats():
 def test_centering_changes_no_gain():
     rng = np.random.default_rng(1)
     for _ in range(20):
-        X, _, _, w = oracles.random_case(rng, n_max=8, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=8, outlier=False)
         given, centered = Stocks(features=X, w=w), Stocks(features=X, w=w, center=True)
         everything = mask_of(given.rows)
         assert centered.share(everything) == 0
@@ -161,12 +161,12 @@ def test_a_mixed_move():
 def test_weights_are_copies():
     rng = np.random.default_rng(2)
     for _ in range(40):
-        X, _, _, w = oracles.random_case(rng, n_max=7, weights="integer", outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=7, weights="integer", outlier=False)
         copies = np.repeat(np.arange(len(X)), w.astype(int))
         options = {"max_clusters": int(rng.integers(1, 5)), "max_leaves": int(rng.integers(1, 7))}
         weighted = kauri.kauri(X, Stocks(features=X, w=w), **options)
         copied = kauri.kauri(X[copies], Stocks(features=X[copies]), **options)
-        assert oracles.first_difference(weighted, copied) is None
+        assert oracle.first_difference(weighted, copied) is None
         assert weighted.gains == copied.gains
         assert weighted.start == copied.start
 
@@ -174,10 +174,10 @@ def test_weights_are_copies():
 def test_rows_of_weight_zero_are_not_there():
     rng = np.random.default_rng(3)
     for _ in range(40):
-        X, _, _, w = oracles.random_case(rng, n_max=9, zero_weights=True, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=9, zero_weights=True, outlier=False)
         with_zeros = kauri.kauri(X, Stocks(features=X, w=w), max_clusters=3)
         without = kauri.kauri(X[w > 0], Stocks(features=X[w > 0], w=w[w > 0]), max_clusters=3)
-        assert oracles.first_difference(with_zeros, without) is None
+        assert oracle.first_difference(with_zeros, without) is None
         assert with_zeros.gains == without.gains
 
 
@@ -198,7 +198,7 @@ def test_limits():
     assert grow(min_samples_split=5).n_leaves == 2
     assert kauri.kauri(X, stocks, max_clusters=1).n_leaves == 1
     for m in range(1, 8):
-        assert oracles.first_difference(grow(max_leaves=m), grow().truncate(m)) is None
+        assert oracle.first_difference(grow(max_leaves=m), grow().truncate(m)) is None
 
 
 def test_nothing_to_cut():
@@ -353,7 +353,7 @@ def test_kernels_with_features_take_new_clusters_first():
     # clusters of several leaves, which a double star or a mixed move needs, come only after that.
     rng = np.random.default_rng(7)
     for _ in range(60):
-        X, _, _, w = oracles.random_case(rng, n_max=14, d_max=2)
+        X, _, _, w = oracle.random_case(rng, n_max=14, d_max=2)
         stocks = Stocks(features=rng.integers(-3, 4, (len(X), 2)), w=w)
         max_clusters = int(rng.integers(2, 7))
         tree = kauri.kauri(X, stocks, max_clusters=max_clusters, moves="all")
@@ -417,7 +417,7 @@ def test_sweeps_equal_enumeration():
         (line(5), {"features": [[1], [4], [0], [3], [0]]}, None, {"max_clusters": 3}),
     ]
     for kind in kauri.KERNEL_KINDS * 25:
-        X, _, _, w = oracles.random_case(rng, n_max=12, d_max=2, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=12, d_max=2, outlier=False)
         cases.append((X, kauri.random_kernel(rng, X, kind), w, kauri.random_limits(rng)))
     for X, kernel, w, options in cases:
         swept = kauri.sweep_kauri(X, **kernel, w=w, **options)

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-import oracles
-import oracles_kernel as ok
 import treeclust_rs as tc
-from oracles import LEAF, THRESHOLD
+from oracles import kernel as ok
+from oracles import threshold as oracle
+from oracles.threshold import LEAF, THRESHOLD
 from treeclust_rs import _core
 from treeclust_rs._data.table import read_table
 from treeclust_rs._data.units import Units
@@ -118,35 +118,34 @@ def fit(
     fitted, D, *, base=True, cuts="threshold", max_leaves=None, n_jobs=1, search=None, **limits
 ):
     """Fit with the core on label costs D."""
-    regrets, _ = oracles.regrets(D, fitted.w)
-    return SimpleNamespace(
-        **_core.fit_tree(
-            fitted.X,
-            np.ascontiguousarray(regrets),
-            fitted.labels.astype(np.uint32),
-            base_centers=None,
-            base_centers_low=None,
-            surrogate=fitted.surrogate if base else None,
-            sample_weight=fitted.w,
-            interval=cuts == "interval",
-            max_leaves=fitted.k if max_leaves is None else max_leaves,
-            max_depth=limits.get("max_depth"),
-            min_samples_leaf=limits.get("min_samples_leaf", 1),
-            n_jobs=n_jobs,
-            progress=None,
-            search=search,
-        )
+    regrets, _ = oracle.regrets(D, fitted.w)
+    return _core.fit_tree(
+        fitted.X,
+        np.ascontiguousarray(regrets),
+        fitted.labels.astype(np.uint32),
+        base_centers=None,
+        base_centers_low=None,
+        surrogate=fitted.surrogate if base else None,
+        sample_weight=fitted.w,
+        interval=cuts == "interval",
+        max_leaves=fitted.k if max_leaves is None else max_leaves,
+        max_depth=limits.get("max_depth"),
+        min_samples_leaf=limits.get("min_samples_leaf", 1),
+        n_jobs=n_jobs,
+        progress=None,
+        search=search,
     )
 
 
 def bits(tree):
     """Everything the core gives, as bytes."""
-    return {name: np.asarray(value).tobytes() for name, value in vars(tree).items()}
+    names = [name for name in dir(tree) if not name.startswith("_")]
+    return {name: np.asarray(getattr(tree, name)).tobytes() for name in names}
 
 
 def check_tree(tree, expected, fitted):
     """Structure, tests, labels, rows and mistakes against the oracle's tree."""
-    assert oracles.first_difference(tree, expected) is None
+    assert oracle.first_difference(tree, expected) is None
     assert tree.n_base_leaves == expected.n_base_leaves
     assert tree.n_node_samples.tolist() == [len(rows) for rows in expected.rows]
     for leaf in expected.leaves:
@@ -324,7 +323,7 @@ def test_kernel_imm_equals_the_oracle(family):
     rng = np.random.default_rng(seed_of(family, 1))
     intervals, mistakes, quick = 0, 0, True
     for number, (_, fitted) in enumerate(random_fitted(rng, family, 120)):
-        search = oracles.sweep_imm if quick else oracles.imm
+        search = oracle.sweep_imm if quick else oracle.imm
         quick = number % 8 != 0
         base = ok.kernel_imm(
             fitted.X, fitted.Phi, fitted.column, fitted.labels, fitted.w, search=search
@@ -369,10 +368,10 @@ def test_growth_equals_the_oracle(cuts, base, costs):
                 fitted.column,
                 fitted.labels,
                 fitted.w,
-                search=oracles.sweep_imm,
+                search=oracle.sweep_imm,
             )
         quick = number % 4 != 0
-        search = oracles.sweep_grow_label_cost if quick else oracles.grow_label_cost
+        search = oracle.sweep_grow_label_cost if quick else oracle.grow_label_cost
         expected = ok.grow(
             fitted.X, D, fitted.labels, fitted.w, base=start, search=search, **options
         )
@@ -401,12 +400,12 @@ def test_larger_cases_equal_the_oracle(family):
     rng = np.random.default_rng(seed_of(family, 2))
     for case, fitted in random_fitted(rng, family, 3, n=150, d=2, kind="normal"):
         base = ok.kernel_imm(
-            fitted.X, fitted.Phi, fitted.column, fitted.labels, fitted.w, search=oracles.sweep_imm
+            fitted.X, fitted.Phi, fitted.column, fitted.labels, fitted.w, search=oracle.sweep_imm
         )
         D = ok.mismatches(fitted.labels)
         expected = ok.grow(
             fitted.X, D, fitted.labels, fitted.w, base=base, max_leaves=case.k + 4,
-            search=oracles.sweep_grow_label_cost,
+            search=oracle.sweep_grow_label_cost,
         )  # fmt: skip
         check_tree(fit(fitted, D, max_leaves=case.k + 4, n_jobs=2), expected, fitted)
 
@@ -475,7 +474,7 @@ def test_flat_tops():
         tree = fit(fitted, ok.mismatches(labels))
         check_level_sets(tree, fitted)
         base = ok.kernel_imm(X, fitted.Phi, fitted.column, labels)
-        assert oracles.first_difference(tree, base, clusters=False) is None
+        assert oracle.first_difference(tree, base, clusters=False) is None
 
 
 def test_an_end_beyond_the_node_s_rows():
@@ -588,13 +587,13 @@ def test_models_equal_the_oracle(name):
                 fitted.column,
                 fitted.labels,
                 fitted.w,
-                search=oracles.sweep_imm,
+                search=oracle.sweep_imm,
             )
         expected = ok.grow(
-            fitted.X, D, fitted.labels, fitted.w, base=base, search=oracles.sweep_grow_label_cost,
+            fitted.X, D, fitted.labels, fitted.w, base=base, search=oracle.sweep_grow_label_cost,
             cuts=more.get("cuts", "threshold"), max_leaves=limits.get("max_leaves", case.k),
         )  # fmt: skip
-        assert oracles.first_difference(model.tree_, expected) is None
+        assert oracle.first_difference(model.tree_, expected) is None
         assert model.classes_.tolist() == list(range(case.k))
         assert_array_equal(model.labels_, expected.predict(case.X))
         assert_array_equal(model.labels_, model.predict(case.X))
@@ -671,7 +670,7 @@ def test_rows_left_out_do_not_count(name):
         ) | {"reference": fitted.labels}
         alone = fitted_model(make(**options), SimpleNamespace(X=fitted.X, w=fitted.w))
         assert len(fitted.X) < len(case.X)
-        assert oracles.first_difference(model.tree_, alone.tree_) is None
+        assert oracle.first_difference(model.tree_, alone.tree_) is None
         assert_array_equal(model.tree_.value, alone.tree_.value)
         assert model.cost_path_.equals(alone.cost_path_)
         assert model.inertia_ == alone.inertia_
@@ -703,13 +702,13 @@ def test_the_linear_kernel_is_imm_and_exkmc():
             fitted_model(plain, case)
             # KernelIMM's costs, and so the clusters of its inner nodes, are mismatches'
             grown = isinstance(kernel, tc.KernelExKMC)
-            assert oracles.first_difference(kernel.tree_, plain.tree_, clusters=grown) is None
+            assert oracle.first_difference(kernel.tree_, plain.tree_, clusters=grown) is None
             assert_array_equal(kernel.labels_, plain.labels_)
             if grown:
                 assert kernel.cost_path_.equals(plain.cost_path_)
             # k-means sees (X - mean) / scale; kernel costs are about means of labels
             scaled = (case.X[rows] - case.X[rows].mean(axis=0)) / kernel.scale_
-            cost = oracles.kmeans_cost(scaled, kernel.labels_[rows], case.w[rows])
+            cost = oracle.kmeans_cost(scaled, kernel.labels_[rows], case.w[rows])
             assert kernel.inertia_ == pytest.approx(cost, rel=1e-9, abs=1e-9 * len(rows))
             checked += 1
     assert checked > 100
@@ -728,11 +727,11 @@ def test_automatic_cuts(kernel):
             cuts: tc.KernelExpand(cuts=cuts, base_tree=base, **options).fit(X).tree_
             for cuts in ("auto", "threshold", "interval")
         }
-        assert oracles.first_difference(trees["threshold"], trees["interval"]) is not None
+        assert oracle.first_difference(trees["threshold"], trees["interval"]) is not None
         has_intervals = base is not None and ok.has_intervals(trees["auto"].truncate(2))
         assert has_intervals == (base is not None and kernel in ok.PRODUCT_KERNELS)
         expected = "interval" if has_intervals else "threshold"
-        assert oracles.first_difference(trees["auto"], trees[expected]) is None
+        assert oracle.first_difference(trees["auto"], trees[expected]) is None
 
 
 # ---- the paper's examples -----------------------------------------------------------------

@@ -4,7 +4,7 @@ Every reference is given and no BLAS takes part, so that the bits are those of t
 The file holds the digests of structure, labels, costs and model files apart. A change that means to
 alter one of these parts renews it, and that part alone:
 
-    python tests/test_digests.py --renew costs files
+    PYTHONPATH=tests python tests/package/test_digests.py --renew costs files
 
 prints which parts of which models changed; the change's message lists them.
 """
@@ -25,7 +25,7 @@ from sklearn.datasets import load_digits, load_iris
 import treeclust_rs as tc
 from digests import digest, given_reference_digests
 
-FILE = Path(__file__).parent / "data" / "digests.json"
+FILE = Path(__file__).parents[1] / "data" / "digests.json"
 KEPT_PARTS = ("structure", "labels", "costs", "files")
 
 GRID = np.random.default_rng(0).integers(-6, 7, (400, 4)).astype(float)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from test_douglas import recorded, three_blobs
+from douglas_models import recorded, three_blobs
 from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas import soft_training as _soft_training
 from treeclust_rs.estimators.douglas import training_rows as _training_rows

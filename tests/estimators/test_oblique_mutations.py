@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 import treeclust_rs as tc
-from test_oblique import bits, documents, fit, turned_blobs
+from oblique_models import bits, documents, fit, turned_blobs
 
 
 def centers_of(X, k=4):

@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 
 import treeclust_rs as tc
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = Path(__file__).resolve().parents[2] / "README.md"
 # Where the package under test lies, for the processes that are started in another folder.
 PACKAGES = str(Path(tc.__file__).resolve().parents[1])
 

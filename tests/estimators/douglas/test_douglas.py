@@ -2,58 +2,28 @@
 
 import json
 import pickle
-import random
 import re
 
 import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_blobs
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 
 import treeclust_rs as tc
-from test_export import mutate
+from douglas_models import IRIS, quick, recorded, state, three_blobs
+from mutations import Mutants
+from polars_engines import ENGINES
+from sizes import repeats
 from treeclust_rs._data.table import read_table
 from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas.cell_table import CellTable
 from treeclust_rs.estimators.douglas.training_rows import TrainingRows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
 from treeclust_rs.tree.words import format_share
-
-IRIS = pl.DataFrame(load_iris().data, schema=["sl", "sw", "pl", "pw"])
-
-
-def three_blobs(n=90, seed=0):
-    """Three clusters that one cut of each of two columns tells apart; a third column of noise."""
-    rng = np.random.default_rng(seed)
-    codes = np.repeat([0, 1, 2], n // 3)
-    centers = np.array([[0.0, 0.0, 0.0], [8.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
-    return centers[codes] + rng.normal(size=(n, 3)), codes
-
-
-def quick(k=3, **options):
-    return tc.Douglas(k, **({"n_init": 2, "max_iter": 60, "random_state": 0} | options))
-
-
-def state(model):
-    return model.weights_.tobytes(), model.cut_points_.tobytes(), model.labels_.tobytes()
-
-
-def recorded(monkeypatch, owner, name, note):
-    """Let every call of a function leave ``note(result, *arguments)`` in the list that is given."""
-    notes, whole = [], getattr(owner, name)
-
-    def call(*arguments, **options):
-        result = whole(*arguments, **options)
-        notes.append(note(result, *arguments))
-        return result
-
-    monkeypatch.setattr(owner, name, call)
-    return notes
-
 
 # ---- fit ----------------------------------------------------------------------------------
 
@@ -382,7 +352,7 @@ def test_rules_frame(iris):
         assert iris.table_.clusters[chosen["cell"][0]] == cluster
 
 
-@pytest.mark.parametrize("engine", ["eager", "in-memory", "streaming"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
 def test_polars_expression_equals_the_rules(iris, engine, dtype):
     frame = IRIS.cast(dtype).with_columns(pl.lit("x").alias("other"))
@@ -1086,17 +1056,14 @@ def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
     ):
         model.save(path)
         sources.append(path.read_text("utf-8"))
-    rng = random.Random(1)
-    n_loaded = longest_message = 0
-    for number in range(2500):
-        text = mutate(sources[number % 3], rng)
+
+    def load(text):
         path.write_text(text, "utf-8", errors="surrogatepass")
-        try:
-            model = tc.load(path)
-        except ValueError as error:
-            longest_message = max(longest_message, len(str(error)))
-            continue
-        n_loaded += 1
+        return tc.load(path)
+
+    n_files = repeats(600, 2_500)
+    mutants = Mutants(sources, load=load)
+    for _, _, model in mutants.first(n_files):
         model.n_jobs = 1  # 0 is refused where it is used
         rows = np.zeros((2, model.n_features_in_))
         names = getattr(model, "feature_names_in_", None)
@@ -1109,8 +1076,8 @@ def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
         assert str(model.table_)
         assert model.rules().height == len(model.table_.occupied)
         assert len(model.explain(given)) == 2
-    assert 100 < n_loaded < 1500
-    assert 0 < longest_message < 600
+    assert 0.04 < mutants.n_loaded / n_files < 0.6
+    assert 0 < mutants.longest_message < 600
 
 
 @pytest.mark.parametrize(

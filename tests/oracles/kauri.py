@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-import oracles
+from oracles import threshold as oracle
 
 MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
 MARGIN = Fraction(1, 10**12)
@@ -153,7 +153,7 @@ class Candidate:
     @property
     def threshold(self) -> float:
         """The shortest decimal in the middle half of the gap."""
-        return oracles.shortest_threshold(self.a, self.b)
+        return oracle.shortest_threshold(self.a, self.b)
 
     def __str__(self) -> str:
         return (
@@ -208,7 +208,7 @@ def moves_at(
 
 
 @dataclass
-class KauriTree(oracles.OracleTree):
+class KauriTree(oracle.OracleTree):
     """An OracleTree whose nodes know the split that was made of them.
 
     Attributes
@@ -307,7 +307,7 @@ class Growth:
             if len(rows) < self.min_samples_split or tree.level[node] >= self.max_depth:
                 continue
             for feature in range(self.X.shape[1]):
-                values, groups = oracles._groups(self.X, rows, feature)
+                values, groups = oracle._groups(self.X, rows, feature)
                 for cut in range(1, len(values)):
                     left = [i for group in groups[:cut] for i in group]
                     if min(len(left), len(rows) - len(left)) < self.min_samples_leaf:
@@ -446,7 +446,7 @@ def replay(
         growth.take(taken)
 
 
-def clusters_of(tree: oracles.OracleTree) -> list[int]:
+def clusters_of(tree: oracle.OracleTree) -> list[int]:
     """The sets of rows of the clusters of a tree's leaves, from the leaves alone."""
     clusters: dict[int, int] = {}
     for leaf in tree.leaves:
@@ -580,7 +580,7 @@ class _Sweep:
         _, values, at, *_ = self.orders[node, feature]
         move, left_to, right_to = options[column]
         gap = (float(values[at[cut]]), float(values[at[cut] + 1]))
-        left, right = tree.split(node, self.X, feature, threshold=oracles.shortest_threshold(*gap))
+        left, right = tree.split(node, self.X, feature, threshold=oracle.shortest_threshold(*gap))
         tree.gap[node], tree.move[node] = gap, MOVES.index(move)
         tree.cut_gain[node] = float(gains[cut, column])
         tree.gain[node] = Fraction(tree.cut_gain[node])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.metrics import pairwise_distances
 
-import oracles_gemini as oracle
+from oracles import gemini as oracle
 from treeclust_rs.estimators.kauri import Kauri
 from treeclust_rs.gemini import (
     GEMINIS,

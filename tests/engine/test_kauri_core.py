@@ -11,9 +11,9 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.pairwise import pairwise_kernels
 
-import oracles
-import oracles_kauri as kauri
-from oracles_kauri import Growth, Stocks, mask_of
+from oracles import kauri
+from oracles import threshold as oracle
+from oracles.kauri import Growth, Stocks, mask_of
 from treeclust_rs import _core
 from treeclust_rs.estimators.kauri import Kauri
 
@@ -123,7 +123,7 @@ def test_trees_equal_enumeration(kind, limits):
     seed = 10 * kauri.KERNEL_KINDS.index(kind) + limits
     rng = np.random.default_rng(seed)
     for number in range(150):
-        X, _, _, w = oracles.random_case(rng, n_max=18, d_max=3, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=18, d_max=3, outlier=False)
         kernel = kauri.random_kernel(rng, X, kind)
         options = kauri.random_limits(rng)
         if not limits:
@@ -147,7 +147,7 @@ def test_trees_equal_enumeration(kind, limits):
 def test_awkward_cases_equal_enumeration(options):
     rng = np.random.default_rng(sum(repr(sorted(options.items())).encode()))
     for number in range(60):
-        X, _, _, w = oracles.random_case(rng, n_max=20, d_max=4, **options)
+        X, _, _, w = oracle.random_case(rng, n_max=20, d_max=4, **options)
         kernel = kauri.random_kernel(rng, X, "linear" if number % 2 else "rank")
         limits = kauri.random_limits(rng)
         check(fit(X, **kernel, w=w, **limits), X, **kernel, w=w, **limits)
@@ -168,7 +168,7 @@ def test_every_move_is_met():
 def test_features_and_their_gram_give_one_tree():
     rng = np.random.default_rng(51)
     for number in range(200):
-        X, _, _, w = oracles.random_case(rng, n_max=40, d_max=4, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=40, d_max=4, outlier=False)
         Z = X if number % 2 else kauri.random_kernel(rng, X, "rank")["features"]
         Z = Z - np.average(Z, axis=0, weights=w)
         options = kauri.random_limits(rng)
@@ -183,7 +183,7 @@ def test_all_moves_change_nothing_for_features():
     # a side is worth as much alone as in any cluster, so double stars and mixed moves never come up
     rng = np.random.default_rng(52)
     for _ in range(100):
-        X, _, _, w = oracles.random_case(rng, n_max=30, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=30, outlier=False)
         Z = kauri.random_kernel(rng, X, "rank")["features"]
         max_clusters = int(rng.integers(1, 7))
         for kernel in ({"features": Z}, {"gram": Z @ Z.T}):
@@ -201,7 +201,7 @@ def test_larger_problems_equal_the_sweep():
     rng = np.random.default_rng(53)
     for number in range(24):
         n = int(rng.integers(100, 400))
-        X, _, _, w = oracles.random_case(rng, n=n, d=3, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n=n, d=3, outlier=False)
         Z = X - X.mean(axis=0) if number % 2 else rng.normal(size=(n, int(rng.integers(1, 6))))
         kernel = {"features": Z} if number % 4 < 2 else {"gram": Z @ Z.T}
         options = {
@@ -265,7 +265,7 @@ def test_threads_do_not_change_a_bit(route):
 def test_powers_of_two_change_no_tree():
     rng = np.random.default_rng(55)
     for _ in range(40):
-        X, _, _, w = oracles.random_case(rng, n_max=30, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=30, outlier=False)
         Z = rng.normal(size=(len(X), 3))
         options = kauri.random_limits(rng)
         fitted = fit(X, features=Z, w=w, **options)
@@ -281,7 +281,7 @@ def test_powers_of_two_change_no_tree():
 def test_fewer_leaves_are_the_tree_at_that_size():
     rng = np.random.default_rng(56)
     for _ in range(30):
-        X, _, _, w = oracles.random_case(rng, n_max=30, d_max=3, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=30, d_max=3, outlier=False)
         kernel = kauri.random_kernel(rng, X, rng.choice(["rank", "signed", "any"]))
         options = {"max_clusters": 4, "moves": "all", "max_features": 2, "seed": 7, "w": w}
         fitted = fit(X, **kernel, **options)
@@ -410,7 +410,7 @@ def test_weights_of_all_sizes(kind):
     # the diagonal of an indefinite kernel says little of the stocks of its heaviest rows
     slack = 1e-12 if kind in ("signed", "any") else SLACK
     for _ in range(80):
-        X, _, _, _ = oracles.random_case(rng, n_max=14, d_max=3, outlier=False)
+        X, _, _, _ = oracle.random_case(rng, n_max=14, d_max=3, outlier=False)
         kernel = kauri.random_kernel(rng, X, kind)
         options = kauri.random_limits(rng)
         w = 10.0 ** (rng.uniform(-1, 1, len(X)) * rng.choice([2, 4, 8]))
@@ -512,7 +512,7 @@ def test_kernels_without_a_diagonal():
     # T = 0, so the margin of ties is 0 and rounding decides: any split must still be a fair one
     rng = np.random.default_rng(63)
     for number in range(60):
-        X, _, _, w = oracles.random_case(rng, n_max=14, d_max=2, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=14, d_max=2, outlier=False)
         entries = kauri.random_kernel(rng, X, "any")["gram"]
         np.fill_diagonal(entries, 0.0)
         options = {"max_clusters": 4, "moves": "all" if number % 2 else "paper"}
@@ -561,7 +561,7 @@ def test_the_seed_decides_which_columns_are_looked_at():
 def test_a_drawn_column_is_searched_in_full(max_features):
     rng = np.random.default_rng(66)
     for seed in range(40):
-        X, _, _, w = oracles.random_case(rng, n=int(rng.integers(4, 15)), d=4, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n=int(rng.integers(4, 15)), d=4, outlier=False)
         Z = kauri.random_kernel(rng, X, "rank")["features"]
         fitted = fit(X, features=Z, w=w, max_features=max_features, seed=seed)
         growth = Growth(X, Stocks(features=Z, w=w), max_clusters=3)
@@ -655,7 +655,7 @@ def estimator_limits(rng):
 def test_linear_models_equal_enumeration():
     rng = np.random.default_rng(80)
     for number in range(150):
-        X, _, _, w = oracles.random_case(
+        X, _, _, w = oracle.random_case(
             rng, n_max=18, d_max=3, outlier=False, zero_weights=number % 3 == 0
         )
         options = estimator_limits(rng)
@@ -673,7 +673,7 @@ def test_linear_models_equal_enumeration():
 def test_precomputed_models_equal_enumeration():
     rng = np.random.default_rng(81)
     for number in range(150):
-        X, _, _, w = oracles.random_case(
+        X, _, _, w = oracle.random_case(
             rng, n_max=14, d_max=3, outlier=False, zero_weights=number % 3 == 0
         )
         gram = kauri.random_kernel(rng, X, ["psd", "signed", "any"][number % 3])["gram"]
@@ -693,7 +693,7 @@ def test_precomputed_models_equal_enumeration():
 def test_kernels_equal_their_matrix(kernel):
     rng = np.random.default_rng(82)
     for _ in range(25):
-        X, _, _, w = oracles.random_case(rng, n_max=16, d_max=3, kind="normal", outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=16, d_max=3, kind="normal", outlier=False)
         X = np.abs(X) + 0.1  # for the kernels that want it
         parameters = {"gamma": 0.3} if kernel in ("rbf", "laplacian", "polynomial", "chi2") else {}
         one, two = X[:, None], X[None]
@@ -716,7 +716,7 @@ def test_kernels_equal_their_matrix(kernel):
 def test_scaled_models_equal_enumeration():
     rng = np.random.default_rng(83)
     for _ in range(60):
-        X, _, _, w = oracles.random_case(rng, n_max=18, d_max=3, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=18, d_max=3, outlier=False)
         mean = np.average(X, axis=0, weights=w)
         unit = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
         unit[np.ptp(X, axis=0) == 0] = 1.0
@@ -758,7 +758,7 @@ def test_models_of_huge_and_tiny_values(size):
 def test_truncated_models_are_models_of_fewer_leaves():
     rng = np.random.default_rng(86)
     for number in range(20):
-        X, _, _, w = oracles.random_case(rng, n_max=30, d_max=3, outlier=False)
+        X, _, _, w = oracle.random_case(rng, n_max=30, d_max=3, outlier=False)
         gram = kauri.random_kernel(rng, X, "signed" if number % 2 else "psd")["gram"]
         options = {"max_clusters": 5, "moves": "all", "n_jobs": 1}
         if number % 3:
@@ -843,7 +843,7 @@ def test_nystroem_of_full_rank_grows_the_tree_of_the_kernel_matrix(kernel):
 def test_the_votes_tree_of_the_paper():
     # Figure 3: El Salvador aid, aid to the contras, MX missile. The third test ties with three
     # others, which part the same six rows in the same way: the first column of them is taken.
-    votes = pl.read_parquet(Path(__file__).parent / "data" / "congressional_votes_1984.parquet")
+    votes = pl.read_parquet(Path(__file__).parents[1] / "data" / "congressional_votes_1984.parquet")
     party, votes = votes["label"], votes.drop("label")
     model = Kauri(max_clusters=2).fit(votes)
     assert adjusted_rand_score(party, model.labels_) == pytest.approx(0.47, abs=0.005)

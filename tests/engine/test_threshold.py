@@ -7,8 +7,8 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_blobs
 
-import oracles
 import treeclust_rs as tc
+from oracles import threshold as oracle
 from treeclust_rs import _engine
 from treeclust_rs.tree.build import GrownTree
 
@@ -26,12 +26,13 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
     X = np.asarray(X, dtype=float)
     kept = np.ones(len(X), dtype=bool) if w is None else w > 0
     centers = np.ascontiguousarray(centers)
-    regrets, minima = oracles.regrets(oracles.squared_costs(X, centers), w)
+    regrets, minima = oracle.regrets(oracle.squared_costs(X, centers), w)
     fitted = _engine.fit_tree(
         np.ascontiguousarray(X[kept]),
         np.ascontiguousarray(regrets[kept]),
         labels[kept].astype(np.uint32),
-        base_centers=(centers, np.zeros_like(centers)) if base else None,
+        base_centers=centers if base else None,
+        base_centers_low=np.zeros_like(centers) if base else None,
         sample_weight=None if w is None else np.ascontiguousarray(w[kept]),
         interval=interval,
         max_leaves=max_leaves,
@@ -46,7 +47,7 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
 
 def assert_equal_trees(fitted, expected, labels, w, minima):
     """Compare structure, tests, labels, samples, mistakes and the cost path."""
-    assert oracles.first_difference(fitted, expected) is None
+    assert oracle.first_difference(fitted, expected) is None
     assert fitted.n_base_leaves == expected.n_base_leaves
     weights = np.ones(len(labels)) if w is None else w
     assert fitted.n_node_samples.tolist() == [len(rows) for rows in expected.rows]
@@ -68,7 +69,7 @@ def assert_equal_trees(fitted, expected, labels, w, minima):
 def agree_on_random_cases(seed, n_cases, *, base, cuts, tiny, limits=True, **options):
     rng = np.random.default_rng(seed)
     for _ in range(n_cases):
-        X, centers, labels, w = oracles.random_case(rng, **options)
+        X, centers, labels, w = oracle.random_case(rng, **options)
         bounds = {}
         if limits:
             bounds["min_samples_leaf"] = int(rng.integers(1, 4))
@@ -86,12 +87,12 @@ def agree_on_random_cases(seed, n_cases, *, base, cuts, tiny, limits=True, **opt
             search=search,
             **bounds,
         )
-        expected = oracles.grow_label_cost(
+        expected = oracle.grow_label_cost(
             X,
             regrets,
             max_leaves=max_leaves,
             cuts=cuts,
-            base=oracles.imm(X, labels, centers, w) if base else None,
+            base=oracle.imm(X, labels, centers, w) if base else None,
             w=w,
             **bounds,
         )
@@ -134,18 +135,18 @@ def test_larger_nodes_equal_the_sweep(tiny):
     """Some hundred rows: several levels of histograms, and their differences."""
     rng = np.random.default_rng(7 + tiny)
     for number in range(60):
-        X, centers, labels, w = oracles.random_case(rng, n=int(rng.integers(150, 600)), k_max=6)
+        X, centers, labels, w = oracle.random_case(rng, n=int(rng.integers(150, 600)), k_max=6)
         search = (int(rng.integers(3, 40)), int(rng.integers(0, 40))) if tiny else None
         base = number % 2 == 0
         max_leaves = int(rng.integers(2, 25))
         fitted, regrets, minima = grow(
             X, labels, centers, w, base=base, max_leaves=max_leaves, search=search
         )
-        expected = oracles.sweep_grow_label_cost(
+        expected = oracle.sweep_grow_label_cost(
             X,
             regrets,
             max_leaves=max_leaves,
-            base=oracles.sweep_imm(X, labels, centers, w) if base else None,
+            base=oracle.sweep_imm(X, labels, centers, w) if base else None,
             w=w,
         )
         assert_equal_trees(fitted, expected, labels, w, minima)
@@ -189,11 +190,11 @@ def problem(name):
     # Lloyd by hand: the same bits on every machine, and no warnings about far rows.
     centers = X[rng.choice(len(X), k, replace=False)]
     for _ in range(5):
-        labels = oracles.nearest_labels(oracles.squared_costs(X, centers))
+        labels = oracle.nearest_labels(oracle.squared_costs(X, centers))
         centers = np.array(
             [X[labels == c].mean(axis=0) if np.any(labels == c) else centers[c] for c in range(k)]
         )
-    labels = oracles.nearest_labels(oracles.squared_costs(X, centers))
+    labels = oracle.nearest_labels(oracle.squared_costs(X, centers))
     return X, labels, centers, max_leaves
 
 
@@ -202,11 +203,11 @@ def problem(name):
 def test_real_data_equal_the_sorted_sweep(name, base):
     X, labels, centers, max_leaves = problem(name)
     fitted, regrets, minima = grow(X, labels, centers, base=base, max_leaves=max_leaves)
-    expected = oracles.sweep_grow_label_cost(
+    expected = oracle.sweep_grow_label_cost(
         X,
         regrets,
         max_leaves=max_leaves,
-        base=oracles.sweep_imm(X, labels, centers) if base else None,
+        base=oracle.sweep_imm(X, labels, centers) if base else None,
     )
     # Growth may end early, where no single cut lowers the cost.
     assert expected.n_leaves >= len(centers)
@@ -214,7 +215,7 @@ def test_real_data_equal_the_sorted_sweep(name, base):
     model = tc.ExKMC(
         max_leaves=max_leaves, base_tree="imm" if base else None, reference=centers
     ).fit(X)
-    assert oracles.first_difference(model.tree_, expected) is None
+    assert oracle.first_difference(model.tree_, expected) is None
     assert model.labels_.tolist() == expected.predict(X).tolist()
 
 
@@ -226,7 +227,7 @@ def test_real_interval_cuts_equal_the_sorted_sweep(name):
         fitted, regrets, minima = grow(
             X, labels, centers, w, base=False, interval=True, max_leaves=7, search=search
         )
-        expected = oracles.sweep_grow_label_cost(X, regrets, max_leaves=7, cuts="interval", w=w)
+        expected = oracle.sweep_grow_label_cost(X, regrets, max_leaves=7, cuts="interval", w=w)
         assert_equal_trees(fitted, expected, labels, w, minima)
 
 
@@ -236,7 +237,7 @@ def test_real_interval_cuts_equal_the_sorted_sweep(name):
 def some_problems(seed, n_cases, **options):
     rng = np.random.default_rng(seed)
     for _ in range(n_cases):
-        X, centers, labels, w = oracles.random_case(rng, n_max=60, **options)
+        X, centers, labels, w = oracle.random_case(rng, n_max=60, **options)
         yield X, centers, labels, w
 
 
@@ -254,14 +255,14 @@ def test_surrogate_cost_never_rises_and_bounds_the_true_cost(base_tree, cuts):
         cost = path["cost"].to_numpy()
         assert (np.diff(cost) <= 0).all()
 
-        D = oracles.squared_costs(X, centers)
+        D = oracle.squared_costs(X, centers)
         scale = 1e-9 * cost[0] + 1e-12
-        surrogate = oracles.surrogate_cost(D, model.labels_, w)
+        surrogate = oracle.surrogate_cost(D, model.labels_, w)
         assert cost[-1] == pytest.approx(surrogate, rel=1e-9, abs=scale)
-        true = oracles.kmeans_cost(X, model.labels_, w)
+        true = oracle.kmeans_cost(X, model.labels_, w)
         assert model.inertia_ == pytest.approx(true, rel=1e-7, abs=scale)
         assert model.inertia_ <= surrogate + scale
-        nearest = oracles.surrogate_cost(D, oracles.nearest_labels(D), w)
+        nearest = oracle.surrogate_cost(D, oracle.nearest_labels(D), w)
         assert model.reference_inertia_ == pytest.approx(nearest, rel=1e-9, abs=scale)
         assert cost[-1] >= nearest - scale
         if nearest > scale:
@@ -273,7 +274,7 @@ def test_enough_leaves_give_back_the_reference():
     n_reached = 0
     for X, centers, labels, _ in some_problems(12, 80, outlier=False, weights="ones"):
         model = tc.ExKMC(max_leaves=200, reference=centers, n_jobs=1).fit(X)
-        D = oracles.squared_costs(X, centers)
+        D = oracle.squared_costs(X, centers)
         least = D.min(axis=1).sum()
         reached = model.cost_path_["cost"][-1] <= least + 1e-9 * (1 + least)
         if reached:
@@ -324,9 +325,9 @@ def test_imm_makes_fewest_mistakes_in_exactly_k_leaves(options):
         assert tree.n_leaves == tree.n_base_leaves == k
         assert tree.max_depth <= max(k - 1, 0)
         assert sorted(tree.leaf_clusters[tree.leaves].tolist()) == list(range(k))
-        labels = oracles.nearest_labels(oracles.squared_costs(X, centers))
-        best = oracles.imm(X, labels, centers, w)
-        assert oracles.first_difference(tree, best, clusters=False) is None
+        labels = oracle.nearest_labels(oracle.squared_costs(X, centers))
+        best = oracle.imm(X, labels, centers, w)
+        assert oracle.first_difference(tree, best, clusters=False) is None
         assert tree.base_cluster.tolist() == best.base_cluster
         assert total_mistakes(tree) == pytest.approx(total_mistakes(best), abs=1e-12 * w.sum())
 
@@ -348,7 +349,7 @@ def test_imm_finds_an_error_free_tree(seed):
     X = np.array([rng.uniform(*boxes[label]) for label in labels])
     model = tc.IMM(reference=labels) if seed % 2 else tc.ExKMC(reference=labels)
     centers = np.array([X[labels == c].mean(axis=0) for c in range(k)])
-    nearest = oracles.nearest_labels(oracles.squared_costs(X, centers))
+    nearest = oracle.nearest_labels(oracle.squared_costs(X, centers))
     if (nearest != labels).mean() > 0.05:
         with pytest.warns(UserWarning, match="KernelExpand"):
             model.fit(X)
@@ -386,7 +387,7 @@ def test_truncate_equals_a_smaller_fit(base_tree, cuts, criterion):
     for m in range(4, 14):
         small = tc.ExKMC(max_leaves=m, **options).fit(X, sample_weight=w)
         cut = whole.truncate(m)
-        assert oracles.first_difference(cut.tree_, small.tree_) is None
+        assert oracle.first_difference(cut.tree_, small.tree_) is None
         assert cut.n_leaves_ == m and cut.max_leaves == m
         for name in ("impurity", "mistakes", "weighted_n_node_samples", "value"):
             mine, theirs = getattr(cut.tree_, name), getattr(small.tree_, name)
@@ -403,7 +404,7 @@ def test_truncate_equals_a_smaller_fit(base_tree, cuts, criterion):
             assert not hasattr(cut, "inertia_") and not hasattr(cut, "cluster_centers_")
         np.testing.assert_allclose(cut.feature_importances_, small.feature_importances_, atol=1e-12)
         again = whole.truncate(m + 1).truncate(m)
-        assert oracles.first_difference(again.tree_, small.tree_) is None
+        assert oracle.first_difference(again.tree_, small.tree_) is None
         assert again.labels_.tolist() == small.labels_.tolist()
     assert whole.n_leaves_ == 14 and whole.max_leaves == 14
     if base_tree is None:
@@ -467,7 +468,7 @@ def test_weights_equal_repetition_for_given_centers(kind, options, criterion):
         weighted = model.fit(X, sample_weight=times.astype(float))
         repeated = kind(reference=centers, criterion=criterion, **options)
         repeated.fit(np.repeat(X, times, axis=0))
-        assert oracles.first_difference(weighted.tree_, repeated.tree_) is None
+        assert oracle.first_difference(weighted.tree_, repeated.tree_) is None
         assert np.repeat(weighted.labels_, times).tolist() == repeated.labels_.tolist()
         assert weighted.predict(X).tolist() == weighted.labels_.tolist()
         np.testing.assert_allclose(
@@ -568,16 +569,16 @@ def test_one_far_row_spoils_nothing(far, column):
     with_far[-1, column] = far
     alone = tc.IMM(reference=centers).fit(X)
     model = tc.IMM(reference=centers).fit(with_far)
-    codes = oracles.nearest_labels(oracles.squared_costs(with_far, centers))
-    best = oracles.sweep_imm(with_far, codes, centers)
+    codes = oracle.nearest_labels(oracle.squared_costs(with_far, centers))
+    best = oracle.sweep_imm(with_far, codes, centers)
     assert total_mistakes(model.tree_) == total_mistakes(best)
-    assert oracles.first_difference(model.tree_, best, clusters=False) is None
+    assert oracle.first_difference(model.tree_, best, clusters=False) is None
     # The others fall as they would without it, but for the one mistake that it may cost.
     assert total_mistakes(model.tree_) <= total_mistakes(alone.tree_) + 1
     grown = tc.ExKMC(max_leaves=15, reference=centers).fit(with_far)
-    regrets, _ = oracles.regrets(oracles.squared_costs(with_far, centers))
-    expected = oracles.sweep_grow_label_cost(with_far, regrets, max_leaves=15, base=best)
-    assert oracles.first_difference(grown.tree_, expected) is None
+    regrets, _ = oracle.regrets(oracle.squared_costs(with_far, centers))
+    expected = oracle.sweep_grow_label_cost(with_far, regrets, max_leaves=15, base=best)
+    assert oracle.first_difference(grown.tree_, expected) is None
     others = tc.ExKMC(max_leaves=15, reference=centers).fit(X)
     agree = np.mean(grown.labels_[:-1] == others.labels_)
     assert agree > 0.97

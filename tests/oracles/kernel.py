@@ -2,7 +2,7 @@
 
 Fleissner, Vankadara, Ghoshdastidar, "Explaining kernel clustering via decision trees". Features and
 kernels are computed with 50 decimal digits and rounded once, sums of a kernel matrix are exact
-rationals. A tree is an :class:`oracles.OracleTree` over the input columns.
+rationals. A tree is an :class:`oracles.threshold.OracleTree` over the input columns.
 
 Where a definition can be read in two ways, a comment ``Reading:`` states which one was taken.
 """
@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-import oracles
-from oracles import INTERVAL, LEAF, OracleTree
+from oracles import threshold as oracle
+from oracles.threshold import INTERVAL, LEAF, OracleTree
 
 # ``K(x, y) = prod_f kappa(x_f, y_f)`` and ``K(x, y) = sum_f kappa(x_f, y_f)``.
 PRODUCT_KERNELS = ("rbf", "laplacian")
@@ -435,7 +435,7 @@ def kernel_imm(
     labels: np.ndarray,
     w: np.ndarray | None = None,
     *,
-    search: Callable[..., OracleTree] = oracles.imm,
+    search: Callable[..., OracleTree] = oracle.imm,
 ) -> OracleTree:
     """Algorithm 1: IMM on surrogate features, every cut translated to a column of X.
 
@@ -451,7 +451,7 @@ def kernel_imm(
         Codes of the reference; rows with a negative label or weight 0 are left out.
     w : ndarray (n,), optional
     search : callable
-        ``oracles.imm``, or ``oracles.sweep_imm``, which is quicker.
+        ``oracle.imm``, or ``oracle.sweep_imm``, which is quicker.
     """
     X, Phi = np.asarray(X, dtype=float), np.asarray(Phi, dtype=float)
     source = search(Phi, labels, feature_means(Phi, labels, w), w)
@@ -474,14 +474,14 @@ def kernel_imm(
         origins = (inside_child, outside_child)
         if lower is None:
             assert upper is not None
-            children = tree.split(node, X, f, threshold=oracles.shortest_threshold(*upper))
+            children = tree.split(node, X, f, threshold=oracle.shortest_threshold(*upper))
             tree.gap[node] = upper
         elif upper is None:
-            children = tree.split(node, X, f, threshold=oracles.shortest_threshold(*lower))
+            children = tree.split(node, X, f, threshold=oracle.shortest_threshold(*lower))
             tree.gap[node] = lower
             origins = (outside_child, inside_child)
         else:
-            ends = (oracles.interval_lower(*lower), oracles.shortest_threshold(*upper))
+            ends = (oracle.interval_lower(*lower), oracle.shortest_threshold(*upper))
             children = tree.split(node, X, f, interval=ends)
             tree.gap[node] = (*lower, *upper)
         tree.mistakes[node] = source.mistakes[origin]
@@ -509,7 +509,7 @@ def grow(
     labels: np.ndarray,
     w: np.ndarray | None = None,
     *,
-    search: Callable[..., OracleTree] = oracles.grow_label_cost,
+    search: Callable[..., OracleTree] = oracle.grow_label_cost,
     **options: Any,
 ) -> OracleTree:
     """Algorithms 2 and 3: growth on label costs D, every cut of every open leaf enumerated.
@@ -521,13 +521,13 @@ def grow(
     labels : ndarray (n,)
         Only tells which rows are noise.
     search : callable
-        ``oracles.grow_label_cost``, or ``oracles.sweep_grow_label_cost``, which is quicker.
+        ``oracle.grow_label_cost``, or ``oracle.sweep_grow_label_cost``, which is quicker.
     **options
         ``max_leaves``, ``cuts``, ``base``, ``max_depth``, ``min_samples_leaf``.
     """
     weight = np.ones(len(X)) if w is None else np.asarray(w, dtype=float)
     weight = np.where(np.asarray(labels) < 0, 0.0, weight)
-    Dp, _ = oracles.regrets(D, weight)
+    Dp, _ = oracle.regrets(D, weight)
     return search(X, Dp, w=weight, **options)
 
 
@@ -624,7 +624,7 @@ FAMILIES = (
 )
 LABEL_KINDS = ("nearest", "band", "rings", "random", "cells")
 # Not "near": on data that differ in their last bits those of a mean decide.
-KINDS = tuple(kind for kind in oracles.DATA_KINDS if kind != "near")
+KINDS = tuple(kind for kind in oracle.DATA_KINDS if kind != "near")
 
 
 @dataclass
@@ -693,7 +693,7 @@ def random_kernel_case(
         Drawn over many orders of magnitude where not given, upwards more than downwards: where a
         feature is constant but for a share of 1e-8, last bits decide which of two cuts is wider.
     **options
-        Of :func:`oracles.random_case`; ``kind`` is one of ``KINDS`` unless given.
+        Of :func:`oracle.random_case`; ``kind`` is one of ``KINDS`` unless given.
 
     Returns
     -------
@@ -703,7 +703,7 @@ def random_kernel_case(
     kernel_name, features = FAMILIES[rng.integers(len(FAMILIES))] if family is None else family
     kind = str(rng.choice(KINDS))
     options = {"outlier": False, "n_max": 30, "d_max": 3, "kind": kind, **options}
-    X, _, given, w = oracles.random_case(rng, **options)
+    X, _, given, w = oracle.random_case(rng, **options)
     n, d = X.shape
     if kernel_name in NOT_NEGATIVE:
         X = np.abs(X)
@@ -784,7 +784,7 @@ def separable(Phi: np.ndarray, labels: np.ndarray, w: np.ndarray | None = None) 
     Clearly: by 1e-6 of the feature's range and 1e-11 of its size, so that rounding is no matter.
     """
     rows = fitted_rows(labels, w)
-    means, ranges = feature_means(Phi, labels, w), oracles.column_ranges(Phi[rows])
+    means, ranges = feature_means(Phi, labels, w), oracle.column_ranges(Phi[rows])
     least = np.maximum(1e-6 * ranges, 1e-11 * np.abs(Phi[rows]).max(axis=0))
     for a in range(len(means)):
         for b in range(a):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import treeclust_rs as tc
-from test_douglas import quick, three_blobs
+from douglas_models import quick, three_blobs
 
 
 @pytest.fixture(scope="module")
