@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -222,6 +224,13 @@ class Missing:
         self.lines.append(line)
         print(f"!!! NOT MEASURED: {line}", file=sys.stderr, flush=True)
 
+    def unless_there(self, name: str, path: Path) -> bool:
+        """Note that the file of a data set is not there, if so."""
+        there = path.exists()
+        if not there:
+            self.add(f"{name}: there is no {path}.")
+        return not there
+
 
 def machine() -> str:
     """Cores and versions, in one line."""
@@ -262,6 +271,35 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def verdict(holds: bool) -> str:
     return "yes" if holds else "**no**"
+
+
+def parser(
+    doc: str, *, data: bool = False, only: str | None = None, parts: Iterable[str] = ()
+) -> argparse.ArgumentParser:
+    """Return a parser of the arguments that benches share; `only` is the help of ``--only``."""
+    shared = argparse.ArgumentParser(description=doc.splitlines()[0])
+    if data:
+        shared.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    names = list(parts)
+    if names:
+        shared.add_argument(
+            "--parts", nargs="+", choices=names, default=names, help="what to measure"
+        )
+    if only is not None:
+        shared.add_argument("--only", default="", help=only)
+    shared.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
+    return shared
+
+
+def publish(section: str, parts: Iterable[str], missing: Missing, dry: bool) -> None:
+    """Print a section, what could not be measured last; unless dry put it in RESULTS.md too."""
+    lines = [*parts, *(f"Not measured: {line}" for line in missing.lines)]
+    body = "\n\n".join(line.strip() for line in lines if line)
+    if dry:
+        print(body)
+    else:
+        script = Path(sys.argv[0]).resolve().relative_to(HERE.parent).as_posix()
+        record(section, "python " + shlex.join([script, *sys.argv[1:]]), body)
 
 
 def record(section: str, command: str, body: str) -> None:

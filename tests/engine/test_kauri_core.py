@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from oracles import kauri
 from oracles import threshold as oracle
 from oracles.kauri import Growth, Stocks, mask_of
+from sizes import repeats
 from treeclust_rs import _core
 from treeclust_rs.estimators.kauri import Kauri
 
@@ -122,7 +123,7 @@ def check(fitted, X, *, features=None, gram=None, w=None, stocks=None, slack=SLA
 def test_trees_equal_enumeration(kind, limits):
     seed = 10 * kauri.KERNEL_KINDS.index(kind) + limits
     rng = np.random.default_rng(seed)
-    for number in range(150):
+    for number in range(repeats(50, 150)):
         X, _, _, w = oracle.random_case(rng, n_max=18, d_max=3, outlier=False)
         kernel = kauri.random_kernel(rng, X, kind)
         options = kauri.random_limits(rng)
@@ -146,7 +147,7 @@ def test_trees_equal_enumeration(kind, limits):
 )
 def test_awkward_cases_equal_enumeration(options):
     rng = np.random.default_rng(sum(repr(sorted(options.items())).encode()))
-    for number in range(60):
+    for number in range(repeats(30, 60)):
         X, _, _, w = oracle.random_case(rng, n_max=20, d_max=4, **options)
         kernel = kauri.random_kernel(rng, X, "linear" if number % 2 else "rank")
         limits = kauri.random_limits(rng)
@@ -167,7 +168,7 @@ def test_every_move_is_met():
 
 def test_features_and_their_gram_give_one_tree():
     rng = np.random.default_rng(51)
-    for number in range(200):
+    for number in range(repeats(60, 200)):
         X, _, _, w = oracle.random_case(rng, n_max=40, d_max=4, outlier=False)
         Z = X if number % 2 else kauri.random_kernel(rng, X, "rank")["features"]
         Z = Z - np.average(Z, axis=0, weights=w)
@@ -182,7 +183,7 @@ def test_features_and_their_gram_give_one_tree():
 def test_all_moves_change_nothing_for_features():
     # a side is worth as much alone as in any cluster, so double stars and mixed moves never come up
     rng = np.random.default_rng(52)
-    for _ in range(100):
+    for _ in range(repeats(40, 100)):
         X, _, _, w = oracle.random_case(rng, n_max=30, outlier=False)
         Z = kauri.random_kernel(rng, X, "rank")["features"]
         max_clusters = int(rng.integers(1, 7))
@@ -199,7 +200,7 @@ def test_all_moves_change_nothing_for_features():
 
 def test_larger_problems_equal_the_sweep():
     rng = np.random.default_rng(53)
-    for number in range(24):
+    for number in range(repeats(8, 24)):
         n = int(rng.integers(100, 400))
         X, _, _, w = oracle.random_case(rng, n=n, d=3, outlier=False)
         Z = X - X.mean(axis=0) if number % 2 else rng.normal(size=(n, int(rng.integers(1, 6))))
@@ -511,7 +512,7 @@ def test_values_that_overflow_are_an_error():
 def test_kernels_without_a_diagonal():
     # T = 0, so the margin of ties is 0 and rounding decides: any split must still be a fair one
     rng = np.random.default_rng(63)
-    for number in range(60):
+    for number in range(repeats(25, 60)):
         X, _, _, w = oracle.random_case(rng, n_max=14, d_max=2, outlier=False)
         entries = kauri.random_kernel(rng, X, "any")["gram"]
         np.fill_diagonal(entries, 0.0)
@@ -654,7 +655,7 @@ def estimator_limits(rng):
 
 def test_linear_models_equal_enumeration():
     rng = np.random.default_rng(80)
-    for number in range(150):
+    for number in range(repeats(50, 150)):
         X, _, _, w = oracle.random_case(
             rng, n_max=18, d_max=3, outlier=False, zero_weights=number % 3 == 0
         )
@@ -672,7 +673,7 @@ def test_linear_models_equal_enumeration():
 
 def test_precomputed_models_equal_enumeration():
     rng = np.random.default_rng(81)
-    for number in range(150):
+    for number in range(repeats(50, 150)):
         X, _, _, w = oracle.random_case(
             rng, n_max=14, d_max=3, outlier=False, zero_weights=number % 3 == 0
         )
@@ -692,7 +693,7 @@ def test_precomputed_models_equal_enumeration():
 )
 def test_kernels_equal_their_matrix(kernel):
     rng = np.random.default_rng(82)
-    for _ in range(25):
+    for _ in range(repeats(10, 25)):
         X, _, _, w = oracle.random_case(rng, n_max=16, d_max=3, kind="normal", outlier=False)
         X = np.abs(X) + 0.1  # for the kernels that want it
         parameters = {"gamma": 0.3} if kernel in ("rbf", "laplacian", "polynomial", "chi2") else {}
@@ -715,7 +716,7 @@ def test_kernels_equal_their_matrix(kernel):
 
 def test_scaled_models_equal_enumeration():
     rng = np.random.default_rng(83)
-    for _ in range(60):
+    for _ in range(repeats(25, 60)):
         X, _, _, w = oracle.random_case(rng, n_max=18, d_max=3, outlier=False)
         mean = np.average(X, axis=0, weights=w)
         unit = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
@@ -729,7 +730,7 @@ def test_scaled_models_equal_enumeration():
 
 def test_models_far_from_the_origin():
     rng = np.random.default_rng(84)
-    for number in range(40):
+    for number in range(repeats(12, 40)):
         X = rng.integers(-40, 40, (20, 3)) / 8
         w = rng.integers(1, 4, 20).astype(float) if number % 2 else None
         options = {"max_clusters": 4}

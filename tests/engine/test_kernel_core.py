@@ -15,6 +15,7 @@ import treeclust_rs as tc
 from oracles import kernel as ok
 from oracles import threshold as oracle
 from oracles.threshold import LEAF, THRESHOLD
+from sizes import repeats
 from treeclust_rs import _core
 from treeclust_rs._data.table import read_table
 from treeclust_rs._data.units import Units
@@ -347,7 +348,7 @@ def test_growth_equals_the_oracle(cuts, base, costs):
     """Kernel ExKMC and Kernel Expand, the core being given the oracle's label costs."""
     rng = np.random.default_rng(seed_of(cuts, base, costs))
     grown = 0
-    for number in range(70):
+    for number in range(repeats(35, 70)):
         family = FAMILIES[number % len(FAMILIES)]
         case, fitted = next(random_fitted(rng, family, 1, n_max=22))
         K = ok.gram(fitted.X, case.kernel, gamma=case.gamma, beta=case.beta)
@@ -380,13 +381,13 @@ def test_growth_equals_the_oracle(cuts, base, costs):
         costs_of = [cost for _, cost in expected.cost_path]
         assert all(b <= a for a, b in pairwise(costs_of[1:]))
         grown += expected.n_leaves > max(expected.n_base_leaves, 1)
-    assert grown > 8
+    assert grown > repeats(2, 8)
 
 
 @pytest.mark.parametrize("tiny", [(2, 0), (5, 3)], ids=str)
 def test_bins_do_not_change_the_tree(tiny):
     rng = np.random.default_rng(5)
-    for number in range(30):
+    for number in range(repeats(15, 30)):
         _, fitted = next(random_fitted(rng, FAMILIES[number % len(FAMILIES)], 1))
         D = ok.mismatches(fitted.labels)
         options = {"max_leaves": fitted.k + 3, "cuts": ("threshold", "interval")[number % 2]}
@@ -463,7 +464,7 @@ def test_partitions_of_extreme_features(family, gamma, far):
 def test_flat_tops():
     """With an origin far below the data whole columns lie on the flat top of a feature."""
     rng = np.random.default_rng(7)
-    for number in range(60):
+    for number in range(repeats(25, 60)):
         far, j = 10.0 ** rng.integers(4, 9), int(rng.integers(1, 5))
         X = np.round(rng.uniform(0, 10, (15, 1 + number % 2)), 2)
         labels = np.digitize(X[:, 0], [3, 6]) if number % 3 else rng.integers(0, 3, 15)
@@ -556,7 +557,7 @@ def test_models_equal_the_oracle(name):
     """Trees, labels, costs, inertias and prices; noise and rows of weight 0 included."""
     make, more = MODELS[name]
     rng = np.random.default_rng(seed_of(name))
-    for number in range(36):
+    for number in range(repeats(18, 36)):
         family = FAMILIES[number % len(FAMILIES)]
         scale = "standard" if number % 3 == 1 else None
         while True:

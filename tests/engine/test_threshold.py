@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 
 import treeclust_rs as tc
 from oracles import threshold as oracle
+from sizes import repeats
 from treeclust_rs import _engine
 from treeclust_rs.tree.build import GrownTree
 
@@ -104,7 +105,7 @@ def agree_on_random_cases(seed, n_cases, *, base, cuts, tiny, limits=True, **opt
 @pytest.mark.parametrize("cuts", ["threshold", "interval"])
 def test_trees_equal_enumeration(cuts, base, tiny):
     seed = 100 + 4 * (cuts == "interval") + 2 * base + tiny
-    agree_on_random_cases(seed, 300, base=base, cuts=cuts, tiny=tiny, n_max=25)
+    agree_on_random_cases(seed, repeats(100, 300), base=base, cuts=cuts, tiny=tiny, n_max=25)
 
 
 @pytest.mark.parametrize("cuts", ["threshold", "interval"])
@@ -127,14 +128,16 @@ def test_awkward_cases_equal_enumeration(options, cuts):
     name = repr(sorted(options.items()))
     seed = sum(name.encode())
     for base in (True, False):
-        agree_on_random_cases(seed, 50, base=base, cuts=cuts, tiny=True, n_max=25, **options)
+        agree_on_random_cases(
+            seed, repeats(25, 50), base=base, cuts=cuts, tiny=True, n_max=25, **options
+        )
 
 
 @pytest.mark.parametrize("tiny", [False, True], ids=["sorted", "binned"])
 def test_larger_nodes_equal_the_sweep(tiny):
     """Some hundred rows: several levels of histograms, and their differences."""
     rng = np.random.default_rng(7 + tiny)
-    for number in range(60):
+    for number in range(repeats(30, 60)):
         X, centers, labels, w = oracle.random_case(rng, n=int(rng.integers(150, 600)), k_max=6)
         search = (int(rng.integers(3, 40)), int(rng.integers(0, 40))) if tiny else None
         base = number % 2 == 0
@@ -222,6 +225,9 @@ def test_real_data_equal_the_sorted_sweep(name, base):
 @pytest.mark.parametrize("name", ["iris", "wine", "breast cancer"])
 def test_real_interval_cuts_equal_the_sorted_sweep(name):
     X, labels, centers, _ = problem(name)
+    if name == "breast cancer":  # the sweep takes time with the square of the rows
+        step = repeats(3, 1)
+        X, labels = X[::step], labels[::step]
     weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
     for w, search in ((None, None), (weights, (16, 8))):
         fitted, regrets, minima = grow(
@@ -244,7 +250,7 @@ def some_problems(seed, n_cases, **options):
 @pytest.mark.parametrize("cuts", ["threshold", "interval"])
 @pytest.mark.parametrize("base_tree", ["imm", None])
 def test_surrogate_cost_never_rises_and_bounds_the_true_cost(base_tree, cuts):
-    for X, centers, _, w in some_problems(11, 60, outlier=False):
+    for X, centers, _, w in some_problems(11, repeats(25, 60), outlier=False):
         k = len(centers)
         model = tc.ExKMC(
             max_leaves=k + 8, base_tree=base_tree, cuts=cuts, reference=centers, n_jobs=1
@@ -318,7 +324,7 @@ def total_mistakes(tree):
     ids=lambda options: "-".join(str(value) for value in options.values()),
 )
 def test_imm_makes_fewest_mistakes_in_exactly_k_leaves(options):
-    for X, centers, _, w in some_problems(13, 60, k_max=7, **options):
+    for X, centers, _, w in some_problems(13, repeats(25, 60), k_max=7, **options):
         model = tc.IMM(reference=centers, n_jobs=1).fit(X, sample_weight=w)
         k = len(centers)
         tree = model.tree_

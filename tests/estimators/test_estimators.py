@@ -1112,13 +1112,16 @@ def test_importances_are_shares():
     assert (model.feature_importances_[unused] == 0).all()
 
 
-# ---- 20,000 leaves ------------------------------------------------------------------------
+# ---- thousands of leaves ------------------------------------------------------------------------
+
+
+N_LEAVES = repeats(5_000, 20_000)
 
 
 @pytest.fixture(scope="module")
 def large():
     """Rows along a diagonal that belong to eight clusters in random turns."""
-    n, k = 33_000, 8
+    n, k = N_LEAVES * 33 // 20, 8
     rng = np.random.default_rng(0)
     angle = np.arange(k) * 2 * np.pi / k
     # A circle about the diagonal: no cut across the diagonal tells its points apart.
@@ -1126,26 +1129,26 @@ def large():
     corners = np.column_stack([np.cos(angle + turn * third) for turn in range(3)])
     X = np.arange(n)[:, None] + 0.01 * corners[rng.integers(0, k, n)]
     centers = n / 2 + 5 * corners
-    model = tc.ExKMC(max_leaves=20_000, cuts="interval", reference=centers).fit(X)
+    model = tc.ExKMC(max_leaves=N_LEAVES, cuts="interval", reference=centers).fit(X)
     return X, model
 
 
-def test_twenty_thousand_leaves_grow_and_predict(large):
+def test_thousands_of_leaves_grow_and_predict(large):
     X, model = large
-    assert model.n_leaves_ == 20_000 and model.tree_.max_depth > 100
+    assert model.n_leaves_ == N_LEAVES and model.tree_.max_depth > 100
     assert model.predict(X).tolist() == model.labels_.tolist()
     filled = model.tree_.n_node_samples[model.tree_.leaves] > 0
-    assert filled.sum() > 19_990  # a base leaf may be empty
+    assert filled.sum() > N_LEAVES - 10  # a base leaf may be empty
     assert len(np.unique(model.apply(X))) == filled.sum()
     cost = model.cost_path_["cost"].to_numpy()
-    assert len(cost) == 20_000 - 8 + 1 and (np.diff(cost) <= 0).all()
-    small = model.truncate(5_000)
-    assert small.n_leaves_ == 5_000
+    assert len(cost) == N_LEAVES - 8 + 1 and (np.diff(cost) <= 0).all()
+    small = model.truncate(N_LEAVES // 4)
+    assert small.n_leaves_ == N_LEAVES // 4
     assert small.predict(X).tolist() == small.labels_.tolist()
     assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-9)
 
 
-def test_twenty_thousand_leaves_are_read_and_moved(large, tmp_path):
+def test_thousands_of_leaves_are_read_and_moved(large, tmp_path):
     X, model = large
     path = tmp_path / "large.json"
     model.save(path)
@@ -1154,10 +1157,10 @@ def test_twenty_thousand_leaves_are_read_and_moved(large, tmp_path):
     assert (other.predict(X) == model.labels_).all()
     assert pickle.loads(pickle.dumps(model)).tree_ == model.tree_
     text = str(model.tree_)
-    assert text.startswith("ClusterTree: 20,000 leaves, 8 clusters")
-    assert len(text.splitlines()) > 39_999
+    assert text.startswith(f"ClusterTree: {N_LEAVES:,} leaves, 8 clusters")
+    assert len(text.splitlines()) > 2 * N_LEAVES - 1
     rules = model.tree_.rules()
-    assert rules.height == 20_000
+    assert rules.height == N_LEAVES
     assert rules["n"].sum() == len(X)
     assert len(model.tree_._repr_html_()) > 0
     assert len(model.explain(X[:50])) == 50

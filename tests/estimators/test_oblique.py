@@ -19,6 +19,7 @@ import treeclust_rs as tc
 from oblique_models import bits, documents, fit, turned_blobs
 from oracles import oblique as oracle
 from processes import interrupt
+from sizes import repeats
 from trees import route_all
 
 SOLVERS = {
@@ -211,8 +212,9 @@ def test_labels_are_the_trees_predictions(options, dtype, order):
 
 def test_memory_order_and_threads_change_no_bit():
     X, _ = turned_blobs(5000, k=6, d=4, spread=2.5)
-    for options in ({}, {"splits": "axis"}, {"solver": "path", "mu_steps": 5}):
-        model = tc.ObliqueTree(6, max_depth=3, random_state=0, max_iter=5, n_jobs=1, **options)
+    rounds = repeats(2, 5)
+    for options in ({}, {"splits": "axis"}, {"solver": "path", "mu_steps": rounds}):
+        model = tc.ObliqueTree(6, max_depth=3, random_state=0, max_iter=rounds, n_jobs=1, **options)
         one = bits(fit(model, X))
         assert bits(fit(clone(model).set_params(n_jobs=2), np.asfortranarray(X))) == one
 

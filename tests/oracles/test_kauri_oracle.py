@@ -9,6 +9,7 @@ import pytest
 from oracles import kauri
 from oracles import threshold as oracle
 from oracles.kauri import Growth, Stocks, mask_of
+from sizes import repeats
 
 
 def line(n):
@@ -263,7 +264,7 @@ def every_assignment(growth):
 def test_no_assignment_is_missed(moves):
     rng = np.random.default_rng(4)
     seen = set()
-    for _ in range(120):
+    for _ in range(repeats(40, 120)):
         growth = random_growth(rng, moves=moves)
         before = growth.stocks.objective(growth.clusters)
         expected = every_assignment(growth)
@@ -327,7 +328,7 @@ def closed_gain(growth, candidate):
 def test_closed_formulas():
     rng = np.random.default_rng(5)
     n_of = dict.fromkeys(kauri.MOVES, 0)
-    for _ in range(200):
+    for _ in range(repeats(70, 200)):
         growth = random_growth(rng, moves="all")
         candidates = growth.candidates()
         for move in kauri.MOVES:
@@ -335,7 +336,7 @@ def test_closed_formulas():
             for i in rng.permutation(len(of_kind))[:15]:
                 assert closed_gain(growth, of_kind[i]) == of_kind[i].gain
                 n_of[move] += 1
-    assert min(n_of.values()) > 40
+    assert min(n_of.values()) > repeats(10, 40)
 
 
 def test_gains_add_up_to_the_objective():

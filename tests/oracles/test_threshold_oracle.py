@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from oracles import threshold as oracle
+from sizes import repeats
 
 
 def mismatch(labels, k=None):
@@ -451,7 +452,7 @@ def check_growth(X, Dp, w, rng, *, base, max_leaves, **limits):
 
 def test_enumeration_and_sweep_grow_the_same_trees():
     n_intervals = n_mistaken = 0
-    for seed in range(800):
+    for seed in range(repeats(250, 800)):
         rng = np.random.default_rng(seed)
         X, centers, labels, w = oracle.random_case(
             rng,
@@ -478,13 +479,13 @@ def test_enumeration_and_sweep_grow_the_same_trees():
             X, Dp, w, rng, base=base if seed % 3 else None, cuts="interval", **limits
         )
         n_intervals += sum(kind == oracle.INTERVAL for kind in tree.kind)
-    assert n_intervals > 20
-    assert n_mistaken > 50
+    assert n_intervals > repeats(6, 20)
+    assert n_mistaken > repeats(15, 50)
 
 
 def test_enumeration_and_sweep_agree_on_costs_full_of_ties():
     n_intervals = 0
-    for seed in range(150):
+    for seed in range(repeats(60, 150)):
         rng = np.random.default_rng(10_000 + seed)
         n, k = int(rng.integers(8, 24)), int(rng.integers(2, 5))
         X, centers, labels, w = oracle.random_case(rng, n=n, k=k, arbitrary_labels=True)

@@ -106,7 +106,7 @@ def test_wide_data_are_read_in_blocks(monkeypatch):
     X = rng.normal(size=(50, 9))
     weight = rng.random(50)
     whole = kmedians(X, 3, weight, n_init=2, random_state=0)
-    monkeypatch.setattr("treeclust_rs._reference.kmedians._BLOCK", 40)
+    monkeypatch.setattr("treeclust_rs._reference.kmedians._MAX_BLOCK", 40)
     parts = kmedians(X, 3, weight, n_init=2, random_state=0)
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(a, b)

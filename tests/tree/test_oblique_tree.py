@@ -531,17 +531,18 @@ def oblique_chain(n_leaves, n_terms=1):
 
 
 def test_nothing_depends_on_depth():
-    tree = oblique_chain(20_000)
-    assert tree.max_depth == 19_999
+    n = repeats(5_000, 20_000)
+    tree = oblique_chain(n)
+    assert tree.max_depth == n - 1
     assert pickle.loads(pickle.dumps(tree)) == tree
-    assert tree.truncate(19_999).n_leaves == 19_999
+    assert tree.truncate(n - 1).n_leaves == n - 1
     assert len(str(tree)) < 10_000_000
     assert len(tree._repr_html_()) < 200_000
     assert weighted_average_explanation_size(tree) == weighted_average_depth(tree)
     assert load(save(tree)) == tree
-    assert tree.apply(np.array([[0.0], [7.25], [1e9]])).tolist() == [1, 15, 39_998]
-    # Written out, the rules would have 200 million terms.
-    with pytest.raises(ValueError, match=r"would have 200,009,999 weights.*max_terms"):
+    assert tree.apply(np.array([[0.0], [7.25], [1e9]])).tolist() == [1, 15, 2 * n - 2]
+    # Written out, the rules of 20,000 leaves would have 200 million terms.
+    with pytest.raises(ValueError, match=f"would have {n * (n + 1) // 2 - 1:,} weights.*max_terms"):
         tree.rules()
     wide = oblique_chain(300, 100)
     with pytest.raises(ValueError, match="would have 4,514,900 weights"):
@@ -642,6 +643,7 @@ def test_polars_gives_null_for_missing_values_of_used_columns(engine):
 def test_polars_at_the_bounds():
     """The widest tests allowed run below the deepest chain, even with a small stack."""
     script = """
+import sys
 import numpy as np, polars as pl
 from trees import Builder
 from treeclust_rs.export import to_polars_expr
@@ -655,13 +657,13 @@ builder.oblique(node, dict(enumerate(rng.normal(size=500))))
 tree = builder.tree(cluster=[i % 2 for i in range(401)])
 frame = pl.DataFrame(X, schema=[f"x{i}" for i in range(500)])
 def work():
-    for engine in ("in-memory", "streaming"):
+    for engine in sys.argv[1:]:
         found = frame.lazy().select(to_polars_expr(tree)).collect(engine=engine).to_series()
         assert found.to_list() == tree.predict(X).tolist()
         assert found.n_unique() == 2
     print("right")
 """
-    assert output_of(script + IN_A_SMALL_STACK) == "right"
+    assert output_of(script + IN_A_SMALL_STACK, *ENGINES[1 : repeats(2, 3)]) == "right"
 
 
 @pytest.mark.parametrize(("n_leaves", "n_terms"), [(2, 501), (42, 500)])
