@@ -13,11 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -289,6 +289,27 @@ def parser(
         shared.add_argument("--only", default="", help=only)
     shared.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     return shared
+
+
+class Named(Protocol):
+    """A work on a data set: its name, and the file of the data if they are in one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def file(self) -> str | None: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def chosen(works: Iterable[N], arguments: argparse.Namespace, missing: Missing) -> Iterator[N]:
+    """Yield the works that hold ``--only`` in their name and whose file is there."""
+    for work in works:
+        if arguments.only in work.name and not (
+            work.file and missing.unless_there(work.name, arguments.data / work.file)
+        ):
+            yield work
 
 
 def publish(section: str, parts: Iterable[str], missing: Missing, dry: bool) -> None:

@@ -97,11 +97,7 @@ def peers(arguments: argparse.Namespace, missing: common.Missing) -> str:
     peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
     rows: list[list[str]] = []
     parts: list[list[str]] = []
-    for work in WORKS:
-        if arguments.only not in work.name:
-            continue
-        if work.file and missing.unless_there(work.name, arguments.data / work.file):
-            continue
+    for work in common.chosen(WORKS, arguments, missing):
         print(f"... {work.name}", file=sys.stderr, flush=True)
         X = standardised(work.load(arguments.data))
         rows += _beside(work, X, peer, missing)

@@ -49,10 +49,7 @@ def main() -> None:
     common.one_thread()
 
     missing = common.Missing()
-    cases = [case for case in CASES if arguments.only in case.name]
-    for case in list(cases):
-        if case.file and missing.unless_there(case.name, arguments.data / case.file):
-            cases.remove(case)
+    cases = list(common.chosen(CASES, arguments, missing))
     exkmc = peer_or_none(ExkmcPeer, "ExKMC", missing.add)
 
     times: list[list[str]] = []

@@ -95,6 +95,20 @@ def move_entries(text, rng):
     return json.dumps(payload)
 
 
+def model_mutants(path, models, load):
+    """Return the mutants of the files of fitted models, written to and loaded from one path."""
+    sources = []
+    for model in models:
+        model.save(path)
+        sources.append(path.read_text("utf-8"))
+
+    def load_text(text):
+        path.write_text(text, "utf-8", errors="surrogatepass")
+        return load(path)
+
+    return Mutants(sources, load=load_text)
+
+
 @dataclass
 class Mutants:
     """What loads among mutated copies of some files; the rest must raise ValueError."""

@@ -498,11 +498,7 @@ def main() -> None:
     measured: Measured = {}
     objectives: list[list[str]] = []
     names = []
-    for data in DATA_SETS:
-        if arguments.only not in data.name:
-            continue
-        if data.file and missing.unless_there(data.name, arguments.data / data.file):
-            continue
+    for data in common.chosen(DATA_SETS, arguments, missing):
         X, y = data.load(arguments.data)
         print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
         if data.in_tables:

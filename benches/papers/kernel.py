@@ -478,11 +478,7 @@ def main() -> None:
     truths_there: list[list[str]] = []
     features: list[list[str]] = []
     scalings: list[list[str]] = []
-    for data in DATA_SETS:
-        if arguments.only not in data.name:
-            continue
-        if data.file and missing.unless_there(data.name, arguments.data / data.file):
-            continue
+    for data in common.chosen(DATA_SETS, arguments, missing):
         X, y = data.load(arguments.data)
         print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
         ranked = settings(data, X, y)

@@ -138,6 +138,13 @@ def fit(
     )
 
 
+def base_of(fitted):
+    """The oracle's Kernel IMM of a fitted case."""
+    return ok.kernel_imm(
+        fitted.X, fitted.Phi, fitted.column, fitted.labels, fitted.w, search=oracle.sweep_imm
+    )
+
+
 def bits(tree):
     """Everything the core gives, as bytes."""
     names = [name for name in dir(tree) if not name.startswith("_")]
@@ -363,14 +370,7 @@ def test_growth_equals_the_oracle(cuts, base, costs):
         tree = fit(fitted, D, base=base, n_jobs=1 + number % 3, **options)
         start = None
         if base:
-            start = ok.kernel_imm(
-                fitted.X,
-                fitted.Phi,
-                fitted.column,
-                fitted.labels,
-                fitted.w,
-                search=oracle.sweep_imm,
-            )
+            start = base_of(fitted)
         quick = number % 4 != 0
         search = oracle.sweep_grow_label_cost if quick else oracle.grow_label_cost
         expected = ok.grow(
@@ -400,9 +400,7 @@ def test_larger_cases_equal_the_oracle(family):
     """Some hundred rows and more anchors."""
     rng = np.random.default_rng(seed_of(family, 2))
     for case, fitted in random_fitted(rng, family, 3, n=150, d=2, kind="normal"):
-        base = ok.kernel_imm(
-            fitted.X, fitted.Phi, fitted.column, fitted.labels, fitted.w, search=oracle.sweep_imm
-        )
+        base = base_of(fitted)
         D = ok.mismatches(fitted.labels)
         expected = ok.grow(
             fitted.X, D, fitted.labels, fitted.w, base=base, max_leaves=case.k + 4,
@@ -582,14 +580,7 @@ def test_models_equal_the_oracle(name):
 
         base = None
         if more.get("base_tree", "kernel_imm") is not None:
-            base = ok.kernel_imm(
-                fitted.X,
-                fitted.Phi,
-                fitted.column,
-                fitted.labels,
-                fitted.w,
-                search=oracle.sweep_imm,
-            )
+            base = base_of(fitted)
         expected = ok.grow(
             fitted.X, D, fitted.labels, fitted.w, base=base, search=oracle.sweep_grow_label_cost,
             cuts=more.get("cuts", "threshold"), max_leaves=limits.get("max_leaves", case.k),

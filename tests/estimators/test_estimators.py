@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import treeclust_rs as tc
-from mutations import Mutants
+from mutations import model_mutants
 from oracles import threshold as oracle
 from processes import interrupt, start
 from sizes import repeats
@@ -964,24 +964,15 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
 def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
     X, codes = blobs(60)
     frame = pl.DataFrame(np.round(X, 1), schema=["a", "b", "c", "d"])
-    path = tmp_path / "model.json"
-    sources = []
     words = np.array(["p", "q", "r", "s", "t"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        for model in (
+        models = (
             tc.IMM(reference=words[codes], scale="standard").fit(frame),
             tc.ExKMC(n_clusters=2, max_leaves=4, cuts="interval", random_state=0).fit(X),
-        ):
-            model.save(path)
-            sources.append(path.read_text("utf-8"))
-
-    def load(text):
-        path.write_text(text, "utf-8", errors="surrogatepass")
-        return tc.load(path)
-
+        )
     n_files = repeats(600, 2_000)
-    mutants = Mutants(sources, load=load)
+    mutants = model_mutants(tmp_path / "model.json", models, tc.load)
     for _, _, model in mutants.first(n_files):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

@@ -17,6 +17,7 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
+import kernel_names
 import treeclust_rs as tc
 from treeclust_rs._kernels import gram_rows as _gram_rows
 from treeclust_rs._kernels import lloyd as _kernel_lloyd
@@ -29,17 +30,7 @@ from treeclust_rs._kernels.means import Means, compact, first_least
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.estimators import kernel_kmeans as kernel_kmeans
 
-DEFINITE = {
-    "linear": {},
-    "polynomial": {"degree": 2},
-    "rbf": {"gamma": 2.0},
-    "laplacian": {},
-    "chi2": {},
-    "additive_chi2": {},
-    "cosine": {},
-    "histogram_intersection": {},
-    "hellinger": {},
-}
+DEFINITE = kernel_names.DEFINITE | {"polynomial": {"degree": 2}, "rbf": {"gamma": 2.0}}
 KERNELS = {**DEFINITE, "epsilon": {"kernel_params": {"epsilon": 0.5}}}
 # Indefinite kernels warn; where that is not what is tested, it does not matter.
 QUIET = pytest.mark.filterwarnings("ignore:The kernel:UserWarning")

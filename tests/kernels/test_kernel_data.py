@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+import kernel_names
 from treeclust_rs._data.units import Units
 from treeclust_rs._kernels.cluster_sums import gram_sums, squared_distances
 from treeclust_rs._kernels.kernel_data import KernelData
@@ -16,16 +17,8 @@ from treeclust_rs._kernels.low_rank import approximate
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs._util.threads import map_in_order
 
-KERNELS = {
-    "linear": {},
+KERNELS = kernel_names.DEFINITE | {
     "polynomial": {"degree": 2},
-    "rbf": {},
-    "laplacian": {},
-    "chi2": {},
-    "additive_chi2": {},
-    "cosine": {},
-    "histogram_intersection": {},
-    "hellinger": {},
     "epsilon": {"kernel_params": {"epsilon": 0.6}},
 }
 FEATURES = ("linear", "cosine", "hellinger")

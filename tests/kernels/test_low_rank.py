@@ -12,23 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernel_names
 from treeclust_rs._kernels import kernels as _kernels
 from treeclust_rs._kernels import low_rank as _low_rank
 from treeclust_rs._kernels.low_rank import APPROXIMATIONS, approximate
 from treeclust_rs._kernels.parameters import make_kernel
 
 ADAPTIVE = ("nystroem", "rpcholesky")
-DEFINITE = {
-    "linear": {},
-    "polynomial": {"degree": 3},
-    "rbf": {},
-    "laplacian": {},
-    "chi2": {},
-    "additive_chi2": {},
-    "cosine": {},
-    "histogram_intersection": {},
-    "hellinger": {},
-}
+DEFINITE = kernel_names.DEFINITE | {"polynomial": {"degree": 3}}
 
 
 def rows(seed=0, n=80, d=4):

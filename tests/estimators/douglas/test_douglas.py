@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 import treeclust_rs as tc
 from douglas_models import IRIS, quick, recorded, state, three_blobs
-from mutations import Mutants
+from mutations import model_mutants
 from polars_engines import ENGINES
 from sizes import repeats
 from treeclust_rs._data.table import read_table
@@ -1046,23 +1046,14 @@ def test_load_names_the_file_it_cannot_read(text, tmp_path):
 
 def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
     X, _ = three_blobs(30)
-    path = tmp_path / "model.json"
-    sources = []
     options = {"max_iter": 2, "n_init": 1}
-    for model in (
+    models = (
         quick(2, **options).fit(IRIS.select("sl", "pw")),
         quick(2, n_cuts=2, feature_mask=[True, False, True], **options).fit(np.round(X, 1)),
         quick(1, **options).fit(np.ones((3, 2))),
-    ):
-        model.save(path)
-        sources.append(path.read_text("utf-8"))
-
-    def load(text):
-        path.write_text(text, "utf-8", errors="surrogatepass")
-        return tc.load(path)
-
+    )
     n_files = repeats(600, 2_500)
-    mutants = Mutants(sources, load=load)
+    mutants = model_mutants(tmp_path / "model.json", models, tc.load)
     for _, _, model in mutants.first(n_files):
         model.n_jobs = 1  # 0 is refused where it is used
         rows = np.zeros((2, model.n_features_in_))
