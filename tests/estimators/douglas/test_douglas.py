@@ -1052,7 +1052,7 @@ def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
         quick(2, n_cuts=2, feature_mask=[True, False, True], **options).fit(np.round(X, 1)),
         quick(1, **options).fit(np.ones((3, 2))),
     )
-    n_files = repeats(600, 2_500)
+    n_files = repeats(1_500, 2_500)
     mutants = model_mutants(tmp_path / "model.json", models, tc.load)
     for _, _, model in mutants.first(n_files):
         model.n_jobs = 1  # 0 is refused where it is used
