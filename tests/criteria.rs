@@ -3,6 +3,9 @@
 //! The oracles here know nothing of bins, bounds or sums: at every node they try every cut of every column on the rows
 //! themselves, and follow the tie rules of the package word for word.
 
+#[path = "common/random.rs"]
+mod random;
+
 use ndarray::Array2;
 use treeclust_rs::criterion::centers::Centers;
 use treeclust_rs::criterion::cut_score::CutScore;
@@ -14,19 +17,12 @@ use treeclust_rs::search::SearchOptions;
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::Test;
 
+use random::Random;
+
 const TIE: f64 = 1e-12;
 const CLOSE: f64 = 1e-9;
 
-/// A small generator (PCG's multiplier), so that the tests need no crate for it.
-struct Random(u64);
-
 impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-
     fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len() as u64) as usize]
     }
@@ -308,7 +304,7 @@ fn pure_nodes_are_leaves_and_impure_ones_are_cut_without_gain() {
     for measure in [Measure::Gini, Measure::Entropy, Measure::Clique] {
         let limits = Limits { max_leaves: 9, max_depth: None, min_samples_leaf: 1 };
         let fitted = case.fit(None, measure.criterion(), limits, SearchOptions::default());
-        let n_leaves = fitted.tests.iter().filter(|&&test| test == Test::Leaf).count();
+        let n_leaves = fitted.tests.iter().filter(|test| **test == Test::Leaf).count();
         assert_eq!(n_leaves, 4, "{measure:?}");
         assert!(
             fitted

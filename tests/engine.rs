@@ -1,5 +1,8 @@
 //! The engine against plain sorted sweeps: same cuts, whatever the bins.
 
+#[path = "common/random.rs"]
+mod random;
+
 use ndarray::Array2;
 use treeclust_rs::criterion::centers::Centers;
 use treeclust_rs::criterion::cut_score::CutScore;
@@ -11,16 +14,7 @@ use treeclust_rs::search::SearchOptions;
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::Test;
 
-/// A small generator (PCG's multiplier), so that the tests need no crate for it.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
+use random::Random;
 
 struct Case {
     x: Array2<f64>,

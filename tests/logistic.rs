@@ -1,5 +1,8 @@
 //! The node solver of oblique trees: optima, by duality gap, beside plain coordinate descent and scikit-learn; edges.
 
+#[path = "common/sparse.rs"]
+mod sparse;
+
 use ndarray::{Array2, Axis, s};
 use treeclust_rs::error::{Error, Result};
 use treeclust_rs::oblique::logistic::design::Design;
@@ -9,6 +12,8 @@ use treeclust_rs::oblique::logistic::{
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::rows::{Csr, Rows};
 use treeclust_rs::table::{Column, Table};
+
+use sparse::csr_parts;
 
 const TIGHT: f64 = 1e-13;
 
@@ -89,19 +94,6 @@ fn both(seed: u64) -> [(Example, Design); 2] {
 
 fn dense_design(x: &Array2<f64>) -> Design {
     Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap()
-}
-
-/// The cells that are not 0, as a sparse matrix.
-fn csr_parts(x: &Array2<f64>) -> (Vec<i64>, Vec<i64>, Vec<f64>) {
-    let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
-    for row in x.rows() {
-        for (j, &cell) in row.iter().enumerate().filter(|(_, cell)| **cell != 0.0) {
-            indices.push(j as i64);
-            values.push(cell);
-        }
-        indptr.push(values.len() as i64);
-    }
-    (indptr, indices, values)
 }
 
 fn sparse_design(x: &Array2<f64>) -> Design {

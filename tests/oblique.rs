@@ -1,5 +1,8 @@
 //! TAO against enumeration and its own promises.
 
+#[path = "common/sparse.rs"]
+mod sparse;
+
 use ndarray::Array2;
 use treeclust_rs::costs::Units;
 use treeclust_rs::index::Index;
@@ -19,6 +22,8 @@ use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::rows::{Csr, Rows};
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::{ClusterTree, ObliqueArrays, Test, TreeArrays};
+
+use sparse::csr_parts;
 
 const K: usize = 5;
 
@@ -401,14 +406,7 @@ fn sparse_rows_are_fitted_as_dense_ones_by_their_cosine() {
         let is_topic = j % 3 == i % 3;
         if rng.f64() < if is_topic { 0.4 } else { 0.05 } { f64::from(rng.u8(1..5)) } else { 0.0 }
     });
-    let (mut indptr, mut indices, mut values) = (vec![0], vec![], vec![]);
-    for row in x.rows() {
-        for (j, &cell) in row.iter().enumerate().filter(|(_, cell)| **cell != 0.0) {
-            indices.push(j as i64);
-            values.push(cell);
-        }
-        indptr.push(values.len() as i64);
-    }
+    let (indptr, indices, values) = csr_parts(&x);
     let table = Table::from_matrix(x.view()).unwrap();
     let csr = Csr::from_i64(&indptr, &indices, &values, d).unwrap();
     let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
