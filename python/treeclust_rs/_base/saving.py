@@ -58,7 +58,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def missing_params_(self) -> frozenset[str]:
+    def missing_params(self) -> frozenset[str]:
         """Parameters that a model file did not hold and that were not set since."""
         return self._not_saved
 

@@ -35,7 +35,7 @@ def agreement(model: Any) -> _Facts:
 
 def kernel(model: Any) -> _Facts:
     """Yield kernel and approximation."""
-    is_lost = "kernel" in model.missing_params_
+    is_lost = "kernel" in model.missing_params
     text = "a function, which the file does not hold" if is_lost else str(model.kernel)
     if model.gamma_ is not None:
         text += f", gamma {model.gamma_:.6g}"
@@ -63,7 +63,7 @@ def bins(model: Any) -> _Facts:
     yield "clusters", f"{len(set(cells.clusters[cells.occupied].tolist())):,}"
     names = [cells.feature_name(feature) for feature in model.active_cut_points_.tolist()]
     yield "active columns", ", ".join(names) or "none"
-    is_lost = "gemini" in model.missing_params_
+    is_lost = "gemini" in model.missing_params
     name = "an object, which the file does not hold" if is_lost else make_gemini(model.gemini).name
     yield "gemini", f"{name}, {model.objective_:,.6g} in batches"
     yield "rules", f"{model.rule_agreement_:.1%} of the rows are where the model has them"
