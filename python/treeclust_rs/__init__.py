@@ -12,7 +12,9 @@ from .estimators.kernel_exkmc import KernelExKMC
 from .estimators.kernel_expand import KernelExpand
 from .estimators.kernel_imm import KernelIMM
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kmeans_tree import KMeansTree
 from .estimators.oblique_tree import ObliqueTree
+from .estimators.spex_tree import SpExTree
 from .estimators.voronoi_tree import VoronoiTree
 from .tree import ClusterTree
 
@@ -23,12 +25,14 @@ __all__ = [
     "ClusterTree",
     "Douglas",
     "ExKMC",
+    "KMeansTree",
     "Kauri",
     "KernelExKMC",
     "KernelExpand",
     "KernelIMM",
     "KernelKMeans",
     "ObliqueTree",
+    "SpExTree",
     "VoronoiTree",
     "load",
 ]

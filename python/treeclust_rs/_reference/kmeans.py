@@ -59,13 +59,15 @@ def make_reference(
     threads: _engine.Threads,
     estimator_name: str,
     needs_distinct: bool,
+    follows_centers: bool = True,
     n_init: int = N_INIT,
     max_iter: int = MAX_ITER,
 ) -> Reference:
     """Determine labels, centers and costs on the fitted rows.
 
     `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are refused
-    where they come from labels; centers that were given must always be distinct.
+    where they come from labels; centers that were given must always be distinct. `follows_centers`:
+    whether to warn of labels that do not lie about their centers.
     """
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
@@ -109,7 +111,7 @@ def make_reference(
     if given.labels is None:
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
-    if from_labels:
+    if from_labels and follows_centers:
         warn_misfit(codes != nearest, sample_weight, stacklevel=3)
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)

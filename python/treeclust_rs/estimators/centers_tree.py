@@ -99,11 +99,12 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             threads=fit_rows.threads,
             estimator_name=fit_rows.estimator_name,
             needs_distinct=growth.base is not None,
+            follows_centers=growth.criterion == "label_cost",
         )
         progress = fit_rows.progress(self.verbose)
         grown = self._grow(fit_rows, reference, growth, progress)
         tree = grown.build(reference.classes, fit_rows.table)
-        path = grown.cost_path(reference.minimum)
+        path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
         by_means = self.criterion == "kmeans"
         training = _Training(

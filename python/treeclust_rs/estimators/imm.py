@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from .._base.growth import Growth
+from .._base.parameters import Constraints
 from .._reference.centers import Criterion
+from .._util.validation import StrOptions
 from .centers_tree import CentersTree
 
 __all__ = ["IMM"]
@@ -24,6 +26,11 @@ class IMM(CentersTree):
         Number of clusters; None means the reference's, or 8 without a reference.
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
+    cut_score : {"mistakes", "emn"}, default="mistakes"
+        What the cut of a node makes small: its mistakes, or its mistakes divided by the number of
+        centers on the side that has fewer (Esfandiari, Mirrokni, Narayanan 2022). "emn" prefers
+        balanced cuts; its cost is at most O(k log k) times that of k-means, O(log k log log k)
+        times that of k-medians.
     reference : None, estimator or array, default=None
         What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
         fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
@@ -94,6 +101,9 @@ class IMM(CentersTree):
     Dasgupta, Frost, Moshkovitz, Rashtchian (2020). Explainable k-Means and k-Medians Clustering.
     Algorithm 1.
 
+    Esfandiari, Mirrokni, Narayanan (2022). Almost Tight Approximation Algorithms for Explainable
+    Clustering.
+
     Examples
     --------
     >>> import numpy as np, treeclust_rs as tc
@@ -105,11 +115,17 @@ class IMM(CentersTree):
     'x1 = 1 <= 4 and x0 = 0.5 <= 5'
     """
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CentersTree._parameter_constraints,
+        "cut_score": [StrOptions({"mistakes", "emn"})],
+    }
+
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
         criterion: Criterion = "kmeans",
+        cut_score: Literal["mistakes", "emn"] = "mistakes",
         reference: Any = None,
         scale: str | None = None,
         random_state: Any = None,
@@ -118,6 +134,7 @@ class IMM(CentersTree):
     ) -> None:
         self.n_clusters = n_clusters
         self.criterion = criterion
+        self.cut_score = cut_score
         self.reference = reference
         self.scale = scale
         self.random_state = random_state
@@ -125,4 +142,4 @@ class IMM(CentersTree):
         self.verbose = verbose
 
     def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
-        return Growth(base="imm")
+        return Growth(base="imm", cut_score=self.cut_score)
