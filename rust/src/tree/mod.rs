@@ -13,7 +13,7 @@ pub mod arrays;
 mod routing;
 pub mod test;
 
-pub use arrays::{ObliqueArrays, TestArrays, TreeArrays};
+pub use arrays::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 use routing::Routes;
 pub use test::{Plane, Test};
 
