@@ -179,34 +179,35 @@ impl<'c, 'a> Intervals<'c, 'a> {
     fn best_by_stop(&self) -> Vec<f64> {
         let windows: Vec<_> =
             (0..self.n()).map(|stop| if stop == 0 { 0..0 } else { self.starts(stop) }).collect();
-        let mut best = vec![f64::INFINITY; self.n()];
-        let mut gain = vec![0.0; self.n()];
-        for (l, j) in self.pairs() {
-            let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
-            for (g, gain) in gain.iter_mut().enumerate() {
-                *gain = inside[g] - outside[g];
-            }
-            let total = self.total(j);
-            sliding_max(&gain, &windows, |stop, largest| {
-                best[stop] = best[stop].min(total + (inside[stop] - outside[stop]) - largest);
-            });
-        }
-        best
+        self.best_by_end(&windows, |inside, outside| inside - outside)
     }
 
     /// The cost of the best interval with each start; infinity where none is allowed.
     fn best_by_start(&self) -> Vec<f64> {
         let windows: Vec<_> = (0..self.n()).map(|start| self.stops(start)).collect();
+        self.best_by_end(&windows, |inside, outside| outside - inside)
+    }
+
+    /// The cost of the best interval with each end whose other end lies in its window; infinity where that is empty.
+    ///
+    /// `added(inside, outside)` is what the groups before an end add to the cost of an interval that ends there, where
+    /// the labels inside and outside have these prefix sums. With its sign changed it is what they add at the other
+    /// end, so the best other end is the one where it is largest. O(k^2 n).
+    fn best_by_end(
+        &self,
+        windows: &[std::ops::Range<usize>],
+        added: impl Fn(f64, f64) -> f64,
+    ) -> Vec<f64> {
         let mut best = vec![f64::INFINITY; self.n()];
-        let mut gain = vec![0.0; self.n()];
+        let mut change = vec![0.0; self.n()];
         for (l, j) in self.pairs() {
             let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
-            for (g, gain) in gain.iter_mut().enumerate() {
-                *gain = outside[g] - inside[g];
+            for (g, change) in change.iter_mut().enumerate() {
+                *change = added(inside[g], outside[g]);
             }
             let total = self.total(j);
-            sliding_max(&gain, &windows, |start, largest| {
-                best[start] = best[start].min(total - (inside[start] - outside[start]) - largest);
+            sliding_max(&change, windows, |end, largest| {
+                best[end] = best[end].min(total + change[end] - largest);
             });
         }
         best

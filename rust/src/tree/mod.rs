@@ -325,10 +325,10 @@ mod tests {
                 children_left: &own.children_left,
                 children_right: &own.children_right,
                 oblique: arrays.oblique.map(|_| ObliqueArrays {
-                    indptr: &own.oblique_indptr,
-                    indices: &own.oblique_indices,
-                    weights: &own.oblique_weights,
-                    bias: &own.oblique_bias,
+                    indptr: &own.oblique.indptr,
+                    indices: &own.oblique.indices,
+                    weights: &own.oblique.weights,
+                    bias: &own.oblique.bias,
                 }),
             };
             let again = ClusterTree::new(again, 3).unwrap();
