@@ -308,7 +308,7 @@ fn pure_nodes_are_leaves_and_impure_ones_are_cut_without_gain() {
     for measure in [Measure::Gini, Measure::Entropy, Measure::Clique] {
         let limits = Limits { max_leaves: 9, max_depth: None, min_samples_leaf: 1 };
         let fitted = case.fit(None, measure.criterion(), limits, SearchOptions::default());
-        let n_leaves = fitted.tests.iter().filter(|&&test| test == Test::Leaf).count();
+        let n_leaves = fitted.tests.iter().filter(|test| **test == Test::Leaf).count();
         assert_eq!(n_leaves, 4, "{measure:?}");
         assert!(
             fitted

@@ -215,12 +215,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
 
     /// The histogram of `rows` over some columns. With `totals`, common bins are computed as the rest.
     fn fill(&self, features: &Range<usize>, rows: &[u32], totals: Option<&[f64]>) -> Histogram {
-        Histogram::of_rows(self.index, features.clone(), self.criterion, rows, totals)
+        Histogram::of_rows(self.index, features.clone(), self.criterion.rows(), rows, totals)
     }
 
     /// Groups rows along the columns, for the exact sweeps.
-    fn grouping(&self) -> Grouping<'a, 't, C> {
-        Grouping { table: self.table, index: self.index, row_sums: self.criterion }
+    fn grouping(&self) -> Grouping<'a, 't, C::Rows> {
+        Grouping { table: self.table, index: self.index, row_sums: self.criterion.rows() }
     }
 
     /// Best edge and largest bound of every column of a histogram.

@@ -508,7 +508,7 @@ class ObliqueTree(CenterModel):
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = _engine.fit_oblique(
             rows.data,
-            **Measure(units, self.metric == "cosine", weight, fit_rows.threads).arguments,
+            Measure(units, self.metric == "cosine", weight, fit_rows.threads),
             centers=clustering.centers,
             labels=clustering.labels,
             init=self.init if isinstance(self.init, str) else "bisecting",

@@ -18,7 +18,7 @@
 //! of [`super::sums`] hold. O(k) per group.
 
 use super::sums::{Additive, SLACK, SideCost, TIE};
-use super::{NodeScale, RowSums};
+use super::{BinnedRows, NodeScale, RowSums};
 use crate::error::{Error, Result};
 
 /// A row adds its weight to the count of its label.
@@ -75,26 +75,17 @@ impl RowSums for OneHot<'_> {
         self.weights.is_none()
     }
 
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
         let k = self.k;
-        let skip = skip.map_or(usize::MAX, usize::from);
-        let bin = |row: u32| usize::from(codes[row as usize]);
         if let Some(weights) = self.weights {
-            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-                count[bin(row)] += 1;
-                sums[bin(row) * k + self.label(row)] += weights[row as usize];
+            for (row, bin) in rows.bins() {
+                count[bin] += 1;
+                sums[bin * k + self.label(row)] += weights[row as usize];
             }
             return;
         }
-        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-            sums[bin(row) * k + self.label(row)] += 1.0;
+        for (row, bin) in rows.bins() {
+            sums[bin * k + self.label(row)] += 1.0;
         }
     }
 

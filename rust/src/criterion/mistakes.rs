@@ -81,7 +81,8 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
 
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let totals = parallel::sum_rows(rows, self.width(), |row, sums| self.add(row, sums));
+        let totals =
+            parallel::sum_rows(rows, self.rows.width(), |row, sums| self.rows.add(row, sums));
         MistakesNode { totals, alive }
     }
 
@@ -96,10 +97,10 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         inside.fill(f64::NEG_INFINITY);
         let centers = self.columns.alive(&node.alive, feature);
         let (Some(first), Some(last)) = (centers.first(), centers.last()) else { return };
-        let mut passed = vec![0.0; self.width()];
+        let mut passed = vec![0.0; self.rows.width()];
         for group in groups.filled() {
             let (low, high) = (groups.low[group], groups.high[group]);
-            let row = groups.row(group, self.width());
+            let row = groups.row(group, self.rows.width());
             if low < high && first.0.is_below(high) && last.0.is_above(low) {
                 let (mut least, mut n_below, mut n_above) = (0.0, 0, 0);
                 for &(x, cluster) in &centers {
@@ -125,37 +126,13 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
     }
 }
 
-impl<C: CenterColumns> RowSums for Mistakes<'_, C> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        self.rows.add(row, sums);
-    }
-
-    fn is_exact(&self) -> bool {
-        self.rows.is_exact()
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        self.rows.fill(rows, codes, skip, count, sums);
-    }
-
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        self.rows.settle_counts(count, sums);
-    }
-}
-
-impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
+impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
+    type Rows = OneHot<'a>;
     type Node = MistakesNode;
+
+    fn rows(&self) -> &OneHot<'a> {
+        &self.rows
+    }
 
     fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
         &node.totals
@@ -190,7 +167,7 @@ impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
         groups: Groups<'_>,
         mut visit: impl FnMut(Candidate),
     ) {
-        let k = self.width();
+        let k = self.rows.width();
         let centers = self.columns.alive(&node.alive, feature);
         let n_centers = centers.len();
         // Everything starts on the right: no mistakes.

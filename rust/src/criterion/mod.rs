@@ -107,6 +107,28 @@ pub struct NodeScale {
     pub cost: f64,
 }
 
+/// Rows and their bins along one column.
+#[derive(Debug, Clone, Copy)]
+pub struct BinnedRows<'a> {
+    /// The rows, by number; a row may stand here more than once.
+    pub rows: &'a [u32],
+    /// The bin of every row of the table, so `codes[row]` is that of `row`.
+    pub codes: &'a [u8],
+    /// The bin whose rows are passed over, if any: its sums are computed as the rest.
+    pub skip: Option<u8>,
+}
+
+impl<'a> BinnedRows<'a> {
+    /// Pairs of row and bin, in the order of the rows, without those in the bin `skip`.
+    #[inline(always)]
+    pub fn bins(self) -> impl Iterator<Item = (u32, usize)> + use<'a> {
+        // No code is as large as the number that stands for "no bin is skipped".
+        let skip = self.skip.map_or(usize::MAX, usize::from);
+        let bins = self.rows.iter().map(move |&row| (row, usize::from(self.codes[row as usize])));
+        bins.filter(move |&(_, bin)| bin != skip)
+    }
+}
+
 /// What a row adds up to: `width` numbers.
 pub trait RowSums: Sync {
     /// How many numbers a row adds up to.
@@ -120,17 +142,10 @@ pub trait RowSums: Sync {
         false
     }
 
-    /// Adds the rows to the sums of their bins, those in bin `skip` excepted: `codes[row]` is the row's bin, `count`
-    /// has one number per bin, `sums` has `width`.
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        fill_rows(self, rows, codes, skip, count, sums);
+    /// Adds the rows to the counts and the sums of their bins: `count` has one number per bin, `sums` has `width` per
+    /// bin, bin after bin. O(rows x width): the innermost loop of every search.
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
+        fill_rows(self, rows, count, sums);
     }
 
     /// Completes the counts after the last [`RowSums::fill`] of a column: where sums determine the number of rows, `fill`
@@ -143,19 +158,12 @@ pub trait RowSums: Sync {
 /// [`RowSums::fill`] for any width, row by row.
 fn fill_rows<R: RowSums + ?Sized>(
     row_sums: &R,
-    rows: &[u32],
-    codes: &[u8],
-    skip: Option<u8>,
+    rows: BinnedRows<'_>,
     count: &mut [u32],
     sums: &mut [f64],
 ) {
     let width = row_sums.width();
-    for &row in rows {
-        let code = codes[row as usize];
-        if Some(code) == skip {
-            continue;
-        }
-        let bin = usize::from(code);
+    for (row, bin) in rows.bins() {
         count[bin] += 1;
         row_sums.add(row, &mut sums[bin * width..][..width]);
     }
@@ -165,9 +173,15 @@ fn fill_rows<R: RowSums + ?Sized>(
 ///
 /// A criterion is defined by its [`Criterion::sweep`]. The methods with a body follow from the sweep; they are
 /// overridden where a column has too many cuts to visit each (intervals).
-pub trait Criterion: RowSums {
+pub trait Criterion: Sync {
+    /// What a row adds up to.
+    type Rows: RowSums;
+
     /// A node's totals, and whatever else judging its cuts takes.
     type Node: Send + Sync;
+
+    /// What a row adds up to: the search sums it over bins and values.
+    fn rows(&self) -> &Self::Rows;
 
     /// The sums over the node's searched rows: the right-hand side of "most frequent bin = total - rest".
     fn totals<'a>(&self, node: &'a Self::Node) -> &'a [f64];

@@ -86,11 +86,6 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         Additive { rows, side, min_samples_leaf: min_samples_leaf.max(1) }
     }
 
-    /// What a row adds up to.
-    pub fn rows(&self) -> &R {
-        &self.rows
-    }
-
     /// Fewest rows on either side of a cut, at least 1.
     pub fn min_samples_leaf(&self) -> usize {
         self.min_samples_leaf
@@ -128,37 +123,13 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
     }
 }
 
-impl<R: RowSums, S: SideCost> RowSums for Additive<R, S> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        self.rows.add(row, sums);
-    }
-
-    fn is_exact(&self) -> bool {
-        self.rows.is_exact()
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        self.rows.fill(rows, codes, skip, count, sums);
-    }
-
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        self.rows.settle_counts(count, sums);
-    }
-}
-
 impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
+    type Rows = R;
     type Node = AdditiveNode;
+
+    fn rows(&self) -> &R {
+        &self.rows
+    }
 
     fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
         &node.totals

@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use super::convert::{TableArgument, matrix, optional, slice, slice2, units};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::error::Error;
@@ -54,20 +54,19 @@ pub fn column_units<'py>(
 
 /// Regrets (n x k), nearest label and the weighted sum of the cheapest costs.
 #[pyfunction]
-#[pyo3(signature = (table, shift, scale, centers, manhattan, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn label_costs<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
+    units: UnitsArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     manhattan: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
     let table = table.table()?;
-    let units = units(&shift, &scale, table.n_features())?;
+    let units = units.read(table.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
     let centers = slice2(&centers)?;
@@ -84,20 +83,19 @@ pub fn label_costs<'py>(
 
 /// Weight and column sums (in units) of each group of rows.
 #[pyfunction]
-#[pyo3(signature = (table, shift, scale, groups, n_groups, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn group_sums<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
+    units: UnitsArgument<'_>,
     groups: PyReadonlyArray1<'_, u32>,
     n_groups: usize,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
     let table = table.table()?;
-    let units = units(&shift, &scale, table.n_features())?;
+    let units = units.read(table.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);

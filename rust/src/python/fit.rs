@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
 use super::run::{Jobs, run};
-use super::tree::{TreeTests, array, integers};
+use super::tree::{PyTestArrays, array, integers};
 use crate::criterion::centers::Centers;
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_cost::CutKind;
@@ -15,25 +15,12 @@ use crate::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
+use crate::tree::TestArrays;
 
-/// A fitted threshold tree. Arrays have one entry per node, the root first, children after their parents, where
-/// nothing else is said. Tests are encoded as the routing functions take them.
-#[pyclass(frozen, get_all, module = "treeclust_rs._core")]
+/// A fitted threshold tree: its tests, and what follows. Arrays have one entry per node, the root first, children after
+/// their parents, where nothing else is said.
+#[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct FittedTree {
-    /// 0 leaf, 1 threshold, 2 interval.
-    kind: Py<PyArray1<i8>>,
-    /// Column of the test; -2 at leaves.
-    feature: Py<PyArray1<i64>>,
-    /// Of threshold tests; -2 at leaves, NaN at intervals.
-    threshold: Py<PyArray1<f64>>,
-    /// Lower end of intervals; NaN elsewhere.
-    lower: Py<PyArray1<f64>>,
-    /// Upper end of intervals; NaN elsewhere.
-    upper: Py<PyArray1<f64>>,
-    /// Left child; -1 at leaves.
-    children_left: Py<PyArray1<i64>>,
-    /// Right child; -1 at leaves.
-    children_right: Py<PyArray1<i64>>,
     /// Number of rows.
     n_node_samples: Py<PyArray1<i64>>,
     /// Weight of the rows.
@@ -60,17 +47,11 @@ pub struct FittedTree {
 
 impl FittedTree {
     /// `k`: number of labels.
-    fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Self> {
-        let tests = TreeTests::new(py, &fitted.tests, &fitted.left);
+    fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Py<Self>> {
+        let (tests, _) =
+            PyTestArrays::new(py, TestArrays::of_siblings(&fitted.tests, &fitted.left));
         let base_cluster = fitted.base_cluster.iter().map(|c| c.map_or(-1, |c| c as i64));
-        Ok(FittedTree {
-            kind: tests.kind,
-            feature: tests.feature,
-            threshold: tests.threshold,
-            lower: tests.lower,
-            upper: tests.upper,
-            children_left: tests.children_left,
-            children_right: tests.children_right,
+        let tree = FittedTree {
             n_node_samples: integers(py, fitted.n_samples),
             weighted_n_node_samples: array(py, fitted.weight),
             label_weight: matrix(py, fitted.label_weight, k)?.unbind(),
@@ -82,7 +63,8 @@ impl FittedTree {
             leaf_of_row: array(py, fitted.leaf_of_row),
             n_base_leaves: fitted.n_base_leaves,
             skipped_features: fitted.skipped_features,
-        })
+        };
+        Py::new(py, (tree, tests))
     }
 }
 
@@ -97,7 +79,7 @@ fn cut_score(name: &str) -> PyResult<CutScore> {
     }
 }
 
-/// What growth after the base judges a cut by, by name. `cuts`: of the label cost, the only one that knows intervals.
+/// What growth after the base judges a cut by, by name. `cuts`: of the label cost, the only one with interval cuts.
 fn growth_criterion<'a>(
     name: &str,
     regrets: Option<&'a [f64]>,
@@ -146,7 +128,7 @@ pub fn fit_tree(
     cut_score: &str,
     criterion: &str,
     n_labels: Option<usize>,
-) -> PyResult<FittedTree> {
+) -> PyResult<Py<FittedTree>> {
     let table = table.table()?;
     let labels = slice(&labels)?;
     let high = base_centers.as_ref().map(slice2).transpose()?;
