@@ -25,7 +25,7 @@ use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
 use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
 use crate::criterion::{Criterion, RowSums};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, GrownNode, Limits, best_first};
+use crate::grow::{FittedNodes, Grown, GrownNode, Limits, best_first};
 use crate::imm::{BaseNodes, ImmProblem, grow_imm};
 use crate::index::Index;
 use crate::kernel;
@@ -33,7 +33,6 @@ use crate::kernel::features::{Spec, Surrogate};
 use crate::parallel::{self, Monitor};
 use crate::search::{Engine, SearchOptions};
 use crate::table::Table;
-use crate::tree::Test;
 
 /// The tree that growth starts from.
 #[derive(Debug, Clone, Copy)]
@@ -92,14 +91,8 @@ pub struct ThresholdProblem<'a> {
 /// parents: `n_nodes` of them where nothing else is said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdFit {
-    /// Tests.
-    pub tests: Vec<Test>,
-    /// Left child, the right one follows it; 0 at leaves.
-    pub left: Vec<usize>,
-    /// Number of rows.
-    pub n_samples: Vec<usize>,
-    /// Weight of the rows.
-    pub weight: Vec<f64>,
+    /// Tests, children and rows.
+    pub nodes: FittedNodes,
     /// n_nodes x k, row-major: weight of the rows of each reference label.
     pub label_weight: Vec<f64>,
     /// What the node costs as a leaf, in the criterion's unit: regret under its best label, weight times impurity,
@@ -113,8 +106,6 @@ pub struct ThresholdFit {
     pub base_cost: Vec<f64>,
     /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
     pub mistakes: Vec<f64>,
-    /// n rows: node id of each row's leaf.
-    pub leaf_of_row: Vec<u32>,
     /// Number of leaves of the base tree, 0 without one.
     pub n_base_leaves: usize,
     /// Of Kernel IMM, by column: the features without any cut although the column has some. Empty for other bases.
@@ -249,7 +240,7 @@ impl Fit<'_, '_, '_, '_> {
         cost: Vec<f64>,
         skipped_features: Vec<usize>,
     ) -> ThresholdFit {
-        let (k, nodes) = (self.problem.k, &self.grown.nodes);
+        let nodes = &self.grown.nodes;
         let regrets = |id: usize| &nodes[id].sums[..self.n_regrets];
         let counts = |id: usize| &nodes[id].sums[self.n_regrets..];
         let n_base_leaves = base_cluster.iter().flatten().count();
@@ -268,17 +259,13 @@ impl Fit<'_, '_, '_, '_> {
         let ids = || 0..nodes.len();
         let label_weight: Vec<f64> = ids().flat_map(|id| counts(id).iter().copied()).collect();
         ThresholdFit {
-            tests: nodes.iter().map(|node| node.test.clone()).collect(),
-            left: nodes.iter().map(|node| node.left).collect(),
-            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
-            weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),
+            nodes: self.grown.fitted_nodes(|node| node.sums[self.n_regrets..].iter().sum()),
             label_weight,
             cluster: ids().map(cluster).collect(),
             base_cost: ids().map(base_cost).collect(),
             cost,
             base_cluster,
             mistakes,
-            leaf_of_row: self.grown.leaf_of_row(),
             n_base_leaves,
             skipped_features,
         }

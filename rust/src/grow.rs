@@ -23,7 +23,7 @@ use crate::partition::{Partition, Segment};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
-use crate::tree::Test;
+use crate::tree::{Test, TestArrays};
 
 /// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled from
 /// rows.
@@ -50,7 +50,30 @@ pub struct GrownNode {
     pub sums: Vec<f64>,
 }
 
-/// Sums over given rows.
+/// The nodes of a fitted tree. Entries are by node id, the root first, children after their parents: `n_nodes` of them
+/// where nothing else is said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FittedNodes {
+    /// Tests.
+    pub tests: Vec<Test>,
+    /// Left child, the right one follows it; 0 at leaves.
+    pub left: Vec<usize>,
+    /// Number of rows.
+    pub n_samples: Vec<usize>,
+    /// Weight of the rows.
+    pub weight: Vec<f64>,
+    /// n_samples entries: node id of each row's leaf.
+    pub leaf_of_row: Vec<u32>,
+}
+
+impl FittedNodes {
+    /// The tests as arrays.
+    pub fn arrays(&self) -> TestArrays {
+        TestArrays::of(self.tests.iter().zip(self.left.iter().map(|&left| [left, left + 1])))
+    }
+}
+
+/// Sums over the rows with these numbers.
 type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
 
 /// A tree that grows, with the rows of its nodes. Node ids are in order of creation.
@@ -78,8 +101,19 @@ impl<'a> Grown<'a> {
         self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
     }
 
+    /// The nodes as arrays. `weight`: the weight of a node's rows.
+    pub fn fitted_nodes(&self, weight: impl Fn(&GrownNode) -> f64) -> FittedNodes {
+        FittedNodes {
+            tests: self.nodes.iter().map(|node| node.test.clone()).collect(),
+            left: self.nodes.iter().map(|node| node.left).collect(),
+            n_samples: self.nodes.iter().map(|node| node.segment.len()).collect(),
+            weight: self.nodes.iter().map(weight).collect(),
+            leaf_of_row: self.leaf_of_row(),
+        }
+    }
+
     /// The leaf of each row, as a node id.
-    pub fn leaf_of_row(&self) -> Vec<u32> {
+    fn leaf_of_row(&self) -> Vec<u32> {
         let mut leaf_of_row = vec![0; self.nodes[0].segment.len()];
         for id in self.leaves() {
             for &row in self.partition.all(self.nodes[id].segment) {

@@ -145,7 +145,7 @@ pub(crate) fn best_cut<'g, C: Criterion>(
         .with_min_len(at_a_time)
         .map(|i| {
             monitor.check()?;
-            Ok(criterion.best_score(node, features[i], groups(i).view()))
+            Ok(criterion.best_score(node, groups(i).view(features[i])))
         })
         .collect::<Result<_>>()?;
     choose_cut(criterion, node, features, &scores, at_a_time, groups)
@@ -170,7 +170,7 @@ fn choose_cut<'g, C: Criterion>(
     let keys: Vec<f64> = tied
         .par_iter()
         .with_min_len(at_a_time)
-        .map(|&i| criterion.best_key(node, features[i], groups(i).view(), floor))
+        .map(|&i| criterion.best_key(node, groups(i).view(features[i]), floor))
         .collect();
     let key = keys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (&i, &best_key) in tied.iter().zip(&keys) {
@@ -178,8 +178,7 @@ fn choose_cut<'g, C: Criterion>(
             continue;
         }
         let feature = features[i];
-        if let Some(cut) =
-            criterion.first_cut(node, feature, groups(i).view(), floor, key - KEY_TIE)
+        if let Some(cut) = criterion.first_cut(node, groups(i).view(feature), floor, key - KEY_TIE)
         {
             return Ok(Some(BestCut { feature, cut, score: best }));
         }
@@ -230,8 +229,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             let binned = self.index.column(feature);
             let (count, sums) = histogram.column(feature);
             inside.resize(count.len(), 0.0);
-            let groups = Groups { count, sums, low: &binned.low, high: &binned.high };
-            let edge = self.criterion.bounds(node, feature, groups, &mut inside);
+            let groups = Groups { feature, count, sums, low: &binned.low, high: &binned.high };
+            let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
             ColumnBound { feature, edge, upper }
         };
@@ -414,7 +413,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 self.monitor.check()?;
                 criterion.prepare(f);
                 let bins = self.grouping().by_bin(rows, f);
-                let edge = criterion.best_score(node, f, bins.view());
+                let edge = criterion.best_score(node, bins.view(f));
                 Ok((bins, edge))
             })
             .collect::<Result<_>>()?;
@@ -423,7 +422,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let mut key = f64::NEG_INFINITY;
         for ((&f, bins), &edge) in features.iter().zip(&bins).zip(&edges) {
             if edge > f64::NEG_INFINITY && edge >= best - margin {
-                key = key.max(criterion.best_key(node, f, bins.view(), best - margin));
+                key = key.max(criterion.best_key(node, bins.view(f), best - margin));
             }
         }
         features
@@ -434,11 +433,11 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             .map(|((&feature, bins), edge)| {
                 self.monitor.check()?;
                 let mut inside = vec![0.0; bins.count.len()];
-                criterion.bounds(node, feature, bins.view(), &mut inside);
+                criterion.bounds(node, bins.view(feature), &mut inside);
                 // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
                 let mut beside = vec![false; inside.len()];
                 if best > f64::NEG_INFINITY {
-                    criterion.mark_ends(node, feature, bins.view(), best - margin, &mut beside);
+                    criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
                 }
                 let opened: Vec<bool> = inside
                     .iter()
@@ -458,7 +457,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     return Ok((bins, edge));
                 }
                 let groups = self.grouping().open_bins(rows, feature, bins, &opened);
-                let score = criterion.best_score(node, feature, groups.view());
+                let score = criterion.best_score(node, groups.view(feature));
                 Ok((groups, score))
             })
             .collect()

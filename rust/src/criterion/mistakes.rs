@@ -87,15 +87,9 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
     }
 
     /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`].
-    fn inside_bounds(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) {
+    fn inside_bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) {
         inside.fill(f64::NEG_INFINITY);
-        let centers = self.columns.alive(&node.alive, feature);
+        let centers = self.columns.alive(&node.alive, groups.feature);
         let (Some(first), Some(last)) = (centers.first(), centers.last()) else { return };
         let mut passed = vec![0.0; self.rows.width()];
         for group in groups.filled() {
@@ -148,27 +142,15 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
         NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
     }
 
-    fn bounds(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64 {
-        self.inside_bounds(node, feature, groups, inside);
-        self.best_score(node, feature, groups)
+    fn bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+        self.inside_bounds(node, groups, inside);
+        self.best_score(node, groups)
     }
 
     /// Cuts have an alive center on either side.
-    fn sweep(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
+    fn sweep(&self, node: &MistakesNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
         let k = self.rows.width();
-        let centers = self.columns.alive(&node.alive, feature);
+        let centers = self.columns.alive(&node.alive, groups.feature);
         let n_centers = centers.len();
         // Everything starts on the right: no mistakes.
         let mut passed = vec![0.0; k];
@@ -198,7 +180,11 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
                     };
                     visit(Candidate {
                         score: self.score.score(mistakes, n_left, n_centers),
-                        key: self.columns.share_of_range(feature, &exact_below, &exact_above),
+                        key: self.columns.share_of_range(
+                            groups.feature,
+                            &exact_below,
+                            &exact_above,
+                        ),
                         cut,
                         beside: [before, group, None, None],
                     });

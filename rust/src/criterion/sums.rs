@@ -143,7 +143,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         self.side.scale(&node.totals, node.cost)
     }
 
-    fn bounds(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         let width = self.rows.width();
         // Only groups with a cut inside need a bound.
         let has_cuts =
@@ -181,13 +181,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         best
     }
 
-    fn sweep(
-        &self,
-        node: &AdditiveNode,
-        _: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
+    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
         let width = self.rows.width();
         let right = self.right_costs(groups, |_, _, _| {});
         let mut sums = vec![0.0; width];
@@ -207,7 +201,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         }
     }
 
-    fn best_key(&self, _: &AdditiveNode, _: usize, _: Groups<'_>, _: f64) -> f64 {
+    fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key: no need to look
     }
 }

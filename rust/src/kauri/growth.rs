@@ -348,16 +348,12 @@ impl<'a, 't> Growth<'a, 't> {
         let cost =
             |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
         FittedKauri {
-            tests: nodes.iter().map(|node| node.test.clone()).collect(),
-            left: nodes.iter().map(|node| node.left).collect(),
-            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
-            weight: nodes.iter().map(|node| node.sums[WEIGHT]).collect(),
+            nodes: self.grown.fitted_nodes(|node| node.sums[WEIGHT]),
             cost: nodes.iter().zip(&self.stock_of).map(cost).collect(),
             gain: nodes.iter().map(|node| node.score).collect(),
             cluster: self.cluster_of,
             kinds: self.kinds,
             objective,
-            leaf_of_row: self.grown.leaf_of_row(),
         }
     }
 }

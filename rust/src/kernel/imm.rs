@@ -154,7 +154,7 @@ impl<'a> KernelImm<'a> {
                 Ok(match self.surrogate.step(feature) {
                     Some(_) => {
                         let groups = self.groups(feature, columns);
-                        self.mistakes.best_score(&node, feature, groups.view())
+                        self.mistakes.best_score(&node, groups.view(feature))
                     }
                     None => -self.least_mistakes(&node, feature, columns, scratch),
                 })

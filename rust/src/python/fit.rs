@@ -15,7 +15,6 @@ use crate::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
-use crate::tree::TestArrays;
 
 /// A fitted threshold tree: its tests, and what follows. Arrays have one entry per node, the root first, children after
 /// their parents, where nothing else is said.
@@ -48,19 +47,19 @@ pub struct FittedTree {
 impl FittedTree {
     /// `k`: number of labels.
     fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Py<Self>> {
-        let (tests, _) =
-            PyTestArrays::new(py, TestArrays::of_siblings(&fitted.tests, &fitted.left));
+        let nodes = fitted.nodes;
+        let (tests, _) = PyTestArrays::new(py, nodes.arrays());
         let base_cluster = fitted.base_cluster.iter().map(|c| c.map_or(-1, |c| c as i64));
         let tree = FittedTree {
-            n_node_samples: integers(py, fitted.n_samples),
-            weighted_n_node_samples: array(py, fitted.weight),
+            n_node_samples: integers(py, nodes.n_samples),
+            weighted_n_node_samples: array(py, nodes.weight),
             label_weight: matrix(py, fitted.label_weight, k)?.unbind(),
             cost: array(py, fitted.cost),
             cluster: integers(py, fitted.cluster),
             base_cluster: array(py, base_cluster.collect()),
             base_cost: array(py, fitted.base_cost),
             mistakes: array(py, fitted.mistakes),
-            leaf_of_row: array(py, fitted.leaf_of_row),
+            leaf_of_row: array(py, nodes.leaf_of_row),
             n_base_leaves: fitted.n_base_leaves,
             skipped_features: fitted.skipped_features,
         };

@@ -24,27 +24,22 @@ pub trait Cell: Copy + Send + Sync + PartialEq + Default + 'static {
     fn of(x: f64) -> Self;
 }
 
-impl Cell for f32 {
-    #[inline(always)]
-    fn get(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn of(x: f64) -> Self {
-        x as f32
-    }
+/// Implements [`Cell`] for a type of floating-point numbers.
+macro_rules! impl_cell {
+    ($($number:ty)*) => {$(
+        impl Cell for $number {
+            #[inline(always)]
+            fn get(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn of(x: f64) -> Self {
+                x as $number
+            }
+        }
+    )*};
 }
-
-impl Cell for f64 {
-    #[inline(always)]
-    fn get(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn of(x: f64) -> Self {
-        x
-    }
-}
+impl_cell!(f32 f64);
 
 /// The cells of each row that are not 0; the columns of a row never descend (the last one may come again, with zeros).
 pub type SparseCells<V, J> = Csr<Vec<J>, Vec<V>>;
