@@ -255,6 +255,16 @@ pub struct GroupSums {
     pub sums: Vec<f64>,
 }
 
+/// The groups and the weights of rows.
+#[derive(Debug, Clone, Copy)]
+struct RowGroups<'a> {
+    /// The group of each row, in `[0, n_groups)`.
+    groups: &'a [u32],
+    n_groups: usize,
+    /// One per row; none: 1 each.
+    weights: Option<&'a [f64]>,
+}
+
 /// Sums the rows of each group in row order. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
 /// the origin 0.
 ///
@@ -272,9 +282,10 @@ pub fn group_sums<'a, 't: 'a>(
     if let Some(&group) = groups.iter().find(|&&g| g as usize >= n_groups) {
         return Err(Error::Value(format!("Group {group} is not in the range [0, {n_groups}).")));
     }
+    let row_groups = RowGroups { groups, n_groups, weights };
     let sum = || match rows {
-        Rows::Table(table) => Ok(table_sums(table, units, groups, n_groups, weights)),
-        Rows::Sparse(csr) => sparse_sums(csr, units, groups, n_groups, weights),
+        Rows::Table(table) => Ok(table_sums(table, units, row_groups)),
+        Rows::Sparse(csr) => sparse_sums(csr, units, row_groups),
     };
     let (weight, sums) = rayon::join(|| group_weights(groups, n_groups, weights), sum);
     Ok(GroupSums { weight, sums: sums? })
@@ -290,13 +301,8 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 }
 
 /// In tiles of the columns, each column by one thread in the order of the rows.
-fn table_sums(
-    table: &Table<'_>,
-    units: &Units,
-    groups: &[u32],
-    n_groups: usize,
-    weights: Option<&[f64]>,
-) -> Vec<f64> {
+fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
+    let RowGroups { groups, n_groups, weights } = row_groups;
     let columns = table.scan_columns(
         |_| vec![0.0; n_groups],
         |sums, feature, start, cells| {
@@ -328,13 +334,8 @@ fn table_sums(
 
 /// Every column is added up by one thread in the order of the rows.
 /// Columns are cut into stripes of [`COLUMNS_PER_TASK`]; a stripe is one task.
-fn sparse_sums(
-    csr: &CsrRows<'_>,
-    units: &Units,
-    groups: &[u32],
-    n_groups: usize,
-    weights: Option<&[f64]>,
-) -> Result<Vec<f64>> {
+fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> Result<Vec<f64>> {
+    let RowGroups { groups, n_groups, weights } = row_groups;
     csr.check_ascending()?;
     if units.shift.iter().any(|shift| *shift != 0.0) {
         return Err(Error::Value("The columns of sparse rows must have the origin 0.".into()));

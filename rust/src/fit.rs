@@ -185,7 +185,8 @@ impl Fit<'_, '_, '_, '_> {
         match self.problem.base {
             Base::Leaf => Ok((None, vec![])),
             Base::Imm { centers, score } => {
-                let problem = ImmProblem { labels, k, weights, centers, score, search };
+                let rows = OneHot::new(labels, k, weights)?;
+                let problem = ImmProblem { rows, centers, score, search };
                 let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
                 Ok((Some(nodes), vec![]))
             }

@@ -20,7 +20,6 @@ use super::centers::{CenterColumns, Coordinate};
 use super::cut_score::CutScore;
 use super::label_counts::OneHot;
 use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
-use crate::error::Result;
 use crate::parallel;
 
 /// Ties: counts closer than this share of the total weight are equal.
@@ -45,19 +44,10 @@ pub struct MistakesNode {
 }
 
 impl<'a, C: CenterColumns> Mistakes<'a, C> {
-    /// `labels`: a cluster in `[0, k)` per row. `weights`: one per row; none: 1 each.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Value`] if a label is out of range.
-    pub fn new(
-        labels: &'a [u32],
-        k: usize,
-        columns: C,
-        weights: Option<&'a [f64]>,
-        score: CutScore,
-    ) -> Result<Self> {
-        let rows = OneHot::new(labels, k, weights)?;
-        Ok(Mistakes { rows, columns, score, total_weight: rows.total_weight() })
+    /// `rows`: the cluster and the weight of every row; `columns`: where the clusters' centers lie. O(n): adds up the
+    /// weights.
+    pub fn new(rows: OneHot<'a>, columns: C, score: CutScore) -> Self {
+        Mistakes { rows, columns, score, total_weight: rows.total_weight() }
     }
 
     /// Where the centers lie.

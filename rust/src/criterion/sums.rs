@@ -32,6 +32,9 @@ const MIN_TOTAL_SHARE: f64 = 1e-3;
 
 /// What a set of rows costs, by its sums. An empty set costs 0.
 pub trait SideCost: Sync {
+    /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
+    const TAKES_ANY_CUT: bool = false;
+
     /// The cost of rows that add up to `sums`.
     fn cost(&self, sums: &[f64]) -> f64;
 
@@ -44,13 +47,11 @@ pub trait SideCost: Sync {
         cost
     }
 
-    /// Margins of a node that costs `cost`.
-    ///
-    /// The default takes only cuts that gain something. Criteria that cut on until a node is pure set `floor` to
-    /// minus infinity.
+    /// Margins of a node that costs `cost`. The default: shares of this cost.
     fn scale(&self, totals: &[f64], cost: f64) -> NodeScale {
         let _ = totals;
-        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: TIE * cost, cost }
+        let floor = if Self::TAKES_ANY_CUT { f64::NEG_INFINITY } else { TIE * cost };
+        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor, cost }
     }
 
     /// Whether inexact sums of a node with these `totals` may be computed as `minuend` minus other sums.

@@ -25,6 +25,7 @@ use super::node_columns::NodeColumn;
 use super::translate::goes_left;
 use crate::criterion::centers::CenterColumns;
 use crate::criterion::cut_score::CutScore;
+use crate::criterion::label_counts::OneHot;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
 use crate::criterion::{Criterion, OwnGroups};
 use crate::error::{Error, Result};
@@ -78,7 +79,7 @@ impl<'a> KernelImm<'a> {
         let centers = FeatureCenters::new(surrogate, labels, k, weights, monitor)?;
         // Features that are constant, underflowing ones among them, have no cuts.
         let features = (0..surrogate.len()).filter(|&f| centers.half_range(f) > 0.0).collect();
-        let mistakes = Mistakes::new(labels, k, centers, weights, CutScore::Mistakes)?;
+        let mistakes = Mistakes::new(OneHot::new(labels, k, weights)?, centers, CutScore::Mistakes);
         Ok(KernelImm { surrogate, mistakes, labels, weights, k, features })
     }
 

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
 use super::run::{Jobs, run};
-use super::tree::{PyTestArrays, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::criterion::centers::Centers;
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_cost::CutKind;
@@ -21,21 +21,21 @@ use crate::search::SearchOptions;
 #[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct FittedTree {
     /// Number of rows.
-    n_node_samples: Py<PyArray1<i64>>,
+    n_node_samples: Integers,
     /// Weight of the rows.
-    weighted_n_node_samples: Py<PyArray1<f64>>,
+    weighted_n_node_samples: Floats,
     /// Shape (n_nodes, k): weight of the rows of each reference label.
     label_weight: Py<PyArray2<f64>>,
     /// What the node costs as a leaf, in the criterion's unit.
-    cost: Py<PyArray1<f64>>,
+    cost: Floats,
     /// Label as a leaf.
-    cluster: Py<PyArray1<i64>>,
+    cluster: Integers,
     /// Label as a leaf of the base tree; -1 at other nodes.
-    base_cluster: Py<PyArray1<i64>>,
+    base_cluster: Integers,
     /// What a leaf of the base costs under the base's label; 0 elsewhere.
-    base_cost: Py<PyArray1<f64>>,
+    base_cost: Floats,
     /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
-    mistakes: Py<PyArray1<f64>>,
+    mistakes: Floats,
     /// Shape (n_samples,): node of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
     /// Leaves of the base tree, 0 without one.

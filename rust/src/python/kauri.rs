@@ -6,15 +6,12 @@ use pyo3::prelude::*;
 
 use super::convert::{TableArgument, optional, slice2};
 use super::run::{Jobs, run};
-use super::tree::{PyTestArrays, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
-
-type Floats = Py<PyArray1<f64>>;
-type Integers = Py<PyArray1<i64>>;
 
 /// A fitted Kauri tree: its tests, and arrays with one entry per node, but `objective` (one per number of leaves) and
 /// `leaf_of_row` (one per row).
