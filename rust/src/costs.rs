@@ -42,7 +42,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column).
+    /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column). `weights`: of
+    /// shape (n), positive; none: all 1. Two passes over the table, mean before variance: O(n d).
     pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Self {
         let shift: Vec<f64> = (0..table.n_features())
             .into_par_iter()
@@ -129,6 +130,9 @@ pub struct LabelCosts {
 
 /// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
 /// (algorithms: D' = w (D - min D), 0 where the difference is rounding). O(n d k).
+///
+/// `weights`: of shape (n), positive; none: all 1. Rows are taken in blocks of fixed size, and a row's terms in the
+/// order of the columns, so that the result has the same bits for every number of threads.
 ///
 /// # Errors
 /// [`Error::Value`] if a cost overflows.
@@ -265,7 +269,8 @@ struct RowGroups<'a> {
     weights: Option<&'a [f64]>,
 }
 
-/// Sums the rows of each group in row order. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
+/// Sums the rows of each group in row order. `groups`: of shape (n), each in `[0, n_groups)`; `weights`: of shape (n);
+/// none: all 1. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
 /// the origin 0.
 ///
 /// # Errors
@@ -300,7 +305,8 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
     sums
 }
 
-/// In tiles of the columns, each column by one thread in the order of the rows.
+/// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major. In tiles of the columns, each column by
+/// one thread in the order of the rows.
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let RowGroups { groups, n_groups, weights } = row_groups;
     let columns = table.scan_columns(

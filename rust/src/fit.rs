@@ -25,7 +25,7 @@ use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
 use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
 use crate::criterion::{Criterion, RowSums};
 use crate::error::{Error, Result};
-use crate::grow::{FittedNodes, Grown, GrownNode, Limits, best_first};
+use crate::grow::{FittedNodes, GrowingTree, GrownNode, Limits, best_first};
 use crate::imm::{BaseNodes, ImmProblem, grow_imm};
 use crate::index::Index;
 use crate::kernel;
@@ -136,7 +136,7 @@ pub fn fit(
     let index = Index::new(table, problem.search.max_bins);
     monitor.check()?;
     let n_regrets = regrets.map_or(0, |_| k);
-    let mut grown = Grown::new(n, |rows| {
+    let mut grown = GrowingTree::new(n, |rows| {
         parallel::sum_rows(rows, n_regrets + k, |row, sums| {
             let (regret_sums, label_sums) = sums.split_at_mut(n_regrets);
             if let Some(regrets) = regrets {
@@ -175,11 +175,11 @@ struct Fit<'f, 'a, 't, 's> {
     monitor: &'f Monitor,
     /// Of every node's sums, the first so many are regrets; k label weights follow.
     n_regrets: usize,
-    grown: &'f mut Grown<'s>,
+    grown: &'f mut GrowingTree<'s>,
 }
 
 impl Fit<'_, '_, '_, '_> {
-    /// Grows the base; returns what is known of its nodes, none without a base, and the skipped features.
+    /// Grows the base; returns the record of its nodes, none without a base, and the skipped features.
     fn grow_base(&mut self) -> Result<(Option<BaseNodes>, Vec<usize>)> {
         let ThresholdProblem { labels, k, weights, search, .. } = *self.problem;
         match self.problem.base {
@@ -233,7 +233,7 @@ impl Fit<'_, '_, '_, '_> {
         self.grow(&criterion, |node| criterion.node(&node.sums[first..], node.segment.len()))
     }
 
-    /// Everything that is known of the nodes.
+    /// The fitted tree and the statistics of its nodes.
     fn describe(
         &self,
         base: Option<BaseNodes>,

@@ -17,13 +17,13 @@ use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_counts::OneHot;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
 use crate::error::Result;
-use crate::grow::{Grown, Splitter, split_all};
+use crate::grow::{GrowingTree, Splitter, split_all};
 use crate::index::Index;
 use crate::parallel::Monitor;
 use crate::search::{BestCut, Engine, SearchOptions};
 use crate::table::Table;
 
-/// What is known of the nodes of a base tree whose leaves keep one center each; entries by node id.
+/// Centers and mistakes of the nodes of a base tree whose leaves keep one center each; entries by node id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseNodes {
     /// Whether each of the k centers is alive at the node.
@@ -77,7 +77,7 @@ pub fn grow_imm(
     table: &Table<'_>,
     index: &Index,
     problem: &ImmProblem<'_>,
-    grown: &mut Grown<'_>,
+    grown: &mut GrowingTree<'_>,
     monitor: &Monitor,
 ) -> Result<BaseNodes> {
     let ImmProblem { rows, centers, score, search } = *problem;

@@ -13,7 +13,7 @@
 //!
 //! **Ties.** Of a node's cuts within the criterion's margin of the best score, those with the largest second key
 //! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
-//! own rows: sums that were subtracted only say where to look.
+//! own rows: sums that were subtracted only select what is compared.
 //!
 //! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms.
 
@@ -73,7 +73,7 @@ impl NodeHistogram {
     }
 }
 
-/// What a histogram says of a column.
+/// Bounds on the scores of a column's cuts, from its histogram.
 #[derive(Debug, Clone, Copy)]
 struct ColumnBound {
     feature: usize,
@@ -222,7 +222,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         Grouping { table: self.table, index: self.index, row_sums: self.criterion.rows() }
     }
 
-    /// Best edge and largest bound of every column of a histogram.
+    /// Best score between bins and largest bound inside them, for every column of a histogram. O(width) per bin.
     fn column_bounds(&self, histogram: &Histogram, node: &C::Node) -> Vec<ColumnBound> {
         let mut inside = Vec::new();
         let bound = |feature: usize| {
@@ -237,7 +237,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         histogram.features().map(bound).collect()
     }
 
-    /// The columns that may hold the best cut.
+    /// The columns that may hold the best cut: those whose bound reaches the best score between bins of any column, up
+    /// to the margin of ties and twice the slack of histogram sums.
     fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> CandidateColumns {
         let scale = self.criterion.scale(node);
         let best_edge = columns.iter().map(|c| c.edge).fold(f64::NEG_INFINITY, f64::max);

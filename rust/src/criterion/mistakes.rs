@@ -76,7 +76,8 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         MistakesNode { totals, alive }
     }
 
-    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`].
+    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`]. O(k) per group; minus infinity for a
+    /// group without a cut inside: a single value, or one beyond all alive centers.
     fn inside_bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) {
         inside.fill(f64::NEG_INFINITY);
         let centers = self.columns.alive(&node.alive, groups.feature);

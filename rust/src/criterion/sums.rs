@@ -9,7 +9,7 @@
 //! | least c(s) over B <= s <= B + b, by component | [`SideCost::least`] |
 //! | m, rows that each side must have | `min_samples_leaf` |
 //!
-//! A [`SideCost`] is all that such a criterion has to say. [`Additive`] does the rest, the same for all of them: the
+//! A [`SideCost`] defines such a criterion. [`Additive`] does the rest, the same for all of them: the
 //! sweep, the bounds for cuts inside a group, the tie rule and `min_samples_leaf`.
 //!
 //! **Cost.** A sweep is O(width) per group and side cost. Both sides are summed from their own end: subtracting the
