@@ -160,7 +160,8 @@ impl<'a> GrowingTree<'a> {
         self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
     }
 
-    /// [`GrowingTree::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the test.
+    /// [`GrowingTree::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the
+    /// test.
     pub fn split_by(
         &mut self,
         id: usize,

@@ -72,7 +72,8 @@ pub struct ImmProblem<'a> {
 /// Splits the only leaf of `grown` until every leaf has one center.
 ///
 /// # Errors
-/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Interrupted`] if the monitor was asked to
+/// stop.
 pub fn grow_imm(
     table: &Table<'_>,
     index: &Index,

@@ -71,8 +71,8 @@ impl Partition {
         &self.rows[segment.start..][..segment.len]
     }
 
-    /// Makes every row of the node active again, in the order of the rows; returns the segment in which they are. O(rows
-    /// of the node): a merge of two ascending runs.
+    /// Makes every row of the node active again, in the order of the rows; returns the segment in which they are.
+    /// O(rows of the node): a merge of two ascending runs.
     pub fn restore(&mut self, segment: Segment) -> Segment {
         if segment.active < segment.len {
             let merged = {

@@ -269,8 +269,8 @@ impl<'a, 't> Snap<'a, 't> {
         in_order(x)
     }
 
-    /// The column's coordinates by cluster, snapped. Margins are computed, at O(n), only where some center lies close to
-    /// a value or to another center.
+    /// The column's coordinates by cluster, snapped. Margins are computed, at O(n), only where some center lies close
+    /// to a value or to another center.
     fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
         let mut centers = self.given[feature].clone();
         let reach = self.reach(feature);

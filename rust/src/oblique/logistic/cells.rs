@@ -53,7 +53,8 @@ macro_rules! impl_cell {
 }
 impl_cell!(f32 f64);
 
-/// The cells of each row that are not 0, in the form of compressed sparse rows. The columns of a row never descend (the last one may come again, with zeros).
+/// The cells of each row that are not 0, in the form of compressed sparse rows. The columns of a row never descend (the
+/// last one may come again, with zeros).
 pub type SparseCells<V, J> = Csr<Vec<J>, Vec<V>>;
 
 /// A column of a stored cell, in the smaller type that holds all of them: passes over the cells wait for memory.
@@ -224,7 +225,8 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         rows.iter().map(|&i| self.n_cells(i as usize)).sum()
     }
 
-    /// As [`Cells::dots`]; the sums of every fourth cell are taken apart, so that the additions do not depend on each other.
+    /// As [`Cells::dots`]; the sums of every fourth cell are taken apart, so that the additions do not depend on each
+    /// other.
     #[inline(always)]
     pub(super) fn dots(&self, rows: &[u32], w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
         for (&i, out) in rows.iter().zip(out) {

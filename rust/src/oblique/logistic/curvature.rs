@@ -3,9 +3,9 @@
 //! H = X' diag(h) X, centred because the bias is free, is kept as correlations (a unit diagonal) and the roots of the
 //! columns' own curvatures. Correlations may come from a sample of the rows, drawn in proportion to about their share
 //! in H (their leverage; Drineas, Mahoney: RandNLA, 2016); the own curvatures come from all rows. [`Curvature::learn`]
-//! updates the model to match the slopes measured along a step (BFGS; Nocedal, Wright: Numerical Optimization, 2006, section 6.1).
-//! Cost of a model over k columns from m rows: O(m k^2), or by the stored cells where they are few; of a step: k^2 a
-//! sweep, however many rows there are.
+//! updates the model to match the slopes measured along a step (BFGS; Nocedal, Wright: Numerical Optimization, 2006,
+//! section 6.1). Cost of a model over k columns from m rows: O(m k^2), or by the stored cells where they are few; of a
+//! step: k^2 a sweep, however many rows there are.
 
 use std::borrow::Cow;
 

@@ -2,8 +2,9 @@
 //!
 //! The point is w with its margins, its bias (always the best one) and the slopes of the loss. A step minimises the
 //! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the gain
-//! that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative slope of the loss by
-//! row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the stored cells.
+//! that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative slope
+//! of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the
+//! stored cells.
 
 use std::sync::Arc;
 
