@@ -146,9 +146,7 @@ def label_costs(
     n_jobs: Jobs,
 ) -> LabelCosts:
     """Return the costs of giving every row to each of the `centers` (k x d, in units)."""
-    return LabelCosts(
-        *_core.label_costs(table, units, centers, manhattan, sample_weight, n_jobs)
-    )
+    return LabelCosts(*_core.label_costs(table, units, centers, manhattan, sample_weight, n_jobs))
 
 
 def group_sums(

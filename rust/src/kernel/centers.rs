@@ -3,9 +3,9 @@
 //! A mean that differs from a value of its feature by rounding alone is set to that value, as in IMM on
 //! columns: rounding opens no gaps between a center and a row. Cost: O(n) per feature; memory: 8 k bytes per feature.
 //!
-//! Symbols: mu_c(phi) = sum of w_i phi(x_i) / sum of w_i over the rows i of cluster c is `coordinates[feature * k +
-//! c]`. Means are formed feature by feature from the values of the column, so that the n x (number of features) matrix
-//! never exists.
+//! Symbols: mu_c(phi) = sum of w_i phi(x_i) / sum of w_i over the rows i of cluster c is
+//! `coordinates[feature * k + c]`. Means are formed feature by feature from the values of the column, so that the
+//! n x (number of features) matrix never exists.
 
 use std::borrow::Cow;
 
