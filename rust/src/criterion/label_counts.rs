@@ -17,8 +17,8 @@
 //! entropy of choosing between c and the labels before it. Neither falls when rows are added, so the bounds
 //! of [`super::sums`] hold. O(k) per group.
 
-use super::sums::{Additive, SLACK, SideCost, TIE};
-use super::{BinnedRows, NodeScale, RowSums};
+use super::sums::{Additive, SideCost, TIE};
+use super::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
 
 /// A row adds its weight to the count of its label.
@@ -41,6 +41,11 @@ impl<'a> OneHot<'a> {
             }
             None => Ok(OneHot { labels, weights, k }),
         }
+    }
+
+    /// The label of every row.
+    pub fn labels(&self) -> &'a [u32] {
+        self.labels
     }
 
     /// The label of a row.
@@ -107,17 +112,14 @@ pub fn most_frequent(counts: &[f64]) -> usize {
     counts.iter().position(|&count| count >= most - TIE * most).unwrap_or(0)
 }
 
-/// Margins of criteria that cut on until a node is pure: any cut will do.
-fn scale_until_pure(cost: f64) -> NodeScale {
-    NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: f64::NEG_INFINITY, cost }
-}
-
 /// The Gini impurity times the weight of the rows: the expected weight of rows that get a wrong label if labels are
 /// drawn by their shares.
 #[derive(Debug, Clone, Copy)]
 pub struct Gini;
 
 impl SideCost for Gini {
+    const TAKES_ANY_CUT: bool = true;
+
     fn cost(&self, counts: &[f64]) -> f64 {
         let (mut weight, mut pairs) = (0.0, 0.0);
         for &count in counts {
@@ -126,10 +128,6 @@ impl SideCost for Gini {
         }
         if pairs > 0.0 { 2.0 * pairs / weight } else { 0.0 }
     }
-
-    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
-        scale_until_pure(cost)
-    }
 }
 
 /// The entropy of the labels in bits, times the weight of the rows.
@@ -137,6 +135,8 @@ impl SideCost for Gini {
 pub struct Entropy;
 
 impl SideCost for Entropy {
+    const TAKES_ANY_CUT: bool = true;
+
     fn cost(&self, counts: &[f64]) -> f64 {
         let (mut weight, mut nats) = (0.0f64, 0.0);
         for &count in counts {
@@ -146,10 +146,6 @@ impl SideCost for Entropy {
             weight += count;
         }
         nats * std::f64::consts::LOG2_E
-    }
-
-    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
-        scale_until_pure(cost)
     }
 }
 

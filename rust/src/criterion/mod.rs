@@ -194,35 +194,23 @@ pub trait Criterion: Sync {
 
     /// Writes, for every group, an upper bound on the score of the cuts with an end inside it (minus infinity if
     /// there are none), and returns the best score of the cuts between groups.
-    fn bounds(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64;
+    fn bounds(&self, node: &Self::Node, groups: Groups<'_>, inside: &mut [f64]) -> f64;
 
     /// Calls `visit` for every allowed cut between groups, in the order of the tie rule: ascending lower end, then
     /// ascending upper end.
-    fn sweep(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        visit: impl FnMut(Candidate),
-    );
+    fn sweep(&self, node: &Self::Node, groups: Groups<'_>, visit: impl FnMut(Candidate));
 
     /// The best score of the cuts between groups; minus infinity if there are none.
-    fn best_score(&self, node: &Self::Node, feature: usize, groups: Groups<'_>) -> f64 {
+    fn best_score(&self, node: &Self::Node, groups: Groups<'_>) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |candidate| best = best.max(candidate.score));
+        self.sweep(node, groups, |candidate| best = best.max(candidate.score));
         best
     }
 
     /// The largest second key of the cuts that score at least `floor`; minus infinity if there are none.
-    fn best_key(&self, node: &Self::Node, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
+    fn best_key(&self, node: &Self::Node, groups: Groups<'_>, floor: f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |candidate| {
+        self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
                 best = best.max(candidate.key);
             }
@@ -231,15 +219,8 @@ pub trait Criterion: Sync {
     }
 
     /// Marks the groups beside every cut between groups that scores at least `floor`.
-    fn mark_ends(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        marks: &mut [bool],
-    ) {
-        self.sweep(node, feature, groups, |candidate| {
+    fn mark_ends(&self, node: &Self::Node, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {
+        self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
                 candidate.beside.into_iter().flatten().for_each(|group| marks[group] = true);
             }
@@ -250,13 +231,12 @@ pub trait Criterion: Sync {
     fn first_cut(
         &self,
         node: &Self::Node,
-        feature: usize,
         groups: Groups<'_>,
         floor: f64,
         key_floor: f64,
     ) -> Option<Cut> {
         let mut first = None;
-        self.sweep(node, feature, groups, |candidate| {
+        self.sweep(node, groups, |candidate| {
             if first.is_none() && candidate.key >= key_floor && candidate.score >= floor {
                 first = Some(candidate.cut);
             }

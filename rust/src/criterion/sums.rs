@@ -9,7 +9,7 @@
 //! | least c(s) over B <= s <= B + b, by component | [`SideCost::least`] |
 //! | m, rows that each side must have | `min_samples_leaf` |
 //!
-//! A [`SideCost`] is all that such a criterion has to say. [`Additive`] does the rest, the same for all of them: the
+//! A [`SideCost`] defines such a criterion. [`Additive`] does the rest, the same for all of them: the
 //! sweep, the bounds for cuts inside a group, the tie rule and `min_samples_leaf`.
 //!
 //! **Cost.** A sweep is O(width) per group and side cost. Both sides are summed from their own end: subtracting the
@@ -32,6 +32,9 @@ const MIN_TOTAL_SHARE: f64 = 1e-3;
 
 /// What a set of rows costs, by its sums. An empty set costs 0.
 pub trait SideCost: Sync {
+    /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
+    const TAKES_ANY_CUT: bool = false;
+
     /// The cost of rows that add up to `sums`.
     fn cost(&self, sums: &[f64]) -> f64;
 
@@ -44,13 +47,11 @@ pub trait SideCost: Sync {
         cost
     }
 
-    /// Margins of a node that costs `cost`.
-    ///
-    /// The default takes only cuts that gain something. Criteria that cut on until a node is pure set `floor` to
-    /// minus infinity.
+    /// Margins of a node that costs `cost`. The default: shares of this cost.
     fn scale(&self, totals: &[f64], cost: f64) -> NodeScale {
         let _ = totals;
-        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: TIE * cost, cost }
+        let floor = if Self::TAKES_ANY_CUT { f64::NEG_INFINITY } else { TIE * cost };
+        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor, cost }
     }
 
     /// Whether inexact sums of a node with these `totals` may be computed as `minuend` minus other sums.
@@ -143,7 +144,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         self.side.scale(&node.totals, node.cost)
     }
 
-    fn bounds(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         let width = self.rows.width();
         // Only groups with a cut inside need a bound.
         let has_cuts =
@@ -181,13 +182,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         best
     }
 
-    fn sweep(
-        &self,
-        node: &AdditiveNode,
-        _: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
+    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
         let width = self.rows.width();
         let right = self.right_costs(groups, |_, _, _| {});
         let mut sums = vec![0.0; width];
@@ -207,7 +202,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         }
     }
 
-    fn best_key(&self, _: &AdditiveNode, _: usize, _: Groups<'_>, _: f64) -> f64 {
+    fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key: no need to look
     }
 }

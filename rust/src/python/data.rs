@@ -30,7 +30,8 @@ pub fn find_non_finite(
     Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
-/// Origin and unit of every column, as two arrays.
+/// Origin and unit of every column, as two arrays of shape (n_features,). `standardise`: units are standard deviations,
+/// else 1.
 #[pyfunction]
 #[pyo3(signature = (table, sample_weight, standardise, n_jobs))]
 #[allow(clippy::type_complexity, reason = "a pair of arrays")]
@@ -52,7 +53,8 @@ pub fn column_units<'py>(
     Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
 }
 
-/// Regrets (n x k), nearest label and the weighted sum of the cheapest costs.
+/// Regrets (n x k), nearest label and the weighted sum of the cheapest costs: [`costs::label_costs`]. `centers`: k x d,
+/// in units; `manhattan`: l1 distances, else squared Euclidean ones.
 #[pyfunction]
 #[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -81,7 +83,8 @@ pub fn label_costs<'py>(
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
 }
 
-/// Weight and column sums (in units) of each group of rows.
+/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry per
+/// row, in `[0, n_groups)`.
 #[pyfunction]
 #[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]

@@ -6,16 +6,12 @@ use pyo3::prelude::*;
 
 use super::convert::{TableArgument, optional, slice2};
 use super::run::{Jobs, run};
-use super::tree::{PyTestArrays, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
-use crate::tree::TestArrays;
-
-type Floats = Py<PyArray1<f64>>;
-type Integers = Py<PyArray1<i64>>;
 
 /// A fitted Kauri tree: its tests, and arrays with one entry per node, but `objective` (one per number of leaves) and
 /// `leaf_of_row` (one per row).
@@ -84,8 +80,8 @@ pub fn fit_kauri(
 
 impl PyFittedKauri {
     fn new(py: Python<'_>, fitted: FittedKauri) -> PyResult<Py<Self>> {
-        let (tests, _) =
-            PyTestArrays::new(py, TestArrays::of_siblings(&fitted.tests, &fitted.left));
+        let nodes = fitted.nodes;
+        let (tests, _) = PyTestArrays::new(py, nodes.arrays());
         let code = |kind: &Option<MoveKind>| match kind {
             None => -1i64,
             Some(MoveKind::Star) => 0,
@@ -96,14 +92,14 @@ impl PyFittedKauri {
         };
         let moves: Vec<i64> = fitted.kinds.iter().map(code).collect();
         let tree = PyFittedKauri {
-            n_node_samples: integers(py, fitted.n_samples),
-            weighted_n_node_samples: array(py, fitted.weight),
+            n_node_samples: integers(py, nodes.n_samples),
+            weighted_n_node_samples: array(py, nodes.weight),
             cost: array(py, fitted.cost),
             cluster: integers(py, fitted.cluster),
             r#move: array(py, moves),
             gain: array(py, fitted.gain),
             objective: array(py, fitted.objective),
-            leaf_of_row: array(py, fitted.leaf_of_row),
+            leaf_of_row: array(py, nodes.leaf_of_row),
         };
         Py::new(py, (tree, tests))
     }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
 use super::router::PyRouter;
 use super::run::{Jobs, run};
-use super::tree::{PyTestArrays, Sparse, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
 use crate::error::{Error, Result};
 use crate::oblique::draft::DraftTree;
 use crate::oblique::fit::{ObliqueFit, Round};
@@ -99,15 +99,15 @@ impl MeasureArgument<'_> {
 #[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct FittedOblique {
     /// Where the terms of each node start, and their number at the end.
-    oblique_indptr: Py<PyArray1<i64>>,
+    oblique_indptr: Integers,
     /// Column of each term.
-    oblique_indices: Py<PyArray1<i64>>,
+    oblique_indices: Integers,
     /// Weight of each term.
-    oblique_weights: Py<PyArray1<f64>>,
+    oblique_weights: Floats,
     /// Bias of oblique nodes; NaN elsewhere.
-    oblique_bias: Py<PyArray1<f64>>,
+    oblique_bias: Floats,
     /// Label of each leaf; -1 at inner nodes.
-    cluster: Py<PyArray1<i64>>,
+    cluster: Integers,
     /// n_nodes x k: regret of every label over the node's rows.
     regrets: Py<PyArray2<f64>>,
     /// Shape (n_samples,): node of each row's leaf.
@@ -121,17 +121,17 @@ pub struct FittedOblique {
     /// Whether the rounds ended before their limit.
     converged: bool,
     /// The path's mu.
-    mu: Py<PyArray1<f64>>,
+    mu: Floats,
     /// Cost of the tree's clusters.
-    cost: Py<PyArray1<f64>>,
+    cost: Floats,
     /// The paper's phi, without its factor lambda.
-    penalty: Py<PyArray1<f64>>,
+    penalty: Floats,
     /// Weight of the rows whose auxiliary label is not the tree's.
-    mismatch: Py<PyArray1<f64>>,
+    mismatch: Floats,
     /// Non-zero weights.
-    n_weights: Py<PyArray1<i64>>,
+    n_weights: Integers,
     /// Leaves.
-    n_leaves: Py<PyArray1<i64>>,
+    n_leaves: Integers,
 }
 
 impl FittedOblique {

@@ -6,6 +6,11 @@ use pyo3::prelude::*;
 use super::convert::slice;
 use crate::tree::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 
+/// A NumPy array of numbers, of shape (n,).
+pub type Floats = Py<PyArray1<f64>>;
+/// A NumPy array of counts, columns, labels or nodes, of shape (n,).
+pub type Integers = Py<PyArray1<i64>>;
+
 /// The tests of a fitted tree, one entry per node: what the fitted trees have in common. Python routes by these arrays,
 /// and [`PyTestArrays`] is only ever met as part of one of them.
 #[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
@@ -13,17 +18,17 @@ pub struct PyTestArrays {
     /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
     kind: Py<PyArray1<i8>>,
     /// Column of threshold and interval tests; -2 elsewhere.
-    feature: Py<PyArray1<i64>>,
+    feature: Integers,
     /// Of threshold tests; -2 at leaves, NaN at other tests.
-    threshold: Py<PyArray1<f64>>,
+    threshold: Floats,
     /// Lower end of intervals; NaN elsewhere.
-    lower: Py<PyArray1<f64>>,
+    lower: Floats,
     /// Upper end of intervals; NaN elsewhere.
-    upper: Py<PyArray1<f64>>,
+    upper: Floats,
     /// Left child; -1 at leaves.
-    children_left: Py<PyArray1<i64>>,
+    children_left: Integers,
     /// Right child; -1 at leaves.
-    children_right: Py<PyArray1<i64>>,
+    children_right: Integers,
 }
 
 impl PyTestArrays {
@@ -48,7 +53,7 @@ pub fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T
 }
 
 /// A NumPy array of numbers that count or point to nodes.
-pub fn integers(py: Python<'_>, values: Vec<usize>) -> Py<PyArray1<i64>> {
+pub fn integers(py: Python<'_>, values: Vec<usize>) -> Integers {
     array(py, values.into_iter().map(|value| value as i64).collect())
 }
 

@@ -240,11 +240,6 @@ impl TestArrays {
         arrays
     }
 
-    /// The arrays of `tests`, where `left` is the left child of each and the right child follows it.
-    pub fn of_siblings(tests: &[Test], left: &[usize]) -> Self {
-        TestArrays::of(tests.iter().zip(left.iter().map(|&left| [left, left + 1])))
-    }
-
     /// Appends a node to every array.
     fn push(&mut self, test: &Test, children: [usize; 2]) {
         let nan = f64::NAN;
