@@ -41,8 +41,7 @@ class CenterModel(TreeClusterer, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
         y : ignored
             For the API.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -73,9 +73,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
+        %(frame_rows)s
 
         Returns
         -------
@@ -95,8 +93,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
 
         Returns
         -------
@@ -110,8 +107,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
 
         Returns
         -------

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from .._util.docs import documented
 from .._util.model_json import check_keys, dumps, loads
 
 __all__ = ["SavedEstimator", "load", "write_text"]
@@ -41,6 +42,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        documented(cls)
         if not abstract:
             _MODELS[cls.__name__] = cls
 

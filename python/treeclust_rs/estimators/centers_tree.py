@@ -64,10 +64,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
+        %(weight)s
 
         Returns
         -------

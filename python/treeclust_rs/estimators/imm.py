@@ -20,55 +20,20 @@ class IMM(CentersTree):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Number of clusters; None means the reference's, or 8 without a reference.
+    %(n_clusters)s
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
-    reference : None, estimator or array, default=None
-        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
-        fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
-        cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
-        row, integers or strings; -1 marks noise, which is left out of the fit.
-    scale : {None, "standard"}, default=None
-        "standard": costs on columns divided by their standard deviation; thresholds stay in the
-        columns' own units.
-    random_state : int, RandomState or None, default=None
-        Seed of the reference clustering.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
+    %(explaining)s
 
     Attributes
     ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
-    classes_ : ndarray of shape (n_clusters,)
-        The clusters' labels.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
-        the reference's.
-    inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if
-        ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    %(tree_attributes)s
+    %(center_costs)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers) by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
+    %(columns_in)s
 
     Raises
     ------

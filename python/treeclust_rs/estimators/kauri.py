@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,7 @@ from ..tree.nodes import MOVES
 __all__ = ["Kauri"]
 
 
+@dataclass(eq=False, repr=False)
 class Kauri(KernelModel):
     """Grow a tree whose leaves are clusters, with no other clustering before it.
 
@@ -59,16 +61,7 @@ class Kauri(KernelModel):
         linear, polynomial, rbf, laplacian, chi2, additive_chi2, cosine, histogram_intersection,
         hellinger, epsilon; "precomputed": the kernel matrix is given to `fit` as `gram`; or a
         function of two rows. The tree cuts the columns of X whatever the kernel is.
-    gamma : float, "scale" or None, default=None
-        Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
-        "scale": 1 / (n_features * mean variance of the columns).
-    degree : float, default=3
-        Of the polynomial kernel.
-    coef0 : float, default=1.0
-        Of the polynomial kernel.
-    kernel_params : mapping, default=None
-        ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
-        keyword arguments of a callable.
+    %(kernel_parameters)s
     approximation : {None, "nystroem", "rpcholesky", "rff"}, default=None
         None: the exact kernel, by its n x n matrix unless it is linear, cosine or hellinger, which
         need none. Else features of low rank: Nystroem's, randomly pivoted Cholesky, or random
@@ -85,10 +78,7 @@ class Kauri(KernelModel):
         the columns' own units.
     random_state : int, RandomState or None, default=None
         Seed of `max_features` and of approximations.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
+    %(threads)s
 
     Attributes
     ----------
@@ -111,16 +101,10 @@ class Kauri(KernelModel):
         Means of the clusters' rows, in the columns' own units, whatever the kernel is.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the gains.
-    gamma_ : float or None
-        The kernel's gamma; None for kernels without one.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns: their standard deviations, or ones.
+    %(kernel_columns)s
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
+    %(columns)s
 
     Raises
     ------
@@ -199,51 +183,26 @@ class Kauri(KernelModel):
     }
     _path_name = "_objective_path"
 
-    inertia_: float
-    _objective_path: FloatArray
-
-    def __init__(
-        self,
-        max_clusters: int = 3,
-        *,
-        max_leaves: int | None = None,
-        max_depth: int | None = None,
-        min_samples_split: int = 2,
-        min_samples_leaf: int = 1,
-        max_features: int | float | str | None = None,
-        kernel: str | Callable[..., float] = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        approximation: str | None = None,
-        n_components: int = 100,
-        tol: float = 1e-6,
-        moves: str = "paper",
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_clusters = max_clusters
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.approximation = approximation
-        self.n_components = n_components
-        self.tol = tol
-        self.moves = moves
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    max_clusters: int = 3
+    _: KW_ONLY
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    max_features: int | float | str | None = None
+    kernel: str | Callable[..., float] = "linear"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+    approximation: str | None = None
+    n_components: int = 100
+    tol: float = 1e-6
+    moves: str = "paper"
+    scale: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     # ---- fit ------------------------------------------------------------------------------
 
@@ -252,15 +211,7 @@ class Kauri(KernelModel):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers: the columns the tree may cut, and the rows the kernel compares.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
+        %(kernel_rows_and_gram)s
 
         Returns
         -------
@@ -346,14 +297,7 @@ class Kauri(KernelModel):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            Their kernel matrix; with ``kernel="precomputed"``, and only then.
+        %(other_rows_and_gram)s
 
         Returns
         -------

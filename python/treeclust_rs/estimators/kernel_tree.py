@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -109,15 +109,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers: the columns the tree may cut, and the rows the kernel compares.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
+        %(kernel_rows_and_gram)s
 
         Returns
         -------
@@ -311,14 +303,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            Their kernel matrix; with ``kernel="precomputed"``, and only then.
+        %(other_rows_and_gram)s
 
         Returns
         -------
@@ -335,6 +320,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         return -stocks.inertia(labels)
 
 
+@dataclass(eq=False, repr=False)
 class GrownKernelTree(KernelTree, abstract=True):
     """A kernel tree with more leaves than clusters."""
 
@@ -345,56 +331,30 @@ class GrownKernelTree(KernelTree, abstract=True):
         "cuts": [StrOptions({"auto", "threshold", "interval"})],
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        max_leaves: int | None = None,
-        base_tree: str | None = "kernel_imm",
-        cuts: str = "auto",
-        max_depth: int | None = None,
-        min_samples_leaf: int = 1,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        approximation: str | None = None,
-        n_components: int = 100,
-        n_init: int = 10,
-        features: str = "auto",
-        order: int = 5,
-        n_anchors: int | str | None = None,
-        shift: Any = None,
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_leaves = max_leaves
-        self.base_tree = base_tree
-        self.cuts = cuts
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.approximation = approximation
-        self.n_components = n_components
-        self.n_init = n_init
-        self.features = features
-        self.order = order
-        self.n_anchors = n_anchors
-        self.shift = shift
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    max_leaves: int | None = None
+    base_tree: str | None = "kernel_imm"
+    cuts: str = "auto"
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    kernel: Any = "rbf"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+    approximation: str | None = None
+    n_components: int = 100
+    n_init: int = 10
+    features: str = "auto"
+    order: int = 5
+    n_anchors: int | str | None = None
+    shift: Any = None
+    reference: Any = None
+    scale: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def _growth(self) -> KernelGrowth:
         if self.base_tree is None:

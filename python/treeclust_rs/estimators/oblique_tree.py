@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -61,6 +62,7 @@ class _Start(NamedTuple):
     seed: int
 
 
+@dataclass(eq=False, repr=False)
 class ObliqueTree(CenterModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
@@ -125,10 +127,7 @@ class ObliqueTree(CenterModel):
         and thresholds stay in the columns' own units. Not with ``metric="cosine"``.
     random_state : int, RandomState or None, default=None
         Seed of the reference and of the first tree.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
+    %(threads)s
 
     Attributes
     ----------
@@ -148,10 +147,7 @@ class ObliqueTree(CenterModel):
     inertia_ : float
         Cost of the tree's clusters about these centers, on standardised columns if
         ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    %(reference_inertia)s
     objective_path_ : polars.DataFrame
         Round by round: round, cost (over that of the reference), penalty (sum of |w|_1), objective
         (cost * weight of the rows + alpha * penalty), n_parameters, n_leaves. With the direct
@@ -167,12 +163,7 @@ class ObliqueTree(CenterModel):
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the cost about the last centers: of an oblique test,
         by the squares of its weights in units of the columns' scale.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
+    %(columns_in)s
 
     Raises
     ------
@@ -253,46 +244,25 @@ class ObliqueTree(CenterModel):
         "_weight": SavedField(required=True, check=POSITIVE),
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        splits: str = "oblique",
-        metric: str = "euclidean",
-        leaves: str = "label",
-        init: Any = "bisecting",
-        solver: str = "direct",
-        mu_factor: float = 1.1,
-        mu_steps: int = 100,
-        n_init: int = 10,
-        max_iter: int = 100,
-        relax: bool = False,
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.splits = splits
-        self.metric = metric
-        self.leaves = leaves
-        self.init = init
-        self.solver = solver
-        self.mu_factor = mu_factor
-        self.mu_steps = mu_steps
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.relax = relax
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    max_depth: int = 4
+    alpha: float = 1.0
+    splits: str = "oblique"
+    metric: str = "euclidean"
+    leaves: str = "label"
+    init: Any = "bisecting"
+    solver: str = "direct"
+    mu_factor: float = 1.1
+    mu_steps: int = 100
+    n_init: int = 10
+    max_iter: int = 100
+    relax: bool = False
+    reference: Any = None
+    scale: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -309,10 +279,7 @@ class ObliqueTree(CenterModel):
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
+        %(weight)s
 
         Returns
         -------

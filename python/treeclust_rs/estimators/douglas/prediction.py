@@ -11,11 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..._data.checks import check_finite
 from ..._data.table import Table, align_table
 from ..._util.arrays import FloatArray, IntArray
+from ..._util.docs import documented
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from .bins_model import BinsModel
 from .cell_table import CellTable
 
 
+@documented
 class BinsPredictor:
     """Fitted attributes and predictions of Douglas."""
 
@@ -85,9 +87,7 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
+        %(frame_rows)s
 
         Returns
         -------
@@ -106,8 +106,7 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
@@ -127,8 +126,7 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
@@ -148,8 +146,7 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
