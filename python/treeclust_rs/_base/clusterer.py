@@ -80,10 +80,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         ndarray of shape (n_samples,)
             Labels, as the reference named them.
 
-        Raises
-        ------
-        ValueError
-            If columns are missing, or a cell is NaN, infinite or null.
+        %(missing_columns)s
         """
         _, leaves = self._route(X)
         return self.tree_.leaf_labels[leaves]
@@ -123,14 +120,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
         Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
 
-        Returns
-        -------
-        polars.Expr
-            For instance for ``frame.with_columns(model.to_polars())``.
-
-        Raises
-        ------
-        ValueError
+        %(polars)s
             If the tree is too large for polars.
         """
         check_is_fitted(self, "tree_")

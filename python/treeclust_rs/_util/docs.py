@@ -2,6 +2,129 @@
 
 A line ``%(name)s`` in the docstring of a class or method stands for the entries below ``[name]``.
 
+[grown_kernel_tree_parameters]
+%(grown_kernel_tree)s
+%(kernel_parameters)s
+%(kernel_tree)s
+
+Attributes
+----------
+%(kernel_tree_attributes)s
+
+[kernel_columns_and_errors]
+%(kernel_columns)s
+%(columns)s
+
+Raises
+------
+ValueError, TypeError
+    By `fit`: see there.
+
+See Also
+--------
+[columns_and_errors]
+%(columns)s
+
+Raises
+------
+ValueError, TypeError
+    By `fit`: see there.
+
+See Also
+--------
+[columns_in_and_errors]
+%(columns_in)s
+
+Raises
+------
+ValueError, TypeError
+    By `fit`: see there.
+
+See Also
+--------
+[columns_in_and_value_error]
+%(columns_in)s
+
+Raises
+------
+ValueError
+    By `fit`: see there.
+
+See Also
+--------
+[fitted]
+
+Returns
+-------
+self
+    The fitted estimator.
+
+Raises
+------
+[weight_gram_fitted]
+%(weight_and_gram)s
+
+%(fitted)s
+
+[kernel_fit]
+%(kernel_rows_and_gram)s
+
+%(fitted)s
+
+[weight_fitted]
+%(weight)s
+
+%(fitted)s
+
+[kernel_errors]
+TypeError
+    If a column is not numbers, or a callable kernel gives no number.
+
+Warns
+-----
+UserWarning
+
+[as_for_probabilities]
+
+Raises
+------
+ValueError
+    As for `predict_proba`.
+
+[score_errors]
+
+Raises
+------
+ValueError
+    As for `fit`; and if the model was read from a file that does not hold its kernel (a
+    callable, `kernel_params`, an approximation).
+
+[missing_columns]
+
+Raises
+------
+ValueError
+    If columns are missing, or a cell is NaN, infinite or null.
+
+[explaining_attributes]
+%(explaining)s
+
+Attributes
+----------
+%(tree_attributes)s
+%(center_costs)s
+
+[polars]
+
+Returns
+-------
+polars.Expr
+    For instance for ``frame.with_columns(model.to_polars())``.
+
+Raises
+------
+ValueError
+
 [center_costs]
 cluster_centers_ : ndarray of shape (n_clusters, n_features)
     Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
@@ -210,7 +333,8 @@ from typing import TypeVar
 Documented = TypeVar("Documented", bound=type)
 
 _MARKER = re.compile(r"(?m)^( *)%\((\w+)\)s$")
-_ENTRIES = dict(re.findall(r"(?ms)^\[(\w+)\]\n(.*?)\n(?=\n\[|\Z)", __doc__ or ""))
+_TEXTS = re.split(r"(?m)^\[(\w+)\]\n", __doc__ or "")[1:]
+_ENTRIES = {name: text.strip("\n") for name, text in zip(_TEXTS[::2], _TEXTS[1::2], strict=True)}
 
 
 def documented(cls: Documented) -> Documented:
@@ -229,4 +353,4 @@ def _expanded(text: str) -> str:
 def _entry(marker: re.Match[str]) -> str:
     """Return the text of a marker at its indentation."""
     lines = _expanded(_ENTRIES[marker[2]]).splitlines()
-    return "\n".join(marker[1] + line for line in lines)
+    return "\n".join(marker[1] + line if line else line for line in lines)

@@ -64,15 +64,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
-        %(weight)s
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(weight_fitted)s
         ValueError
             If X holds NaN, inf or null, or sizes do not fit: n_clusters and the rows, the
             reference, max_leaves.

@@ -35,25 +35,12 @@ class ExKMC(CentersTree):
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
     %(growth)s
-    %(explaining)s
-
-    Attributes
-    ----------
-    %(tree_attributes)s
-    %(center_costs)s
+    %(explaining_attributes)s
     cost_path_ : polars.DataFrame
         Surrogate cost by number of leaves, never rising, from the base tree's size on.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    %(columns_in)s
-
-    Raises
-    ------
-    ValueError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(columns_in_and_value_error)s
     IMM : Exactly one leaf per cluster.
 
     Notes

@@ -23,25 +23,12 @@ class IMM(CentersTree):
     %(n_clusters)s
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
-    %(explaining)s
-
-    Attributes
-    ----------
-    %(tree_attributes)s
-    %(center_costs)s
+    %(explaining_attributes)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers) by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    %(columns_in)s
-
-    Raises
-    ------
-    ValueError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(columns_in_and_value_error)s
     ExKMC : Spends more leaves to come closer to the reference.
 
     Notes

@@ -104,15 +104,7 @@ class Kauri(KernelModel):
     %(kernel_columns)s
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(columns_and_errors)s
     ExKMC : A tree that explains a k-means clustering.
 
     Notes
@@ -211,25 +203,12 @@ class Kauri(KernelModel):
 
         Parameters
         ----------
-        %(kernel_rows_and_gram)s
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(kernel_fit)s
         ValueError
             If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
             symmetric, the kernel is not defined on X (negative cells), its matrix would be too
             large, or sums of kernel values overflow.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If a kernel to be approximated is seen not to be positive semidefinite.
         """
         self._validate_params()
@@ -305,11 +284,7 @@ class Kauri(KernelModel):
             Sum over the clusters of S(C, C) / |C|, under the kernel of the fit (the approximation,
             if there is one), on the rows as given.
 
-        Raises
-        ------
-        ValueError
-            As for `fit`; and if the model was read from a file that does not hold its kernel (a
-            callable, `kernel_params`, an approximation).
+        %(score_errors)s
         """
         stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
         return stocks.objective(labels)

@@ -17,29 +17,14 @@ class KernelExKMC(GrownKernelTree):
 
     Parameters
     ----------
-    %(grown_kernel_tree)s
-    %(kernel_parameters)s
-    %(kernel_tree)s
-
-    Attributes
-    ----------
-    %(kernel_tree_attributes)s
+    %(grown_kernel_tree_parameters)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's implicit means) by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    %(kernel_columns)s
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(kernel_columns_and_errors)s
     KernelExpand : Counts mismatches with the reference instead of distances.
     KernelIMM : Exactly one leaf per cluster.
 

@@ -18,29 +18,14 @@ class KernelExpand(GrownKernelTree):
 
     Parameters
     ----------
-    %(grown_kernel_tree)s
-    %(kernel_parameters)s
-    %(kernel_tree)s
-
-    Attributes
-    ----------
-    %(kernel_tree_attributes)s
+    %(grown_kernel_tree_parameters)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
     cost_path_ : polars.DataFrame
         Weight of the rows in leaves of another label, by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the mismatches.
-    %(kernel_columns)s
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(kernel_columns_and_errors)s
     KernelExKMC : Follows distances in the kernel's feature space instead.
     KernelIMM : Exactly one leaf per cluster.
 

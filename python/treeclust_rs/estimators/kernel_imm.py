@@ -47,16 +47,7 @@ class KernelIMM(KernelTree):
         Weight of the rows in leaves of another label: one line, there is one tree.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the mismatches.
-    %(kernel_columns)s
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(kernel_columns_and_errors)s
     KernelExKMC : Spends more leaves to come closer to the reference.
     KernelExpand : Reproduces any labels.
     KernelKMeans : The clustering it explains.

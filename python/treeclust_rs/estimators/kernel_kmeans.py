@@ -82,16 +82,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         there is one). Negative only with indefinite kernels.
     n_iter_ : int
         Rounds of the best start.
-    %(kernel_columns)s
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(kernel_columns_and_errors)s
     Kauri : A tree grown to make the same cost small.
 
     Notes
@@ -157,26 +148,13 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. With ``kernel="precomputed"`` only its shape and names matter.
-        %(weight_and_gram)s
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(weight_gram_fitted)s
         ValueError
             If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
             symmetric, there are fewer rows of positive weight than clusters, the kernel is not
             defined on X (negative cells), its matrix would be larger than 4 GiB, or sums of kernel
             values overflow.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If the kernel is seen not to be positive semidefinite, or its matrix is 0 for any two
             rows: the clusters are then arbitrary.
         ConvergenceWarning

@@ -109,26 +109,13 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
         Parameters
         ----------
-        %(kernel_rows_and_gram)s
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(kernel_fit)s
         ValueError
             If X or `gram` hold NaN or inf; sizes do not fit (n_clusters and the rows or the
             reference, max_leaves); the kernel is not defined on X (negative cells), has no such
             surrogate features, or they cannot tell two clusters apart; the kernel matrix would be
             too large.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
             are then arbitrary), surrogate features underflow, or, by KernelExKMC, many rows are
             nearer to the mean of another cluster than their label's.
@@ -310,11 +297,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         float
             Minus the cost under the kernel of the fit (the approximation, if there is one).
 
-        Raises
-        ------
-        ValueError
-            As for `fit`; and if the model was read from a file that does not hold its kernel (a
-            callable, `kernel_params`, an approximation).
+        %(score_errors)s
         """
         stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
         return -stocks.inertia(labels)

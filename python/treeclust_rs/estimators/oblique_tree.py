@@ -163,15 +163,7 @@ class ObliqueTree(CenterModel):
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the cost about the last centers: of an oblique test,
         by the squares of its weights in units of the columns' scale.
-    %(columns_in)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(columns_in_and_errors)s
     ExKMC : Threshold trees grown greedily; ``ObliqueTree(init=model, splits="axis", alpha=0)``
         refines them.
     VoronoiTree : The tree that reproduces the nearest center exactly.
@@ -279,15 +271,7 @@ class ObliqueTree(CenterModel):
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
-        %(weight)s
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(weight_fitted)s
         ValueError
             If X holds NaN, inf or null, sizes do not fit (n_clusters and the rows, the reference,
             a tree given as `init`), or parameters do not go together: histograms with the direct

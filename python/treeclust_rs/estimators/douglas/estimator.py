@@ -137,15 +137,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         Share of the rows of the fit whose cluster by the hard rules is that of `predict`.
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
-    %(columns)s
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
-
-    See Also
-    --------
+    %(columns_and_errors)s
     Kauri : A tree that makes its own clusters, for many columns too.
 
     Notes
@@ -247,13 +239,7 @@ class Douglas(BinsPredictor, SavedEstimator):
             Distances (wasserstein_) or kernel values (mmd_, mmd2_) of every two rows, symmetric, in
             place of those that the objective would compute from X.
 
-        Returns
-        -------
-        self
-            The fitted estimator.
-
-        Raises
-        ------
+        %(fitted)s
         ValueError
             If X, `affinity` or cuts given as `init` hold NaN or inf, there are fewer rows than
             clusters, `feature_mask`, `init` or `affinity` have another shape, `affinity` is not

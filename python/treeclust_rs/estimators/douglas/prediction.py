@@ -94,10 +94,7 @@ class BinsPredictor:
         ndarray of shape (n_samples, n_clusters)
             Equation 10 of the paper, with the softmax that it leaves out. Every row sums to 1.
 
-        Raises
-        ------
-        ValueError
-            If columns are missing, or a cell is NaN, infinite or null.
+        %(missing_columns)s
         """
         return self._probabilities(self._read(X))
 
@@ -113,10 +110,7 @@ class BinsPredictor:
         ndarray of shape (n_samples,)
             Labels; the lowest of equally probable ones.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         labels: IntArray = self.predict_proba(X).argmax(axis=1)
         return labels
@@ -133,10 +127,7 @@ class BinsPredictor:
         ndarray of shape (n_samples,)
             Numbers of cells: ``table_.clusters[model.apply(X)]`` are the clusters by the rules.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         table = self._read(X)
         return self.table_.apply(table)
@@ -154,10 +145,7 @@ class BinsPredictor:
             One line per row, with the result of `predict` and the row's own values in its cell. If
             the cell has another cluster, the line names that cluster and the probability too.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         table = self._read(X)
         shares = self._probabilities(table)
@@ -184,14 +172,7 @@ class BinsPredictor:
         `predict` agrees. Columns are compared as Float64; the result is null for a null or NaN in a
         column that the rules use.
 
-        Returns
-        -------
-        polars.Expr
-            For instance for ``frame.with_columns(model.to_polars())``.
-
-        Raises
-        ------
-        ValueError
+        %(polars)s
             If the rules have more than 10,000 cells.
         """
         check_is_fitted(self, "table_")
