@@ -29,9 +29,8 @@ from threadpoolctl import ThreadpoolController
 from .._reference.checks import warn_too_few
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import map_in_order, one_blas_thread
-from .definiteness import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
-from .gram_lloyd import OVERFLOW, Run, run_lloyd
-from .gram_rows import GramRows, draw, seed_groups
+from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
+from .gram_lloyd import OVERFLOW, GramRows, Run, draw, run_lloyd, seed_groups
 from .kernel_data import KernelData
 from .means import Clustering, Means, compact, first_least
 

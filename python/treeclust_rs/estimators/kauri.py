@@ -21,8 +21,8 @@ from .._base.parameters import AT_LEAST_1, COMMON, LIMITS, Constraints
 from .._base.saved_fields import POSITIVE, Check, Fields, SavedField
 from .._base.truncation import TrainingState
 from .._data.table import Table
-from .._kernels.cluster_sums import ROUNDING
 from .._kernels.kernel_data import make_kernel_data
+from .._kernels.means import ROUNDING
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._util.arrays import FloatArray
 from .._util.validation import Interval, StrOptions

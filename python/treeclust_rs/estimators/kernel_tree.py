@@ -26,9 +26,8 @@ from .._kernels.kernel_data import KernelData, make_kernel_data
 from .._kernels.lloyd import cluster
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
-from .._reference.centers import Centers
+from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
-from .._reference.label_costs import distance_costs, mismatch_costs
 from .._util.arrays import BoolArray, IntArray
 from .._util.validation import Interval, StrOptions
 from .._util.words import listed, quoted_column

@@ -31,8 +31,7 @@ from .._data.table import collected, read_table
 from .._data.units import Units
 from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.checks import warn_of_empty
-from .._reference.kmeans import make_reference
-from .._reference.spherical import Clustering, spherical_reference
+from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions

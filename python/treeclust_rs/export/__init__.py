@@ -4,7 +4,7 @@ from .._util.model_json import SCHEMA_VERSION
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
 from .pictures.partition import plot_partition
-from .pictures.plot import plot_tree
+from .pictures.tree_drawing import plot_tree
 from .polars import to_polars_expr
 from .text import explain_rows, export_text
 

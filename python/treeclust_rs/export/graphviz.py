@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._util.words import format_count
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.colors import cluster_colors, lighten
+from ..tree.html import cluster_colors, lighten
 from ..tree.nodes import LEAF
 from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 

@@ -3,10 +3,9 @@
 from .base import Gemini
 from .distances import METRICS
 from .divergences import KL, SquaredHellinger, TotalVariation
-from .energy import EnergyDistance
 from .mmd import MMD
 from .names import GEMINIS, make_gemini
-from .transport import Wasserstein
+from .transport import EnergyDistance, Wasserstein
 
 __all__ = [
     "GEMINIS",

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array, column_or_1d
 
-from .._util.arrays import FloatArray
-from .._util.labels import NOISE, is_noise
+from .._util.arrays import NOISE, FloatArray, is_noise
 
 
 def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:

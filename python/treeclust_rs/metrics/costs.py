@@ -18,8 +18,7 @@ from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData
 from .._kernels.kernels import ORIGIN_FREE
 from .._kernels.parameters import check_gram_argument, make_kernel
-from .._util.arrays import BoolArray, FloatArray
-from .._util.labels import is_noise
+from .._util.arrays import BoolArray, FloatArray, is_noise
 from .._util.words import format_count
 from .checks import check_data, check_labels, check_weights
 

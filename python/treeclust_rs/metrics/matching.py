@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 
-from .._util.labels import is_noise
+from .._util.arrays import is_noise
 from .checks import check_labels, check_weights
 
 __all__ = ["adjusted_rand_index", "agreement"]

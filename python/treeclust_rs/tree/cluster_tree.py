@@ -30,8 +30,7 @@ from .moves import check_moves, own_shares
 from .nodes import INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
 from .paths import Path
 from .reshape import expand_intervals, truncate_nodes
-from .rules import leaf_rules
-from .text import tree_text
+from .text import leaf_rules, tree_text
 
 # Starting threads takes longer than routing fewer rows than this.
 _MIN_ROWS_FOR_THREADS = 256

@@ -11,8 +11,8 @@ from ..._util.arrays import FloatArray
 from ..._util.model_json import check_keys, float_array, int_array
 from .cell_table import CellTable
 from .column_bins import ColumnBins
+from .search import Trainer
 from .soft_bins import SoftBins
-from .trainer import Trainer
 
 LOWEST_TEMPERATURE = 1e-6
 """Below, bins are as good as hard, and cuts have no gradient."""

@@ -25,9 +25,8 @@ from .bins_model import LOWEST_TEMPERATURE, BinsModel, bins_from_dict, bins_to_d
 from .cell_table import CellTable
 from .column_bins import ColumnBins
 from .prediction import BinsPredictor
-from .search import prune, search
+from .search import continued_trainer, prune, search
 from .soft_training import Plan
-from .trainer import continued_trainer
 from .training_rows import TrainingRows, make_training_rows
 
 # Most rows of a batch with ``batch_size=None``: the larger of this and so many per cluster.

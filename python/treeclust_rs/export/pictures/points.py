@@ -14,7 +14,7 @@ from ..._data.table import align_table
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.words import printable
 from ...tree.cluster_tree import ClusterTree
-from ...tree.colors import cluster_colors
+from ...tree.html import cluster_colors
 
 
 @dataclass(frozen=True)
