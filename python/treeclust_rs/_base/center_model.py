@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
 from .._data.checks import check_sample_weight
@@ -33,7 +32,6 @@ class CenterModel(TreeClusterer, abstract=True):
     @property
     def cost_ratio_(self) -> float:
         """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        check_is_fitted(self, "tree_")
         return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002

@@ -35,11 +35,6 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
     tree_: ClusterTree
 
-    n_jobs: int | None
-    random_state: Any
-    scale: str | None
-    verbose: int
-
     # Fitted numbers and arrays in model files, beside the tree.
     _saved: ClassVar[Fields] = {}
     _fitted_by: ClassVar[str] = "tree_"
@@ -51,7 +46,6 @@ class TreeClusterer(SavedEstimator, abstract=True):
     @property
     def n_leaves_(self) -> int:
         """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
     # ---- using a fitted model -------------------------------------------------------------
@@ -201,6 +195,3 @@ class TreeClusterer(SavedEstimator, abstract=True):
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
         self._set_columns(tree.n_features, tree.feature_names)
-
-
-__all__ = ["TreeClusterer"]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from sklearn.utils.validation import check_is_fitted
 
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree
@@ -35,7 +34,6 @@ class CostTree(GrownClusterer, abstract=True):
     @property
     def cost_path_(self) -> pl.DataFrame:
         """Surrogate cost by number of leaves: a frame with the columns n_leaves and cost."""
-        check_is_fitted(self, "tree_")
         last = self.tree_.n_leaves
         first = last - len(self._cost_path) + 1
         return pl.DataFrame({"n_leaves": np.arange(first, last + 1), "cost": self._cost_path})
@@ -43,7 +41,6 @@ class CostTree(GrownClusterer, abstract=True):
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
         return feature_importances(self.tree_, self.scale_)
 
     def _last_gain(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,20 +26,20 @@ from .truncation import GrownClusterer
 GAMMA = SavedField(check=POSITIVE)
 
 
+@dataclass(eq=False, repr=False)
 class KernelModel(GrownClusterer, abstract=True):
     """A tree whose fit used a kernel."""
 
     _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
 
-    kernel: Any
-    gamma: float | str | None
-    degree: float
-    coef0: float
-    kernel_params: Mapping[str, Any] | None
-    approximation: str | None
-    n_components: int
-    gamma_: float | None
-    scale_: FloatArray
+    _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+    approximation: str | None = None
+    n_components: int = 100
 
     def _keep_kernel(self, stocks: KernelData, units: Units) -> None:
         """Keep what `score` needs of the fit."""

@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,8 +17,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from .._util.docs import documented
 from .._util.model_json import check_keys, dumps, loads
 
-__all__ = ["SavedEstimator", "load", "write_text"]
-
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
 _PLAIN = (type(None), bool, int, float, str)
@@ -25,14 +24,20 @@ _PLAIN = (type(None), bool, int, float, str)
 _MODELS: dict[str, type[SavedEstimator]] = {}
 
 
+@dataclass(eq=False, repr=False)
 class SavedEstimator(ClusterMixin, BaseEstimator):
     """Base of the estimators that `load` can read; those that are abstract it cannot."""
 
-    n_features_in_: int
+    # Parameters of all estimators.
+    _: KW_ONLY
+    scale: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     # Parameters that the model file could not hold and that were not set since; empty for models
     # not read from a file.
-    _not_saved: frozenset[str] = frozenset()
+    _not_saved = frozenset[str]()
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
     # An attribute that every fitted model has, and those that take the rows of the fit, which

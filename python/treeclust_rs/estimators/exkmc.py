@@ -11,8 +11,6 @@ from .._reference.centers import Criterion
 from .._util.validation import StrOptions
 from .centers_tree import CentersTree
 
-__all__ = ["ExKMC"]
-
 
 @dataclass(eq=False, repr=False)
 class ExKMC(CentersTree):
@@ -83,10 +81,6 @@ class ExKMC(CentersTree):
     max_depth: int | None = None
     min_samples_leaf: int = 1
     reference: Any = None
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)

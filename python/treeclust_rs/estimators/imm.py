@@ -8,8 +8,6 @@ from .._base.growth import Growth
 from .._reference.centers import Criterion
 from .centers_tree import CentersTree
 
-__all__ = ["IMM"]
-
 
 class IMM(CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).

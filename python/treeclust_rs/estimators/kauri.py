@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import polars as pl
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
 from .._base.cost_tree import normalised
@@ -29,8 +28,6 @@ from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import MOVES
-
-__all__ = ["Kauri"]
 
 
 @dataclass(eq=False, repr=False)
@@ -183,18 +180,8 @@ class Kauri(KernelModel):
     min_samples_leaf: int = 1
     max_features: int | float | str | None = None
     kernel: str | Callable[..., float] = "linear"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1.0
-    kernel_params: Mapping[str, Any] | None = None
-    approximation: str | None = None
-    n_components: int = 100
     tol: float = 1e-6
     moves: str = "paper"
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     # ---- fit ------------------------------------------------------------------------------
 
@@ -294,19 +281,16 @@ class Kauri(KernelModel):
     @property
     def n_clusters_(self) -> int:
         """Number of clusters."""
-        check_is_fitted(self, "tree_")
         return len(self.tree_.classes)
 
     @property
     def objective_(self) -> float:
         """The objective L of the training rows."""
-        check_is_fitted(self, "tree_")
         return float(self._objective_path[-1])
 
     @property
     def gains_(self) -> pl.DataFrame:
         """The splits in order, with the kind and the gain of each."""
-        check_is_fitted(self, "tree_")
         tree = self.tree_
         inner = np.flatnonzero(tree.kind != 0)
         order = inner[np.argsort(tree.children_left[inner])]
@@ -329,7 +313,6 @@ class Kauri(KernelModel):
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the gains, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
         tree = self.tree_
         assert tree.gain is not None
         inner = np.flatnonzero(tree.kind != 0)

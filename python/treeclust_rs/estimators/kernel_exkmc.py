@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .kernel_tree import GrownKernelTree
 
-__all__ = ["KernelExKMC"]
-
 
 class KernelExKMC(GrownKernelTree):
     """Explain a kernel clustering by a tree that lowers the kernel's surrogate cost (Kernel ExKMC).

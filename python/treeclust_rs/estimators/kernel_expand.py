@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .kernel_tree import GrownKernelTree
 
-__all__ = ["KernelExpand"]
-
 
 class KernelExpand(GrownKernelTree):
     """Explain any labels by a tree whose leaves are as pure as can be (Kernel Expand).

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Any
-
 from .._kernels.surrogate import choose_features
 from .kernel_tree import KernelGrowth, KernelTree
 
-__all__ = ["KernelIMM"]
 
-
-@dataclass(eq=False, repr=False)
 class KernelIMM(KernelTree):
     """Explain a kernel clustering by a tree with one leaf per cluster (Kernel IMM).
 
@@ -80,26 +73,6 @@ class KernelIMM(KernelTree):
     >>> model.tree_.rules()["rule"].to_list()
     ['1 <= x0 <= 3', 'x0 < 1 or x0 > 3']
     """
-
-    n_clusters: int | None = None
-    _: KW_ONLY
-    kernel: Any = "rbf"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1.0
-    kernel_params: Mapping[str, Any] | None = None
-    approximation: str | None = None
-    n_components: int = 100
-    n_init: int = 10
-    features: str = "auto"
-    order: int = 5
-    n_anchors: int | str | None = None
-    shift: Any = None
-    reference: Any = None
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     # A base tree alone: label costs serve the cost path only, and need no distances.
     _by_mismatch = True

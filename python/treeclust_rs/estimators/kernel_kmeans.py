@@ -31,8 +31,6 @@ from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval
 from .._util.words import format_count
 
-__all__ = ["KernelKMeans"]
-
 
 @dataclass(eq=False, repr=False)
 @documented

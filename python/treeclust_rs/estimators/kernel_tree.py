@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -52,6 +51,7 @@ class _Base(NamedTuple):
     surrogate: SurrogateFeatures | None = None
 
 
+@dataclass(eq=False, repr=False)
 class KernelTree(CostTree, KernelModel, abstract=True):
     """A tree fitted to a clustering in a kernel's feature space."""
 
@@ -82,15 +82,14 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "price_of_explainability_",
     )
 
-    n_clusters: int | None
-    n_init: int
-    features: str
-    order: int
-    n_anchors: int | str | None
-    shift: Any
-    reference: Any
-
-    _training: _Training
+    n_clusters: int | None = None
+    _: KW_ONLY
+    n_init: int = 10
+    features: str = "auto"
+    order: int = 5
+    n_anchors: int | str | None = None
+    shift: Any = None
+    reference: Any = None
 
     # Whether label costs are mismatches with the reference; else distances to its implicit means.
     _by_mismatch: ClassVar[bool] = False
@@ -313,30 +312,12 @@ class GrownKernelTree(KernelTree, abstract=True):
         "cuts": [StrOptions({"auto", "threshold", "interval"})],
     }
 
-    n_clusters: int | None = None
     _: KW_ONLY
     max_leaves: int | None = None
     base_tree: str | None = "kernel_imm"
     cuts: str = "auto"
     max_depth: int | None = None
     min_samples_leaf: int = 1
-    kernel: Any = "rbf"
-    gamma: float | str | None = None
-    degree: float = 3
-    coef0: float = 1.0
-    kernel_params: Mapping[str, Any] | None = None
-    approximation: str | None = None
-    n_components: int = 100
-    n_init: int = 10
-    features: str = "auto"
-    order: int = 5
-    n_anchors: int | str | None = None
-    shift: Any = None
-    reference: Any = None
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _growth(self) -> KernelGrowth:
         if self.base_tree is None:

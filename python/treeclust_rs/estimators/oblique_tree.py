@@ -41,9 +41,6 @@ from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import LEAF, OBLIQUE
 
-__all__ = ["ObliqueTree"]
-
-
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500
 # The figures of every round.
@@ -250,10 +247,6 @@ class ObliqueTree(CenterModel):
     max_iter: int = 100
     relax: bool = False
     reference: Any = None
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -511,13 +504,11 @@ class ObliqueTree(CenterModel):
     @property
     def n_parameters_(self) -> int:
         """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        check_is_fitted(self, "tree_")
         return n_parameters(self.tree_)
 
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the cost, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
         return feature_importances(self.tree_, self.scale_)
 
     def _path_frame(self) -> pl.DataFrame:
@@ -538,13 +529,11 @@ class ObliqueTree(CenterModel):
     @property
     def objective_path_(self) -> pl.DataFrame:
         """The objective round by round."""
-        check_is_fitted(self, "tree_")
         return self._path_frame().drop("mu", "mismatch")
 
     @property
     def n_iter_(self) -> int:
         """Rounds of tree and centers, or values of mu and the direct fit before them."""
-        check_is_fitted(self, "tree_")
         return len(self._path)
 
     @property
@@ -630,21 +619,14 @@ def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:
     # Inner nodes have the cluster that would cost their rows least.
     cluster = np.where(fitted.kind == LEAF, fitted.cluster, regrets.argmin(axis=1))
     unknown = np.full(n_nodes, np.nan)
-    tests = TestArrays(
-        fitted.kind,
-        fitted.feature,
-        fitted.threshold,
-        unknown,
-        unknown,
-        fitted.children_left,
-        fitted.children_right,
-    )
+    kind, left, right = fitted.kind, fitted.children_left, fitted.children_right
+    tests = TestArrays(kind, fitted.feature, fitted.threshold, unknown, unknown, left, right)
     oblique = ObliqueArrays(
         fitted.oblique_indptr, fitted.oblique_indices, fitted.oblique_weights, fitted.oblique_bias
     )
     return GrownTree.of_rows(
         tests,
-        oblique if (fitted.kind == OBLIQUE).any() else None,
+        oblique if (kind == OBLIQUE).any() else None,
         fitted.leaf_of_row,
         start.clustering.labels,
         k,

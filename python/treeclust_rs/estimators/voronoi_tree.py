@@ -24,9 +24,6 @@ from ..tree.build import GrownTree, add_up
 from ..tree.nodes import LEAF, OBLIQUE
 from .centers_tree import CentersTree
 
-__all__ = ["VoronoiTree"]
-
-
 MAX_EXACT_CLUSTERS = 16
 """Largest number of clusters of an exact tree, which may have 2^(k - 1) leaves."""
 
@@ -127,10 +124,6 @@ class VoronoiTree(CentersTree):
     _: KW_ONLY
     exact: bool = True
     reference: Any = None
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     @property
     def criterion(self) -> Criterion:  # type: ignore[override]

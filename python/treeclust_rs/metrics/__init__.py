@@ -1,5 +1,7 @@
 """How good a clustering is, how much its explanation cost, and how long the explanation is."""
 
+from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
+
 from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
 from .explanations import (
     features_per_node,
@@ -7,7 +9,7 @@ from .explanations import (
     weighted_average_depth,
     weighted_average_explanation_size,
 )
-from .matching import adjusted_rand_index, agreement
+from .matching import agreement
 
 __all__ = [
     "adjusted_rand_index",

@@ -17,6 +17,15 @@ def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
     return data
 
 
+def check_clustering(
+    X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+    """Return the data, a label and a weight for each row."""
+    data = check_data(X)
+    marks = check_labels(labels, len(data), "labels")
+    return data, marks, check_weights(sample_weight, len(data))
+
+
 def check_labels(labels: npt.ArrayLike, n_rows: int | None, name: str) -> npt.NDArray[Any]:
     """Return labels as an array of integers or strings, one for each of the rows."""
     marks: npt.NDArray[Any] = column_or_1d(labels)

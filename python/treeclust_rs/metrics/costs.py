@@ -20,7 +20,7 @@ from .._kernels.kernels import ORIGIN_FREE
 from .._kernels.parameters import check_gram_argument, make_kernel
 from .._util.arrays import BoolArray, FloatArray, is_noise
 from .._util.words import format_count
-from .checks import check_data, check_labels, check_weights
+from .checks import check_clustering, check_data, check_labels, check_weights
 
 
 def kmeans_cost(
@@ -46,9 +46,7 @@ def kmeans_cost(
     >>> kmeans_cost([[1.0], [3.0], [10.0]], ["a", "a", "b"])
     2.0
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
-    weights = check_weights(sample_weight, len(data))
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     return _kmeans_cost(data, marks, weights, ~is_noise(marks))
 
 
@@ -161,10 +159,8 @@ def cost_ratio(
     float
         1 if both costs are 0, inf if only the reference's is.
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     reference = check_labels(reference_labels, len(data), "reference_labels")
-    weights = check_weights(sample_weight, len(data))
     kept = ~(is_noise(marks) | is_noise(reference))
     cost = _kmeans_cost(data, marks, weights, kept)
     return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept))
@@ -224,9 +220,7 @@ def kernel_cost(
     >>> kernel_cost([[1.0], [3.0], [11.0]], ["a", "a", "b"], kernel="linear")
     2.0
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
-    weights = check_weights(sample_weight, len(data))
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     check_gram_argument(kernel, None, gram is not None)
     matrix = None if gram is None else check_gram(gram, len(data))
     kept = ~is_noise(marks) & (weights > 0)

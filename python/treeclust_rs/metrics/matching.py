@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 
 from .._util.arrays import is_noise
 from .checks import check_labels, check_weights
-
-__all__ = ["adjusted_rand_index", "agreement"]
 
 # Matching the clusters of two clusterings takes a table of their sizes' product.
 _MAX_CONTINGENCY = 50_000_000

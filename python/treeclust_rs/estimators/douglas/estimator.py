@@ -217,10 +217,6 @@ class Douglas(BinsPredictor, SavedEstimator):
     tol: float | None = 1e-3
     n_iter_no_change: int = 10
     prune: float = 0.0
-    scale: str | None = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     # ---- fit ------------------------------------------------------------------------------
 

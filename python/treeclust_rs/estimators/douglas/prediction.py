@@ -31,7 +31,6 @@ class BinsPredictor:
     @property
     def cut_points_(self) -> FloatArray:
         """Cuts of every column in its own units, ascending; NaN in columns that are not cut."""
-        check_is_fitted(self, "table_")
         columns, cuts = self._bins.columns, self._bins.cuts
         of_all = np.full((columns.n_features, cuts.shape[1]), np.nan)
         of_all[columns.features] = cuts
@@ -40,31 +39,26 @@ class BinsPredictor:
     @property
     def active_cut_points_(self) -> IntArray:
         """Columns with a cut strictly between their least and greatest value in the fit."""
-        check_is_fitted(self, "table_")
         return self.table_.features
 
     @property
     def weights_(self) -> FloatArray:
         """Weights of the cells for the clusters, of shape (n_cells, n_clusters); a copy."""
-        check_is_fitted(self, "table_")
         return self._bins.model.weights.copy()
 
     @property
     def rule_agreement_(self) -> float:
         """Share of the rows of the fit whose cell has the cluster that `predict` returns."""
-        check_is_fitted(self, "table_")
         return self.table_.agreement
 
     @property
     def classes_(self) -> IntArray:
         """The clusters' labels."""
-        check_is_fitted(self, "table_")
         return np.arange(self.table_.n_clusters)
 
     @property
     def n_iter_(self) -> int:
         """Number of epochs."""
-        check_is_fitted(self, "table_")
         return len(self.loss_curve_)
 
     # ---- rows -----------------------------------------------------------------------------
