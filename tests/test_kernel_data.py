@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from treeclust_rs._data.units import Units
+from treeclust_rs._data.table import Units
 from treeclust_rs._kernels.kernel_data import KernelData
 from treeclust_rs._kernels.kernels import Kernel
 from treeclust_rs._kernels.low_rank import approximate

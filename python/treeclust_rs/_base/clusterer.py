@@ -23,8 +23,7 @@ from ..export import (
     tree_to_dict,
 )
 from ..tree.cluster_tree import ClusterTree, NonFiniteError
-from .saved_fields import Fields, read_fields, write_fields
-from .saving import SavedEstimator
+from .saving import Fields, SavedEstimator, read_fields, write_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

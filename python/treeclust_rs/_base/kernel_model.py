@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.checks import check_sample_weight
-from .._data.table import Table, take_rows
-from .._data.units import Units
+from .._data.table import Table, Units, take_rows
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows
 from .._kernels.kernels import Kernel
@@ -20,7 +19,7 @@ from .._util.arrays import FloatArray, IntArray
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
-from .saved_fields import POSITIVE, SavedField
+from .saving import POSITIVE, SavedField
 from .truncation import GrownClusterer
 
 GAMMA = SavedField(check=POSITIVE)

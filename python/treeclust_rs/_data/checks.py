@@ -10,8 +10,7 @@ import numpy as np
 from .. import _engine
 from .._util.arrays import FloatArray
 from .._util.words import quoted_column
-from .arrays import filled
-from .messages import count_words, missing_message
+from .arrays import count_words, filled, missing_message
 from .table import Table
 
 

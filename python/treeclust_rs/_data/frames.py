@@ -16,8 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .._util.words import listed
-from .arrays import native
-from .messages import check_shape, count_words, missing_message
+from .arrays import check_shape, count_words, missing_message, native
 
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 

@@ -1,4 +1,4 @@
-"""The feature table: what a user has (array, list, polars, pandas, pyarrow) in one form.
+"""The feature table (array, list, polars, pandas, pyarrow in one form), and units of its columns.
 
 All other modules read a `Table`: a two-dimensional numpy array or a list of columns, in
 the dtypes the Rust core reads, with the user's column names. Data are viewed, not copied, wherever
@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._util.arrays import BoolArray
-from .arrays import number_array
+from .. import _engine
+from .._util.arrays import BoolArray, FloatArray
+from .arrays import check_width, number_array
 from .frames import (
     FrameSource,
     check_numeric,
@@ -28,7 +29,6 @@ from .frames import (
     read_columns,
     string_names,
 )
-from .messages import check_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +230,37 @@ def _warn_names_lost(estimator_name: str) -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+@dataclass(frozen=True)
+class Units:
+    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
+
+    shift: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(
+        cls, rows: Table, weight: FloatArray | None, scale: str | None, n_jobs: _engine.Jobs
+    ) -> Units:
+        """Return the origins of the columns and their units; `scale` as in the estimators."""
+        return cls(*_engine.column_units(rows.data, weight, scale == "standard", n_jobs))
+
+    @classmethod
+    def own(cls, n_features: int) -> Units:
+        """Return the columns' own units: origin 0, unit 1."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def of_points(self, points: FloatArray) -> FloatArray:
+        """Return points given in the columns' own units, in these units."""
+        return np.ascontiguousarray((points - self.shift) / self.scale)
+
+    def matrix(self, table: Table) -> FloatArray:
+        """Return the table in these units, as one C-ordered array."""
+        matrix = np.empty((table.n_samples, table.n_features))
+        for f in range(table.n_features):
+            column = column_of(table, f)
+            with np.errstate(over="ignore"):  # the callers check for overflow
+                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
+                matrix[:, f] /= self.scale[f]
+        return matrix

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
 from .._util.arrays import FloatArray
 from .._util.threads import map_in_order, one_blas_thread
 from .kernels import ORIGIN_FREE, Kernel

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
 from .._engine import LabelCosts
 from .._util.arrays import FloatArray
 from .kmedians import cluster_medians

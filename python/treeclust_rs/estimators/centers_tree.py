@@ -8,13 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from .._base.center_model import CenterModel
-from .._base.cost_tree import COST_PATH, CostTree
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import EXPLAINING, Constraints, FitRows
 from .._base.growth import Growth, grow_tree
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import EXPLAINING, Constraints
-from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
+from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
 from .._engine import Progress
 from .._reference.centers import Criterion, cost_of_labels, own_medians

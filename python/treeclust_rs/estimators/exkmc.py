@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
+from .._base.fit_rows import LIMITS, Constraints
 from .._base.growth import Growth, Limits
-from .._base.parameters import LIMITS, Constraints
 from .._reference.centers import Criterion
 from .._util.validation import StrOptions
 from .centers_tree import CentersTree

@@ -12,13 +12,10 @@ import polars as pl
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base.cost_tree import normalised
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import AT_LEAST_1, COMMON, LIMITS, Constraints, FitRows
 from .._base.kernel_model import GAMMA, KernelModel
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import AT_LEAST_1, COMMON, LIMITS, Constraints
-from .._base.saved_fields import POSITIVE, Check, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import POSITIVE, Check, Fields, SavedField
+from .._base.truncation import LeafSums, TrainingState, normalised
 from .._data.table import Table
 from .._kernels.kernel_data import make_kernel_data
 from .._kernels.means import ROUNDING

@@ -12,11 +12,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base.fit_rows import FitRows
-from .._base.parameters import AT_LEAST_1, COMMON, Constraints
+from .._base.fit_rows import AT_LEAST_1, COMMON, Constraints, FitRows
 from .._data.checks import check_finite, check_sample_weight
-from .._data.table import Table, align_table
-from .._data.units import Units
+from .._data.table import Table, Units, align_table
 from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
 from .._kernels.kernels import Kernel
 from .._kernels.lloyd import Tell, cluster

@@ -12,14 +12,11 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base.cost_tree import COST_PATH, CostTree
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import AT_LEAST_1, EXPLAINING, LIMITS, Constraints, FitRows
 from .._base.growth import Growth, Limits, grow_tree
 from .._base.kernel_model import GAMMA, KernelModel
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import AT_LEAST_1, EXPLAINING, LIMITS, Constraints
-from .._base.saved_fields import POSITIVE, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import POSITIVE, Fields, SavedField
+from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
 from .._kernels.kernel_data import KernelData, make_kernel_data
 from .._kernels.lloyd import cluster

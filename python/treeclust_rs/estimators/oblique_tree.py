@@ -22,13 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._base.center_model import CenterModel
 from .._base.clusterer import TreeClusterer
-from .._base.cost_tree import feature_importances
-from .._base.fit_rows import FitRows
-from .._base.parameters import AT_LEAST_1, EXPLAINING, Constraints
-from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
+from .._base.fit_rows import AT_LEAST_1, EXPLAINING, Constraints, FitRows
+from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
+from .._base.truncation import feature_importances
 from .._data.sparse import SparseTable, read_sparse
-from .._data.table import collected, read_table
-from .._data.units import Units
+from .._data.table import Units, collected, read_table
 from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference

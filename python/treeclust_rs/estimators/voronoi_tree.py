@@ -11,11 +11,9 @@ from scipy.linalg import svd
 from scipy.optimize import linprog
 
 from .. import _engine
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import EXPLAINING, Constraints, FitRows
 from .._base.growth import Growth
-from .._base.parameters import EXPLAINING, Constraints
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
 from .._engine import ObliqueArrays, Progress, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference

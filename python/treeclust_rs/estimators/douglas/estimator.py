@@ -21,10 +21,9 @@ from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
 from ...gemini import GEMINIS, Gemini, make_gemini
-from .bins_model import LOWEST_TEMPERATURE, BinsModel, bins_from_dict, bins_to_dict
 from .cell_table import CellTable
 from .column_bins import ColumnBins
-from .prediction import BinsPredictor
+from .prediction import LOWEST_TEMPERATURE, BinsModel, BinsPredictor, bins_from_dict, bins_to_dict
 from .search import continued_trainer, prune, search
 from .soft_training import Plan
 from .training_rows import TrainingRows, make_training_rows
