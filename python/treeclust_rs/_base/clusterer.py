@@ -116,13 +116,11 @@ class TreeClusterer(SavedEstimator, abstract=True):
         %(polars)s
             If the tree is too large for polars.
         """
-        check_is_fitted(self, "tree_")
-        return to_polars_expr(self.tree_)
+        return to_polars_expr(self)
 
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""
-        check_is_fitted(self, "tree_")
-        return to_graphviz(self.tree_)
+        return to_graphviz(self)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
@@ -135,11 +133,10 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
-        check_is_fitted(self, "tree_")
         centers = getattr(self, "cluster_centers_", None)
         if kwargs.get("image_shape") is not None and centers is not None:
             kwargs = {"centers": centers} | kwargs
-        return plot_tree(self.tree_, ax, **kwargs)
+        return plot_tree(self, ax, **kwargs)
 
     def plot_partition(self, X: Any = None, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree's cells over the plane of two columns, and points in them.
@@ -162,8 +159,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
-        check_is_fitted(self, "tree_")
-        return plot_partition(self.tree_, X, ax, **kwargs)
+        return plot_partition(self, X, ax, **kwargs)
 
     # ---- model files ----------------------------------------------------------------------
 

@@ -83,14 +83,12 @@ class Gemini(ABC):
     uses_rows: ClassVar[bool] = False
     """Whether the objective depends on the rows, by `affinity`, and not on probabilities alone."""
 
+    _stem: ClassVar[str]
+
     @property
     def name(self) -> str:
         """One of `GEMINIS`."""
         return self._stem + ("_ovo" if self.one_vs_one else "_ova")
-
-    @property
-    @abstractmethod
-    def _stem(self) -> str: ...
 
     def settled(self, X: npt.ArrayLike) -> Self:  # noqa: ARG002
         """Return the objective with its parameters that depend on data computed from these rows.

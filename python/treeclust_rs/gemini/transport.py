@@ -51,9 +51,7 @@ class Wasserstein(DistanceGemini):
     Flamary et al. POT: Python Optimal Transport. JMLR 22(78), 2021.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "wasserstein"
+    _stem = "wasserstein"
 
     @property
     def energy(self) -> EnergyDistance:
@@ -187,9 +185,7 @@ class EnergyDistance(DistanceGemini):
         As for `Wasserstein`.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "energy"
+    _stem = "energy"
 
     def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
         return _negative(means_to_all(clusters, clusters.matrix, squared=True))
