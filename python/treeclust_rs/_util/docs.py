@@ -13,15 +13,8 @@ Attributes
 
 [kernel_columns_and_errors]
 %(kernel_columns)s
-%(columns)s
+%(columns_and_errors)s
 
-Raises
-------
-ValueError, TypeError
-    By `fit`: see there.
-
-See Also
---------
 [columns_and_errors]
 %(columns)s
 
@@ -33,15 +26,9 @@ ValueError, TypeError
 See Also
 --------
 [columns_in_and_errors]
-%(columns_in)s
+%(scale_units)s
+%(columns_and_errors)s
 
-Raises
-------
-ValueError, TypeError
-    By `fit`: see there.
-
-See Also
---------
 [columns_in_and_value_error]
 %(columns_in)s
 
@@ -125,6 +112,59 @@ Raises
 ------
 ValueError
 
+[scale_units]
+scale_ : ndarray of shape (n_features,)
+    Units of the columns in costs: their standard deviations, or ones.
+
+[tree_in]
+
+Parameters
+----------
+tree : ClusterTree or fitted estimator
+    The tree.
+
+Returns
+-------
+[clustered_rows]
+X : array-like of shape (n_samples, n_features)
+    The data.
+labels : array-like of shape (n_samples,)
+    Cluster of each row, integers or strings; rows labelled -1 are left out.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows, not negative; None is 1 for each.
+
+[of_value]
+
+Parameters
+----------
+probabilities, affinity
+    As for `value`.
+
+Returns
+-------
+[value_errors]
+
+Raises
+------
+ValueError
+    As for `value`.
+
+[affinity_as_fit]
+y : ignored
+    For the API.
+affinity : array-like of shape (n_samples, n_samples), default=None
+    As for `fit`.
+
+Returns
+-------
+[needs_matplotlib]
+
+Raises
+------
+ImportError
+    If matplotlib is not installed.
+ValueError
+
 [center_costs]
 cluster_centers_ : ndarray of shape (n_clusters, n_features)
     Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
@@ -138,8 +178,7 @@ feature_names_in_ : ndarray of shape (n_features,)
     Names of the columns, if X had names.
 
 [columns_in]
-scale_ : ndarray of shape (n_features,)
-    Units of the columns in costs: their standard deviations, or ones.
+%(scale_units)s
 %(columns)s
 
 [explaining]
@@ -303,13 +342,16 @@ X : array-like or frame of shape (n_samples, n_features)
 verbose : int, default=0
     Whether to print a line of progress now and then.
 
-[tree_attributes]
+[tree_and_labels]
 tree_ : ClusterTree
     The tree; print it.
 labels_ : ndarray of shape (n_samples,)
     Cluster of every row, noise included, as the tree predicts it.
 n_leaves_ : int
     Number of leaves.
+
+[tree_attributes]
+%(tree_and_labels)s
 classes_ : ndarray of shape (n_clusters,)
     The clusters' labels.
 
@@ -330,7 +372,7 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-Documented = TypeVar("Documented", bound=type)
+Documented = TypeVar("Documented")
 
 _MARKER = re.compile(r"(?m)^( *)%\((\w+)\)s$")
 _TEXTS = re.split(r"(?m)^\[(\w+)\]\n", __doc__ or "")[1:]
@@ -338,8 +380,8 @@ _ENTRIES = {name: text.strip("\n") for name, text in zip(_TEXTS[::2], _TEXTS[1::
 
 
 def documented(cls: Documented) -> Documented:
-    """Expand the markers in the docstrings of a class and of what it defines."""
-    for item in (cls, *vars(cls).values()):
+    """Expand the markers in the docstrings of a function, or of a class and what it defines."""
+    for item in (cls, *getattr(cls, "__dict__", {}).values()):
         text = getattr(item, "__doc__", None)
         if isinstance(text, str) and "%(" in text:
             item.__doc__ = _expanded(text)

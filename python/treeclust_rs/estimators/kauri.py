@@ -249,13 +249,7 @@ class Kauri(KernelModel):
             return max(int(np.sqrt(d) if given == "sqrt" else np.log2(d)), 1)
         return min(int(given), d) if isinstance(given, Integral) else max(int(given * d), 1)
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: Any = None,
-        gram: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
         """Return the objective L of the tree's clusters of other rows.
 
         Parameters

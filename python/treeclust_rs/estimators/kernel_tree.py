@@ -274,13 +274,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             raise AttributeError(name)  # __getattr__ answers, in words
         return training
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: Any = None,
-        gram: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
         """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
 
         Parameters

@@ -125,12 +125,7 @@ class ObliqueTree(CenterModel):
 
     Attributes
     ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
+    %(tree_and_labels)s
     n_parameters_ : int
         Weights, biases (thresholds with their columns) and leaves of the tree.
     classes_ : ndarray of shape (n_clusters,)

@@ -1,5 +1,6 @@
 """Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
 
+from .._util.docs import documented
 from .._util.model_json import SCHEMA_VERSION
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
@@ -19,3 +20,6 @@ __all__ = [
     "tree_from_dict",
     "tree_to_dict",
 ]
+
+for _name in __all__:
+    documented(globals()[_name])

@@ -15,13 +15,7 @@ _LINE_WIDTH = 40
 def to_graphviz(tree: ClusterTree | HasTree) -> str:
     """Return the tree as a DOT graph, for ``dot -Tsvg`` or the graphviz package.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
-
-    Returns
-    -------
+    %(tree_in)s
     str
         Inner nodes show their test, leaves their cluster, in its colour, and all their rows; the
         left branch is that of rows that pass the test. Of oblique tests the largest weights are

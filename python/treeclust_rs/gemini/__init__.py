@@ -1,5 +1,6 @@
 """Floor 5: generalised mutual informations (GEMINI), the objectives of Douglas."""
 
+from .._util.docs import documented
 from .base import Gemini
 from .distances import METRICS
 from .divergences import KL, SquaredHellinger, TotalVariation
@@ -23,3 +24,4 @@ __all__ = [
 # Messages and pickles name the public place.
 for _class in (KL, MMD, EnergyDistance, Gemini, SquaredHellinger, TotalVariation, Wasserstein):
     _class.__module__ = __name__
+documented(Gemini)

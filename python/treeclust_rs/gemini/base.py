@@ -155,20 +155,11 @@ class Gemini(ABC):
     ) -> FloatArray:
         """Return the derivative of the objective with respect to each probability.
 
-        Parameters
-        ----------
-        probabilities, affinity
-            As for `value`.
-
-        Returns
-        -------
+        %(of_value)s
         ndarray of shape (n_samples, n_clusters)
             A subgradient of D where it is not differentiable.
 
-        Raises
-        ------
-        ValueError
-            As for `value`.
+        %(value_errors)s
         """
         return self.value_and_gradient(probabilities, affinity)[1]
 
@@ -177,20 +168,11 @@ class Gemini(ABC):
     ) -> tuple[float, FloatArray]:
         """Return the objective and its gradient, at the cost of one of them.
 
-        Parameters
-        ----------
-        probabilities, affinity
-            As for `value`.
-
-        Returns
-        -------
+        %(of_value)s
         value : float
         gradient : ndarray of shape (n_samples, n_clusters)
 
-        Raises
-        ------
-        ValueError
-            As for `value`.
+        %(value_errors)s
         """
         p = np.asarray(probabilities, dtype=np.float64)
         if p.ndim != 2 or p.size == 0:

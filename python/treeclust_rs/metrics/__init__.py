@@ -2,6 +2,7 @@
 
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 
+from .._util.docs import documented
 from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
 from .explanations import (
     features_per_node,
@@ -24,3 +25,6 @@ __all__ = [
     "weighted_average_depth",
     "weighted_average_explanation_size",
 ]
+
+for _name in __all__:
+    documented(globals()[_name])

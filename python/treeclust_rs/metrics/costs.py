@@ -30,12 +30,7 @@ def kmeans_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
-    labels : array-like of shape (n_samples,)
-        Cluster of each row, integers or strings; rows labelled -1 are left out.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, not negative; None is 1 for each.
+    %(clustered_rows)s
 
     Returns
     -------
@@ -190,12 +185,7 @@ def kernel_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
-    labels : array-like of shape (n_samples,)
-        Cluster of each row, integers or strings; rows labelled -1 are left out.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, not negative; None is 1 for each.
+    %(clustered_rows)s
     kernel, gamma, degree, coef0, kernel_params
         The kernel, as for `KernelKMeans`; "scale" looks at the rows that are not left out.
     gram : array-like of shape (n_samples, n_samples), default=None

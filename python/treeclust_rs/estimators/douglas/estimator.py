@@ -302,13 +302,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Rows, as for `fit`. More than `batch_size` make several steps.
-        y : ignored
-            For the API.
-        affinity : array-like of shape (n_samples, n_samples), default=None
-            As for `fit`.
-
-        Returns
-        -------
+        %(affinity_as_fit)s
         self
             The estimator.
 
@@ -404,13 +398,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Rows.
-        y : ignored
-            For the API.
-        affinity : array-like of shape (n_samples, n_samples), default=None
-            As for `fit`.
-
-        Returns
-        -------
+        %(affinity_as_fit)s
         float
             The GEMINI of `predict_proba`. Objectives that depend on rows need their n x n affinity;
             the Wasserstein ones take seconds from some thousand rows on.

@@ -98,11 +98,7 @@ def plot_partition(
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
+    %(needs_matplotlib)s
         If the tree has other than two columns and `columns` is None, if it tests others than
         `columns`, if it has more than 1,000 leaves, if X is not finite, or a parameter is invalid.
 

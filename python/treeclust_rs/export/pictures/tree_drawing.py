@@ -241,11 +241,7 @@ def plot_tree(
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
+    %(needs_matplotlib)s
         If the tree has more than 300 leaves, or a parameter is invalid.
 
     Examples
