@@ -7,8 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import _engine
-from .._data.checks import check_sample_weight
-from .._data.table import Units
+from .._data.table import Units, check_sample_weight
 from .._reference.centers import cost_of_labels
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs

@@ -12,9 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.checks import check_finite, check_sample_weight
 from .._data.sparse import SparseTable
-from .._data.table import Table, Units, collected, read_table, take_rows
+from .._data.table import (
+    Table,
+    Units,
+    check_finite,
+    check_sample_weight,
+    collected,
+    read_table,
+    take_rows,
+)
 from .._kernels.gram import check_gram
 from .._reference.read import ReferenceInput, read_reference
 from .._util.arrays import BoolArray, Codes, FloatArray

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data.checks import check_sample_weight
-from .._data.table import Table, Units, take_rows
+from .._data.table import Table, Units, check_sample_weight, take_rows
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows
 from .._kernels.kernels import Kernel

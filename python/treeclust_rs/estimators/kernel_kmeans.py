@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base.fit_rows import AT_LEAST_1, COMMON, Constraints, FitRows
-from .._data.checks import check_finite, check_sample_weight
-from .._data.table import Table, Units, align_table
+from .._data.table import Table, Units, align_table, check_finite, check_sample_weight
 from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
 from .._kernels.kernels import Kernel
 from .._kernels.lloyd import Tell, cluster

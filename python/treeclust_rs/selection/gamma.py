@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 
-from .._data.checks import check_sample_weight
+from .._data.table import check_sample_weight
 from .._kernels.kernels import KERNELS
 from .._kernels.parameters import has_gamma
 from .._util.arrays import FloatArray, is_noise

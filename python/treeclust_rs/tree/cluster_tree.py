@@ -24,11 +24,10 @@ from .. import _engine
 from .._util.arrays import IntArray
 from .._util.words import format_count
 from . import checks
-from .conditions import Condition, ObliqueCondition
+from .checks import check_moves, own_shares
 from .html import tree_html
-from .moves import check_moves, own_shares
 from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
-from .paths import Path
+from .paths import Condition, ObliqueCondition, Path
 from .reshape import expand_intervals, truncate_nodes
 from .text import leaf_rules, tree_text
 

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.saving import SavedEstimator
-from ..._data.checks import check_finite
-from ..._data.table import Table, read_table
+from ..._data.table import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
 from ..._util.model_json import check_keys, float_array
 from ..._util.progress import progress_text

@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from ..._data.checks import check_finite
-from ..._data.table import Table, align_table
+from ..._data.table import Table, align_table, check_finite
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.docs import documented
 from ..._util.model_json import check_keys, float_array, int_array

@@ -209,6 +209,7 @@ class Optimiser(Protocol):
         """Change the parameters in place; the gradient is overwritten."""
 
 
+@dataclass(eq=False)
 class SGD:
     """Plain steps: ``parameters += learning_rate * gradient``.
 
@@ -218,8 +219,7 @@ class SGD:
         The length of a step by a gradient of length 1.
     """
 
-    def __init__(self, learning_rate: float) -> None:
-        self.learning_rate = learning_rate
+    learning_rate: float
 
     def step(self, parameters: FloatArray, gradient: FloatArray) -> None:
         """Change the parameters in place; the gradient is overwritten."""
@@ -227,6 +227,7 @@ class SGD:
         parameters += gradient
 
 
+@dataclass(eq=False)
 class Adam:
     """Adam (Kingma and Ba, *Adam: a method for stochastic optimization*, 2015, algorithm 1).
 
@@ -244,17 +245,12 @@ class Adam:
         Gradients smaller than this move little.
     """
 
-    def __init__(
-        self,
-        learning_rate: float,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        epsilon: float = 1e-8,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.epsilon = epsilon
+    learning_rate: float
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
         self.n_steps = 0
         self._mean = self._square = np.zeros(0)
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util.arrays import BoolArray, FloatArray, IntArray
-from ...tree.conditions import EVERYTHING, Condition, Span
 from ...tree.nodes import OBLIQUE, TreeNodes
-from ...tree.paths import walk_leaves
+from ...tree.paths import EVERYTHING, Condition, Span, walk_leaves
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from ..._util.arrays import FloatArray
 from ..._util.words import format_count, format_short
-from ...tree.conditions import ObliqueCondition
 from ...tree.nodes import LEAF, THRESHOLD, TreeNodes
-from ...tree.paths import branch_condition
+from ...tree.paths import ObliqueCondition, branch_condition
 from ...tree.words import format_share, split_text
 from .drawing import FONTSIZE, shorten, size_in_points
 
