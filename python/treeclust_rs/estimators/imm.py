@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+from .._base.fit_rows import Constraints
 from .._base.growth import Growth
-from .._base.parameters import Constraints
 from .._reference.centers import Criterion
 from .._util.validation import StrOptions
 from .centers_tree import CentersTree
-
-__all__ = ["IMM"]
 
 
 class IMM(CentersTree):
@@ -22,8 +20,7 @@ class IMM(CentersTree):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Number of clusters; None means the reference's, or 8 without a reference.
+    %(n_clusters)s
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
     cut_score : {"mistakes", "emn"}, default="mistakes"
@@ -31,56 +28,12 @@ class IMM(CentersTree):
         centers on the side that has fewer (Esfandiari, Mirrokni, Narayanan 2022). "emn" prefers
         balanced cuts; its cost is at most O(k log k) times that of k-means, O(log k log log k)
         times that of k-medians.
-    reference : None, estimator or array, default=None
-        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
-        fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
-        cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
-        row, integers or strings; -1 marks noise, which is left out of the fit.
-    scale : {None, "standard"}, default=None
-        "standard": costs on columns divided by their standard deviation; thresholds stay in the
-        columns' own units.
-    random_state : int, RandomState or None, default=None
-        Seed of the reference clustering.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
-
-    Attributes
-    ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
-    classes_ : ndarray of shape (n_clusters,)
-        The clusters' labels.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
-        the reference's.
-    inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if
-        ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    %(explaining_attributes)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers) by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError
-        By `fit`: see there.
+    %(columns_in_and_value_error)s
 
     See Also
     --------

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._base.cost_tree import COST_PATH
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import EXPLAINING, LIMITS, Constraints, FitRows
 from .._base.growth import Growth, Limits, grow_tree
-from .._base.parameters import EXPLAINING, LIMITS, Constraints
-from .._base.saved_fields import NO_NEGATIVE_INERTIA, Fields
+from .._base.saving import NO_NEGATIVE_INERTIA, Fields
+from .._base.truncation import COST_PATH
 from .._data.table import Table
 from .._engine import Progress
 from .._reference.centers import Criterion

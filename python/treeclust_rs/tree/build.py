@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -47,18 +47,9 @@ class GrownTree:
     def of(cls, fitted: FittedTree) -> GrownTree:
         """Return the tree that the core grew."""
         return cls(
-            tests=tests_of(fitted),
-            oblique=None,
-            n_node_samples=fitted.n_node_samples,
-            weighted_n_node_samples=fitted.weighted_n_node_samples,
-            label_weight=fitted.label_weight,
-            cost=fitted.cost,
-            cluster=fitted.cluster,
-            leaf_of_row=fitted.leaf_of_row,
-            base_cluster=fitted.base_cluster,
-            base_cost=fitted.base_cost,
-            mistakes=fitted.mistakes,
-            n_base_leaves=fitted.n_base_leaves,
+            tests_of(fitted),
+            None,
+            *(getattr(fitted, field.name) for field in fields(cls)[2:]),
         )
 
     @classmethod
