@@ -3,6 +3,9 @@
 A line ``%(name)s`` in the docstring of a class or method stands for the entries below ``[name]``.
 
 [grown_kernel_tree_parameters]
+
+Parameters
+----------
 %(grown_kernel_tree)s
 %(kernel_parameters)s
 %(kernel_tree)s

@@ -13,8 +13,6 @@ class KernelExKMC(GrownKernelTree):
     suits them best. Explains any kernel. One fit yields the trees of all smaller sizes: see
     `cost_path_` and `truncate`.
 
-    Parameters
-    ----------
     %(grown_kernel_tree_parameters)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
@@ -63,8 +61,6 @@ class KernelExpand(GrownKernelTree):
     it: kernel k-means, spectral clustering, HDBSCAN and its noise. One fit yields the trees of all
     smaller sizes: see `cost_path_` and `truncate`.
 
-    Parameters
-    ----------
     %(grown_kernel_tree_parameters)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
