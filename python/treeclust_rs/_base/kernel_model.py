@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from .._kernels.kernels import Kernel
 from .._kernels.low_rank import FeatureMap
 from .._kernels.parameters import check_gram_argument, kernel_of
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
@@ -24,7 +25,7 @@ from .truncation import GrownClusterer
 GAMMA = SavedField(check=POSITIVE)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class KernelModel(GrownClusterer, abstract=True):
     """A tree whose fit used a kernel."""
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from .._util.arrays import FloatArray
-from .._util.docs import documented
+from .._util.docs import documented, estimator
 from .._util.model_json import check_keys, dumps, float_array, loads
 from ..tree.cluster_tree import ClusterTree
 
@@ -26,7 +26,7 @@ _PLAIN = (type(None), bool, int, float, str)
 _MODELS: dict[str, type[SavedEstimator]] = {}
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class SavedEstimator(ClusterMixin, BaseEstimator):
     """Base of the estimators that `load` can read; those that are abstract it cannot."""
 

@@ -391,10 +391,13 @@ gram : array-like of shape (n_samples, n_samples), default=None
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
 
 Documented = TypeVar("Documented")
+Estimator = TypeVar("Estimator")
 
 _MARKER = re.compile(r"(?m)^( *)%\((\w+)\)s$")
 _TEXTS = re.split(r"(?m)^\[(\w+)\]\n", __doc__ or "")[1:]
@@ -418,3 +421,20 @@ def _entry(marker: re.Match[str]) -> str:
     """Return the text of a marker at its indentation."""
     lines = _expanded(_ENTRIES[marker[2]]).splitlines()
     return "\n".join(marker[1] + line if line else line for line in lines)
+
+
+@dataclass_transform(eq_default=False)
+def estimator(cls: type[Estimator]) -> type[Estimator]:
+    """Make a class with fields an estimator: its parameters are those of its bases too.
+
+    The signature has them in the order of the docstring.
+    """
+    made = dataclass(eq=False, repr=False)(cls)
+    text, init = made.__doc__ or "", vars(made)["__init__"]
+    signature = inspect.signature(init)
+    parameters = sorted(
+        signature.parameters.values(),
+        key=lambda parameter: (parameter.kind, text.find(f"\n    {parameter.name} : ")),
+    )
+    init.__signature__ = signature.replace(parameters=parameters)
+    return made

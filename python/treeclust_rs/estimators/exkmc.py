@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 from .._base.fit_rows import LIMITS, Constraints
 from .._base.growth import Growth, Limits
 from .._reference.centers import Criterion
+from .._util.docs import estimator
 from .._util.validation import StrOptions
 from .centers_tree import CentersTree
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class ExKMC(CentersTree):
     """Explain a clustering by a tree with more leaves than clusters where that pays.
 

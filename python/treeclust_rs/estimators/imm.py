@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 from .._base.fit_rows import Constraints
 from .._base.growth import Growth
 from .._reference.centers import Criterion
+from .._util.docs import estimator
 from .._util.validation import StrOptions
 from .centers_tree import CentersTree
 
 
+@estimator
 class IMM(CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).
 
@@ -73,26 +76,11 @@ class IMM(CentersTree):
         "cut_score": [StrOptions({"mistakes", "emn"})],
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        criterion: Criterion = "kmeans",
-        cut_score: Literal["mistakes", "emn"] = "mistakes",
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.criterion = criterion
-        self.cut_score = cut_score
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    criterion: Criterion = "kmeans"
+    cut_score: Literal["mistakes", "emn"] = "mistakes"
+    reference: Any = None
 
     def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
         return Growth(base="imm", cut_score=self.cut_score)

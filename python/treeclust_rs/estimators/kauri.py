@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -21,13 +21,14 @@ from .._kernels.kernel_data import make_kernel_data
 from .._kernels.means import ROUNDING
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._util.arrays import FloatArray
+from .._util.docs import estimator
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import MOVES
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class Kauri(KernelModel):
     """Grow a tree whose leaves are clusters, with no other clustering before it.
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from .._util.docs import estimator
 from .kernel_tree import GrownKernelTree
 
 
+@estimator
 class KernelExKMC(GrownKernelTree):
     """Explain a kernel clustering by a tree that lowers the kernel's surrogate cost (Kernel ExKMC).
 
@@ -52,6 +54,7 @@ class KernelExKMC(GrownKernelTree):
     _warns_misfit = True
 
 
+@estimator
 class KernelExpand(GrownKernelTree):
     """Explain any labels by a tree whose leaves are as pure as can be (Kernel Expand).
 

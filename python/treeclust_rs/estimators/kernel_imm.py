@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from .._kernels.surrogate import choose_features
+from .._util.docs import estimator
 from .kernel_tree import KernelGrowth, KernelTree
 
 
+@estimator
 class KernelIMM(KernelTree):
     """Explain a kernel clustering by a tree with one leaf per cluster (Kernel IMM).
 

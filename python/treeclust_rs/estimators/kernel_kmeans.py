@@ -22,14 +22,14 @@ from .._kernels.means import Means, first_least
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.docs import documented
+from .._util.docs import documented, estimator
 from .._util.progress import progress_text
 from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval
 from .._util.words import format_count
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 @documented
 class KernelKMeans(ClusterMixin, BaseEstimator):
     """Cluster by k-means in a kernel's feature space.

@@ -25,6 +25,7 @@ from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, h
 from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
 from .._util.arrays import BoolArray, IntArray
+from .._util.docs import estimator
 from .._util.validation import Interval, StrOptions
 from .._util.words import listed, quoted_column
 from ..metrics import ratio_of_costs
@@ -48,7 +49,7 @@ class _Base(NamedTuple):
     surrogate: SurrogateFeatures | None = None
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class KernelTree(CostTree, KernelModel, abstract=True):
     """A tree fitted to a clustering in a kernel's feature space."""
 
@@ -295,7 +296,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         return -stocks.inertia(labels)
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class GrownKernelTree(KernelTree, abstract=True):
     """A kernel tree with more leaves than clusters."""
 

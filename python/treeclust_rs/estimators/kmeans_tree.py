@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 from .._base.fit_rows import Constraints
+from .._util.docs import estimator
 from .._util.validation import StrOptions
 from .labels_tree import LabelsTree
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class KMeansTree(LabelsTree):
     """Explain a clustering by a classification tree (CART) on its labels.
 

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -31,6 +31,7 @@ from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
@@ -56,7 +57,7 @@ class _Start(NamedTuple):
     seed: int
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class ObliqueTree(CenterModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 

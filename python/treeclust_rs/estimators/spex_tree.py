@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Any
 
+from .._util.docs import estimator
 from .labels_tree import LabelsTree
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class SpExTree(LabelsTree):
     """Explain any labels by a threshold tree that separates as few of their pairs as it can (SpEx).
 

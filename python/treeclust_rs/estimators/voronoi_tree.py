@@ -18,6 +18,7 @@ from .._engine import ObliqueArrays, Progress, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from ..tree.build import GrownTree, add_up
 from ..tree.nodes import LEAF, OBLIQUE
 from .centers_tree import CentersTree
@@ -42,7 +43,7 @@ class _Node:
     left: int = -1
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class VoronoiTree(CentersTree):
     """Explain a k-means clustering by bisectors of its centers.
 

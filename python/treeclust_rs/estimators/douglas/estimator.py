@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._base.saving import SavedEstimator
 from ..._data.table import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
+from ..._util.docs import estimator
 from ..._util.model_json import check_keys, float_array
 from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
@@ -34,7 +35,7 @@ _ROWS_PER_CLUSTER = 10
 _SECONDS_BETWEEN_LINES = 1.0
 
 
-@dataclass(eq=False, repr=False)
+@estimator
 class Douglas(BinsPredictor, SavedEstimator):
     """Cut every feature into soft bins, and cluster by combinations of bins.
 
