@@ -32,18 +32,21 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
 	print(*table, sep="\n")'
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help build demo test check bench clean toolchain lint-tools
+.PHONY: help build demo test test-all check bench clean toolchain lint-tools
 .DELETE_ON_ERROR:
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit a real data set, print the tree, leave model and picture in demo/
 	@$(BIN)/treeclust demo -o demo
 
-test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests: Rust, Python, the examples in docstrings and README
+test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked
-	$(BIN)/python -P -m pytest --doctest-modules --pyargs treeclust_rs tests $(TESTS)
+	$(BIN)/python -P -m pytest -n auto --dist worksteal --doctest-modules --pyargs treeclust_rs tests $(TESTS)
+
+test-all: export FULL_TESTS := 1
+test-all: test ## the same with all random cases (FULL_TESTS=1)
 
 check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## formatting, lints, types, documentation
 	cargo fmt --check

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import re
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -222,6 +224,13 @@ class Missing:
         self.lines.append(line)
         print(f"!!! NOT MEASURED: {line}", file=sys.stderr, flush=True)
 
+    def unless_there(self, name: str, path: Path) -> bool:
+        """Note that the file of a data set is not there, if so."""
+        there = path.exists()
+        if not there:
+            self.add(f"{name}: there is no {path}.")
+        return not there
+
 
 def machine() -> str:
     """Cores and versions, in one line."""
@@ -262,6 +271,56 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def verdict(holds: bool) -> str:
     return "yes" if holds else "**no**"
+
+
+def parser(
+    doc: str, *, data: bool = False, only: str | None = None, parts: Iterable[str] = ()
+) -> argparse.ArgumentParser:
+    """Return a parser of the arguments that benches share; `only` is the help of ``--only``."""
+    shared = argparse.ArgumentParser(description=doc.splitlines()[0])
+    if data:
+        shared.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    names = list(parts)
+    if names:
+        shared.add_argument(
+            "--parts", nargs="+", choices=names, default=names, help="what to measure"
+        )
+    if only is not None:
+        shared.add_argument("--only", default="", help=only)
+    shared.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
+    return shared
+
+
+class Named(Protocol):
+    """A work on a data set: its name, and the file of the data if they are in one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def file(self) -> str | None: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def chosen(works: Iterable[N], arguments: argparse.Namespace, missing: Missing) -> Iterator[N]:
+    """Yield the works that hold ``--only`` in their name and whose file is there."""
+    for work in works:
+        if arguments.only in work.name and not (
+            work.file and missing.unless_there(work.name, arguments.data / work.file)
+        ):
+            yield work
+
+
+def publish(section: str, parts: Iterable[str], missing: Missing, dry: bool) -> None:
+    """Print a section, what could not be measured last; unless dry put it in RESULTS.md too."""
+    lines = [*parts, *(f"Not measured: {line}" for line in missing.lines)]
+    body = "\n\n".join(line.strip() for line in lines if line)
+    if dry:
+        print(body)
+    else:
+        script = Path(sys.argv[0]).resolve().relative_to(HERE.parent).as_posix()
+        record(section, "python " + shlex.join([script, *sys.argv[1:]]), body)
 
 
 def record(section: str, command: str, body: str) -> None:

@@ -12,7 +12,6 @@ here fails because something was slow.
 from __future__ import annotations
 
 import argparse
-import shlex
 import statistics
 import sys
 import time
@@ -36,7 +35,7 @@ import treeclust_rs as tc
 from common import blobs, seconds, table, verdict
 from memory import can_measure
 from peer_gemclus import GemclusPeer
-from peer_process import PeerError
+from peer_process import peer_or_none
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins
 from treeclust_rs.estimators.douglas.soft_training import Adam
 from treeclust_rs.estimators.douglas.training_rows import TrainingRows
@@ -95,19 +94,10 @@ def model_of(work: Work, epochs: int) -> tc.Douglas:
 
 def peers(arguments: argparse.Namespace, missing: common.Missing) -> str:
     """Measure the works whose name holds `only`."""
-    peer: GemclusPeer | None = None
-    try:
-        peer = GemclusPeer()
-    except PeerError as error:
-        missing.add(f"gemclus: {error}.")
+    peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
     rows: list[list[str]] = []
     parts: list[list[str]] = []
-    for work in WORKS:
-        if arguments.only not in work.name:
-            continue
-        if work.file is not None and not (arguments.data / work.file).exists():
-            missing.add(f"{work.name}: there is no {arguments.data / work.file}.")
-            continue
+    for work in common.chosen(WORKS, arguments, missing):
         print(f"... {work.name}", file=sys.stderr, flush=True)
         X = standardised(work.load(arguments.data))
         rows += _beside(work, X, peer, missing)
@@ -307,25 +297,15 @@ PARTS = {"peers": peers, "growth": growth}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
-    parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure"
-    )
-    parser.add_argument("--only", default="", help="beside the peer: only works that hold this")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
-    arguments = parser.parse_args()
+    arguments = common.parser(
+        __doc__, data=True, parts=PARTS, only="beside the peer: only works that hold this"
+    ).parse_args()
     common.one_thread()
-    command = "python " + shlex.join(["benches/douglas_peers.py", *sys.argv[1:]])
     for part, section in PARTS.items():
         if part in arguments.parts:
             missing = common.Missing()
-            body = section(arguments, missing).strip()
-            body += "".join(f"\n\nNot measured: {line}" for line in missing.lines)
-            if arguments.dry:
-                print(body)
-            else:
-                common.record(f"Douglas: {part}", command, body)
+            body = section(arguments, missing)
+            common.publish(f"Douglas: {part}", [body], missing, arguments.dry)
 
 
 if __name__ == "__main__":

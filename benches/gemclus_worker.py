@@ -5,8 +5,6 @@ Only gemclus' documented interface is used, and no traceback is printed: it woul
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 from gemclus.tree import Douglas, Kauri
 
 from memory import peak_above
+from worker_loop import answer_requests
 
 
 class Worker:
@@ -64,16 +63,5 @@ class Worker:
         }
 
 
-def main() -> None:
-    worker = Worker()
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = getattr(worker, request.pop("command"))(**request)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(Worker())

@@ -9,8 +9,6 @@ by name. Nothing here fails because something was slow.
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import statistics
 import sys
 from collections.abc import Callable
@@ -27,7 +25,7 @@ import treeclust_rs as tc
 from common import blobs, exponent, seconds, table, verdict
 from memory import can_measure
 from peer_gemclus import GemclusPeer
-from peer_process import PeerError
+from peer_process import PeerError, peer_or_none
 
 REPEATS = 5
 SLOW_REPEATS = 3
@@ -78,11 +76,7 @@ WORKS = (
 
 def peers(only: str, missing: common.Missing) -> str:
     """Measure the works whose name holds `only`, and how the peer grows."""
-    peer: GemclusPeer | None = None
-    try:
-        peer = GemclusPeer()
-    except PeerError as error:
-        missing.add(f"gemclus: {error}.")
+    peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
     rows: list[list[str]] = []
     for work in WORKS:
         if only in work.name:
@@ -308,26 +302,17 @@ PARTS = {"peers": peers, "growth": growth, "features": features}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure"
-    )
-    parser.add_argument("--only", default="", help="beside the peer: only works that hold this")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
-    arguments = parser.parse_args()
+    arguments = common.parser(
+        __doc__, parts=PARTS, only="beside the peer: only works that hold this"
+    ).parse_args()
     common.one_thread()
-    command = "python " + shlex.join(["benches/kauri_peers.py", *sys.argv[1:]])
     for part, section in PARTS.items():
         if part in arguments.parts:
             missing = common.Missing()
             if not can_measure():
                 missing.add("memory: this system has no /proc/self/clear_refs.")
-            body = section(arguments.only, missing).strip()
-            body += "".join(f"\n\nNot measured: {line}" for line in missing.lines)
-            if arguments.dry:
-                print(body)
-            else:
-                common.record(f"Kauri: {part}", command, body)
+            body = section(arguments.only, missing)
+            common.publish(f"Kauri: {part}", [body], missing, arguments.dry)
 
 
 if __name__ == "__main__":

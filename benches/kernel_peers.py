@@ -10,8 +10,6 @@ slow.
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import statistics
 import sys
 from collections.abc import Callable
@@ -25,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 import common
 import treeclust_rs as tc
 from common import blobs, seconds, table, verdict
-from peer_process import PeerError
+from peer_process import PeerError, peer_or_none
 from peer_tslearn import TslearnPeer
 
 SEEDS = 9
@@ -62,11 +60,7 @@ WORKS = (
 
 def kmeans(only: str, n_seeds: int, missing: common.Missing) -> str:
     """Measure the works whose name holds `only`, from `n_seeds` seeds each."""
-    peer: TslearnPeer | None = None
-    try:
-        peer = TslearnPeer()
-    except PeerError as error:
-        missing.add(f"tslearn: {error}.")
+    peer = peer_or_none(TslearnPeer, "tslearn", missing.add)
     rows: list[list[str]] = []
     for work in WORKS:
         if only in work.name:
@@ -170,25 +164,15 @@ PARTS = {"kmeans": kmeans}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure"
-    )
-    parser.add_argument("--only", default="", help="only works that hold this")
+    parser = common.parser(__doc__, parts=PARTS, only="only works that hold this")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="seeds, which are rounds too")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
-    command = "python " + shlex.join(["benches/kernel_peers.py", *sys.argv[1:]])
     for part, section in PARTS.items():
         if part in arguments.parts:
             missing = common.Missing()
-            body = section(arguments.only, arguments.seeds, missing).strip()
-            body += "".join(f"\n\nNot measured: {line}" for line in missing.lines)
-            if arguments.dry:
-                print(body)
-            else:
-                common.record(f"Kernels: {part}", command, body)
+            body = section(arguments.only, arguments.seeds, missing)
+            common.publish(f"Kernels: {part}", [body], missing, arguments.dry)
 
 
 if __name__ == "__main__":

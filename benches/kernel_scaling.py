@@ -9,9 +9,7 @@ slow.
 
 from __future__ import annotations
 
-import argparse
 import json
-import shlex
 import statistics
 import subprocess
 import sys
@@ -292,14 +290,9 @@ PARTS: dict[str, Callable[[Fits], str]] = {"growth": growth, "anchors": anchors}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure"
-    )
+    parser = common.parser(__doc__, parts=PARTS)
     parser.add_argument("--rounds", type=int, default=3, help="of fits that are not slow")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
-    command = "python " + shlex.join(["benches/kernel_scaling.py", *sys.argv[1:]])
     for part, section in PARTS.items():
         if part not in arguments.parts:
             continue
@@ -307,12 +300,8 @@ def main() -> None:
         if not can_measure():
             missing.add("memory: this system has no /proc/self/clear_refs.")
         with tempfile.TemporaryDirectory() as scratch:
-            body = section(Fits(Path(scratch), arguments.rounds)).strip()
-        body += "".join(f"\n\nNot measured: {line}" for line in missing.lines)
-        if arguments.dry:
-            print(body)
-        else:
-            common.record(f"Kernel trees: {part}", command, body)
+            body = section(Fits(Path(scratch), arguments.rounds))
+        common.publish(f"Kernel trees: {part}", [body], missing, arguments.dry)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ import json
 import os
 import select
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+P = TypeVar("P")
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / ".peers"
@@ -67,6 +70,15 @@ class PeerProcess:
             self._process.stdin.close()
             self._process.wait()
             self._process = None
+
+
+def peer_or_none(make: Callable[[], P], name: str, missing: Callable[[str], None]) -> P | None:
+    """Return a peer, or note that it is missing and why."""
+    try:
+        return make()
+    except PeerError as error:
+        missing(f"{name}: {error}.")
+        return None
 
 
 def run(

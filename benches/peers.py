@@ -9,8 +9,6 @@ missing (a data file, ExKMC) is left out by name. Nothing here fails because som
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import statistics
 import subprocess
 import sys
@@ -27,7 +25,7 @@ import treeclust_rs as tc
 from common import CASES, Case, Data, seconds, table, verdict
 from memory import can_measure
 from peer_exkmc import ExkmcPeer
-from peer_process import PeerError
+from peer_process import peer_or_none
 
 REPEATS = 5
 SLOW_REPEATS = 3
@@ -40,30 +38,19 @@ EXKMC = "ExKMC"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
-    parser.add_argument("--only", default="", help="only the cases whose name holds this")
+    parser = common.parser(__doc__, data=True, only="only the cases whose name holds this")
     parser.add_argument(
         "--inits",
         type=int,
         default=10,
         help="k-means restarts that are run; the time is scaled to 10",
     )
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
     missing = common.Missing()
-    cases = [case for case in CASES if arguments.only in case.name]
-    for case in list(cases):
-        if case.file is not None and not (arguments.data / case.file).exists():
-            missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
-            cases.remove(case)
-    exkmc: ExkmcPeer | None = None
-    try:
-        exkmc = ExkmcPeer()
-    except PeerError as error:
-        missing.add(f"ExKMC: {error}.")
+    cases = list(common.chosen(CASES, arguments, missing))
+    exkmc = peer_or_none(ExkmcPeer, "ExKMC", missing.add)
 
     times: list[list[str]] = []
     shares: list[list[str]] = []
@@ -104,13 +91,7 @@ def main() -> None:
     if exkmc is not None:
         sections.append(f"ExKMC: {exkmc.how}; one thread.")
         exkmc.close()
-    sections += [f"Not measured: {line}" for line in missing.lines]
-    body = "\n\n".join(section.strip() for section in sections)
-    command = "python " + shlex.join(["benches/peers.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Peers", command, body)
+    common.publish("Peers", sections, missing, arguments.dry)
 
 
 class CaseBench:

@@ -5,9 +5,7 @@ python benches/scaling.py
 
 from __future__ import annotations
 
-import argparse
 import os
-import shlex
 import statistics
 import sys
 import tempfile
@@ -27,9 +25,7 @@ MAX_LEAVES = 40
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
-    arguments = parser.parse_args()
+    arguments = common.parser(__doc__).parse_args()
     common.one_thread()
     sections = [
         f"Blobs that overlap, k={N_CLUSTERS}, {MAX_LEAVES} leaves, the centers given, float64 in C "
@@ -39,12 +35,7 @@ def main() -> None:
         threads(),
         many_leaves(),
     ]
-    body = "\n\n".join(section.strip() for section in sections)
-    command = "python " + shlex.join(["benches/scaling.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Scaling", command, body)
+    common.publish("Scaling", sections, common.Missing(), arguments.dry)
 
 
 def fit(X: np.ndarray, centers: np.ndarray, n_jobs: int) -> float:

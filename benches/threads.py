@@ -9,14 +9,11 @@ may give less than twice the work of one, and are apart from the rest so as not 
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import statistics
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -55,17 +52,14 @@ class Work:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
-    parser.add_argument("--only", default="", help="only the cases whose name holds this")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
-    arguments = parser.parse_args()
+    arguments = common.parser(
+        __doc__, data=True, only="only the cases whose name holds this"
+    ).parse_args()
     common.one_thread()
     missing = common.Missing()
     works = []
     for case in [c for c in CASES if c.reach_threads > 1 and arguments.only in c.name]:
-        if case.file is not None and not (arguments.data / case.file).exists():
-            missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
+        if case.file and missing.unless_there(case.name, arguments.data / case.file):
             continue
         print(f"... {case.name}", file=sys.stderr, flush=True)
         data = case.load(arguments.data)
@@ -81,14 +75,8 @@ def main() -> None:
         "*Two fits at once*: how much more two threads do that have nothing to do with each other.",
         table(head, [work.row() for work in works]),
         f"Reach: {reach:g} times faster.",
-        *(f"Not measured: {line}" for line in missing.lines),
     ]
-    body = "\n\n".join(sections)
-    if arguments.dry:
-        print(body)
-    else:
-        command = "python " + shlex.join(["benches/threads.py", *sys.argv[1:]])
-        common.record("Threads", command, body)
+    common.publish("Threads", sections, missing, arguments.dry)
 
 
 def measure(works: list[Work], runs_of: Callable[[Work], dict[str, Callable[[], float]]]) -> None:

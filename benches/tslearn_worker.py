@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from typing import Any
 
 import numpy as np
 from tslearn.clustering import KernelKMeans
+
+from worker_loop import answer_requests
 
 
 class Worker:
@@ -30,16 +30,5 @@ class Worker:
         return {"seconds": seconds}
 
 
-def main() -> None:
-    worker = Worker()
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = getattr(worker, request.pop("command"))(**request)
-        except Exception as error:  # noqa: BLE001  (whatever it is, it is the answer)
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(answer), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_requests(Worker())

@@ -7,6 +7,15 @@ import signal
 import subprocess
 import sys
 
+# What follows a script to call its `work` in a thread of a stack as small as on some systems.
+IN_A_SMALL_STACK = """
+import threading
+threading.stack_size(256 * 1024)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
 
 def start(code: str) -> subprocess.Popen[str]:
     """Start `code` in another interpreter, output and errors piped."""
@@ -17,6 +26,20 @@ def start(code: str) -> subprocess.Popen[str]:
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
+
+
+def output_of(code: str, *arguments: str) -> str:
+    """Return what `code` prints in another interpreter, which must end well."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def interrupt(code: str) -> tuple[str, str, str]:

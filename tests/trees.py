@@ -216,6 +216,13 @@ def all_moves(**changes: Any) -> ClusterTree:
     return all_moves_builder().tree(**({"feature_names": ["aid", "arms"]} | changes))
 
 
+def random_rows(
+    rng: np.random.Generator, shape: tuple[int, int], grid: int, scale: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Return whole numbers below `grid` as floats, or normal ones if it is 0."""
+    return rng.integers(0, grid, shape).astype(float) if grid else rng.normal(size=shape) * scale
+
+
 def random_moves(
     seed: int,
     n_leaves: int,
@@ -233,10 +240,7 @@ def random_moves(
     It has fewer leaves where no more rows can be separated.
     """
     rng = np.random.default_rng(seed)
-    if grid:
-        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
-    else:
-        X = rng.normal(size=(n_rows, n_features))
+    X = random_rows(rng, (n_rows, n_features), grid)
     builder = MovesBuilder(X, rng.uniform(0.1, 3.0, n_rows) if weighted else None)
     for _ in range(20 * n_leaves):
         if len(builder.leaves()) == n_leaves:
@@ -276,10 +280,7 @@ def random_mixed(
     """
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.integers(-3, 4, n_features)
-    if grid:
-        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
-    else:
-        X = rng.normal(size=(n_rows, n_features)) * scale
+    X = random_rows(rng, (n_rows, n_features), grid, scale)
     builder = Builder(X, rng.integers(0, n_clusters, n_rows), n_clusters)
     while len(builder.leaves()) < n_leaves:
         node = int(rng.choice(builder.leaves()))
@@ -321,10 +322,7 @@ def random_tree(
     on a threshold and many tests are redundant or contradict each other.
     """
     rng = np.random.default_rng(seed)
-    if grid:
-        X = rng.integers(0, grid, (n_rows, n_features)).astype(float)
-    else:
-        X = rng.normal(size=(n_rows, n_features))
+    X = random_rows(rng, (n_rows, n_features), grid)
     builder = Builder(X, rng.integers(0, n_clusters, n_rows), n_clusters)
     while len(builder.leaves()) < n_leaves:
         node = int(rng.choice(builder.leaves()))

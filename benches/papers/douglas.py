@@ -12,10 +12,8 @@ hours; with `--keep` every run is kept in a file, and a later call goes on from 
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import shlex
 import sys
 import time
 import warnings
@@ -40,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 from common import table, verdict
 from peer_gemclus import GemclusPeer
-from peer_process import PeerError
+from peer_process import peer_or_none
 
 PAPER, LARGE, OURS = "paper's", "paper's, large weights", "ours"
 SQUARED = "ours, mmd2_ova"
@@ -407,10 +405,8 @@ Where the figures differ:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser = common.parser(__doc__, data=True, only="only the data sets whose name holds this")
     parser.add_argument("--runs", type=int, default=30, help="subsamples of every data set")
-    parser.add_argument("--only", default="", help="only the data sets whose name holds this")
     parser.add_argument("--skip", nargs="+", default=[], help="data sets to leave out")
     parser.add_argument("--keep", type=Path, help="file of what is measured, JSON")
     parser.add_argument(
@@ -421,20 +417,15 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
     parser.add_argument("--peer", action="store_true", help="fit gemclus' Douglas as well: slow")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
     ends = time.monotonic() + 60 * arguments.minutes
     missing = common.Missing()
     methods = list(arguments.methods)
-    peer: GemclusPeer | None = None
-    if arguments.peer:
-        try:
-            peer = GemclusPeer()
-            methods.append(GEMCLUS)
-        except PeerError as error:
-            missing.add(f"gemclus: {error}.")
+    peer = peer_or_none(GemclusPeer, "gemclus", missing.add) if arguments.peer else None
+    if peer is not None:
+        methods.append(GEMCLUS)
     measured: dict[str, Figures] = {}
     widths: dict[str, int] = {}
     votes = ""
@@ -444,8 +435,7 @@ def main() -> None:
         if data.name in arguments.skip:
             missing.add(f"{data.name}: left out by --skip.")
             continue
-        if data.file is not None and not (arguments.data / data.file).exists():
-            missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
+        if data.file and missing.unless_there(data.name, arguments.data / data.file):
             continue
         kept = read_kept(arguments.keep).get(data.name, {})
         asked = [*methods, *OF_VOTES] if data.name == VOTES else methods
@@ -483,13 +473,7 @@ def main() -> None:
     if peer is not None:
         sections.append(f"gemclus, with the paper's hyper-parameters: {peer.how}; one thread.")
         peer.close()
-    sections += [f"Not measured: {line}" for line in missing.lines]
-    body = "\n\n".join(section.strip() for section in sections if section)
-    command = "python " + shlex.join(["benches/papers/douglas.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Douglas: the paper's tables", command, body)
+    common.publish("Douglas: the paper's tables", sections, missing, arguments.dry)
 
 
 if __name__ == "__main__":

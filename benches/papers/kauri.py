@@ -14,8 +14,6 @@ were fitted to. Data that are missing are left out by name.
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import common
 from common import table, verdict
 from peer_gemclus import GemclusPeer
-from peer_process import PeerError
+from peer_process import PeerError, peer_or_none
 
 SHARE = 0.8
 MORE_LEAVES = 4
@@ -489,30 +487,18 @@ Where the figures differ:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser = common.parser(__doc__, data=True, only="only the data sets whose name holds this")
     parser.add_argument("--runs", type=int, default=30, help="subsamples of every data set")
-    parser.add_argument("--only", default="", help="only the data sets whose name holds this")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one fit of gemclus")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
     missing = common.Missing()
-    peer: GemclusPeer | None = None
-    try:
-        peer = GemclusPeer()
-    except PeerError as error:
-        missing.add(f"gemclus: {error}.")
+    peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
     measured: Measured = {}
     objectives: list[list[str]] = []
     names = []
-    for data in DATA_SETS:
-        if arguments.only not in data.name:
-            continue
-        if data.file is not None and not (arguments.data / data.file).exists():
-            missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
-            continue
+    for data in common.chosen(DATA_SETS, arguments, missing):
         X, y = data.load(arguments.data)
         print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
         if data.in_tables:
@@ -553,13 +539,7 @@ def main() -> None:
     if peer is not None:
         sections.append(f"gemclus: {peer.how}; one thread.")
         peer.close()
-    sections += [f"Not measured: {line}" for line in missing.lines]
-    body = "\n\n".join(section.strip() for section in sections)
-    command = "python " + shlex.join(["benches/papers/kauri.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Kauri: the paper's tables", command, body)
+    common.publish("Kauri: the paper's tables", sections, missing, arguments.dry)
 
 
 if __name__ == "__main__":

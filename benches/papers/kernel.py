@@ -17,8 +17,6 @@ found with trees, from table 2's figure for flame. Data that are missing are lef
 
 from __future__ import annotations
 
-import argparse
-import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -468,11 +466,8 @@ Where the figures agree and differ:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
-    parser.add_argument("--only", default="", help="only the data sets whose name holds this")
+    parser = common.parser(__doc__, data=True, only="only the data sets whose name holds this")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="of figure 6; 0 leaves it out")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
@@ -483,12 +478,7 @@ def main() -> None:
     truths_there: list[list[str]] = []
     features: list[list[str]] = []
     scalings: list[list[str]] = []
-    for data in DATA_SETS:
-        if arguments.only not in data.name:
-            continue
-        if data.file is not None and not (arguments.data / data.file).exists():
-            missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
-            continue
+    for data in common.chosen(DATA_SETS, arguments, missing):
         X, y = data.load(arguments.data)
         print(f"... {data.name}: {len(X):,} x {X.shape[1]}", file=sys.stderr, flush=True)
         ranked = settings(data, X, y)
@@ -536,13 +526,7 @@ def main() -> None:
     if arguments.repeats:
         print("... figure 6", file=sys.stderr, flush=True)
         sections.append(mixture(arguments.repeats))
-    sections += [f"Not measured: {line}" for line in missing.lines]
-    body = "\n\n".join(section.strip() for section in sections)
-    command = "python " + shlex.join(["benches/papers/kernel.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Kernel trees: the paper's tables", command, body)
+    common.publish("Kernel trees: the paper's tables", sections, missing, arguments.dry)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ trees with no more parameters counts. The runs take hours: what is kept in FOLDE
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -826,15 +824,12 @@ def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
-    parser.add_argument("--only", default="", help="only the data sets whose name begins so")
+    parser = common.parser(__doc__, data=True, only="only the data sets whose name begins so")
     parser.add_argument("--keep", type=Path, help="folder of what is done, to go on from")
     parser.add_argument("--starts", type=int, default=STARTS, help="runs of k-means")
     parser.add_argument("--threads", type=int, default=2, help="threads of a fit")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one task")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
     arguments = parser.parse_args()
     common.one_thread()
 
@@ -850,8 +845,7 @@ def main() -> None:
         for data in DATA_SETS:
             if not data.name.startswith(arguments.only):
                 continue
-            if not (arguments.data / data.file).exists():
-                missing.add(f"{data.name}: there is no {arguments.data / data.file}.")
+            if missing.unless_there(data.name, arguments.data / data.file):
                 continue
             ends = began + 60 * arguments.minutes
             free = free_clustering(data, arguments.data, folder, arguments.starts, ends)
@@ -886,14 +880,8 @@ def main() -> None:
         "path begins\n\n" + table(JOINT_HEADER, joint),
         "**Speed**\n\n" + "\n".join(speed_lines(measured)),
         NOTES,
-        *(f"Not measured: {line}" for line in missing.lines),
     ]
-    body = "\n\n".join(section.strip() for section in sections)
-    command = "python " + shlex.join(["benches/papers/oblique.py", *sys.argv[1:]])
-    if arguments.dry:
-        print(body)
-    else:
-        common.record("Oblique trees: the paper's tables", command, body)
+    common.publish("Oblique trees: the paper's tables", sections, missing, arguments.dry)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,7 @@ class Douglas(BinsPredictor, SavedEstimator):
     }
     _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
+    _rules_are: ClassVar[str] = "in `table_`, and given by `rules()` and `to_polars()`"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
     n_clusters: int | None = None
