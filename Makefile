@@ -53,6 +53,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy python/treeclust_rs
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -P -m mypy.stubtest treeclust_rs._core
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --features python -- -D warnings

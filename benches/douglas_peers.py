@@ -36,8 +36,8 @@ from common import blobs, seconds, table, verdict
 from memory import can_measure
 from peer_gemclus import GemclusPeer
 from peer_process import peer_or_none
-from treeclust_rs.estimators.douglas.optimisers import Adam
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins
+from treeclust_rs.estimators.douglas.soft_training import Adam
 from treeclust_rs.estimators.douglas.training_rows import TrainingRows
 from treeclust_rs.gemini import Wasserstein
 

@@ -276,9 +276,9 @@ fn growth_on_label_counts_is_that_of_enumeration() {
             let search = SearchOptions { max_bins, direct };
             let fitted = case.fit(None, measure.criterion(), limits, search);
             let place = format!("round {round}, {measure:?}, {search:?}, {limits:?}");
-            assert_eq!(fitted.tests, expected.tests, "{place}");
-            assert_eq!(fitted.left, expected.left, "{place}");
-            assert_eq!(fitted.leaf_of_row, expected.leaf_of_row(), "{place}");
+            assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
+            assert_eq!(fitted.nodes.left, expected.left, "{place}");
+            assert_eq!(fitted.nodes.leaf_of_row, expected.leaf_of_row(), "{place}");
             for (id, rows) in expected.rows.iter().enumerate() {
                 let cost = measure.cost(&case, rows);
                 assert!((fitted.cost[id] - cost).abs() <= 1e-9, "{place}, node {id}");
@@ -288,8 +288,8 @@ fn growth_on_label_counts_is_that_of_enumeration() {
                 let label = counts.iter().position(|&count| count >= most - 1e-9).unwrap();
                 assert_eq!(fitted.cluster[id], label, "{place}, node {id}");
                 let weight: f64 = rows.iter().map(|&row| case.weight(row)).sum();
-                assert!((fitted.weight[id] - weight).abs() <= 1e-9, "{place}, node {id}");
-                assert_eq!(fitted.n_samples[id], rows.len());
+                assert!((fitted.nodes.weight[id] - weight).abs() <= 1e-9, "{place}, node {id}");
+                assert_eq!(fitted.nodes.n_samples[id], rows.len());
             }
         }
     }
@@ -304,10 +304,11 @@ fn pure_nodes_are_leaves_and_impure_ones_are_cut_without_gain() {
     for measure in [Measure::Gini, Measure::Entropy, Measure::Clique] {
         let limits = Limits { max_leaves: 9, max_depth: None, min_samples_leaf: 1 };
         let fitted = case.fit(None, measure.criterion(), limits, SearchOptions::default());
-        let n_leaves = fitted.tests.iter().filter(|test| **test == Test::Leaf).count();
+        let n_leaves = fitted.nodes.tests.iter().filter(|test| **test == Test::Leaf).count();
         assert_eq!(n_leaves, 4, "{measure:?}");
         assert!(
             fitted
+                .nodes
                 .leaf_of_row
                 .iter()
                 .zip(&case.labels)
@@ -337,12 +338,16 @@ fn a_row_of_weight_w_is_w_rows() {
         let search = SearchOptions { max_bins: 4, direct: 3 };
         let measure = [Measure::Gini, Measure::Entropy, Measure::Clique][round % 3];
         let fit = |case: &Case| case.fit(None, measure.criterion(), limits, search);
-        assert_eq!(fit(&weighted).tests, fit(&many).tests, "round {round}, {measure:?}");
+        assert_eq!(
+            fit(&weighted).nodes.tests,
+            fit(&many).nodes.tests,
+            "round {round}, {measure:?}"
+        );
         for score in [CutScore::Mistakes, CutScore::Emn] {
             let limits = Limits { max_leaves: 1, ..limits };
             let fit = |case: &Case| case.fit(Some(score), GrowthCriterion::Gini, limits, search);
             let (weighted, many) = (fit(&weighted), fit(&many));
-            assert_eq!(weighted.tests, many.tests, "round {round}, {score:?}");
+            assert_eq!(weighted.nodes.tests, many.nodes.tests, "round {round}, {score:?}");
             let inner =
                 |m: &[f64]| -> Vec<f64> { m.iter().copied().filter(|m| !m.is_nan()).collect() };
             assert_eq!(inner(&weighted.mistakes), inner(&many.mistakes));
@@ -449,8 +454,8 @@ fn imm_is_that_of_enumeration_for_both_scores() {
                 let search = SearchOptions { max_bins, direct };
                 let fitted = case.fit(Some(score), GrowthCriterion::Gini, limits, search);
                 let place = format!("round {round}, {score:?}, {search:?}");
-                assert_eq!(fitted.tests, expected.tests, "{place}");
-                assert_eq!(fitted.leaf_of_row, expected.leaf_of_row(), "{place}");
+                assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
+                assert_eq!(fitted.nodes.leaf_of_row, expected.leaf_of_row(), "{place}");
                 assert_eq!(fitted.n_base_leaves, case.k);
                 for (id, mistakes) in expected.mistakes.iter().enumerate() {
                     let both_nan = mistakes.is_nan() && fitted.mistakes[id].is_nan();
@@ -479,18 +484,20 @@ fn growth_on_label_counts_goes_on_from_a_base() {
             search,
         );
         let grown = case.fit(Some(CutScore::Emn), GrowthCriterion::Entropy, limits, search);
-        let n_base = base.tests.len();
-        let is_kept = |id: usize| base.tests[id] == Test::Leaf || base.tests[id] == grown.tests[id];
+        let n_base = base.nodes.tests.len();
+        let is_kept = |id: usize| {
+            base.nodes.tests[id] == Test::Leaf || base.nodes.tests[id] == grown.nodes.tests[id]
+        };
         assert!((0..n_base).all(is_kept));
         let cost = |fitted: &ThresholdFit| -> f64 {
-            (0..fitted.tests.len())
-                .filter(|&id| fitted.tests[id] == Test::Leaf)
+            (0..fitted.nodes.tests.len())
+                .filter(|&id| fitted.nodes.tests[id] == Test::Leaf)
                 .map(|id| fitted.cost[id])
                 .sum()
         };
         assert!(cost(&grown) <= cost(&base) + 1e-9);
         for id in 0..n_base {
-            let expected = if base.tests[id] == Test::Leaf { base.cost[id] } else { 0.0 };
+            let expected = if base.nodes.tests[id] == Test::Leaf { base.cost[id] } else { 0.0 };
             assert_eq!(grown.base_cost[id], expected);
         }
     }

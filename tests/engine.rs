@@ -77,15 +77,15 @@ fn node_cost(case: &Case, rows: &[usize]) -> f64 {
 
 fn rows_of(fitted: &ThresholdFit, case: &Case, node: usize) -> Vec<usize> {
     // Leaves below the node, found downwards.
-    let mut below = vec![false; fitted.tests.len()];
+    let mut below = vec![false; fitted.nodes.tests.len()];
     below[node] = true;
-    for id in node..fitted.tests.len() {
-        if below[id] && fitted.tests[id] != Test::Leaf {
-            below[fitted.left[id]] = true;
-            below[fitted.left[id] + 1] = true;
+    for id in node..fitted.nodes.tests.len() {
+        if below[id] && fitted.nodes.tests[id] != Test::Leaf {
+            below[fitted.nodes.left[id]] = true;
+            below[fitted.nodes.left[id] + 1] = true;
         }
     }
-    (0..case.x.nrows()).filter(|&i| below[fitted.leaf_of_row[i] as usize]).collect()
+    (0..case.x.nrows()).filter(|&i| below[fitted.nodes.leaf_of_row[i] as usize]).collect()
 }
 
 /// The gain of the best cut by trying every pair of ends between distinct values.
@@ -118,13 +118,13 @@ fn every_cut_gains_as_much_as_the_best_of_all() {
         for cuts in [CutKind::Threshold, CutKind::Interval] {
             let search = SearchOptions { max_bins: 2 + round % 7, direct: (round % 3) * 8 };
             let fitted = grow(&case, false, cuts, 6, search);
-            for id in 0..fitted.tests.len() {
+            for id in 0..fitted.nodes.tests.len() {
                 let rows = rows_of(&fitted, &case, id);
-                if fitted.tests[id] == Test::Leaf {
+                if fitted.nodes.tests[id] == Test::Leaf {
                     continue;
                 }
-                let left = rows_of(&fitted, &case, fitted.left[id]);
-                let right = rows_of(&fitted, &case, fitted.left[id] + 1);
+                let left = rows_of(&fitted, &case, fitted.nodes.left[id]);
+                let right = rows_of(&fitted, &case, fitted.nodes.left[id] + 1);
                 let taken =
                     node_cost(&case, &rows) - node_cost(&case, &left) - node_cost(&case, &right);
                 let best = best_gain(&case, &rows, cuts);
@@ -154,10 +154,10 @@ fn bins_threads_and_direct_sorting_change_nothing() {
                 let got = with_pool(threads, || grow(&case, base, CutKind::Threshold, 12, options))
                     .unwrap();
                 assert_eq!(
-                    got.tests, expected.tests,
+                    got.nodes.tests, expected.nodes.tests,
                     "round {round}, {options:?}, {threads} threads"
                 );
-                assert_eq!(got.leaf_of_row, expected.leaf_of_row);
+                assert_eq!(got.nodes.leaf_of_row, expected.nodes.leaf_of_row);
             }
         }
     }
@@ -171,8 +171,9 @@ fn imm_has_one_leaf_per_center_and_counts_its_mistakes() {
         let case = case(&mut random, 30, 3, k, 5);
         let fitted =
             grow(&case, true, CutKind::Threshold, k, SearchOptions { max_bins: 3, direct: 0 });
-        let leaves: Vec<usize> =
-            (0..fitted.tests.len()).filter(|&id| fitted.tests[id] == Test::Leaf).collect();
+        let leaves: Vec<usize> = (0..fitted.nodes.tests.len())
+            .filter(|&id| fitted.nodes.tests[id] == Test::Leaf)
+            .collect();
         assert_eq!(leaves.len(), k);
         let mut clusters: Vec<usize> =
             leaves.iter().map(|&id| fitted.base_cluster[id].unwrap()).collect();
@@ -181,7 +182,8 @@ fn imm_has_one_leaf_per_center_and_counts_its_mistakes() {
         // Rows outside their cluster's leaf are the mistakes of some node, each counted once.
         let wrong = (0..30)
             .filter(|&i| {
-                fitted.base_cluster[fitted.leaf_of_row[i] as usize] != Some(case.labels[i] as usize)
+                fitted.base_cluster[fitted.nodes.leaf_of_row[i] as usize]
+                    != Some(case.labels[i] as usize)
             })
             .count();
         let counted: f64 = fitted.mistakes.iter().filter(|m| !m.is_nan()).sum();

@@ -46,11 +46,11 @@ fn objective(x: &Array2<f64>, fitted: &FittedKauri, n_nodes: usize) -> f64 {
     let mut parts = [(0.0, [0.0; D]); 4];
     for row in x.outer_iter() {
         let mut node = 0;
-        while let Test::Threshold { feature, threshold } = fitted.tests[node] {
-            if fitted.left[node] >= n_nodes {
+        while let Test::Threshold { feature, threshold } = fitted.nodes.tests[node] {
+            if fitted.nodes.left[node] >= n_nodes {
                 break;
             }
-            node = fitted.left[node] + usize::from(row[feature] > threshold);
+            node = fitted.nodes.left[node] + usize::from(row[feature] > threshold);
         }
         let (count, sum) = &mut parts[fitted.cluster[node]];
         *count += 1.0;
@@ -65,11 +65,11 @@ fn gains_are_differences_of_the_objective() {
     let x = example();
     let z: Vec<f64> = x.iter().copied().collect();
     let fitted = fitted(&x, &problem(Kernel::Features { z: &z, rank: D }), 2);
-    assert_eq!(fitted.tests.len(), 2 * fitted.objective.len() - 1);
+    assert_eq!(fitted.nodes.tests.len(), 2 * fitted.objective.len() - 1);
     assert!(fitted.objective.len() > 6);
     let mut splits: Vec<usize> =
-        (0..fitted.tests.len()).filter(|&id| fitted.tests[id] != Test::Leaf).collect();
-    splits.sort_by_key(|&id| fitted.left[id]);
+        (0..fitted.nodes.tests.len()).filter(|&id| fitted.nodes.tests[id] != Test::Leaf).collect();
+    splits.sort_by_key(|&id| fitted.nodes.left[id]);
     for (i, &id) in splits.iter().enumerate() {
         let (before, after) =
             (objective(&x, &fitted, 2 * i + 1), objective(&x, &fitted, 2 * i + 3));
@@ -91,7 +91,7 @@ fn features_and_their_gram_matrix_give_one_tree_on_any_number_of_threads() {
     let matrix = problem(Kernel::Gram { k: &gram, n: N });
     let one = fitted(&x, &features, 1);
     let other = fitted(&x, &matrix, 1);
-    assert_eq!(one.tests, other.tests);
+    assert_eq!(one.nodes.tests, other.nodes.tests);
     assert_eq!(one.cluster, other.cluster);
     assert_eq!(one.kinds, other.kinds);
     for (problem, one) in [(features, one), (matrix, other)] {

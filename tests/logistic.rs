@@ -124,14 +124,14 @@ impl Ask<'_> {
 }
 
 #[derive(Clone)]
-struct Found {
+struct Outcome {
     solution: Solution,
     state: SolverState,
     /// All weights.
     w: Vec<f64>,
 }
 
-impl Found {
+impl Outcome {
     fn columns(&self) -> Vec<u32> {
         self.solution.weights.iter().map(|w| w.0).collect()
     }
@@ -160,7 +160,7 @@ fn try_solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Result<(Solution, Sol
     logistic::solve_from(&problem, ask.from, options, &Monitor::default())
 }
 
-fn solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Found {
+fn solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Outcome {
     let (solution, state) = try_solve(design, y, ask).unwrap();
     assert!(solution.bias.is_finite());
     assert!(!solution.objective.is_nan() && !solution.gap.is_nan());
@@ -171,7 +171,7 @@ fn solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Found {
     for &(j, weight) in &solution.weights {
         w[j as usize] = weight;
     }
-    Found { solution, state, w }
+    Outcome { solution, state, w }
 }
 
 fn refused(result: Result<impl Sized>, message: &str) {
@@ -317,7 +317,7 @@ fn the_duality_gap_closes() {
         for share in [0.5, 0.1, 0.02] {
             let lambda = share * largest_lambda(&example);
             let ask = Ask { weight: Some(&example.weight), ..Ask::new(lambda) };
-            let Found { solution, w, .. } = solve(&design, &example.y, ask);
+            let Outcome { solution, w, .. } = solve(&design, &example.y, ask);
             assert!(duality_gap(&example, lambda, &w, solution.bias) < 1e-6);
             assert!(solution.duality_gap < 1e-6);
             let Example { x, y, weight } = &example;
@@ -338,7 +338,7 @@ fn no_column_and_no_bias_can_gain() {
             for share in [0.3, 0.05, 0.005] {
                 let lambda = share * largest_lambda(&example);
                 let ask = Ask { weight: Some(weight), penalty, ..Ask::new(lambda) };
-                let Found { solution, w, .. } = solve(&design, y, ask);
+                let Outcome { solution, w, .. } = solve(&design, y, ask);
                 let slope: Vec<f64> = margins(x, &w, solution.bias)
                     .iter()
                     .zip(y)
@@ -700,7 +700,7 @@ fn solve_close(
     ask: Ask<'_>,
     expected: &Solution,
     relative: f64,
-) -> Found {
+) -> Outcome {
     let found = solve(design, y, ask);
     close(found.solution.objective, expected.objective, relative);
     found

@@ -322,10 +322,10 @@ fn a_stopped_monitor_ends_a_pass() {
 fn checked(tree: &DraftTree, n_features: usize) -> ClusterTree {
     let arrays = tree.arrays();
     let oblique = ObliqueArrays {
-        indptr: &arrays.oblique_indptr,
-        indices: &arrays.oblique_indices,
-        weights: &arrays.oblique_weights,
-        bias: &arrays.oblique_bias,
+        indptr: &arrays.oblique.indptr,
+        indices: &arrays.oblique.indices,
+        weights: &arrays.oblique.weights,
+        bias: &arrays.oblique.bias,
     };
     let arrays = TreeArrays {
         kind: &arrays.kind,

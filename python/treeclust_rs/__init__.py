@@ -8,11 +8,12 @@ from .estimators.douglas.estimator import Douglas
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM
 from .estimators.kauri import Kauri
-from .estimators.kernel_exkmc import KernelExKMC
-from .estimators.kernel_expand import KernelExpand
+from .estimators.kernel_exkmc import KernelExKMC, KernelExpand
 from .estimators.kernel_imm import KernelIMM
 from .estimators.kernel_kmeans import KernelKMeans
+from .estimators.kmeans_tree import KMeansTree
 from .estimators.oblique_tree import ObliqueTree
+from .estimators.spex_tree import SpExTree
 from .estimators.voronoi_tree import VoronoiTree
 from .tree import ClusterTree
 
@@ -23,12 +24,14 @@ __all__ = [
     "ClusterTree",
     "Douglas",
     "ExKMC",
+    "KMeansTree",
     "Kauri",
     "KernelExKMC",
     "KernelExpand",
     "KernelIMM",
     "KernelKMeans",
     "ObliqueTree",
+    "SpExTree",
     "VoronoiTree",
     "load",
 ]

@@ -58,14 +58,35 @@ class _Surrogate(Protocol):
     @property
     def anchors(self) -> list[_Floats]: ...
 
+@type_check_only
+class _Units(Protocol):
+    """Origin and unit of every column."""
+
+    @property
+    def shift(self) -> _Floats: ...
+    @property
+    def scale(self) -> _Floats: ...
+
+@type_check_only
+class _Measure(Protocol):
+    """How the cost of a row about a center is measured, and by how many threads."""
+
+    @property
+    def units(self) -> _Units: ...
+    @property
+    def cosine(self) -> bool: ...
+    @property
+    def sample_weight(self) -> _Floats | None: ...
+    @property
+    def n_jobs(self) -> _Jobs: ...
+
 def find_non_finite(table: _Table, n_jobs: _Jobs) -> list[tuple[int, int, int, int]]: ...
 def column_units(
     table: _Table, sample_weight: _Floats | None, standardise: bool, n_jobs: _Jobs
 ) -> tuple[_Floats, _Floats]: ...
 def label_costs(
     table: _Table,
-    shift: _Floats,
-    scale: _Floats,
+    units: _Units,
     centers: _Floats,
     manhattan: bool,
     sample_weight: _Floats | None,
@@ -73,8 +94,7 @@ def label_costs(
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
-    shift: _Floats,
-    scale: _Floats,
+    units: _Units,
     groups: _Codes,
     n_groups: int,
     sample_weight: _Floats | None,
@@ -255,13 +275,10 @@ class FittedOblique:
 
 def fit_oblique(
     rows: _Table | _Sparse,
+    measure: _Measure,
     *,
-    shift: _Floats,
-    scale: _Floats,
-    cosine: bool,
     centers: _Floats,
     labels: _Codes,
-    sample_weight: _Floats | None,
     init: str,
     tree: tuple[Router, _Ints] | None,
     axis: bool,
@@ -271,7 +288,6 @@ def fit_oblique(
     schedule: tuple[float, int, bool] | None,
     relax: bool,
     seed: int,
-    n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
 ) -> FittedOblique: ...
 def spherical_kmeans(
@@ -286,23 +302,15 @@ def spherical_kmeans(
 ) -> tuple[_Codes, _Floats]: ...
 def assign_rows(
     rows: _Table | _Sparse,
+    measure: _Measure,
     *,
-    shift: _Floats,
-    scale: _Floats,
-    cosine: bool,
     centers: _Floats,
     labels: _Codes | None,
-    sample_weight: _Floats | None,
-    n_jobs: _Jobs,
 ) -> tuple[_Codes, float]: ...
 def mean_centers(
     rows: _Table | _Sparse,
+    measure: _Measure,
     *,
-    shift: _Floats,
-    scale: _Floats,
-    cosine: bool,
     centers: _Floats,
     labels: _Codes,
-    sample_weight: _Floats | None,
-    n_jobs: _Jobs,
 ) -> _Floats: ...

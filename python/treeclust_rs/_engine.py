@@ -6,7 +6,7 @@ Every call is typed in and typed out: arrays, numbers and the classes below cros
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -123,14 +123,6 @@ class ObliqueArrays(NamedTuple):
     bias: FloatArray
 
 
-class _MeasureArguments(TypedDict):
-    shift: FloatArray
-    scale: FloatArray
-    cosine: bool
-    sample_weight: FloatArray | None
-    n_jobs: Jobs
-
-
 class Measure(NamedTuple):
     """How the cost of a row about a center is measured, and by how many threads."""
 
@@ -138,17 +130,6 @@ class Measure(NamedTuple):
     cosine: bool
     sample_weight: FloatArray | None
     n_jobs: Jobs
-
-    @property
-    def arguments(self) -> _MeasureArguments:
-        """The measure as keyword arguments of the core."""
-        return {
-            "shift": self.units.shift,
-            "scale": self.units.scale,
-            "cosine": self.cosine,
-            "sample_weight": self.sample_weight,
-            "n_jobs": self.n_jobs,
-        }
 
 
 def find_non_finite(table: Columns, n_jobs: Jobs) -> list[NonFinite]:
@@ -165,9 +146,7 @@ def label_costs(
     n_jobs: Jobs,
 ) -> LabelCosts:
     """Return the costs of giving every row to each of the `centers` (k x d, in units)."""
-    shift, scale = units.shift, units.scale
-    costs = _core.label_costs(table, shift, scale, centers, manhattan, sample_weight, n_jobs)
-    return LabelCosts(*costs)
+    return LabelCosts(*_core.label_costs(table, units, centers, manhattan, sample_weight, n_jobs))
 
 
 def group_sums(
@@ -179,10 +158,7 @@ def group_sums(
     n_jobs: Jobs,
 ) -> GroupSums:
     """Return weight and column sums (in units) of each group of rows."""
-    shift, scale = units.shift, units.scale
-    return GroupSums(
-        *_core.group_sums(table, shift, scale, groups, n_groups, sample_weight, n_jobs)
-    )
+    return GroupSums(*_core.group_sums(table, units, groups, n_groups, sample_weight, n_jobs))
 
 
 def assign_rows(
@@ -192,7 +168,7 @@ def assign_rows(
 
     Without `labels` the cost is that about the nearest centers.
     """
-    return _core.assign_rows(rows, centers=centers, labels=labels, **measure.arguments)
+    return _core.assign_rows(rows, measure, centers=centers, labels=labels)
 
 
 def mean_centers(
@@ -202,4 +178,4 @@ def mean_centers(
 
     Clusters without rows keep the ones of `centers`.
     """
-    return _core.mean_centers(rows, centers=centers, labels=labels, **measure.arguments)
+    return _core.mean_centers(rows, measure, centers=centers, labels=labels)

@@ -42,7 +42,8 @@ pub struct Units {
 }
 
 impl Units {
-    /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column).
+    /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column). `weights`: of
+    /// shape (n), positive; none: all 1. Two passes over the table, mean before variance: O(n d).
     pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Self {
         let shift: Vec<f64> = (0..table.n_features())
             .into_par_iter()
@@ -129,6 +130,9 @@ pub struct LabelCosts {
 
 /// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
 /// (algorithms: D' = w (D - min D), 0 where the difference is rounding). O(n d k).
+///
+/// `weights`: of shape (n), positive; none: all 1. Rows are taken in blocks of fixed size, and a row's terms in the
+/// order of the columns, so that the result has the same bits for every number of threads.
 ///
 /// # Errors
 /// [`Error::Value`] if a cost overflows.
@@ -255,7 +259,18 @@ pub struct GroupSums {
     pub sums: Vec<f64>,
 }
 
-/// Sums the rows of each group in row order. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
+/// The groups and the weights of rows.
+#[derive(Debug, Clone, Copy)]
+struct RowGroups<'a> {
+    /// The group of each row, in `[0, n_groups)`.
+    groups: &'a [u32],
+    n_groups: usize,
+    /// One per row; none: 1 each.
+    weights: Option<&'a [f64]>,
+}
+
+/// Sums the rows of each group in row order. `groups`: of shape (n), each in `[0, n_groups)`; `weights`: of shape (n);
+/// none: all 1. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
 /// the origin 0.
 ///
 /// # Errors
@@ -272,9 +287,10 @@ pub fn group_sums<'a, 't: 'a>(
     if let Some(&group) = groups.iter().find(|&&g| g as usize >= n_groups) {
         return Err(Error::Value(format!("Group {group} is not in the range [0, {n_groups}).")));
     }
+    let row_groups = RowGroups { groups, n_groups, weights };
     let sum = || match rows {
-        Rows::Table(table) => Ok(table_sums(table, units, groups, n_groups, weights)),
-        Rows::Sparse(csr) => sparse_sums(csr, units, groups, n_groups, weights),
+        Rows::Table(table) => Ok(table_sums(table, units, row_groups)),
+        Rows::Sparse(csr) => sparse_sums(csr, units, row_groups),
     };
     let (weight, sums) = rayon::join(|| group_weights(groups, n_groups, weights), sum);
     Ok(GroupSums { weight, sums: sums? })
@@ -289,14 +305,10 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
     sums
 }
 
-/// In tiles of the columns, each column by one thread in the order of the rows.
-fn table_sums(
-    table: &Table<'_>,
-    units: &Units,
-    groups: &[u32],
-    n_groups: usize,
-    weights: Option<&[f64]>,
-) -> Vec<f64> {
+/// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major. In tiles of the columns, each column by
+/// one thread in the order of the rows.
+fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
+    let RowGroups { groups, n_groups, weights } = row_groups;
     let columns = table.scan_columns(
         |_| vec![0.0; n_groups],
         |sums, feature, start, cells| {
@@ -328,13 +340,8 @@ fn table_sums(
 
 /// Every column is added up by one thread in the order of the rows.
 /// Columns are cut into stripes of [`COLUMNS_PER_TASK`]; a stripe is one task.
-fn sparse_sums(
-    csr: &CsrRows<'_>,
-    units: &Units,
-    groups: &[u32],
-    n_groups: usize,
-    weights: Option<&[f64]>,
-) -> Result<Vec<f64>> {
+fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> Result<Vec<f64>> {
+    let RowGroups { groups, n_groups, weights } = row_groups;
     csr.check_ascending()?;
     if units.shift.iter().any(|shift| *shift != 0.0) {
         return Err(Error::Value("The columns of sparse rows must have the origin 0.".into()));

@@ -25,7 +25,7 @@ use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
 use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
 use crate::criterion::{Criterion, RowSums};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, GrownNode, Limits, best_first};
+use crate::grow::{FittedNodes, GrowingTree, GrownNode, Limits, best_first};
 use crate::imm::{BaseNodes, ImmProblem, grow_imm};
 use crate::index::Index;
 use crate::kernel;
@@ -33,7 +33,6 @@ use crate::kernel::features::{Spec, Surrogate};
 use crate::parallel::{self, Monitor};
 use crate::search::{Engine, SearchOptions};
 use crate::table::Table;
-use crate::tree::Test;
 
 /// The tree that growth starts from.
 #[derive(Debug, Clone, Copy)]
@@ -92,14 +91,8 @@ pub struct ThresholdProblem<'a> {
 /// parents: `n_nodes` of them where nothing else is said.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThresholdFit {
-    /// Tests.
-    pub tests: Vec<Test>,
-    /// Left child, the right one follows it; 0 at leaves.
-    pub left: Vec<usize>,
-    /// Number of rows.
-    pub n_samples: Vec<usize>,
-    /// Weight of the rows.
-    pub weight: Vec<f64>,
+    /// Tests, children and rows.
+    pub nodes: FittedNodes,
     /// n_nodes x k, row-major: weight of the rows of each reference label.
     pub label_weight: Vec<f64>,
     /// What the node costs as a leaf, in the criterion's unit: regret under its best label, weight times impurity,
@@ -113,8 +106,6 @@ pub struct ThresholdFit {
     pub base_cost: Vec<f64>,
     /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
     pub mistakes: Vec<f64>,
-    /// n rows: node id of each row's leaf.
-    pub leaf_of_row: Vec<u32>,
     /// Number of leaves of the base tree, 0 without one.
     pub n_base_leaves: usize,
     /// Of Kernel IMM, by column: the features without any cut although the column has some. Empty for other bases.
@@ -145,7 +136,7 @@ pub fn fit(
     let index = Index::new(table, problem.search.max_bins);
     monitor.check()?;
     let n_regrets = regrets.map_or(0, |_| k);
-    let mut grown = Grown::new(n, |rows| {
+    let mut grown = GrowingTree::new(n, |rows| {
         parallel::sum_rows(rows, n_regrets + k, |row, sums| {
             let (regret_sums, label_sums) = sums.split_at_mut(n_regrets);
             if let Some(regrets) = regrets {
@@ -184,17 +175,18 @@ struct Fit<'f, 'a, 't, 's> {
     monitor: &'f Monitor,
     /// Of every node's sums, the first so many are regrets; k label weights follow.
     n_regrets: usize,
-    grown: &'f mut Grown<'s>,
+    grown: &'f mut GrowingTree<'s>,
 }
 
 impl Fit<'_, '_, '_, '_> {
-    /// Grows the base; returns what is known of its nodes, none without a base, and the skipped features.
+    /// Grows the base; returns the record of its nodes, none without a base, and the skipped features.
     fn grow_base(&mut self) -> Result<(Option<BaseNodes>, Vec<usize>)> {
         let ThresholdProblem { labels, k, weights, search, .. } = *self.problem;
         match self.problem.base {
             Base::Leaf => Ok((None, vec![])),
             Base::Imm { centers, score } => {
-                let problem = ImmProblem { labels, k, weights, centers, score, search };
+                let rows = OneHot::new(labels, k, weights)?;
+                let problem = ImmProblem { rows, centers, score, search };
                 let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
                 Ok((Some(nodes), vec![]))
             }
@@ -241,7 +233,7 @@ impl Fit<'_, '_, '_, '_> {
         self.grow(&criterion, |node| criterion.node(&node.sums[first..], node.segment.len()))
     }
 
-    /// Everything that is known of the nodes.
+    /// The fitted tree and the statistics of its nodes.
     fn describe(
         &self,
         base: Option<BaseNodes>,
@@ -249,7 +241,7 @@ impl Fit<'_, '_, '_, '_> {
         cost: Vec<f64>,
         skipped_features: Vec<usize>,
     ) -> ThresholdFit {
-        let (k, nodes) = (self.problem.k, &self.grown.nodes);
+        let nodes = &self.grown.nodes;
         let regrets = |id: usize| &nodes[id].sums[..self.n_regrets];
         let counts = |id: usize| &nodes[id].sums[self.n_regrets..];
         let n_base_leaves = base_cluster.iter().flatten().count();
@@ -268,17 +260,13 @@ impl Fit<'_, '_, '_, '_> {
         let ids = || 0..nodes.len();
         let label_weight: Vec<f64> = ids().flat_map(|id| counts(id).iter().copied()).collect();
         ThresholdFit {
-            tests: nodes.iter().map(|node| node.test.clone()).collect(),
-            left: nodes.iter().map(|node| node.left).collect(),
-            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
-            weight: label_weight.chunks(k).map(|w| w.iter().sum()).collect(),
+            nodes: self.grown.fitted_nodes(|node| node.sums[self.n_regrets..].iter().sum()),
             label_weight,
             cluster: ids().map(cluster).collect(),
             base_cost: ids().map(base_cost).collect(),
             cost,
             base_cluster,
             mistakes,
-            leaf_of_row: self.grown.leaf_of_row(),
             n_base_leaves,
             skipped_features,
         }

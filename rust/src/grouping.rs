@@ -12,7 +12,7 @@
 
 use rayon::prelude::*;
 
-use crate::criterion::{OwnGroups, RowSums};
+use crate::criterion::{BinnedRows, OwnGroups, RowSums};
 use crate::index::Index;
 use crate::table::Table;
 
@@ -44,7 +44,8 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             .with_max_len(1)
             .map(|rows| {
                 let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
-                self.row_sums.fill(rows, &binned.codes, None, &mut count, &mut sums);
+                let rows = BinnedRows { rows, codes: &binned.codes, skip: None };
+                self.row_sums.fill(rows, &mut count, &mut sums);
                 self.row_sums.settle_counts(&mut count, &sums);
                 (count, sums)
             })

@@ -1,6 +1,6 @@
 //! Growth: best first over any criterion, and splitting to the end.
 //!
-//! [`Grown`] is a tree that grows, with the rows of its nodes. Two loops split it:
+//! [`GrowingTree`] is a tree that grows, with the rows of its nodes. Two loops split it:
 //!
 //! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
 //!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their exact
@@ -23,7 +23,7 @@ use crate::partition::{Partition, Segment};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
-use crate::tree::Test;
+use crate::tree::{Test, TestArrays};
 
 /// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled from
 /// rows.
@@ -46,15 +46,38 @@ pub struct GrownNode {
     pub left: usize,
     /// The score of its cut; NaN at leaves.
     pub score: f64,
-    /// The sums over its rows, of the function that [`Grown::new`] takes.
+    /// The sums over its rows, of the function that [`GrowingTree::new`] takes.
     pub sums: Vec<f64>,
 }
 
-/// Sums over given rows.
+/// The nodes of a fitted tree. Entries are by node id, the root first, children after their parents: `n_nodes` of them
+/// where nothing else is said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FittedNodes {
+    /// Tests.
+    pub tests: Vec<Test>,
+    /// Left child, the right one follows it; 0 at leaves.
+    pub left: Vec<usize>,
+    /// Number of rows.
+    pub n_samples: Vec<usize>,
+    /// Weight of the rows.
+    pub weight: Vec<f64>,
+    /// n_samples entries: node id of each row's leaf.
+    pub leaf_of_row: Vec<u32>,
+}
+
+impl FittedNodes {
+    /// The tests as arrays.
+    pub fn arrays(&self) -> TestArrays {
+        TestArrays::of(self.tests.iter().zip(self.left.iter().map(|&left| [left, left + 1])))
+    }
+}
+
+/// Sums over the rows with these numbers.
 type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
 
 /// A tree that grows, with the rows of its nodes. Node ids are in order of creation.
-pub struct Grown<'a> {
+pub struct GrowingTree<'a> {
     /// The nodes, children after their parents.
     pub nodes: Vec<GrownNode>,
     /// The rows of every node.
@@ -62,13 +85,13 @@ pub struct Grown<'a> {
     sum: SumRows<'a>,
 }
 
-impl<'a> Grown<'a> {
+impl<'a> GrowingTree<'a> {
     /// A single leaf with all rows, numbered from 0. `sum` returns the sums over some rows; it is called for every node
     /// when the node is made, so that a node's sums do not depend on what grows below it.
     pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + Sync + 'a) -> Self {
         let (partition, segment) = Partition::new(n_samples);
         let sums = sum(partition.all(segment));
-        let mut grown = Grown { nodes: vec![], partition, sum: Box::new(sum) };
+        let mut grown = GrowingTree { nodes: vec![], partition, sum: Box::new(sum) };
         grown.push_leaf(segment, 0, sums);
         grown
     }
@@ -78,8 +101,19 @@ impl<'a> Grown<'a> {
         self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
     }
 
+    /// The nodes as arrays. `weight`: the weight of a node's rows.
+    pub fn fitted_nodes(&self, weight: impl Fn(&GrownNode) -> f64) -> FittedNodes {
+        FittedNodes {
+            tests: self.nodes.iter().map(|node| node.test.clone()).collect(),
+            left: self.nodes.iter().map(|node| node.left).collect(),
+            n_samples: self.nodes.iter().map(|node| node.segment.len()).collect(),
+            weight: self.nodes.iter().map(weight).collect(),
+            leaf_of_row: self.leaf_of_row(),
+        }
+    }
+
     /// The leaf of each row, as a node id.
-    pub fn leaf_of_row(&self) -> Vec<u32> {
+    fn leaf_of_row(&self) -> Vec<u32> {
         let mut leaf_of_row = vec![0; self.nodes[0].segment.len()];
         for id in self.leaves() {
             for &row in self.partition.all(self.nodes[id].segment) {
@@ -126,7 +160,8 @@ impl<'a> Grown<'a> {
         self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
     }
 
-    /// [`Grown::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the test.
+    /// [`GrowingTree::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the
+    /// test.
     pub fn split_by(
         &mut self,
         id: usize,
@@ -225,7 +260,7 @@ struct Leaf<N> {
 /// [`Error::Interrupted`] if the monitor was asked to stop.
 pub fn best_first<C: Criterion>(
     engine: &Engine<'_, '_, C>,
-    grown: &mut Grown<'_>,
+    grown: &mut GrowingTree<'_>,
     limits: Limits,
     make_node: impl Fn(&GrownNode) -> C::Node,
 ) -> Result<()> {
@@ -241,7 +276,7 @@ pub fn best_first<C: Criterion>(
     if n_leaves >= limits.max_leaves {
         return Ok(());
     }
-    let searchable = |grown: &Grown<'_>, id: usize| {
+    let searchable = |grown: &GrowingTree<'_>, id: usize| {
         let GrownNode { segment, depth, .. } = grown.nodes[id];
         limits.max_depth.is_none_or(|most| depth < most)
             && segment.len() >= 2 * limits.min_samples_leaf.max(1)
@@ -322,7 +357,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 
     /// The leaf to split next, taken out of the queue. Opens the leaves whose bounds may be the best.
-    fn next(&mut self, grown: &Grown<'_>) -> Result<Option<NextLeaf<C::Node>>> {
+    fn next(&mut self, grown: &GrowingTree<'_>) -> Result<Option<NextLeaf<C::Node>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
             let best = self.opened.peek().map_or(f64::NEG_INFINITY, |top| top.0.0);
@@ -361,7 +396,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
 /// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
-    grown: &mut Grown<'_>,
+    grown: &mut GrowingTree<'_>,
     splitter: &mut S,
 ) -> Result<()> {
     let rows = grown.partition.active(grown.nodes[0].segment);

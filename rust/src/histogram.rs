@@ -12,7 +12,7 @@
 
 use std::ops::Range;
 
-use crate::criterion::RowSums;
+use crate::criterion::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
 use crate::index::Index;
 
@@ -58,7 +58,8 @@ impl Histogram {
         let mut columns = histogram.columns_mut(index, totals.is_some());
         for tile in rows.chunks(ROW_TILE) {
             for column in &mut columns {
-                row_sums.fill(tile, column.codes, column.skip, column.count, column.sums);
+                let rows = BinnedRows { rows: tile, codes: column.codes, skip: column.skip };
+                row_sums.fill(rows, column.count, column.sums);
             }
         }
         for column in &mut columns {

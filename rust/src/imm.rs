@@ -11,17 +11,19 @@
 //! center are mistakes: they are searched no more, but go down the tree, as they do at prediction. k centers give
 //! k leaves and k - 1 searches, each O(rows x columns).
 
+use crate::criterion::RowSums;
 use crate::criterion::centers::{CenterColumns, Centers, TableCenters};
 use crate::criterion::cut_score::CutScore;
+use crate::criterion::label_counts::OneHot;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
 use crate::error::Result;
-use crate::grow::{Grown, Splitter, split_all};
+use crate::grow::{GrowingTree, Splitter, split_all};
 use crate::index::Index;
 use crate::parallel::Monitor;
 use crate::search::{BestCut, Engine, SearchOptions};
 use crate::table::Table;
 
-/// What is known of the nodes of a base tree whose leaves keep one center each; entries by node id.
+/// Centers and mistakes of the nodes of a base tree whose leaves keep one center each; entries by node id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseNodes {
     /// Whether each of the k centers is alive at the node.
@@ -57,13 +59,9 @@ impl BaseNodes {
 /// What a tree of centers is fitted to.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmProblem<'a> {
-    /// A cluster in `[0, k)` per row.
-    pub labels: &'a [u32],
-    /// Number of clusters.
-    pub k: usize,
-    /// Row weights; none: 1 each.
-    pub weights: Option<&'a [f64]>,
-    /// The clusters' centers.
+    /// The cluster and the weight of every row.
+    pub rows: OneHot<'a>,
+    /// The clusters' centers, one per label of `rows`.
     pub centers: Centers<'a>,
     /// What a cut is worth.
     pub score: CutScore,
@@ -74,18 +72,19 @@ pub struct ImmProblem<'a> {
 /// Splits the only leaf of `grown` until every leaf has one center.
 ///
 /// # Errors
-/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Value`] if a label is out of range,
-/// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Interrupted`] if the monitor was asked to
+/// stop.
 pub fn grow_imm(
     table: &Table<'_>,
     index: &Index,
     problem: &ImmProblem<'_>,
-    grown: &mut Grown<'_>,
+    grown: &mut GrowingTree<'_>,
     monitor: &Monitor,
 ) -> Result<BaseNodes> {
-    let ImmProblem { labels, k, weights, centers, score, search } = *problem;
-    let centers = TableCenters::new(table, index, labels, centers, k)?;
-    let criterion = Mistakes::new(labels, k, centers, weights, score)?;
+    let ImmProblem { rows, centers, score, search } = *problem;
+    let k = rows.width();
+    let centers = TableCenters::new(table, index, rows.labels(), centers, k)?;
+    let criterion = Mistakes::new(rows, centers, score);
     let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
     let engine = Engine::new(table, index, &criterion, search, monitor);
     split_all(&engine, grown, &mut splitter)?;

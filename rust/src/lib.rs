@@ -11,8 +11,8 @@
 //!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
-//! The crate knows no Python: the bindings are behind the feature `python`. Results are the same bits for every
-//! number of threads ([`parallel`]).
+//! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
+//! every number of threads ([`parallel`]).
 
 mod binner;
 pub mod costs;

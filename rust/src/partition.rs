@@ -3,6 +3,14 @@
 //! A split moves the rows of the left child to the front of its parent's range and those of the right child behind
 //! them, each in the order of the rows: O(rows of the node) and no memory per node. Rows that are not searched any more
 //! (mistakes of IMM) stay in the range of their node, behind the searched ones.
+//!
+//! ```text
+//! range of a node:   | searched rows, ascending | dropped rows, ascending |
+//! after its split:   | searched | dropped || searched | dropped |
+//!                      left child            right child
+//! ```
+//!
+//! Memory: 4 bytes per row for the whole tree, and as much again while a node is split.
 
 use rayon::prelude::*;
 
@@ -53,7 +61,7 @@ impl Partition {
         &self.rows[segment.start..][..segment.active]
     }
 
-    /// The rows that only go down the tree.
+    /// The rows that are not searched any more, ascending.
     pub fn dropped(&self, segment: Segment) -> &[u32] {
         &self.rows[segment.start + segment.active..][..segment.len - segment.active]
     }
@@ -63,7 +71,8 @@ impl Partition {
         &self.rows[segment.start..][..segment.len]
     }
 
-    /// Makes every row of the node active again, in the order of the rows.
+    /// Makes every row of the node active again, in the order of the rows; returns the segment in which they are.
+    /// O(rows of the node): a merge of two ascending runs.
     pub fn restore(&mut self, segment: Segment) -> Segment {
         if segment.active < segment.len {
             let merged = {

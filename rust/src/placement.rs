@@ -1,6 +1,7 @@
 //! Where a cut is placed: the shortest decimal in the middle half of the gap between two neighbouring values.
 //!
-//! The rule is for readers: a printed tree says 41.5, not 41.49999999999999, and what is printed is what the tree does.
+//! The rule is for readers: a printed tree shows 41.5, not 41.49999999999999, and what is printed is what the tree
+//! does.
 //!
 //! | formula | here |
 //! |---|---|

@@ -13,7 +13,7 @@
 //!
 //! **Ties.** Of a node's cuts within the criterion's margin of the best score, those with the largest second key
 //! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
-//! own rows: sums that were subtracted only say where to look.
+//! own rows: sums that were subtracted only select what is compared.
 //!
 //! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms.
 
@@ -73,7 +73,7 @@ impl NodeHistogram {
     }
 }
 
-/// What a histogram says of a column.
+/// Bounds on the scores of a column's cuts, from its histogram.
 #[derive(Debug, Clone, Copy)]
 struct ColumnBound {
     feature: usize,
@@ -145,7 +145,7 @@ pub(crate) fn best_cut<'g, C: Criterion>(
         .with_min_len(at_a_time)
         .map(|i| {
             monitor.check()?;
-            Ok(criterion.best_score(node, features[i], groups(i).view()))
+            Ok(criterion.best_score(node, groups(i).view(features[i])))
         })
         .collect::<Result<_>>()?;
     choose_cut(criterion, node, features, &scores, at_a_time, groups)
@@ -170,7 +170,7 @@ fn choose_cut<'g, C: Criterion>(
     let keys: Vec<f64> = tied
         .par_iter()
         .with_min_len(at_a_time)
-        .map(|&i| criterion.best_key(node, features[i], groups(i).view(), floor))
+        .map(|&i| criterion.best_key(node, groups(i).view(features[i]), floor))
         .collect();
     let key = keys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (&i, &best_key) in tied.iter().zip(&keys) {
@@ -178,8 +178,7 @@ fn choose_cut<'g, C: Criterion>(
             continue;
         }
         let feature = features[i];
-        if let Some(cut) =
-            criterion.first_cut(node, feature, groups(i).view(), floor, key - KEY_TIE)
+        if let Some(cut) = criterion.first_cut(node, groups(i).view(feature), floor, key - KEY_TIE)
         {
             return Ok(Some(BestCut { feature, cut, score: best }));
         }
@@ -215,30 +214,31 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
 
     /// The histogram of `rows` over some columns. With `totals`, common bins are computed as the rest.
     fn fill(&self, features: &Range<usize>, rows: &[u32], totals: Option<&[f64]>) -> Histogram {
-        Histogram::of_rows(self.index, features.clone(), self.criterion, rows, totals)
+        Histogram::of_rows(self.index, features.clone(), self.criterion.rows(), rows, totals)
     }
 
     /// Groups rows along the columns, for the exact sweeps.
-    fn grouping(&self) -> Grouping<'a, 't, C> {
-        Grouping { table: self.table, index: self.index, row_sums: self.criterion }
+    fn grouping(&self) -> Grouping<'a, 't, C::Rows> {
+        Grouping { table: self.table, index: self.index, row_sums: self.criterion.rows() }
     }
 
-    /// Best edge and largest bound of every column of a histogram.
+    /// Best score between bins and largest bound inside them, for every column of a histogram. O(width) per bin.
     fn column_bounds(&self, histogram: &Histogram, node: &C::Node) -> Vec<ColumnBound> {
         let mut inside = Vec::new();
         let bound = |feature: usize| {
             let binned = self.index.column(feature);
             let (count, sums) = histogram.column(feature);
             inside.resize(count.len(), 0.0);
-            let groups = Groups { count, sums, low: &binned.low, high: &binned.high };
-            let edge = self.criterion.bounds(node, feature, groups, &mut inside);
+            let groups = Groups { feature, count, sums, low: &binned.low, high: &binned.high };
+            let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
             ColumnBound { feature, edge, upper }
         };
         histogram.features().map(bound).collect()
     }
 
-    /// The columns that may hold the best cut.
+    /// The columns that may hold the best cut: those whose bound reaches the best score between bins of any column, up
+    /// to the margin of ties and twice the slack of histogram sums.
     fn candidates(&self, node: &C::Node, columns: &[ColumnBound]) -> CandidateColumns {
         let scale = self.criterion.scale(node);
         let best_edge = columns.iter().map(|c| c.edge).fold(f64::NEG_INFINITY, f64::max);
@@ -414,7 +414,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 self.monitor.check()?;
                 criterion.prepare(f);
                 let bins = self.grouping().by_bin(rows, f);
-                let edge = criterion.best_score(node, f, bins.view());
+                let edge = criterion.best_score(node, bins.view(f));
                 Ok((bins, edge))
             })
             .collect::<Result<_>>()?;
@@ -423,7 +423,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let mut key = f64::NEG_INFINITY;
         for ((&f, bins), &edge) in features.iter().zip(&bins).zip(&edges) {
             if edge > f64::NEG_INFINITY && edge >= best - margin {
-                key = key.max(criterion.best_key(node, f, bins.view(), best - margin));
+                key = key.max(criterion.best_key(node, bins.view(f), best - margin));
             }
         }
         features
@@ -434,11 +434,11 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             .map(|((&feature, bins), edge)| {
                 self.monitor.check()?;
                 let mut inside = vec![0.0; bins.count.len()];
-                criterion.bounds(node, feature, bins.view(), &mut inside);
+                criterion.bounds(node, bins.view(feature), &mut inside);
                 // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
                 let mut beside = vec![false; inside.len()];
                 if best > f64::NEG_INFINITY {
-                    criterion.mark_ends(node, feature, bins.view(), best - margin, &mut beside);
+                    criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
                 }
                 let opened: Vec<bool> = inside
                     .iter()
@@ -458,7 +458,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     return Ok((bins, edge));
                 }
                 let groups = self.grouping().open_bins(rows, feature, bins, &opened);
-                let score = criterion.best_score(node, feature, groups.view());
+                let score = criterion.best_score(node, groups.view(feature));
                 Ok((groups, score))
             })
             .collect()

@@ -697,7 +697,8 @@ WRONG = {
     ),
     "leaves of imm": (
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
-        "--leaves goes with --method exkmc, kauri, kernel-exkmc or kernel-expand; an imm tree has",
+        "--leaves goes with --method exkmc, kauri, kernel-exkmc, kernel-expand, kmeans-tree or "
+        "spex; an imm tree has",
     ),
     "cuts of imm": (
         ["fit", "points.csv", "--columns", "x", "--method", "imm", "--cuts", "interval"],
@@ -714,8 +715,8 @@ WRONG = {
     ),
     "reference of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method exkmc, imm, oblique, voronoi, kernel-imm, kernel-exkmc or "
-        "kernel-expand; a kauri tree has threshold cuts and makes",
+        "--reference goes with --method exkmc, imm, oblique, voronoi, kernel-imm, kernel-exkmc, "
+        "kernel-expand, kmeans-tree or spex; a kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],

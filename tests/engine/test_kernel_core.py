@@ -17,8 +17,7 @@ from oracles import threshold as oracle
 from oracles.threshold import LEAF, THRESHOLD
 from sizes import repeats
 from treeclust_rs import _core
-from treeclust_rs._data.table import read_table
-from treeclust_rs._data.units import Units
+from treeclust_rs._data.table import Units, read_table
 from treeclust_rs._kernels.kernel_data import kernel_rows, make_kernel_data
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs._kernels.surrogate import SurrogateFeatures

@@ -40,6 +40,7 @@ MODELS = {
     "ExKMC-interval": lambda **options: tc.ExKMC(
         **({"max_leaves": 9, "base_tree": None, "cuts": "interval"} | options)
     ),
+    "IMM-emn": lambda **options: tc.IMM(**({"cut_score": "emn"} | options)),
 }
 all_models = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 both_criteria = pytest.mark.parametrize("criterion", ["kmeans", "kmedians"])
@@ -1026,6 +1027,7 @@ def test_bad_model_files_are_refused(change, message, tmp_path):
         "GrownKernelTree",
         "KernelModel",
         "KernelTree",
+        "LabelsTree",
         "SavedEstimator",
         "TreeClusterer",
     ],
@@ -1036,7 +1038,8 @@ def test_abstract_bases_are_unknown_models(name, tmp_path):
     tc.ExKMC(max_leaves=5, reference=X[[0, 100, 200]]).fit(X).save(path)
     model = json.loads(path.read_text())
     path.write_text(json.dumps(model | {"model": name}))
-    with pytest.raises(ValueError, match=f"holds a '{name}'; known are Douglas, ExKMC, IMM, Kauri"):
+    known = "known are Douglas, ExKMC, IMM, KMeansTree, Kauri"
+    with pytest.raises(ValueError, match=f"holds a '{name}'; {known}"):
         tc.load(path)
 
 

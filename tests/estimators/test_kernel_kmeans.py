@@ -19,11 +19,17 @@ from sklearn.metrics import adjusted_rand_score
 
 import kernel_names
 import treeclust_rs as tc
-from treeclust_rs._kernels import gram_rows as _gram_rows
+from treeclust_rs._kernels import gram_lloyd as _gram_lloyd
 from treeclust_rs._kernels import lloyd as _kernel_lloyd
-from treeclust_rs._kernels.definiteness import is_indefinite
-from treeclust_rs._kernels.gram_lloyd import _reseed_empty, _single_moves, run_lloyd
-from treeclust_rs._kernels.gram_rows import GramRows, draw, draw_seeds
+from treeclust_rs._kernels.gram import is_indefinite
+from treeclust_rs._kernels.gram_lloyd import (
+    GramRows,
+    _reseed_empty,
+    _single_moves,
+    draw,
+    draw_seeds,
+    run_lloyd,
+)
 from treeclust_rs._kernels.kernel_data import KernelData
 from treeclust_rs._kernels.lloyd import cluster
 from treeclust_rs._kernels.means import Means, compact, first_least
@@ -264,9 +270,9 @@ def test_samples_lead_to_starts_as_good_as_seeds(monkeypatch):
     X = make_moons(1600, noise=0.1, random_state=0)[0]
     stocks = KernelData.of_gram(make_kernel("rbf", gamma=5.0, X=X).matrix(X), None)
     used = []
-    first = _gram_rows.draw_seeds
+    first = _gram_lloyd.draw_seeds
     monkeypatch.setattr(
-        _gram_rows,
+        _gram_lloyd,
         "draw_seeds",
         lambda rows, *given: used.append(len(rows.weight)) or first(rows, *given),
     )

@@ -27,7 +27,7 @@ from treeclust_rs.export import (
     tree_to_dict,
 )
 from treeclust_rs.tree import ClusterTree
-from treeclust_rs.tree.colors import cluster_colors
+from treeclust_rs.tree.html import cluster_colors
 from treeclust_rs.tree.nodes import MOVES
 from treeclust_rs.tree.words import format_gain, format_share, format_weight
 from trees import (

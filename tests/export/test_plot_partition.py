@@ -18,8 +18,8 @@ from sklearn.datasets import make_circles
 import treeclust_rs as tc
 from treeclust_rs.export import plot_partition
 from treeclust_rs.export.pictures.cells import borders_of, cells_of, clip
-from treeclust_rs.export.pictures.numbers import spread
-from treeclust_rs.tree.colors import cluster_colors, lighten
+from treeclust_rs.export.pictures.partition_drawing import spread
+from treeclust_rs.tree.html import cluster_colors, lighten
 from trees import Builder, chain, random_tree, route, route_all
 
 NOISE = "#6b7280"

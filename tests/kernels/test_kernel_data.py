@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import kernel_names
-from treeclust_rs._data.units import Units
-from treeclust_rs._kernels.cluster_sums import gram_sums, squared_distances
+from treeclust_rs._data.table import Units
 from treeclust_rs._kernels.kernel_data import KernelData
 from treeclust_rs._kernels.kernels import Kernel
 from treeclust_rs._kernels.low_rank import approximate
+from treeclust_rs._kernels.means import gram_sums, squared_distances
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs._util.threads import map_in_order
 

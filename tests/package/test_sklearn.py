@@ -18,6 +18,9 @@ EXPECTED = {
     [
         tc.IMM(n_clusters=3),
         tc.ExKMC(n_clusters=3, max_leaves=5),
+        tc.IMM(n_clusters=3, cut_score="emn"),
+        tc.KMeansTree(n_clusters=3, max_leaves=5),
+        tc.SpExTree(n_clusters=3, max_leaves=5),
         tc.Kauri(),
         tc.Kauri(kernel="rbf"),
         tc.KernelKMeans(n_clusters=3),

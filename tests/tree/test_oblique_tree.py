@@ -35,8 +35,7 @@ from treeclust_rs.metrics import (
     weighted_average_explanation_size,
 )
 from treeclust_rs.tree.cluster_tree import ClusterTree, NonFiniteError
-from treeclust_rs.tree.conditions import ObliqueCondition
-from treeclust_rs.tree.paths import walk_leaves
+from treeclust_rs.tree.paths import ObliqueCondition, walk_leaves
 from trees import (
     NAN,
     Builder,

@@ -13,9 +13,8 @@ from scipy.sparse import csr_array
 from sizes import repeats
 from treeclust_rs._util.words import format_number
 from treeclust_rs.tree import ClusterTree
-from treeclust_rs.tree.conditions import Span
 from treeclust_rs.tree.nodes import MOVES
-from treeclust_rs.tree.paths import walk_leaves
+from treeclust_rs.tree.paths import Span, walk_leaves
 from trees import (
     NAN,
     Builder,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data.checks import check_sample_weight
-from .._data.units import Units
+from .._data.table import Units, check_sample_weight
 from .._reference.centers import cost_of_labels
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
@@ -33,7 +31,6 @@ class CenterModel(TreeClusterer, abstract=True):
     @property
     def cost_ratio_(self) -> float:
         """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        check_is_fitted(self, "tree_")
         return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
@@ -41,8 +38,7 @@ class CenterModel(TreeClusterer, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
         y : ignored
             For the API.
         sample_weight : array-like of shape (n_samples,), default=None

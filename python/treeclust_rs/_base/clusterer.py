@@ -9,8 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.checks import check_finite
-from .._data.table import Table, align_table
+from .._data.table import Table, align_table, check_finite
 from .._util.model_json import check_keys
 from .._util.threads import effective_n_jobs
 from ..export import (
@@ -23,8 +22,7 @@ from ..export import (
     tree_to_dict,
 )
 from ..tree.cluster_tree import ClusterTree, NonFiniteError
-from .saved_fields import Fields, read_fields, write_fields
-from .saving import SavedEstimator
+from .saving import Fields, SavedEstimator, read_fields, write_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,11 +32,6 @@ class TreeClusterer(SavedEstimator, abstract=True):
     """Base of the estimators whose result is a `ClusterTree` in `tree_`."""
 
     tree_: ClusterTree
-
-    n_jobs: int | None
-    random_state: Any
-    scale: str | None
-    verbose: int
 
     # Fitted numbers and arrays in model files, beside the tree.
     _saved: ClassVar[Fields] = {}
@@ -51,7 +44,6 @@ class TreeClusterer(SavedEstimator, abstract=True):
     @property
     def n_leaves_(self) -> int:
         """Number of leaves of the tree."""
-        check_is_fitted(self, "tree_")
         return self.tree_.n_leaves
 
     # ---- using a fitted model -------------------------------------------------------------
@@ -73,19 +65,14 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
+        %(frame_rows)s
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Labels, as the reference named them.
 
-        Raises
-        ------
-        ValueError
-            If columns are missing, or a cell is NaN, infinite or null.
+        %(missing_columns)s
         """
         _, leaves = self._route(X)
         return self.tree_.leaf_labels[leaves]
@@ -95,8 +82,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
 
         Returns
         -------
@@ -110,8 +96,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict`.
+        %(rows_as_predict)s
 
         Returns
         -------
@@ -127,23 +112,14 @@ class TreeClusterer(SavedEstimator, abstract=True):
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
         Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
 
-        Returns
-        -------
-        polars.Expr
-            For instance for ``frame.with_columns(model.to_polars())``.
-
-        Raises
-        ------
-        ValueError
+        %(polars)s
             If the tree is too large for polars.
         """
-        check_is_fitted(self, "tree_")
-        return to_polars_expr(self.tree_)
+        return to_polars_expr(self)
 
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""
-        check_is_fitted(self, "tree_")
-        return to_graphviz(self.tree_)
+        return to_graphviz(self)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
@@ -156,11 +132,10 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
-        check_is_fitted(self, "tree_")
         centers = getattr(self, "cluster_centers_", None)
         if kwargs.get("image_shape") is not None and centers is not None:
             kwargs = {"centers": centers} | kwargs
-        return plot_tree(self.tree_, ax, **kwargs)
+        return plot_tree(self, ax, **kwargs)
 
     def plot_partition(self, X: Any = None, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree's cells over the plane of two columns, and points in them.
@@ -183,8 +158,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
-        check_is_fitted(self, "tree_")
-        return plot_partition(self.tree_, X, ax, **kwargs)
+        return plot_partition(self, X, ax, **kwargs)
 
     # ---- model files ----------------------------------------------------------------------
 
@@ -215,6 +189,3 @@ class TreeClusterer(SavedEstimator, abstract=True):
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
         self._set_columns(tree.n_features, tree.feature_names)
-
-
-__all__ = ["TreeClusterer"]

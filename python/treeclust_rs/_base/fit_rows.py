@@ -1,25 +1,33 @@
-"""The rows of a fit: what every estimator reads and checks before it fits."""
+"""Rows and parameters of a fit: what every estimator reads and checks before it fits."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.checks import check_finite, check_sample_weight
 from .._data.sparse import SparseTable
-from .._data.table import Table, collected, read_table, take_rows
-from .._data.units import Units
+from .._data.table import (
+    Table,
+    Units,
+    check_finite,
+    check_sample_weight,
+    collected,
+    read_table,
+    take_rows,
+)
 from .._kernels.gram import check_gram
 from .._reference.read import ReferenceInput, read_reference
 from .._util.arrays import BoolArray, Codes, FloatArray
 from .._util.progress import progress_line
 from .._util.threads import effective_n_jobs
+from .._util.validation import Interval, StrOptions
 from ..tree.cluster_tree import ClusterTree
 
 Rows = TypeVar("Rows", Table, SparseTable)
@@ -161,3 +169,30 @@ def square_part(gram: FloatArray | None, kept: BoolArray | None) -> FloatArray |
 
 def _take(table: Rows, mask: BoolArray) -> Rows:
     return table.take(mask) if isinstance(table, SparseTable) else take_rows(table, mask)
+
+
+Constraints = dict[str, list[Any]]
+
+AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+
+COMMON: Constraints = {
+    "scale": [StrOptions({"standard"}), None],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+    "verbose": ["verbose"],
+}
+"""Of all estimators."""
+
+EXPLAINING: Constraints = {
+    "n_clusters": [AT_LEAST_1, None],
+    "reference": "no_validation",  # type: ignore[dict-item]
+    **COMMON,
+}
+"""Of the estimators that explain a reference."""
+
+LIMITS: Constraints = {
+    "max_leaves": [AT_LEAST_1, None],
+    "max_depth": [AT_LEAST_1, None],
+    "min_samples_leaf": [AT_LEAST_1],
+}
+"""Of the estimators whose growth has limits; see `Limits`."""

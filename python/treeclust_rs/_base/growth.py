@@ -44,7 +44,7 @@ class Growth:
     """The tree that growth starts from; None: a single leaf."""
     cut_score: Literal["mistakes", "emn"] = "mistakes"
     """What the cuts of IMM make small."""
-    criterion: Literal["label_cost", "gini", "clique"] = "label_cost"
+    criterion: Literal["label_cost", "gini", "entropy", "clique"] = "label_cost"
     """What the cuts after the base make small."""
     interval: bool = False
     """Whether cuts after the base may be intervals."""
@@ -68,8 +68,11 @@ def grow_tree(
     limits = growth.limits
     return _engine.fit_tree(
         fit_rows.rows.data,
-        regrets,
+        regrets if growth.criterion == "label_cost" else None,
         labels,
+        n_labels=regrets.shape[1],
+        cut_score=growth.cut_score,
+        criterion=growth.criterion,
         base_centers=None if base_centers is None else base_centers.high,
         base_centers_low=None if base_centers is None else base_centers.low,
         surrogate=surrogate,

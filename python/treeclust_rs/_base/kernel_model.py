@@ -3,42 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data.checks import check_sample_weight
-from .._data.table import Table, take_rows
-from .._data.units import Units
+from .._data.table import Table, Units, check_sample_weight, take_rows
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData, kernel_rows
 from .._kernels.kernels import Kernel
 from .._kernels.low_rank import FeatureMap
 from .._kernels.parameters import check_gram_argument, kernel_of
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from .._util.threads import effective_n_jobs
 from ..tree.cluster_tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
-from .saved_fields import POSITIVE, SavedField
+from .saving import POSITIVE, SavedField
 from .truncation import GrownClusterer
 
 GAMMA = SavedField(check=POSITIVE)
 
 
+@estimator
 class KernelModel(GrownClusterer, abstract=True):
     """A tree whose fit used a kernel."""
 
     _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
 
-    kernel: Any
-    gamma: float | str | None
-    degree: float
-    coef0: float
-    kernel_params: Mapping[str, Any] | None
-    approximation: str | None
-    n_components: int
-    gamma_: float | None
-    scale_: FloatArray
+    _: KW_ONLY
+    kernel: Any = "rbf"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+    approximation: str | None = None
+    n_components: int = 100
 
     def _keep_kernel(self, stocks: KernelData, units: Units) -> None:
         """Keep what `score` needs of the fit."""

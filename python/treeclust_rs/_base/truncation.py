@@ -1,21 +1,25 @@
-"""Trees that are grown split by split: a fit holds the trees of all smaller sizes."""
+"""Trees grown split by split, and by label costs: a fit holds the trees of all smaller sizes."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.units import Units
-from .._util.arrays import FloatArray, IntArray
+from .. import _engine
+from .._data.table import Table, Units
+from .._util.arrays import Codes, FloatArray, IntArray
 from ..tree.cluster_tree import ClusterTree
+from ..tree.nodes import LEAF, OBLIQUE
 from ..tree.reshape import kept_ancestor
 from .clusterer import TreeClusterer
-from .leaf_sums import LeafSums
+from .fit_rows import FitRows
+from .saving import Check, SavedField
 
 # What a model has of its tree and of the rows of its fit.
 _OF_TREE_AND_ROWS = ("labels_", "cluster_centers_", "inertia_", "_inertia")
@@ -114,3 +118,133 @@ class GrownClusterer(TreeClusterer, abstract=True):
             kept = kept_ancestor(self.tree_, tree.n_nodes)
             model._set_training(self._training.truncate(kept))
         return model
+
+
+@dataclass(frozen=True, eq=False)
+class LeafSums:
+    """Weight and column sums (in units) of the rows of each leaf, or of each cluster."""
+
+    ids: IntArray
+    """The leaf of each entry; of a cluster's, one of its leaves."""
+    weight: FloatArray
+    sums: FloatArray
+
+    # Most numbers (leaves x columns) that are kept for `truncate`.
+    MAX_NUMBERS: ClassVar[int] = 1_000_000
+
+    @classmethod
+    def of(cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree) -> LeafSums:
+        """Add up the rows of a fit: by leaf, or by cluster where that would be too many numbers."""
+        rows = fit_rows.rows
+        ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
+        group = np.zeros(tree.n_nodes, dtype=np.uint32)
+        if len(ids) * rows.n_features > cls.MAX_NUMBERS:
+            _, first, group[ids] = np.unique(
+                tree.leaf_clusters[ids], return_index=True, return_inverse=True
+            )
+            ids = ids[first]
+        else:
+            group[ids] = np.arange(len(ids))
+        weight, sums = _engine.group_sums(
+            rows.data,
+            fit_rows.units,
+            group[leaf_of_row],
+            len(ids),
+            fit_rows.weight,
+            fit_rows.threads,
+        )
+        return cls(ids, weight, sums)
+
+    def means(
+        self, tree: ClusterTree, of_empty: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the weights of the clusters and their means in units.
+
+        `of_empty`: k x d, the rows for clusters without rows; None: NaN.
+        """
+        clusters, k = tree.leaf_clusters[self.ids], len(tree.classes)
+        weight = np.bincount(clusters, weights=self.weight, minlength=k).astype(np.float64)
+        sums = np.zeros((k, self.sums.shape[1]))
+        np.add.at(sums, clusters, self.sums)
+        filled = weight > 0
+        means = np.full_like(sums, np.nan) if of_empty is None else of_empty.copy()
+        means[filled] = sums[filled] / weight[filled, None]
+        return weight, means
+
+    def is_by_leaf(self, tree: ClusterTree) -> bool:
+        """Whether every leaf has sums of its own, so that smaller trees have theirs too."""
+        return len(np.unique(self.ids)) == tree.n_leaves
+
+    def truncate(self, kept: IntArray) -> LeafSums:
+        """Return the sums for a smaller tree; `kept`: the node that each node is part of there."""
+        return replace(self, ids=kept[self.ids])
+
+    def merged(self) -> LeafSums:
+        """Return the sums with one entry for each leaf."""
+        ids, entry = np.unique(self.ids, return_inverse=True)
+        sums = np.zeros((len(ids), self.sums.shape[1]))
+        np.add.at(sums, entry, self.sums)
+        weight = np.bincount(entry, weights=self.weight, minlength=len(ids)).astype(np.float64)
+        return LeafSums(ids.astype(np.int64), weight, sums)
+
+
+COST_PATH = SavedField(
+    "path",
+    required=True,
+    check=Check(
+        lambda path: bool((np.diff(path) <= 0).all() and path[-1] >= 0),
+        "a {name} that rises or is negative",
+    ),
+    n_entries=lambda tree: tree.n_leaves - max(tree.n_base_leaves, 1) + 1,
+)
+
+
+class CostTree(GrownClusterer, abstract=True):
+    """A tree whose growth lowers the sum of label costs over its leaves."""
+
+    scale_: FloatArray
+    _cost_path: FloatArray
+
+    @property
+    def cost_path_(self) -> pl.DataFrame:
+        """Surrogate cost by number of leaves: a frame with the columns n_leaves and cost."""
+        last = self.tree_.n_leaves
+        first = last - len(self._cost_path) + 1
+        return pl.DataFrame({"n_leaves": np.arange(first, last + 1), "cost": self._cost_path})
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
+        return feature_importances(self.tree_, self.scale_)
+
+    def _last_gain(self) -> float:
+        path = self._cost_path
+        return path[-2] - path[-1] if len(path) > 1 else 0.0
+
+
+def feature_importances(tree: ClusterTree, scale: FloatArray) -> FloatArray:
+    """Return the share of each column in the decrease of the impurity.
+
+    That of an oblique test is shared among its columns by the squares of their weights in units of
+    `scale`.
+    """
+    cost = tree.impurity * tree.weighted_n_node_samples
+    inner = np.flatnonzero(tree.kind != LEAF)
+    gain = cost[inner] - cost[tree.children_left[inner]] - cost[tree.children_right[inner]]
+    gain = np.maximum(gain, 0.0)
+    oblique = tree.kind[inner] == OBLIQUE
+    shares = np.bincount(
+        tree.feature[inner[~oblique]], weights=gain[~oblique], minlength=tree.n_features
+    ).astype(np.float64)  # integers where there is nothing to count
+    for node, gained in zip(inner[oblique].tolist(), gain[oblique].tolist(), strict=True):
+        columns, weights, _ = tree.oblique_test(node)
+        sizes = np.abs(weights * scale[columns])
+        squares = (sizes / sizes.max()) ** 2
+        shares[columns] += gained * squares / squares.sum()
+    return normalised(shares)
+
+
+def normalised(shares: npt.NDArray[Any]) -> FloatArray:
+    """Return the shares divided by their sum; zeros stay."""
+    total = shares.sum()
+    return np.asarray(shares / total if total > 0 else shares, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Arrays and array-likes as arrays of the dtypes that the Rust core reads."""
+"""Array-likes as arrays of the dtypes that the Rust core reads; texts about shapes and cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from .._util.arrays import FloatArray
-from .messages import check_shape
+from .._util.words import listed
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -118,3 +118,36 @@ def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return array
     with np.errstate(over="ignore"):  # beyond the range of float64: inf, reported by check_finite
         return array.astype(dtype, order="K")
+
+
+def check_shape(shape: tuple[int, ...], estimator_name: str) -> None:
+    """Raise ValueError if there are no rows or no columns."""
+    for count, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required by "
+                f"{estimator_name}."
+            )
+
+
+def check_width(n_given: int, n_features: int, estimator_name: str) -> None:
+    """Raise ValueError if there are more or fewer columns than the fit had."""
+    if n_given != n_features:
+        raise ValueError(
+            f"X has {n_given} features, but {estimator_name} is expecting {n_features} features as "
+            f"input."
+        )
+
+
+def count_words(*counts: tuple[int, str]) -> str:
+    """Join the counts that are not 0: ``2 NaN and 1 inf``."""
+    return " and ".join(f"{count} {word}" for count, word in counts if count)
+
+
+def missing_message(kinds: str, problems: list[tuple[str, str, int]]) -> str:
+    """Return the message that names columns, from (column, counts, first row)."""
+    parts = [f"{column} has {counts}, the first in row {row}" for column, counts, row in problems]
+    return (
+        f"Input X contains {kinds}: {listed(parts, 'column', '; ')} (rows count from 0). "
+        f"Fill these cells, or drop their rows or columns."
+    )

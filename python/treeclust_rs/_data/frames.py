@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,8 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .._util.words import listed
-from .arrays import native
-from .messages import check_shape, count_words, missing_message
+from .arrays import check_shape, count_words, missing_message, native
 
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 
@@ -37,20 +36,35 @@ class FrameSource(Protocol):
         ...
 
 
-class _PolarsSource:
+class _Source:
+    names: list[Any]
+
+    def _types(self) -> Sequence[Any]:
+        """Return the types of all columns."""
+        raise NotImplementedError
+
+    def _is_number(self, kind: Any) -> bool:
+        """Whether a column of this type holds numbers."""
+        raise NotImplementedError
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        types = self._types()
+        wrong = [position for position in positions if not self._is_number(types[position])]
+        return [(self.names[position], str(types[position])) for position in wrong]
+
+
+class _PolarsSource(_Source):
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self.frame = frame
         self.schema = frame.collect_schema()
         self.names: list[Any] = self.schema.names()
         self.n_rows = frame.height if isinstance(frame, pl.DataFrame) else None
 
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        dtypes = self.schema.dtypes()
-        return [
-            (self.names[position], str(dtypes[position]))
-            for position in positions
-            if not (dtypes[position].is_numeric() or dtypes[position] in (pl.Boolean, pl.Null))
-        ]
+    def _types(self) -> Sequence[Any]:
+        return self.schema.dtypes()
+
+    def _is_number(self, kind: Any) -> bool:
+        return bool(kind.is_numeric()) or kind in (pl.Boolean, pl.Null)
 
     def columns(
         self, positions: Sequence[int]
@@ -78,7 +92,7 @@ def _polars_column(column: pl.Series) -> npt.NDArray[Any]:
     return native(column.to_numpy())
 
 
-class _ArrowSource:
+class _ArrowSource(_Source):
     """A pyarrow Table or RecordBatch; its numbers are read through polars, which shares them."""
 
     def __init__(self, table: Any) -> None:
@@ -86,21 +100,13 @@ class _ArrowSource:
         self.names: list[Any] = list(table.schema.names)
         self.n_rows: int | None = table.num_rows
 
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+    def _types(self) -> Sequence[Any]:
+        return list(self.table.schema.types)
+
+    def _is_number(self, kind: Any) -> bool:
         types = sys.modules["pyarrow"].types
-        tests: list[Callable[[Any], bool]] = [
-            types.is_integer,
-            types.is_floating,
-            types.is_boolean,
-            types.is_decimal,
-            types.is_null,
-        ]
-        fields = [self.table.schema.field(position) for position in positions]
-        return [
-            (field.name, str(field.type))
-            for field in fields
-            if not any(test(field.type) for test in tests)
-        ]
+        tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
+        return any(getattr(types, test)(kind) for test in tests)
 
     def columns(
         self, positions: Sequence[int]
@@ -118,21 +124,18 @@ class _ArrowSource:
         return _PolarsSource(frame).columns(range(len(positions)))
 
 
-class _PandasSource:
+class _PandasSource(_Source):
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.names: list[Any] = list(frame.columns)
         self.n_rows: int | None = frame.shape[0]
 
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        is_numeric = sys.modules["pandas"].api.types.is_numeric_dtype
-        dtypes = list(self.frame.dtypes)
-        return [
-            (self.names[position], str(dtypes[position]))
-            for position in positions
-            # pandas does not count arrow booleans as numeric
-            if not (is_numeric(dtypes[position]) or dtypes[position].kind == "b")
-        ]
+    def _types(self) -> Sequence[Any]:
+        return list(self.frame.dtypes)
+
+    def _is_number(self, kind: Any) -> bool:
+        # pandas does not count arrow booleans as numeric
+        return bool(sys.modules["pandas"].api.types.is_numeric_dtype(kind)) or kind.kind == "b"
 
     def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
         block = self._block(positions)

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from .._util.arrays import BoolArray, FloatArray, IntArray
 from .._util.words import column_name
-from .messages import check_shape
+from .arrays import check_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -29,9 +29,8 @@ from threadpoolctl import ThreadpoolController
 from .._reference.checks import warn_too_few
 from .._util.arrays import FloatArray, IntArray
 from .._util.threads import map_in_order, one_blas_thread
-from .definiteness import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
-from .gram_lloyd import OVERFLOW, Run, run_lloyd
-from .gram_rows import GramRows, draw, seed_groups
+from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
+from .gram_lloyd import OVERFLOW, GramRows, Run, draw, run_lloyd, seed_groups
 from .kernel_data import KernelData
 from .means import Clustering, Means, compact, first_least
 
@@ -113,7 +112,7 @@ def cluster(
     rng = check_random_state(random_state)
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init).tolist()
     solver = _by_gram if data.features is None else _by_features
-    best = solver(data, k, seeds, max_iter, tol, n_jobs, tell)
+    best = solver(data, _Starts(k, seeds, max_iter, tol, n_jobs, tell))
     n_found = int(best.labels.max()) + 1
     if n_found < k:
         warn_too_few(n_found, k, "the kernel tells too few rows apart", stacklevel=4)
@@ -122,15 +121,19 @@ def cluster(
     return best
 
 
-def _by_features(
-    data: KernelData,
-    k: int,
-    seeds: list[int],
-    max_iter: int,
-    tol: float,
-    n_jobs: int,
-    tell: Tell | None,
-) -> Clustering:
+class _Starts(NamedTuple):
+    """The starts of `cluster`."""
+
+    k: int
+    seeds: list[int]
+    max_iter: int
+    tol: float
+    n_jobs: int
+    tell: Tell | None
+
+
+def _by_features(data: KernelData, starts: _Starts) -> Clustering:
+    k, seeds, max_iter, tol, n_jobs, tell = starts
     features = data.features
     assert features is not None
     threads = ThreadpoolController()
@@ -160,15 +163,8 @@ def _by_features(
     return Clustering(labels, data.inertia(labels), int(best.n_iter_), means)
 
 
-def _by_gram(
-    data: KernelData,
-    k: int,
-    seeds: list[int],
-    max_iter: int,
-    tol: float,
-    n_jobs: int,
-    tell: Tell | None,
-) -> Clustering:
+def _by_gram(data: KernelData, starts: _Starts) -> Clustering:
+    k, seeds, max_iter, tol, n_jobs, tell = starts
     assert data.gram is not None
     weight = data.weights
     with np.errstate(over="ignore"):

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.table import Table, column_of
-from .._data.units import Units
+from .._data.table import Table, Units, column_of
 from .._util.arrays import FloatArray
 from .._util.validation import is_number
 from .._util.words import quoted_column

@@ -1,4 +1,4 @@
-"""Centers of clusters, in units and in the columns' own units."""
+"""Centers of clusters, in units and in the columns' own, and costs of labels about them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
+from .._engine import LabelCosts
 from .._util.arrays import FloatArray
 from .kmedians import cluster_medians
 
@@ -89,3 +89,27 @@ def cost_of_labels(
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
     """Return the sum over the rows of the regret of the row's own label."""
     return float(regrets[np.arange(len(regrets)), labels].sum())
+
+
+# Costs whose difference is below this share of the larger one count as equal.
+_EQUAL_COST = 1e-13
+
+
+def mismatch_costs(labels: npt.NDArray[np.int64], k: int, weight: FloatArray | None) -> LabelCosts:
+    """Return costs of 0 for the row's own label and of 1 for every other."""
+    regrets = np.ones((len(labels), k))
+    regrets[np.arange(len(labels)), labels] = 0.0
+    if weight is not None:
+        regrets *= weight[:, None]
+    return LabelCosts(regrets, labels.astype(np.uint32), 0.0)
+
+
+def distance_costs(distances: FloatArray, weight: FloatArray | None) -> LabelCosts:
+    """Return the costs of squared distances to k means, of shape (n_samples, k)."""
+    least = distances.min(axis=1)
+    nearest = distances.argmin(axis=1).astype(np.uint32)
+    regrets = distances - least[:, None]
+    regrets[regrets <= _EQUAL_COST * distances] = 0.0
+    if weight is None:
+        return LabelCosts(regrets, nearest, float(least.sum()))
+    return LabelCosts(regrets * weight[:, None], nearest, float(weight @ least))

@@ -1,4 +1,6 @@
-"""The clustering of the fitted rows that a tree explains, with its costs: k-means or k-medians.
+"""The clustering of the fitted rows that a tree explains, with its costs.
+
+By k-means, k-medians or, under 1 - cosine, spherical k-means.
 
 It is made here (scikit-learn's KMeans, or k-medians) where the user gave no reference.
 """
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .. import _engine
-from .._data.table import Table
-from .._data.units import Units
+from .._data.sparse import SparseTable
+from .._data.table import Table, Units
 from .._util.arrays import Codes, FloatArray
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
@@ -59,13 +61,15 @@ def make_reference(
     threads: _engine.Threads,
     estimator_name: str,
     needs_distinct: bool,
+    follows_centers: bool = True,
     n_init: int = N_INIT,
     max_iter: int = MAX_ITER,
 ) -> Reference:
     """Determine labels, centers and costs on the fitted rows.
 
     `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are refused
-    where they come from labels; centers that were given must always be distinct.
+    where they come from labels; centers that were given must always be distinct. `follows_centers`:
+    whether to warn of labels that do not lie about their centers.
     """
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
@@ -109,7 +113,7 @@ def make_reference(
     if given.labels is None:
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
-    if from_labels:
+    if from_labels and follows_centers:
         warn_misfit(codes != nearest, sample_weight, stacklevel=3)
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)
@@ -142,3 +146,56 @@ def _cluster(
         warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it
         solver.fit(matrix, sample_weight=sample_weight)
     return np.asarray(solver.labels_)
+
+
+class Clustering(NamedTuple):
+    """A clustering of the fitted rows."""
+
+    classes: list[int] | list[str]
+    labels: Codes
+    centers: FloatArray
+    """In units; of length 1 for cosine."""
+
+
+def spherical_reference(
+    given: ReferenceInput,
+    rows: Table | SparseTable,
+    weight: FloatArray | None,
+    *,
+    n_clusters: int | None,
+    n_init: int,
+    max_iter: int,
+    random_state: Any,
+    threads: _engine.Threads,
+    estimator_name: str,
+) -> Clustering:
+    """Determine classes, labels and centers on the fitted rows; `given`: theirs, without noise."""
+    if given.centers is None and given.labels is None:
+        k = n_clusters or DEFAULT_N_CLUSTERS
+        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
+        found, centers = _engine.spherical_kmeans(
+            rows.data,
+            k,
+            sample_weight=weight,
+            n_init=n_init,
+            max_iter=max_iter,
+            seed=int(random_state.randint(np.iinfo(np.int32).max)),
+            n_jobs=threads,
+        )
+        used, codes = np.unique(found, return_inverse=True)
+        if len(used) < k:
+            warn_too_few(len(used), k, stacklevel=5)
+        classes = list(range(len(used)))
+        return Clustering(classes, codes.astype(np.uint32), np.ascontiguousarray(centers[used]))
+    measure = _engine.Measure(Units.own(rows.n_features), True, weight, threads)
+    labels = None if given.labels is None else given.labels.astype(np.uint32)
+    if given.centers is not None:
+        lengths = np.linalg.norm(given.centers, axis=1, keepdims=True)
+        centers = np.ascontiguousarray(given.centers / np.where(lengths > 0, lengths, 1.0))
+    else:
+        assert labels is not None and given.classes is not None
+        centers = np.zeros((len(given.classes), rows.n_features))
+        centers = _engine.mean_centers(rows.data, measure, labels=labels, centers=centers)
+    if labels is None:
+        labels, _ = _engine.assign_rows(rows.data, measure, labels=None, centers=centers)
+    return Clustering(given.classes or list(range(len(centers))), labels, centers)

@@ -24,8 +24,6 @@ from sklearn.utils import check_random_state
 
 from .._util.arrays import FloatArray, IntArray
 
-__all__ = ["cluster_medians", "kmedians", "weighted_lower_median"]
-
 # Entries of a temporary block: 8 MiB of float64, which bounds the memory of each step.
 _MAX_BLOCK = 1 << 20
 

@@ -1,4 +1,6 @@
-"""Types, sizes and shapes of numpy arrays."""
+"""Types, sizes and shapes of numpy arrays; labels, of which -1 marks noise."""
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,3 +41,16 @@ def mean_row(rows: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         mean = rows.mean(axis=0)
     return np.where(np.isfinite(mean), mean, 0.0)
+
+
+NOISE = -1
+"""The label of rows that belong to no cluster."""
+
+
+def is_noise(labels: npt.NDArray[Any]) -> BoolArray:
+    """Mark the rows labelled -1; among strings, held as objects, too."""
+    if labels.dtype.kind == "O":
+        return np.array([label == NOISE for label in labels.tolist()], dtype=bool)
+    if labels.dtype.kind not in "if":
+        return np.zeros(labels.shape, dtype=bool)
+    return np.asarray(labels == NOISE)

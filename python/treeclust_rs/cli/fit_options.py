@@ -159,6 +159,17 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         "kernel-imm tree (default), or from nothing",
     )
     tree.add_argument(
+        "--cut-score",
+        choices=("mistakes", "emn"),
+        help="what imm makes small: mistakes, or mistakes by the smaller side's number of centers "
+        "(default: mistakes)",
+    )
+    tree.add_argument(
+        "--impurity",
+        choices=("gini", "entropy"),
+        help="of the labels in a kmeans-tree (default: gini)",
+    )
+    tree.add_argument(
         "--moves",
         choices=("paper", "all"),
         help="all: kauri may split into a new and another old cluster too (default: paper)",

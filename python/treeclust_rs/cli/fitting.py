@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .._util.labels import NOISE
+from .._util.arrays import NOISE
 from .._util.words import format_count
 from .fit_options import check_fit_options, parameter_of, value_of
 from .messages import UserError, write_remark

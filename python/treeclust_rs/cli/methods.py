@@ -19,10 +19,11 @@ from ..estimators.douglas.estimator import Douglas
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from ..estimators.kauri import Kauri
-from ..estimators.kernel_exkmc import KernelExKMC
-from ..estimators.kernel_expand import KernelExpand
+from ..estimators.kernel_exkmc import KernelExKMC, KernelExpand
 from ..estimators.kernel_imm import KernelIMM
+from ..estimators.kmeans_tree import KMeansTree
 from ..estimators.oblique_tree import ObliqueTree
+from ..estimators.spex_tree import SpExTree
 from ..estimators.voronoi_tree import MAX_EXACT_CLUSTERS, VoronoiTree
 from . import facts
 from .messages import UserError, either
@@ -126,7 +127,7 @@ _ROWS = (
         IMM,
         summary="imm has one leaf per cluster",
         nature="an imm tree has threshold cuts and one leaf per cluster",
-        options=("--reference", "--criterion"),
+        options=("--reference", "--criterion", "--cut-score"),
         facts=_EXPLAINED,
     ),
     Method(
@@ -193,6 +194,24 @@ _ROWS = (
         nature="a kernel-expand tree explains the clusters of kernel k-means, or of --reference",
         options=("--reference", *_GROWTH, *_KERNEL),
         facts=_KERNEL_EXPLAINED,
+    ),
+    Method(
+        "kmeans-tree",
+        KMeansTree,
+        summary="kmeans-tree is a classification tree on the labels",
+        nature="a kmeans-tree has threshold cuts that follow labels, not distances",
+        options=("--reference", "--leaves", "--impurity"),
+        facts=_EXPLAINED,
+        enough_leaves="every leaf has one label",
+    ),
+    Method(
+        "spex",
+        SpExTree,
+        summary="spex explains any labels, and keeps each together",
+        nature="a spex tree has threshold cuts that follow labels, not distances",
+        options=("--reference", "--leaves"),
+        facts=_EXPLAINED,
+        enough_leaves="every leaf has one label",
     ),
 )
 METHODS = {method.name: method for method in _ROWS}

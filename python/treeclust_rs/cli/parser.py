@@ -58,12 +58,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    _add_demo(commands)
-    _add_fit(commands)
-    _add_predict(commands)
-    _add_explain(commands)
-    _add_plot(commands)
-    _add_info(commands)
+    for add in (_add_demo, _add_fit, _add_predict, _add_explain, _add_plot, _add_info):
+        add(commands)
     return parser
 
 

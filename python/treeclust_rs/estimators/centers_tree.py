@@ -8,13 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from .._base.center_model import CenterModel
-from .._base.cost_tree import COST_PATH, CostTree
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import EXPLAINING, Constraints, FitRows
 from .._base.growth import Growth, grow_tree
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import EXPLAINING, Constraints
-from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
+from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
 from .._engine import Progress
 from .._reference.centers import Criterion, cost_of_labels, own_medians
@@ -64,15 +61,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(weight_fitted)s
 
         Raises
         ------
@@ -99,11 +88,12 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             threads=fit_rows.threads,
             estimator_name=fit_rows.estimator_name,
             needs_distinct=growth.base is not None,
+            follows_centers=growth.criterion == "label_cost",
         )
         progress = fit_rows.progress(self.verbose)
         grown = self._grow(fit_rows, reference, growth, progress)
         tree = grown.build(reference.classes, fit_rows.table)
-        path = grown.cost_path(reference.minimum)
+        path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
         by_means = self.criterion == "kmeans"
         training = _Training(

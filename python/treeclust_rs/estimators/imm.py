@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
 
+from .._base.fit_rows import Constraints
 from .._base.growth import Growth
 from .._reference.centers import Criterion
+from .._util.docs import estimator
+from .._util.validation import StrOptions
 from .centers_tree import CentersTree
 
-__all__ = ["IMM"]
 
-
+@estimator
 class IMM(CentersTree):
     """Explain a clustering by a tree with one leaf per cluster (iterative mistake minimisation).
 
@@ -20,60 +23,20 @@ class IMM(CentersTree):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Number of clusters; None means the reference's, or 8 without a reference.
+    %(n_clusters)s
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distance to means, or l1 distance to medians.
-    reference : None, estimator or array, default=None
-        What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
-        fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
-        cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
-        row, integers or strings; -1 marks noise, which is left out of the fit.
-    scale : {None, "standard"}, default=None
-        "standard": costs on columns divided by their standard deviation; thresholds stay in the
-        columns' own units.
-    random_state : int, RandomState or None, default=None
-        Seed of the reference clustering.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
-
-    Attributes
-    ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
-    classes_ : ndarray of shape (n_clusters,)
-        The clusters' labels.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
-        the reference's.
-    inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if
-        ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    cut_score : {"mistakes", "emn"}, default="mistakes"
+        What the cut of a node makes small: its mistakes, or its mistakes divided by the number of
+        centers on the side that has fewer (Esfandiari, Mirrokni, Narayanan 2022). "emn" prefers
+        balanced cuts; its cost is at most O(k log k) times that of k-means, O(log k log log k)
+        times that of k-medians.
+    %(explaining_attributes)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers) by number of leaves.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError
-        By `fit`: see there.
+    %(columns_in_and_value_error)s
 
     See Also
     --------
@@ -94,6 +57,9 @@ class IMM(CentersTree):
     Dasgupta, Frost, Moshkovitz, Rashtchian (2020). Explainable k-Means and k-Medians Clustering.
     Algorithm 1.
 
+    Esfandiari, Mirrokni, Narayanan (2022). Almost Tight Approximation Algorithms for Explainable
+    Clustering.
+
     Examples
     --------
     >>> import numpy as np, treeclust_rs as tc
@@ -105,24 +71,16 @@ class IMM(CentersTree):
     'x1 = 1 <= 4 and x0 = 0.5 <= 5'
     """
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        criterion: Criterion = "kmeans",
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.criterion = criterion
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _parameter_constraints: ClassVar[Constraints] = {
+        **CentersTree._parameter_constraints,
+        "cut_score": [StrOptions({"mistakes", "emn"})],
+    }
+
+    n_clusters: int | None = None
+    _: KW_ONLY
+    criterion: Criterion = "kmeans"
+    cut_score: Literal["mistakes", "emn"] = "mistakes"
+    reference: Any = None
 
     def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
-        return Growth(base="imm")
+        return Growth(base="imm", cut_score=self.cut_score)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base.cost_tree import normalised
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import AT_LEAST_1, COMMON, LIMITS, Constraints, FitRows
 from .._base.kernel_model import GAMMA, KernelModel
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import AT_LEAST_1, COMMON, LIMITS, Constraints
-from .._base.saved_fields import POSITIVE, Check, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import POSITIVE, Check, Fields, SavedField
+from .._base.truncation import LeafSums, TrainingState, normalised
 from .._data.table import Table
-from .._kernels.cluster_sums import ROUNDING
 from .._kernels.kernel_data import make_kernel_data
+from .._kernels.means import ROUNDING
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._util.arrays import FloatArray
+from .._util.docs import estimator
 from .._util.validation import Interval, StrOptions
 from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import MOVES
 
-__all__ = ["Kauri"]
 
-
+@estimator
 class Kauri(KernelModel):
     """Grow a tree whose leaves are clusters, with no other clustering before it.
 
@@ -59,16 +56,7 @@ class Kauri(KernelModel):
         linear, polynomial, rbf, laplacian, chi2, additive_chi2, cosine, histogram_intersection,
         hellinger, epsilon; "precomputed": the kernel matrix is given to `fit` as `gram`; or a
         function of two rows. The tree cuts the columns of X whatever the kernel is.
-    gamma : float, "scale" or None, default=None
-        Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
-        "scale": 1 / (n_features * mean variance of the columns).
-    degree : float, default=3
-        Of the polynomial kernel.
-    coef0 : float, default=1.0
-        Of the polynomial kernel.
-    kernel_params : mapping, default=None
-        ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
-        keyword arguments of a callable.
+    %(kernel_parameters)s
     approximation : {None, "nystroem", "rpcholesky", "rff"}, default=None
         None: the exact kernel, by its n x n matrix unless it is linear, cosine or hellinger, which
         need none. Else features of low rank: Nystroem's, randomly pivoted Cholesky, or random
@@ -85,10 +73,7 @@ class Kauri(KernelModel):
         the columns' own units.
     random_state : int, RandomState or None, default=None
         Seed of `max_features` and of approximations.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
+    %(threads)s
 
     Attributes
     ----------
@@ -111,21 +96,10 @@ class Kauri(KernelModel):
         Means of the clusters' rows, in the columns' own units, whatever the kernel is.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the gains.
-    gamma_ : float or None
-        The kernel's gamma; None for kernels without one.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns: their standard deviations, or ones.
+    %(kernel_columns)s
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
+    %(columns_and_errors)s
 
     See Also
     --------
@@ -199,51 +173,16 @@ class Kauri(KernelModel):
     }
     _path_name = "_objective_path"
 
-    inertia_: float
-    _objective_path: FloatArray
-
-    def __init__(
-        self,
-        max_clusters: int = 3,
-        *,
-        max_leaves: int | None = None,
-        max_depth: int | None = None,
-        min_samples_split: int = 2,
-        min_samples_leaf: int = 1,
-        max_features: int | float | str | None = None,
-        kernel: str | Callable[..., float] = "linear",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        approximation: str | None = None,
-        n_components: int = 100,
-        tol: float = 1e-6,
-        moves: str = "paper",
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.max_clusters = max_clusters
-        self.max_leaves = max_leaves
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.approximation = approximation
-        self.n_components = n_components
-        self.tol = tol
-        self.moves = moves
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    max_clusters: int = 3
+    _: KW_ONLY
+    max_leaves: int | None = None
+    max_depth: int | None = None
+    min_samples_split: int = 2
+    min_samples_leaf: int = 1
+    max_features: int | float | str | None = None
+    kernel: str | Callable[..., float] = "linear"
+    tol: float = 1e-6
+    moves: str = "paper"
 
     # ---- fit ------------------------------------------------------------------------------
 
@@ -252,20 +191,7 @@ class Kauri(KernelModel):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers: the columns the tree may cut, and the rows the kernel compares.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(kernel_fit)s
 
         Raises
         ------
@@ -273,12 +199,7 @@ class Kauri(KernelModel):
             If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
             symmetric, the kernel is not defined on X (negative cells), its matrix would be too
             large, or sums of kernel values overflow.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If a kernel to be approximated is seen not to be positive semidefinite.
         """
         self._validate_params()
@@ -335,25 +256,12 @@ class Kauri(KernelModel):
             return max(int(np.sqrt(d) if given == "sqrt" else np.log2(d)), 1)
         return min(int(given), d) if isinstance(given, Integral) else max(int(given * d), 1)
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: Any = None,
-        gram: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
         """Return the objective L of the tree's clusters of other rows.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            Their kernel matrix; with ``kernel="precomputed"``, and only then.
+        %(other_rows_and_gram)s
 
         Returns
         -------
@@ -361,11 +269,7 @@ class Kauri(KernelModel):
             Sum over the clusters of S(C, C) / |C|, under the kernel of the fit (the approximation,
             if there is one), on the rows as given.
 
-        Raises
-        ------
-        ValueError
-            As for `fit`; and if the model was read from a file that does not hold its kernel (a
-            callable, `kernel_params`, an approximation).
+        %(score_errors)s
         """
         stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
         return stocks.objective(labels)
@@ -375,19 +279,16 @@ class Kauri(KernelModel):
     @property
     def n_clusters_(self) -> int:
         """Number of clusters."""
-        check_is_fitted(self, "tree_")
         return len(self.tree_.classes)
 
     @property
     def objective_(self) -> float:
         """The objective L of the training rows."""
-        check_is_fitted(self, "tree_")
         return float(self._objective_path[-1])
 
     @property
     def gains_(self) -> pl.DataFrame:
         """The splits in order, with the kind and the gain of each."""
-        check_is_fitted(self, "tree_")
         tree = self.tree_
         inner = np.flatnonzero(tree.kind != 0)
         order = inner[np.argsort(tree.children_left[inner])]
@@ -410,7 +311,6 @@ class Kauri(KernelModel):
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the gains, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
         tree = self.tree_
         assert tree.gain is not None
         inner = np.flatnonzero(tree.kind != 0)

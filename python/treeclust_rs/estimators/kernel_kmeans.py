@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,11 +12,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base.fit_rows import FitRows
-from .._base.parameters import AT_LEAST_1, COMMON, Constraints
-from .._data.checks import check_finite, check_sample_weight
-from .._data.table import Table, align_table
-from .._data.units import Units
+from .._base.fit_rows import AT_LEAST_1, COMMON, Constraints, FitRows
+from .._data.table import Table, Units, align_table, check_finite, check_sample_weight
 from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
 from .._kernels.kernels import Kernel
 from .._kernels.lloyd import Tell, cluster
@@ -25,14 +22,15 @@ from .._kernels.means import Means, first_least
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util.arrays import BoolArray, FloatArray, IntArray
+from .._util.docs import documented, estimator
 from .._util.progress import progress_text
 from .._util.threads import effective_n_jobs, one_blas_thread
 from .._util.validation import Interval
 from .._util.words import format_count
 
-__all__ = ["KernelKMeans"]
 
-
+@estimator
+@documented
 class KernelKMeans(ClusterMixin, BaseEstimator):
     """Cluster by k-means in a kernel's feature space.
 
@@ -46,16 +44,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         linear, polynomial, rbf, laplacian, chi2, additive_chi2, cosine, histogram_intersection,
         hellinger, epsilon; "precomputed": the kernel matrix is given to `fit` as `gram`; or a
         function of two rows.
-    gamma : float, "scale" or None, default=None
-        Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
-        "scale": 1 / (n_features * mean variance of the columns).
-    degree : float, default=3
-        Of the polynomial kernel.
-    coef0 : float, default=1.0
-        Of the polynomial kernel.
-    kernel_params : mapping, default=None
-        ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
-        keyword arguments of a callable.
+    %(kernel_parameters)s
     n_init : int, default=10
         Starts, each from other k-means++ seeds; the one of least cost is taken.
     max_iter : int, default=300
@@ -74,8 +63,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         "standard": the kernel sees the columns divided by their standard deviations.
     random_state : int, RandomState or None, default=None
         Seed of the starts and of approximations.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    %(n_jobs)s
     verbose : int, default=0
         Whether to print a line after every start.
 
@@ -89,19 +77,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         there is one). Negative only with indefinite kernels.
     n_iter_ : int
         Rounds of the best start.
-    gamma_ : float or None
-        The kernel's gamma; None for kernels without one.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
+    %(kernel_columns_and_errors)s
 
     See Also
     --------
@@ -145,47 +121,22 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         **COMMON,
     }
 
-    labels_: IntArray
-    inertia_: float
-    n_iter_: int
-    gamma_: float | None
-    scale_: FloatArray
-    n_features_in_: int
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        kernel: str | Callable[..., float] = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        n_init: int = 10,
-        max_iter: int = 300,
-        tol: float = 1e-6,
-        approximation: str | None = None,
-        n_components: int = 100,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.approximation = approximation
-        self.n_components = n_components
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    kernel: str | Callable[..., float] = "rbf"
+    gamma: float | str | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+    n_init: int = 10
+    max_iter: int = 300
+    tol: float = 1e-6
+    approximation: str | None = None
+    n_components: int = 100
+    scale: str | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
         """Find the clusters.
@@ -195,17 +146,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. With ``kernel="precomputed"`` only its shape and names matter.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(weight_gram_fitted)s
 
         Raises
         ------
@@ -214,12 +155,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             symmetric, there are fewer rows of positive weight than clusters, the kernel is not
             defined on X (negative cells), its matrix would be larger than 4 GiB, or sums of kernel
             values overflow.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If the kernel is seen not to be positive semidefinite, or its matrix is 0 for any two
             rows: the clusters are then arbitrary.
         ConvergenceWarning

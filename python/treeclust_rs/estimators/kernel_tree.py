@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -13,23 +12,20 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base.cost_tree import COST_PATH, CostTree
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import AT_LEAST_1, EXPLAINING, LIMITS, Constraints, FitRows
 from .._base.growth import Growth, Limits, grow_tree
 from .._base.kernel_model import GAMMA, KernelModel
-from .._base.leaf_sums import LeafSums
-from .._base.parameters import AT_LEAST_1, EXPLAINING, LIMITS, Constraints
-from .._base.saved_fields import POSITIVE, Fields, SavedField
-from .._base.truncation import TrainingState
+from .._base.saving import POSITIVE, Fields, SavedField
+from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
 from .._kernels.kernel_data import KernelData, make_kernel_data
 from .._kernels.lloyd import cluster
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
-from .._reference.centers import Centers
+from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
-from .._reference.label_costs import distance_costs, mismatch_costs
 from .._util.arrays import BoolArray, IntArray
+from .._util.docs import estimator
 from .._util.validation import Interval, StrOptions
 from .._util.words import listed, quoted_column
 from ..metrics import ratio_of_costs
@@ -53,6 +49,7 @@ class _Base(NamedTuple):
     surrogate: SurrogateFeatures | None = None
 
 
+@estimator
 class KernelTree(CostTree, KernelModel, abstract=True):
     """A tree fitted to a clustering in a kernel's feature space."""
 
@@ -83,15 +80,14 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "price_of_explainability_",
     )
 
-    n_clusters: int | None
-    n_init: int
-    features: str
-    order: int
-    n_anchors: int | str | None
-    shift: Any
-    reference: Any
-
-    _training: _Training
+    n_clusters: int | None = None
+    _: KW_ONLY
+    n_init: int = 10
+    features: str = "auto"
+    order: int = 5
+    n_anchors: int | str | None = None
+    shift: Any = None
+    reference: Any = None
 
     # Whether label costs are mismatches with the reference; else distances to its implicit means.
     _by_mismatch: ClassVar[bool] = False
@@ -109,20 +105,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
-            numbers: the columns the tree may cut, and the rows the kernel compares.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(kernel_fit)s
 
         Raises
         ------
@@ -131,12 +114,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             reference, max_leaves); the kernel is not defined on X (negative cells), has no such
             surrogate features, or they cannot tell two clusters apart; the kernel matrix would be
             too large.
-        TypeError
-            If a column is not numbers, or a callable kernel gives no number.
-
-        Warns
-        -----
-        UserWarning
+        %(kernel_errors)s
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
             are then arbitrary), surrogate features underflow, or, by KernelExKMC, many rows are
             nearer to the mean of another cluster than their label's.
@@ -300,41 +278,25 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             raise AttributeError(name)  # __getattr__ answers, in words
         return training
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,  # noqa: ARG002
-        sample_weight: Any = None,
-        gram: Any = None,
-    ) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
         """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        gram : array-like of shape (n_samples, n_samples), default=None
-            Their kernel matrix; with ``kernel="precomputed"``, and only then.
+        %(other_rows_and_gram)s
 
         Returns
         -------
         float
             Minus the cost under the kernel of the fit (the approximation, if there is one).
 
-        Raises
-        ------
-        ValueError
-            As for `fit`; and if the model was read from a file that does not hold its kernel (a
-            callable, `kernel_params`, an approximation).
+        %(score_errors)s
         """
         stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
         return -stocks.inertia(labels)
 
 
+@estimator
 class GrownKernelTree(KernelTree, abstract=True):
     """A kernel tree with more leaves than clusters."""
 
@@ -345,56 +307,12 @@ class GrownKernelTree(KernelTree, abstract=True):
         "cuts": [StrOptions({"auto", "threshold", "interval"})],
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        max_leaves: int | None = None,
-        base_tree: str | None = "kernel_imm",
-        cuts: str = "auto",
-        max_depth: int | None = None,
-        min_samples_leaf: int = 1,
-        kernel: Any = "rbf",
-        gamma: float | str | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        approximation: str | None = None,
-        n_components: int = 100,
-        n_init: int = 10,
-        features: str = "auto",
-        order: int = 5,
-        n_anchors: int | str | None = None,
-        shift: Any = None,
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_leaves = max_leaves
-        self.base_tree = base_tree
-        self.cuts = cuts
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.approximation = approximation
-        self.n_components = n_components
-        self.n_init = n_init
-        self.features = features
-        self.order = order
-        self.n_anchors = n_anchors
-        self.shift = shift
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    _: KW_ONLY
+    max_leaves: int | None = None
+    base_tree: str | None = "kernel_imm"
+    cuts: str = "auto"
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
 
     def _growth(self) -> KernelGrowth:
         if self.base_tree is None:

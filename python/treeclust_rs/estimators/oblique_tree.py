@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import warnings
 from collections.abc import Iterable
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -21,18 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._base.center_model import CenterModel
 from .._base.clusterer import TreeClusterer
-from .._base.cost_tree import feature_importances
-from .._base.fit_rows import FitRows
-from .._base.parameters import AT_LEAST_1, EXPLAINING, Constraints
-from .._base.saved_fields import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
+from .._base.fit_rows import AT_LEAST_1, EXPLAINING, Constraints, FitRows
+from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
+from .._base.truncation import feature_importances
 from .._data.sparse import SparseTable, read_sparse
-from .._data.table import collected, read_table
-from .._data.units import Units
+from .._data.table import Units, collected, read_table
 from .._engine import Measure, ObliqueArrays, TestArrays
 from .._reference.checks import warn_of_empty
-from .._reference.kmeans import make_reference
-from .._reference.spherical import Clustering, spherical_reference
+from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
@@ -40,9 +39,6 @@ from ..metrics import n_parameters
 from ..tree.build import GrownTree
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import LEAF, OBLIQUE
-
-__all__ = ["ObliqueTree"]
-
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500
@@ -61,6 +57,7 @@ class _Start(NamedTuple):
     seed: int
 
 
+@estimator
 class ObliqueTree(CenterModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
@@ -125,19 +122,11 @@ class ObliqueTree(CenterModel):
         and thresholds stay in the columns' own units. Not with ``metric="cosine"``.
     random_state : int, RandomState or None, default=None
         Seed of the reference and of the first tree.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
-    verbose : int, default=0
-        Whether to print a line of progress now and then.
+    %(threads)s
 
     Attributes
     ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
+    %(tree_and_labels)s
     n_parameters_ : int
         Weights, biases (thresholds with their columns) and leaves of the tree.
     classes_ : ndarray of shape (n_clusters,)
@@ -148,10 +137,7 @@ class ObliqueTree(CenterModel):
     inertia_ : float
         Cost of the tree's clusters about these centers, on standardised columns if
         ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    %(reference_inertia)s
     objective_path_ : polars.DataFrame
         Round by round: round, cost (over that of the reference), penalty (sum of |w|_1), objective
         (cost * weight of the rows + alpha * penalty), n_parameters, n_leaves. With the direct
@@ -167,17 +153,7 @@ class ObliqueTree(CenterModel):
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the cost about the last centers: of an oblique test,
         by the squares of its weights in units of the columns' scale.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
+    %(columns_in_and_errors)s
 
     See Also
     --------
@@ -253,46 +229,21 @@ class ObliqueTree(CenterModel):
         "_weight": SavedField(required=True, check=POSITIVE),
     }
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        max_depth: int = 4,
-        alpha: float = 1.0,
-        splits: str = "oblique",
-        metric: str = "euclidean",
-        leaves: str = "label",
-        init: Any = "bisecting",
-        solver: str = "direct",
-        mu_factor: float = 1.1,
-        mu_steps: int = 100,
-        n_init: int = 10,
-        max_iter: int = 100,
-        relax: bool = False,
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_depth = max_depth
-        self.alpha = alpha
-        self.splits = splits
-        self.metric = metric
-        self.leaves = leaves
-        self.init = init
-        self.solver = solver
-        self.mu_factor = mu_factor
-        self.mu_steps = mu_steps
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.relax = relax
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    max_depth: int = 4
+    alpha: float = 1.0
+    splits: str = "oblique"
+    metric: str = "euclidean"
+    leaves: str = "label"
+    init: Any = "bisecting"
+    solver: str = "direct"
+    mu_factor: float = 1.1
+    mu_steps: int = 100
+    n_init: int = 10
+    max_iter: int = 100
+    relax: bool = False
+    reference: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -309,15 +260,7 @@ class ObliqueTree(CenterModel):
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row, not negative. Rows of weight 0 are left out.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(weight_fitted)s
 
         Raises
         ------
@@ -508,7 +451,7 @@ class ObliqueTree(CenterModel):
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = _engine.fit_oblique(
             rows.data,
-            **Measure(units, self.metric == "cosine", weight, fit_rows.threads).arguments,
+            Measure(units, self.metric == "cosine", weight, fit_rows.threads),
             centers=clustering.centers,
             labels=clustering.labels,
             init=self.init if isinstance(self.init, str) else "bisecting",
@@ -561,13 +504,11 @@ class ObliqueTree(CenterModel):
     @property
     def n_parameters_(self) -> int:
         """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        check_is_fitted(self, "tree_")
         return n_parameters(self.tree_)
 
     @property
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the cost, of shape (n_features,)."""
-        check_is_fitted(self, "tree_")
         return feature_importances(self.tree_, self.scale_)
 
     def _path_frame(self) -> pl.DataFrame:
@@ -588,13 +529,11 @@ class ObliqueTree(CenterModel):
     @property
     def objective_path_(self) -> pl.DataFrame:
         """The objective round by round."""
-        check_is_fitted(self, "tree_")
         return self._path_frame().drop("mu", "mismatch")
 
     @property
     def n_iter_(self) -> int:
         """Rounds of tree and centers, or values of mu and the direct fit before them."""
-        check_is_fitted(self, "tree_")
         return len(self._path)
 
     @property
@@ -680,21 +619,14 @@ def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:
     # Inner nodes have the cluster that would cost their rows least.
     cluster = np.where(fitted.kind == LEAF, fitted.cluster, regrets.argmin(axis=1))
     unknown = np.full(n_nodes, np.nan)
-    tests = TestArrays(
-        fitted.kind,
-        fitted.feature,
-        fitted.threshold,
-        unknown,
-        unknown,
-        fitted.children_left,
-        fitted.children_right,
-    )
+    kind, left, right = fitted.kind, fitted.children_left, fitted.children_right
+    tests = TestArrays(kind, fitted.feature, fitted.threshold, unknown, unknown, left, right)
     oblique = ObliqueArrays(
         fitted.oblique_indptr, fitted.oblique_indices, fitted.oblique_weights, fitted.oblique_bias
     )
     return GrownTree.of_rows(
         tests,
-        oblique if (fitted.kind == OBLIQUE).any() else None,
+        oblique if (kind == OBLIQUE).any() else None,
         fitted.leaf_of_row,
         start.clustering.labels,
         k,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,21 +11,17 @@ from scipy.linalg import svd
 from scipy.optimize import linprog
 
 from .. import _engine
-from .._base.fit_rows import FitRows
+from .._base.fit_rows import EXPLAINING, Constraints, FitRows
 from .._base.growth import Growth
-from .._base.parameters import EXPLAINING, Constraints
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
 from .._engine import ObliqueArrays, Progress, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from .._util.arrays import FloatArray, IntArray
+from .._util.docs import estimator
 from ..tree.build import GrownTree, add_up
 from ..tree.nodes import LEAF, OBLIQUE
 from .centers_tree import CentersTree
-
-__all__ = ["VoronoiTree"]
-
 
 MAX_EXACT_CLUSTERS = 16
 """Largest number of clusters of an exact tree, which may have 2^(k - 1) leaves."""
@@ -47,6 +43,7 @@ class _Node:
     left: int = -1
 
 
+@estimator
 class VoronoiTree(CentersTree):
     """Explain a k-means clustering by bisectors of its centers.
 
@@ -56,8 +53,7 @@ class VoronoiTree(CentersTree):
 
     Parameters
     ----------
-    n_clusters : int or None, default=None
-        Number of clusters; None means the reference's, or 8 without a reference.
+    %(n_clusters)s
     exact : bool, default=True
         True: the tree compares the centers one by one and leaves out tests whose outcome is known;
         at most 16 clusters. False: one leaf per cluster; at each node the bisector is taken that
@@ -70,44 +66,23 @@ class VoronoiTree(CentersTree):
     scale : {None, "standard"}, default=None
         "standard": distances on columns divided by their standard deviation; weights stay in the
         columns' own units.
-    random_state : int, RandomState or None, default=None
-        Seed of the reference clustering.
-    n_jobs : int or None, default=None
-        Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    %(reference_seed)s
     verbose : int, default=0
         Whether to print a line at the end.
 
     Attributes
     ----------
-    tree_ : ClusterTree
-        The tree; print it.
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of every row, noise included, as the tree predicts it.
-    n_leaves_ : int
-        Number of leaves.
-    classes_ : ndarray of shape (n_clusters,)
-        The clusters' labels.
+    %(tree_attributes)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
         reference's.
-    inertia_ : float
-        Cost of the tree's clusters about their own centers, on standardised columns if
-        ``scale="standard"``.
-    reference_inertia_ : float
-        Cost of the reference's clusters about the reference's centers.
-    cost_ratio_ : float
-        `inertia_` / `reference_inertia_`.
+    %(inertia)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers): one line, there is one tree.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost: of a test, by the squares of its
         weights in units of the columns' scale.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
+    %(columns_in)s
 
     Raises
     ------
@@ -144,24 +119,10 @@ class VoronoiTree(CentersTree):
     _parameter_constraints: ClassVar[Constraints] = {**EXPLAINING, "exact": ["boolean"]}
     _takes_oblique = True
 
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        exact: bool = True,
-        reference: Any = None,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.exact = exact
-        self.reference = reference
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    exact: bool = True
+    reference: Any = None
 
     @property
     def criterion(self) -> Criterion:  # type: ignore[override]

@@ -1,10 +1,11 @@
 """Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
 
+from .._util.docs import documented
 from .._util.model_json import SCHEMA_VERSION
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
 from .pictures.partition import plot_partition
-from .pictures.plot import plot_tree
+from .pictures.tree_drawing import plot_tree
 from .polars import to_polars_expr
 from .text import explain_rows, export_text
 
@@ -19,3 +20,6 @@ __all__ = [
     "tree_from_dict",
     "tree_to_dict",
 ]
+
+for _name in __all__:
+    documented(globals()[_name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._util.words import format_count
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.colors import cluster_colors, lighten
+from ..tree.html import cluster_colors, lighten
 from ..tree.nodes import LEAF
 from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 
@@ -15,10 +15,7 @@ _LINE_WIDTH = 40
 def to_graphviz(tree: ClusterTree | HasTree) -> str:
     """Return the tree as a DOT graph, for ``dot -Tsvg`` or the graphviz package.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------

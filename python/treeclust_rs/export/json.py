@@ -18,10 +18,7 @@ _TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
 def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     """Return a tree as lists and numbers, with None for NaN.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------

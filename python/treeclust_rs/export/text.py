@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from .._util.arrays import FloatArray
 from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.conditions import ObliqueCondition
-from ..tree.paths import walk_leaves
+from ..tree.paths import ObliqueCondition, walk_leaves
 from ..tree.text import MAX_INDENT, tree_text
 from ..tree.words import MAX_TERMS, row_text
 

@@ -83,14 +83,12 @@ class Gemini(ABC):
     uses_rows: ClassVar[bool] = False
     """Whether the objective depends on the rows, by `affinity`, and not on probabilities alone."""
 
+    _stem: ClassVar[str]
+
     @property
     def name(self) -> str:
         """One of `GEMINIS`."""
         return self._stem + ("_ovo" if self.one_vs_one else "_ova")
-
-    @property
-    @abstractmethod
-    def _stem(self) -> str: ...
 
     def settled(self, X: npt.ArrayLike) -> Self:  # noqa: ARG002
         """Return the objective with its parameters that depend on data computed from these rows.
@@ -157,20 +155,14 @@ class Gemini(ABC):
     ) -> FloatArray:
         """Return the derivative of the objective with respect to each probability.
 
-        Parameters
-        ----------
-        probabilities, affinity
-            As for `value`.
+        %(of_value)s
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
             A subgradient of D where it is not differentiable.
 
-        Raises
-        ------
-        ValueError
-            As for `value`.
+        %(value_errors)s
         """
         return self.value_and_gradient(probabilities, affinity)[1]
 
@@ -179,20 +171,14 @@ class Gemini(ABC):
     ) -> tuple[float, FloatArray]:
         """Return the objective and its gradient, at the cost of one of them.
 
-        Parameters
-        ----------
-        probabilities, affinity
-            As for `value`.
+        %(of_value)s
 
         Returns
         -------
         value : float
         gradient : ndarray of shape (n_samples, n_clusters)
 
-        Raises
-        ------
-        ValueError
-            As for `value`.
+        %(value_errors)s
         """
         p = np.asarray(probabilities, dtype=np.float64)
         if p.ndim != 2 or p.size == 0:

@@ -18,9 +18,7 @@ class KL(Gemini):
         apart: the value is some 700, from the smallest number.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "kl"
+    _stem = "kl"
 
     def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
         logs = _log_shares(clusters) - np.log(clusters.uniform)
@@ -46,9 +44,7 @@ class TotalVariation(Gemini):
         Compare clusters with one another, not with all rows.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "tv"
+    _stem = "tv"
 
     def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
         apart = differences(clusters.shares, clusters.uniform)
@@ -74,9 +70,7 @@ class SquaredHellinger(Gemini):
         Compare clusters with one another, not with all rows.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "hellinger"
+    _stem = "hellinger"
 
     def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
         roots, u = np.sqrt(clusters.shares), np.sqrt(clusters.uniform)

@@ -58,7 +58,7 @@ class MMD(Gemini):
     uses_rows: ClassVar[bool] = True
 
     @property
-    def _stem(self) -> str:
+    def _stem(self) -> str:  # type: ignore[override]
         return "mmd2" if self.squared else "mmd"
 
     @property

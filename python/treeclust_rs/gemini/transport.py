@@ -1,4 +1,4 @@
-"""Wasserstein distance: optimal transport of clusters, by the network simplex of POT."""
+"""Wasserstein distance, by the network simplex of POT, and energy distance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from .._util.arrays import FloatArray
 from .base import ClusterShares, differences
 from .distances import TRIANGLE, DistanceGemini
-from .energy import EnergyDistance
+from .mmd import means_between, means_to_all
 
 # Probabilities that sum to 1 up to this error do so but for rounding.
 _MAX_SUM_ERROR = 1e-12
@@ -51,9 +51,7 @@ class Wasserstein(DistanceGemini):
     Flamary et al. POT: Python Optimal Transport. JMLR 22(78), 2021.
     """
 
-    @property
-    def _stem(self) -> str:
-        return "wasserstein"
+    _stem = "wasserstein"
 
     @property
     def energy(self) -> EnergyDistance:
@@ -168,3 +166,33 @@ def _prices(have: FloatArray, want: FloatArray, costs: FloatArray) -> FloatArray
             f"The transport of {len(have)} to {len(want)} rows was not solved (status {status})."
         )
     return prices if unit == 1.0 else prices * unit
+
+
+@dataclass(frozen=True)
+class EnergyDistance(DistanceGemini):
+    """Energy distance: the squared MMD of minus the distances, as a kernel.
+
+    Twice the mean distance of rows of both distributions, minus the mean distances within each; not
+    negative for Euclidean and many other distances (Szekely and Rizzo, *Energy statistics*, 2013).
+    It is not a GEMINI of the paper, and has no name in `GEMINIS`: it starts the training with a
+    `Wasserstein` objective, whose own gradient is noise as long as the clusters are alike.
+
+    Parameters
+    ----------
+    one_vs_one : bool, default=False
+        Compare clusters with one another, not with all rows.
+    metric, metric_params
+        As for `Wasserstein`.
+    """
+
+    _stem = "energy"
+
+    def _to_all(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
+        return _negative(means_to_all(clusters, clusters.matrix, squared=True))
+
+    def _between(self, clusters: ClusterShares) -> tuple[FloatArray, FloatArray]:
+        return _negative(means_between(clusters, clusters.matrix, squared=True))
+
+
+def _negative(pair: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    return 0.0 - pair[0], 0.0 - pair[1]

@@ -1,5 +1,8 @@
 """How good a clustering is, how much its explanation cost, and how long the explanation is."""
 
+from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
+
+from .._util.docs import documented
 from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
 from .explanations import (
     features_per_node,
@@ -7,7 +10,7 @@ from .explanations import (
     weighted_average_depth,
     weighted_average_explanation_size,
 )
-from .matching import adjusted_rand_index, agreement
+from .matching import agreement
 
 __all__ = [
     "adjusted_rand_index",
@@ -22,3 +25,6 @@ __all__ = [
     "weighted_average_depth",
     "weighted_average_explanation_size",
 ]
+
+for _name in __all__:
+    documented(globals()[_name])

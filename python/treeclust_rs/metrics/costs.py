@@ -13,15 +13,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._data.units import Units
+from .._data.table import Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import KernelData
 from .._kernels.kernels import ORIGIN_FREE
 from .._kernels.parameters import check_gram_argument, make_kernel
-from .._util.arrays import BoolArray, FloatArray
-from .._util.labels import is_noise
+from .._util.arrays import BoolArray, FloatArray, is_noise
 from .._util.words import format_count
-from .checks import check_data, check_labels, check_weights
+from .matching import check_clustering, check_data, check_labels, check_weights
 
 
 def kmeans_cost(
@@ -31,12 +30,7 @@ def kmeans_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
-    labels : array-like of shape (n_samples,)
-        Cluster of each row, integers or strings; rows labelled -1 are left out.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, not negative; None is 1 for each.
+    %(clustered_rows)s
 
     Returns
     -------
@@ -47,9 +41,7 @@ def kmeans_cost(
     >>> kmeans_cost([[1.0], [3.0], [10.0]], ["a", "a", "b"])
     2.0
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
-    weights = check_weights(sample_weight, len(data))
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     return _kmeans_cost(data, marks, weights, ~is_noise(marks))
 
 
@@ -162,10 +154,8 @@ def cost_ratio(
     float
         1 if both costs are 0, inf if only the reference's is.
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     reference = check_labels(reference_labels, len(data), "reference_labels")
-    weights = check_weights(sample_weight, len(data))
     kept = ~(is_noise(marks) | is_noise(reference))
     cost = _kmeans_cost(data, marks, weights, kept)
     return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept))
@@ -195,12 +185,7 @@ def kernel_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
-    labels : array-like of shape (n_samples,)
-        Cluster of each row, integers or strings; rows labelled -1 are left out.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows, not negative; None is 1 for each.
+    %(clustered_rows)s
     kernel, gamma, degree, coef0, kernel_params
         The kernel, as for `KernelKMeans`; "scale" looks at the rows that are not left out.
     gram : array-like of shape (n_samples, n_samples), default=None
@@ -225,9 +210,7 @@ def kernel_cost(
     >>> kernel_cost([[1.0], [3.0], [11.0]], ["a", "a", "b"], kernel="linear")
     2.0
     """
-    data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
-    weights = check_weights(sample_weight, len(data))
+    data, marks, weights = check_clustering(X, labels, sample_weight)
     check_gram_argument(kernel, None, gram is not None)
     matrix = None if gram is None else check_gram(gram, len(data))
     kept = ~is_noise(marks) & (weights > 0)

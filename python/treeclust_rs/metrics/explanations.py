@@ -13,10 +13,7 @@ from ..tree.paths import walk_leaves
 def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
     """WAD: depth of the leaf of a row, averaged over the weight of the rows of the fit.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------
@@ -35,10 +32,7 @@ def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
     but one if a bound already decides the other side, and none if a bound implies it. An oblique
     test counts the features it uses, every time one is met.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------
@@ -68,10 +62,7 @@ def n_parameters(tree: ClusterTree | HasTree) -> int:
     A threshold node has two (feature and threshold), an interval node three, an oblique node its
     weights and its bias, a leaf one (its label): 3m - 2 for m leaves and threshold tests only.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------
@@ -93,10 +84,7 @@ def n_parameters(tree: ClusterTree | HasTree) -> int:
 def features_per_node(tree: ClusterTree | HasTree) -> float:
     """Average number of features that a test of an inner node uses.
 
-    Parameters
-    ----------
-    tree : ClusterTree or fitted estimator
-        The tree.
+    %(tree_in)s
 
     Returns
     -------

@@ -1,16 +1,15 @@
-"""How far two clusterings agree."""
+"""How far two clusterings agree, and checks of data, labels and weights."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
+from sklearn.utils import check_array, column_or_1d
 
-from .._util.labels import is_noise
-from .checks import check_labels, check_weights
-
-__all__ = ["adjusted_rand_index", "agreement"]
+from .._util.arrays import NOISE, FloatArray, is_noise
 
 # Matching the clusters of two clusterings takes a table of their sizes' product.
 _MAX_CONTINGENCY = 50_000_000
@@ -68,3 +67,55 @@ def agreement(
     table = table.reshape(len(names), len(reference_names))
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum()) / total
+
+
+def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return X as an array of finite numbers of shape (n_rows, n_columns)."""
+    data: npt.NDArray[Any] = check_array(X, dtype="numeric")
+    return data
+
+
+def check_clustering(
+    X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+    """Return the data, a label and a weight for each row."""
+    data = check_data(X)
+    marks = check_labels(labels, len(data), "labels")
+    return data, marks, check_weights(sample_weight, len(data))
+
+
+def check_labels(labels: npt.ArrayLike, n_rows: int | None, name: str) -> npt.NDArray[Any]:
+    """Return labels as an array of integers or strings, one for each of the rows."""
+    marks: npt.NDArray[Any] = column_or_1d(labels)
+    if n_rows is not None and len(marks) != n_rows:
+        raise ValueError(f"There are {len(marks)} {name} for {n_rows} rows.")
+    if marks.dtype.kind == "O":
+        # Integers or strings held as Python objects; a mixture becomes strings, but for the -1 of
+        # rows that `reference_labels_` leaves out.
+        values = marks.tolist()
+        noise = is_noise(marks)
+        if noise.any() and any(isinstance(value, str) for value in values):
+            marks = np.unique([str(value) for value in values], return_inverse=True)[1]
+            marks[noise] = NOISE
+        else:
+            marks = np.array(values)
+    if marks.dtype.kind == "f" and np.array_equal(marks, np.rint(marks)):
+        marks = marks.astype(np.int64)
+    if marks.dtype.kind not in "biuUT":
+        raise ValueError(f"The {name} must be integers or strings.")
+    return marks
+
+
+def check_weights(sample_weight: npt.ArrayLike | None, n_rows: int) -> FloatArray:
+    """Return the weights of the rows, 1 where there are none."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must have one entry for each of the {n_rows} rows. "
+            f"Got the shape {weights.shape} instead."
+        )
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be finite and not negative.")
+    return weights

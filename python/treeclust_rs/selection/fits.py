@@ -12,8 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils import check_random_state
 
-from .._data.checks import check_finite
-from .._data.table import Table, collected, read_table
+from .._data.table import Table, check_finite, collected, read_table
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
 from .._util.validation import is_number

@@ -14,11 +14,10 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 
-from .._data.checks import check_sample_weight
+from .._data.table import check_sample_weight
 from .._kernels.kernels import KERNELS
 from .._kernels.parameters import has_gamma
-from .._util.arrays import FloatArray
-from .._util.labels import is_noise
+from .._util.arrays import FloatArray, is_noise
 from .._util.progress import ProgressBar
 from .._util.validation import is_number
 from ..metrics import adjusted_rand_index, agreement

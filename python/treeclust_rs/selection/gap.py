@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.checks import check_sample_weight
-from .._data.table import Table
+from .._data.table import Table, check_sample_weight
 from .._util.arrays import FloatArray
 from .._util.threads import effective_n_jobs
 from .._util.validation import is_number

@@ -13,8 +13,7 @@ from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table
-from .._data.units import Units
+from .._data.table import Table, Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import kernel_rows
 from .._kernels.parameters import make_kernel

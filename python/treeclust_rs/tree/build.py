@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -47,18 +47,9 @@ class GrownTree:
     def of(cls, fitted: FittedTree) -> GrownTree:
         """Return the tree that the core grew."""
         return cls(
-            tests=tests_of(fitted),
-            oblique=None,
-            n_node_samples=fitted.n_node_samples,
-            weighted_n_node_samples=fitted.weighted_n_node_samples,
-            label_weight=fitted.label_weight,
-            cost=fitted.cost,
-            cluster=fitted.cluster,
-            leaf_of_row=fitted.leaf_of_row,
-            base_cluster=fitted.base_cluster,
-            base_cost=fitted.base_cost,
-            mistakes=fitted.mistakes,
-            n_base_leaves=fitted.n_base_leaves,
+            tests_of(fitted),
+            None,
+            *(getattr(fitted, field.name) for field in fields(cls)[2:]),
         )
 
     @classmethod
@@ -131,10 +122,11 @@ class GrownTree:
             feature_names=rows.feature_names,
         )
 
-    def cost_path(self, minimum: float) -> FloatArray:
+    def cost_path(self, minimum: float, never_rises: bool = True) -> FloatArray:
         """Return the surrogate cost from the base's number of leaves (or 1) to the last.
 
-        `minimum`: what the regrets leave out, the sum of the rows' cheapest costs.
+        `minimum`: what the regrets leave out, the sum of the rows' cheapest costs. `never_rises`:
+        whether growth lowers this cost, so that only rounding can raise it.
         """
         cost, left = self.cost, self.tests.children_left
         n_nodes, n_base = len(cost), self.n_base_leaves
@@ -146,10 +138,13 @@ class GrownTree:
         gains = cost[parent[first]] - cost[first] - cost[first + 1]
         is_first_leaf = (left[:n_first] < 0) | (left[:n_first] >= n_first)
         start = cost[:n_first][is_first_leaf].sum()
-        path = minimum + start - np.concatenate([[0.0], np.cumsum(np.maximum(gains, 0.0))])
+        if never_rises:
+            gains = np.maximum(gains, 0.0)
+        path = minimum + start - np.concatenate([[0.0], np.cumsum(gains)])
         if n_base:
             path[0] = minimum + self.base_cost.sum()
-        return np.minimum.accumulate(np.maximum(path, 0.0))
+        path = np.maximum(path, 0.0)
+        return np.minimum.accumulate(path) if never_rises else path
 
 
 def tests_of(fitted: FittedTree | FittedKauri) -> TestArrays:

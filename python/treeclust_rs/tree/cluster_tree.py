@@ -24,14 +24,12 @@ from .. import _engine
 from .._util.arrays import IntArray
 from .._util.words import format_count
 from . import checks
-from .conditions import Condition, ObliqueCondition
+from .checks import check_moves, own_shares
 from .html import tree_html
-from .moves import check_moves, own_shares
-from .nodes import INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
-from .paths import Path
+from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
+from .paths import Condition, ObliqueCondition, Path
 from .reshape import expand_intervals, truncate_nodes
-from .rules import leaf_rules
-from .text import tree_text
+from .text import leaf_rules, tree_text
 
 # Starting threads takes longer than routing fewer rows than this.
 _MIN_ROWS_FOR_THREADS = 256
@@ -178,6 +176,7 @@ class ClusterTree(TreeNodes):
         oblique_weights: npt.ArrayLike | None = None,
         oblique_bias: npt.ArrayLike | None = None,
     ) -> None:
+        given = dict(locals())
         if (move is None) != (gain is None):
             raise ValueError("A tree has both move and gain, or neither.")
         if value is None and move is None:
@@ -188,24 +187,9 @@ class ClusterTree(TreeNodes):
         self.n_base_leaves = checks.check_int(n_base_leaves, "n_base_leaves", minimum=0)
         self.classes = checks.check_classes(classes)
         self.feature_names = checks.check_names(feature_names, self.n_features)
-        by_node = {
-            "children_left": children_left,
-            "children_right": children_right,
-            "feature": feature,
-            "threshold": threshold,
-            "lower": lower,
-            "upper": upper,
-            "kind": kind,
-            "impurity": impurity,
-            "n_node_samples": n_node_samples,
-            "weighted_n_node_samples": weighted_n_node_samples,
-            "cluster": cluster,
-            "base_cluster": base_cluster,
-            "mistakes": mistakes,
-        }
         n_nodes: int | None = None
-        for name, values in by_node.items():
-            array = checks.check_node_array(name, values, n_nodes, is_int=name in INT_ARRAYS)
+        for name in (*INT_ARRAYS, *FLOAT_ARRAYS):
+            array = checks.check_node_array(name, given[name], n_nodes, is_int=name in INT_ARRAYS)
             n_nodes = len(array)
             setattr(self, name, array)
         self.move = self.gain = None

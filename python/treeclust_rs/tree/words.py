@@ -7,9 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from .._util.words import format_count, format_number, format_short
-from .conditions import Condition, ObliqueCondition, Span
 from .nodes import LEAF, MOVES, TreeNodes
-from .paths import branch_condition
+from .paths import Condition, ObliqueCondition, Span, branch_condition
 
 # Weights of an oblique test in printed trees and pictures: the largest.
 MAX_TERMS = 3

@@ -5,6 +5,8 @@
 /// A group is a bin or a single value. Groups may be empty (`count` 0); the rest of their entry then means nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Groups<'a> {
+    /// The column.
+    pub feature: usize,
     /// Rows in each group.
     pub count: &'a [u32],
     /// `width` sums of each group.
@@ -47,8 +49,10 @@ pub(crate) struct OwnGroups {
 }
 
 impl OwnGroups {
-    pub(crate) fn view(&self) -> Groups<'_> {
-        Groups { count: &self.count, sums: &self.sums, low: &self.low, high: &self.high }
+    /// The groups, of the column `feature`.
+    pub(crate) fn view(&self, feature: usize) -> Groups<'_> {
+        let OwnGroups { count, sums, low, high } = self;
+        Groups { feature, count, sums, low, high }
     }
 
     /// Makes room for `n_groups` more groups.

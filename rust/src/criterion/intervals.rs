@@ -11,8 +11,10 @@
 //! The cost of "inside has label l, outside j" is `T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j])`, T being the totals. So
 //! for each pair of labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in place
 //! of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone queue.
+//!
+//! Memory: 8 k bytes per group. Scores are in the unit of the costs, as those of thresholds.
 
-use super::label_cost::{CheapestLabel, LabelCost};
+use super::label_cost::{CheapestLabel, LabelCost, Regrets};
 use super::sums::{AdditiveNode, SLACK, SideCost};
 use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
 
@@ -32,31 +34,15 @@ impl<'c, 'a> IntervalCost<'c, 'a> {
     }
 }
 
-impl RowSums for IntervalCost<'_, '_> {
-    fn width(&self) -> usize {
-        self.0.width()
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        self.0.add(row, sums);
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        self.0.fill(rows, codes, skip, count, sums);
-    }
-}
-
-impl Criterion for IntervalCost<'_, '_> {
+impl<'a> Criterion for IntervalCost<'_, 'a> {
+    type Rows = Regrets<'a>;
     type Node = AdditiveNode;
 
-    fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
+    fn rows(&self) -> &Regrets<'a> {
+        self.0.rows()
+    }
+
+    fn totals<'n>(&self, node: &'n AdditiveNode) -> &'n [f64] {
         self.0.totals(node)
     }
 
@@ -68,47 +54,33 @@ impl Criterion for IntervalCost<'_, '_> {
         self.0.scale(node)
     }
 
-    fn bounds(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         Intervals::new(self.0, node, groups).bounds(inside)
     }
 
     /// O(k n^2): the definition, for tests. The search takes the methods below, O(k^2 n) each.
-    fn sweep(
-        &self,
-        node: &AdditiveNode,
-        _: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
+    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
         let intervals = Intervals::new(self.0, node, groups);
         for start in 0..intervals.n() {
             intervals.stops(start).for_each(|stop| visit(intervals.candidate(start, stop)));
         }
     }
 
-    fn best_score(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>) -> f64 {
+    fn best_score(&self, node: &AdditiveNode, groups: Groups<'_>) -> f64 {
         Intervals::new(self.0, node, groups).best()
     }
 
-    fn best_key(&self, _: &AdditiveNode, _: usize, _: Groups<'_>, _: f64) -> f64 {
+    fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key: no need to look
     }
 
-    fn mark_ends(
-        &self,
-        node: &AdditiveNode,
-        _: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        marks: &mut [bool],
-    ) {
+    fn mark_ends(&self, node: &AdditiveNode, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {
         Intervals::new(self.0, node, groups).mark_ends(floor, marks);
     }
 
     fn first_cut(
         &self,
         node: &AdditiveNode,
-        _: usize,
         groups: Groups<'_>,
         floor: f64,
         _: f64,
@@ -138,13 +110,13 @@ impl<'c, 'a> Intervals<'c, 'a> {
     fn new(criterion: &'c LabelCost<'a>, node: &'c AdditiveNode, groups: Groups<'c>) -> Self {
         let filled: Vec<usize> = groups.filled().collect();
         let cap = node.cost * (1.0 + SLACK);
-        let prefix = (0..criterion.width())
+        let prefix = (0..criterion.rows().width())
             .map(|l| {
                 let mut sums = Vec::with_capacity(filled.len() + 1);
                 sums.push(0.0);
                 let mut sum = 0.0;
                 for &group in &filled {
-                    sum += groups.row(group, criterion.width())[l].min(cap);
+                    sum += groups.row(group, criterion.rows().width())[l].min(cap);
                     sums.push(sum);
                 }
                 sums
@@ -182,7 +154,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// The ordered pairs of two labels: of the inside, and of the outside.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let k = self.criterion.width();
+        let k = self.criterion.rows().width();
         (0..k).flat_map(move |l| (0..k).filter(move |&j| j != l).map(move |j| (l, j)))
     }
 
@@ -195,34 +167,35 @@ impl<'c, 'a> Intervals<'c, 'a> {
     fn best_by_stop(&self) -> Vec<f64> {
         let windows: Vec<_> =
             (0..self.n()).map(|stop| if stop == 0 { 0..0 } else { self.starts(stop) }).collect();
-        let mut best = vec![f64::INFINITY; self.n()];
-        let mut gain = vec![0.0; self.n()];
-        for (l, j) in self.pairs() {
-            let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
-            for (g, gain) in gain.iter_mut().enumerate() {
-                *gain = inside[g] - outside[g];
-            }
-            let total = self.total(j);
-            sliding_max(&gain, &windows, |stop, largest| {
-                best[stop] = best[stop].min(total + (inside[stop] - outside[stop]) - largest);
-            });
-        }
-        best
+        self.best_by_end(&windows, |inside, outside| inside - outside)
     }
 
     /// The cost of the best interval with each start; infinity where none is allowed.
     fn best_by_start(&self) -> Vec<f64> {
         let windows: Vec<_> = (0..self.n()).map(|start| self.stops(start)).collect();
+        self.best_by_end(&windows, |inside, outside| outside - inside)
+    }
+
+    /// The cost of the best interval with each end whose other end lies in its window; infinity where that is empty.
+    ///
+    /// `added(inside, outside)` is what the groups before an end add to the cost of an interval that ends there, where
+    /// the labels inside and outside have these prefix sums. With its sign changed it is what they add at the other
+    /// end, so the best other end is the one where it is largest. O(k^2 n).
+    fn best_by_end(
+        &self,
+        windows: &[std::ops::Range<usize>],
+        added: impl Fn(f64, f64) -> f64,
+    ) -> Vec<f64> {
         let mut best = vec![f64::INFINITY; self.n()];
-        let mut gain = vec![0.0; self.n()];
+        let mut change = vec![0.0; self.n()];
         for (l, j) in self.pairs() {
             let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
-            for (g, gain) in gain.iter_mut().enumerate() {
-                *gain = outside[g] - inside[g];
+            for (g, change) in change.iter_mut().enumerate() {
+                *change = added(inside[g], outside[g]);
             }
             let total = self.total(j);
-            sliding_max(&gain, &windows, |start, largest| {
-                best[start] = best[start].min(total - (inside[start] - outside[start]) - largest);
+            sliding_max(&change, windows, |end, largest| {
+                best[end] = best[end].min(total + change[end] - largest);
             });
         }
         best
@@ -248,9 +221,10 @@ impl<'c, 'a> Intervals<'c, 'a> {
         self.best_by_start().into_iter().enumerate().for_each(|(start, cost)| mark(start, cost));
     }
 
-    /// How far the scores of one interval may differ between the two passes and the direct evaluation.
+    /// How far the scores of one interval may differ between the two passes and the direct evaluation, in the unit of
+    /// the costs: a few roundings of the largest prefix sum.
     fn rounding(&self) -> f64 {
-        let largest = (0..self.criterion.width()).map(|l| self.total(l)).fold(0.0, f64::max);
+        let largest = (0..self.criterion.rows().width()).map(|l| self.total(l)).fold(0.0, f64::max);
         8.0 * f64::EPSILON * largest
     }
 
@@ -283,7 +257,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
     /// What the interval `[start, stop)` is worth.
     fn score(&self, start: usize, stop: usize) -> f64 {
         let inside = |l: usize| self.prefix[l][stop] - self.prefix[l][start];
-        let labels = 0..self.criterion.width();
+        let labels = 0..self.criterion.rows().width();
         let cost_in = labels.clone().map(inside).fold(f64::INFINITY, f64::min);
         let cost_out = labels.map(|l| self.total(l) - inside(l)).fold(f64::INFINITY, f64::min);
         self.node.cost - (cost_in + cost_out)
@@ -312,7 +286,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
         inside.fill(f64::NEG_INFINITY);
         let m = self.criterion.min_samples_leaf();
         for (p, &group) in self.filled.iter().enumerate() {
-            for j in 0..self.criterion.width() {
+            for j in 0..self.criterion.rows().width() {
                 // Both ends inside p, or one of them and the other open.
                 let outside = self.prefix[j][p] + (self.total(j) - self.prefix[j][p + 1]);
                 least[p] = least[p].min(outside);
@@ -325,7 +299,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
     }
 }
 
-/// The maximum of `values` over each window; windows are ranges whose ends never fall. Empty windows are skipped.
+/// Calls `visit(i, maximum of values over windows[i])` for every window that is not empty, in their order. Both ends of
+/// the windows never fall from one to the next. O(values + windows): every place enters and leaves the queue once.
 fn sliding_max(
     values: &[f64],
     windows: &[std::ops::Range<usize>],
@@ -370,23 +345,23 @@ mod tests {
             let min_samples_leaf = 1 + below(2) as usize;
             let costs = LabelCost::new(&regrets, n, k, min_samples_leaf).unwrap();
             let costs = IntervalCost::new(&costs);
-            let groups = Groups { count: &count, sums: &regrets, low: &x, high: &x };
+            let groups = Groups { feature: 0, count: &count, sums: &regrets, low: &x, high: &x };
             let mut totals = vec![0.0; k];
-            groups.filled().for_each(|g| costs.add(g as u32, &mut totals));
+            groups.filled().for_each(|g| costs.rows().add(g as u32, &mut totals));
             let node = costs.node(&totals, groups.filled().count());
             let mut all = vec![];
-            costs.sweep(&node, 0, groups, |candidate| all.push(candidate));
+            costs.sweep(&node, groups, |candidate| all.push(candidate));
             let best = all.iter().map(|c| c.score).fold(f64::NEG_INFINITY, f64::max);
             if all.is_empty() || best < 0.5 {
-                assert!(costs.best_score(&node, 0, groups) < 0.5, "{seed}");
+                assert!(costs.best_score(&node, groups) < 0.5, "{seed}");
                 continue;
             }
-            assert!((costs.best_score(&node, 0, groups) - best).abs() < 1e-6, "{seed}");
+            assert!((costs.best_score(&node, groups) - best).abs() < 1e-6, "{seed}");
             let floor = best - 0.5;
             let first = all.iter().find(|c| c.score >= floor).map(|c| c.cut);
-            assert_eq!(costs.first_cut(&node, 0, groups, floor, 0.0), first, "{seed}");
+            assert_eq!(costs.first_cut(&node, groups, floor, 0.0), first, "{seed}");
             let (mut marks, mut expected) = (vec![false; n], vec![false; n]);
-            costs.mark_ends(&node, 0, groups, floor, &mut marks);
+            costs.mark_ends(&node, groups, floor, &mut marks);
             let good = all.iter().filter(|c| c.score >= floor);
             good.flat_map(|c| c.beside).flatten().for_each(|g| expected[g] = true);
             assert_eq!(marks, expected, "{seed}");

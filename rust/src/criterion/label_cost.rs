@@ -11,7 +11,7 @@
 //! are in [`super::intervals`].
 
 use super::sums::{Additive, SideCost, TIE, add};
-use super::{RowSums, fill_rows};
+use super::{BinnedRows, RowSums, fill_rows};
 use crate::error::{Error, Result};
 
 /// The form of a cut.
@@ -62,21 +62,13 @@ impl<'a> Regrets<'a> {
     /// [`RowSums::fill`] for a width known when compiling: the sums of a row stay in registers.
     fn fill_fixed<const K: usize>(
         &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
+        rows: BinnedRows<'_>,
         count: &mut [u32],
         sums: &mut [f64],
     ) {
         let regrets = self.regrets.as_chunks::<K>().0;
         let sums = sums.as_chunks_mut::<K>().0;
-        // A code that no bin has: then nothing is skipped.
-        let skip = skip.map_or(usize::MAX, usize::from);
-        for &row in rows {
-            let bin = usize::from(codes[row as usize]);
-            if bin == skip {
-                continue;
-            }
+        for (row, bin) in rows.bins() {
             count[bin] += 1;
             let (sum, regret) = (&mut sums[bin], &regrets[row as usize]);
             for l in 0..K {
@@ -95,19 +87,12 @@ impl RowSums for Regrets<'_> {
         add(sums, &self.regrets[row as usize * self.k..][..self.k]);
     }
 
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
         macro_rules! by_width {
             ($($k:literal)*) => {
                 match self.k {
-                    $($k => self.fill_fixed::<$k>(rows, codes, skip, count, sums),)*
-                    _ => fill_rows(self, rows, codes, skip, count, sums),
+                    $($k => self.fill_fixed::<$k>(rows, count, sums),)*
+                    _ => fill_rows(self, rows, count, sums),
                 }
             };
         }

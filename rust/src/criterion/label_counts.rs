@@ -17,8 +17,8 @@
 //! entropy of choosing between c and the labels before it. Neither falls when rows are added, so the bounds
 //! of [`super::sums`] hold. O(k) per group.
 
-use super::sums::{Additive, SLACK, SideCost, TIE};
-use super::{NodeScale, RowSums};
+use super::sums::{Additive, SideCost, TIE};
+use super::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
 
 /// A row adds its weight to the count of its label.
@@ -41,6 +41,11 @@ impl<'a> OneHot<'a> {
             }
             None => Ok(OneHot { labels, weights, k }),
         }
+    }
+
+    /// The label of every row.
+    pub fn labels(&self) -> &'a [u32] {
+        self.labels
     }
 
     /// The label of a row.
@@ -75,26 +80,17 @@ impl RowSums for OneHot<'_> {
         self.weights.is_none()
     }
 
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
         let k = self.k;
-        let skip = skip.map_or(usize::MAX, usize::from);
-        let bin = |row: u32| usize::from(codes[row as usize]);
         if let Some(weights) = self.weights {
-            for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-                count[bin(row)] += 1;
-                sums[bin(row) * k + self.label(row)] += weights[row as usize];
+            for (row, bin) in rows.bins() {
+                count[bin] += 1;
+                sums[bin * k + self.label(row)] += weights[row as usize];
             }
             return;
         }
-        for &row in rows.iter().filter(|&&row| bin(row) != skip) {
-            sums[bin(row) * k + self.label(row)] += 1.0;
+        for (row, bin) in rows.bins() {
+            sums[bin * k + self.label(row)] += 1.0;
         }
     }
 
@@ -116,17 +112,14 @@ pub fn most_frequent(counts: &[f64]) -> usize {
     counts.iter().position(|&count| count >= most - TIE * most).unwrap_or(0)
 }
 
-/// Margins of criteria that cut on until a node is pure: any cut will do.
-fn scale_until_pure(cost: f64) -> NodeScale {
-    NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: f64::NEG_INFINITY, cost }
-}
-
 /// The Gini impurity times the weight of the rows: the expected weight of rows that get a wrong label if labels are
 /// drawn by their shares.
 #[derive(Debug, Clone, Copy)]
 pub struct Gini;
 
 impl SideCost for Gini {
+    const TAKES_ANY_CUT: bool = true;
+
     fn cost(&self, counts: &[f64]) -> f64 {
         let (mut weight, mut pairs) = (0.0, 0.0);
         for &count in counts {
@@ -135,10 +128,6 @@ impl SideCost for Gini {
         }
         if pairs > 0.0 { 2.0 * pairs / weight } else { 0.0 }
     }
-
-    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
-        scale_until_pure(cost)
-    }
 }
 
 /// The entropy of the labels in bits, times the weight of the rows.
@@ -146,6 +135,8 @@ impl SideCost for Gini {
 pub struct Entropy;
 
 impl SideCost for Entropy {
+    const TAKES_ANY_CUT: bool = true;
+
     fn cost(&self, counts: &[f64]) -> f64 {
         let (mut weight, mut nats) = (0.0f64, 0.0);
         for &count in counts {
@@ -155,10 +146,6 @@ impl SideCost for Entropy {
             weight += count;
         }
         nats * std::f64::consts::LOG2_E
-    }
-
-    fn scale(&self, _: &[f64], cost: f64) -> NodeScale {
-        scale_until_pure(cost)
     }
 }
 

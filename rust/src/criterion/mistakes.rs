@@ -20,7 +20,6 @@ use super::centers::{CenterColumns, Coordinate};
 use super::cut_score::CutScore;
 use super::label_counts::OneHot;
 use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
-use crate::error::Result;
 use crate::parallel;
 
 /// Ties: counts closer than this share of the total weight are equal.
@@ -45,19 +44,10 @@ pub struct MistakesNode {
 }
 
 impl<'a, C: CenterColumns> Mistakes<'a, C> {
-    /// `labels`: a cluster in `[0, k)` per row. `weights`: one per row; none: 1 each.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Value`] if a label is out of range.
-    pub fn new(
-        labels: &'a [u32],
-        k: usize,
-        columns: C,
-        weights: Option<&'a [f64]>,
-        score: CutScore,
-    ) -> Result<Self> {
-        let rows = OneHot::new(labels, k, weights)?;
-        Ok(Mistakes { rows, columns, score, total_weight: rows.total_weight() })
+    /// `rows`: the cluster and the weight of every row; `columns`: where the clusters' centers lie. O(n): adds up the
+    /// weights.
+    pub fn new(rows: OneHot<'a>, columns: C, score: CutScore) -> Self {
+        Mistakes { rows, columns, score, total_weight: rows.total_weight() }
     }
 
     /// Where the centers lie.
@@ -81,25 +71,21 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
 
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let totals = parallel::sum_rows(rows, self.width(), |row, sums| self.add(row, sums));
+        let totals =
+            parallel::sum_rows(rows, self.rows.width(), |row, sums| self.rows.add(row, sums));
         MistakesNode { totals, alive }
     }
 
-    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`].
-    fn inside_bounds(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) {
+    /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`]. O(k) per group; minus infinity for a
+    /// group without a cut inside: a single value, or one beyond all alive centers.
+    fn inside_bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) {
         inside.fill(f64::NEG_INFINITY);
-        let centers = self.columns.alive(&node.alive, feature);
+        let centers = self.columns.alive(&node.alive, groups.feature);
         let (Some(first), Some(last)) = (centers.first(), centers.last()) else { return };
-        let mut passed = vec![0.0; self.width()];
+        let mut passed = vec![0.0; self.rows.width()];
         for group in groups.filled() {
             let (low, high) = (groups.low[group], groups.high[group]);
-            let row = groups.row(group, self.width());
+            let row = groups.row(group, self.rows.width());
             if low < high && first.0.is_below(high) && last.0.is_above(low) {
                 let (mut least, mut n_below, mut n_above) = (0.0, 0, 0);
                 for &(x, cluster) in &centers {
@@ -125,37 +111,13 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
     }
 }
 
-impl<C: CenterColumns> RowSums for Mistakes<'_, C> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        self.rows.add(row, sums);
-    }
-
-    fn is_exact(&self) -> bool {
-        self.rows.is_exact()
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        self.rows.fill(rows, codes, skip, count, sums);
-    }
-
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        self.rows.settle_counts(count, sums);
-    }
-}
-
-impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
+impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
+    type Rows = OneHot<'a>;
     type Node = MistakesNode;
+
+    fn rows(&self) -> &OneHot<'a> {
+        &self.rows
+    }
 
     fn totals<'b>(&self, node: &'b MistakesNode) -> &'b [f64] {
         &node.totals
@@ -171,27 +133,15 @@ impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
         NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
     }
 
-    fn bounds(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64 {
-        self.inside_bounds(node, feature, groups, inside);
-        self.best_score(node, feature, groups)
+    fn bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+        self.inside_bounds(node, groups, inside);
+        self.best_score(node, groups)
     }
 
     /// Cuts have an alive center on either side.
-    fn sweep(
-        &self,
-        node: &MistakesNode,
-        feature: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
-        let k = self.width();
-        let centers = self.columns.alive(&node.alive, feature);
+    fn sweep(&self, node: &MistakesNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
+        let k = self.rows.width();
+        let centers = self.columns.alive(&node.alive, groups.feature);
         let n_centers = centers.len();
         // Everything starts on the right: no mistakes.
         let mut passed = vec![0.0; k];
@@ -221,7 +171,11 @@ impl<C: CenterColumns> Criterion for Mistakes<'_, C> {
                     };
                     visit(Candidate {
                         score: self.score.score(mistakes, n_left, n_centers),
-                        key: self.columns.share_of_range(feature, &exact_below, &exact_above),
+                        key: self.columns.share_of_range(
+                            groups.feature,
+                            &exact_below,
+                            &exact_above,
+                        ),
                         cut,
                         beside: [before, group, None, None],
                     });

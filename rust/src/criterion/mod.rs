@@ -107,6 +107,28 @@ pub struct NodeScale {
     pub cost: f64,
 }
 
+/// Rows and their bins along one column.
+#[derive(Debug, Clone, Copy)]
+pub struct BinnedRows<'a> {
+    /// The rows, by number; a row may stand here more than once.
+    pub rows: &'a [u32],
+    /// The bin of every row of the table, so `codes[row]` is that of `row`.
+    pub codes: &'a [u8],
+    /// The bin whose rows are passed over, if any: its sums are computed as the rest.
+    pub skip: Option<u8>,
+}
+
+impl<'a> BinnedRows<'a> {
+    /// Pairs of row and bin, in the order of the rows, without those in the bin `skip`.
+    #[inline(always)]
+    pub fn bins(self) -> impl Iterator<Item = (u32, usize)> + use<'a> {
+        // No code is as large as the number that stands for "no bin is skipped".
+        let skip = self.skip.map_or(usize::MAX, usize::from);
+        let bins = self.rows.iter().map(move |&row| (row, usize::from(self.codes[row as usize])));
+        bins.filter(move |&(_, bin)| bin != skip)
+    }
+}
+
 /// What a row adds up to: `width` numbers.
 pub trait RowSums: Sync {
     /// How many numbers a row adds up to.
@@ -120,17 +142,10 @@ pub trait RowSums: Sync {
         false
     }
 
-    /// Adds the rows to the sums of their bins, those in bin `skip` excepted: `codes[row]` is the row's bin, `count`
-    /// has one number per bin, `sums` has `width`.
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        fill_rows(self, rows, codes, skip, count, sums);
+    /// Adds the rows to the counts and the sums of their bins: `count` has one number per bin, `sums` has `width` per
+    /// bin, bin after bin. O(rows x width): the innermost loop of every search.
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
+        fill_rows(self, rows, count, sums);
     }
 
     /// Completes the counts after the last [`RowSums::fill`] of a column: where sums determine the number of rows, `fill`
@@ -143,19 +158,12 @@ pub trait RowSums: Sync {
 /// [`RowSums::fill`] for any width, row by row.
 fn fill_rows<R: RowSums + ?Sized>(
     row_sums: &R,
-    rows: &[u32],
-    codes: &[u8],
-    skip: Option<u8>,
+    rows: BinnedRows<'_>,
     count: &mut [u32],
     sums: &mut [f64],
 ) {
     let width = row_sums.width();
-    for &row in rows {
-        let code = codes[row as usize];
-        if Some(code) == skip {
-            continue;
-        }
-        let bin = usize::from(code);
+    for (row, bin) in rows.bins() {
         count[bin] += 1;
         row_sums.add(row, &mut sums[bin * width..][..width]);
     }
@@ -165,9 +173,15 @@ fn fill_rows<R: RowSums + ?Sized>(
 ///
 /// A criterion is defined by its [`Criterion::sweep`]. The methods with a body follow from the sweep; they are
 /// overridden where a column has too many cuts to visit each (intervals).
-pub trait Criterion: RowSums {
+pub trait Criterion: Sync {
+    /// What a row adds up to.
+    type Rows: RowSums;
+
     /// A node's totals, and whatever else judging its cuts takes.
     type Node: Send + Sync;
+
+    /// What a row adds up to: the search sums it over bins and values.
+    fn rows(&self) -> &Self::Rows;
 
     /// The sums over the node's searched rows: the right-hand side of "most frequent bin = total - rest".
     fn totals<'a>(&self, node: &'a Self::Node) -> &'a [f64];
@@ -180,35 +194,23 @@ pub trait Criterion: RowSums {
 
     /// Writes, for every group, an upper bound on the score of the cuts with an end inside it (minus infinity if
     /// there are none), and returns the best score of the cuts between groups.
-    fn bounds(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        inside: &mut [f64],
-    ) -> f64;
+    fn bounds(&self, node: &Self::Node, groups: Groups<'_>, inside: &mut [f64]) -> f64;
 
     /// Calls `visit` for every allowed cut between groups, in the order of the tie rule: ascending lower end, then
     /// ascending upper end.
-    fn sweep(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        visit: impl FnMut(Candidate),
-    );
+    fn sweep(&self, node: &Self::Node, groups: Groups<'_>, visit: impl FnMut(Candidate));
 
     /// The best score of the cuts between groups; minus infinity if there are none.
-    fn best_score(&self, node: &Self::Node, feature: usize, groups: Groups<'_>) -> f64 {
+    fn best_score(&self, node: &Self::Node, groups: Groups<'_>) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |candidate| best = best.max(candidate.score));
+        self.sweep(node, groups, |candidate| best = best.max(candidate.score));
         best
     }
 
     /// The largest second key of the cuts that score at least `floor`; minus infinity if there are none.
-    fn best_key(&self, node: &Self::Node, feature: usize, groups: Groups<'_>, floor: f64) -> f64 {
+    fn best_key(&self, node: &Self::Node, groups: Groups<'_>, floor: f64) -> f64 {
         let mut best = f64::NEG_INFINITY;
-        self.sweep(node, feature, groups, |candidate| {
+        self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
                 best = best.max(candidate.key);
             }
@@ -217,15 +219,8 @@ pub trait Criterion: RowSums {
     }
 
     /// Marks the groups beside every cut between groups that scores at least `floor`.
-    fn mark_ends(
-        &self,
-        node: &Self::Node,
-        feature: usize,
-        groups: Groups<'_>,
-        floor: f64,
-        marks: &mut [bool],
-    ) {
-        self.sweep(node, feature, groups, |candidate| {
+    fn mark_ends(&self, node: &Self::Node, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {
+        self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
                 candidate.beside.into_iter().flatten().for_each(|group| marks[group] = true);
             }
@@ -236,13 +231,12 @@ pub trait Criterion: RowSums {
     fn first_cut(
         &self,
         node: &Self::Node,
-        feature: usize,
         groups: Groups<'_>,
         floor: f64,
         key_floor: f64,
     ) -> Option<Cut> {
         let mut first = None;
-        self.sweep(node, feature, groups, |candidate| {
+        self.sweep(node, groups, |candidate| {
             if first.is_none() && candidate.key >= key_floor && candidate.score >= floor {
                 first = Some(candidate.cut);
             }

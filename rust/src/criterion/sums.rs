@@ -9,7 +9,7 @@
 //! | least c(s) over B <= s <= B + b, by component | [`SideCost::least`] |
 //! | m, rows that each side must have | `min_samples_leaf` |
 //!
-//! A [`SideCost`] is all that such a criterion has to say. [`Additive`] does the rest, the same for all of them: the
+//! A [`SideCost`] defines such a criterion. [`Additive`] does the rest, the same for all of them: the
 //! sweep, the bounds for cuts inside a group, the tie rule and `min_samples_leaf`.
 //!
 //! **Cost.** A sweep is O(width) per group and side cost. Both sides are summed from their own end: subtracting the
@@ -32,6 +32,9 @@ const MIN_TOTAL_SHARE: f64 = 1e-3;
 
 /// What a set of rows costs, by its sums. An empty set costs 0.
 pub trait SideCost: Sync {
+    /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
+    const TAKES_ANY_CUT: bool = false;
+
     /// The cost of rows that add up to `sums`.
     fn cost(&self, sums: &[f64]) -> f64;
 
@@ -44,13 +47,11 @@ pub trait SideCost: Sync {
         cost
     }
 
-    /// Margins of a node that costs `cost`.
-    ///
-    /// The default takes only cuts that gain something. Criteria that cut on until a node is pure set `floor` to
-    /// minus infinity.
+    /// Margins of a node that costs `cost`. The default: shares of this cost.
     fn scale(&self, totals: &[f64], cost: f64) -> NodeScale {
         let _ = totals;
-        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor: TIE * cost, cost }
+        let floor = if Self::TAKES_ANY_CUT { f64::NEG_INFINITY } else { TIE * cost };
+        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor, cost }
     }
 
     /// Whether inexact sums of a node with these `totals` may be computed as `minuend` minus other sums.
@@ -84,11 +85,6 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
     /// Cuts leave at least `min_samples_leaf` rows (and one) on either side.
     pub fn on(rows: R, side: S, min_samples_leaf: usize) -> Self {
         Additive { rows, side, min_samples_leaf: min_samples_leaf.max(1) }
-    }
-
-    /// What a row adds up to.
-    pub fn rows(&self) -> &R {
-        &self.rows
     }
 
     /// Fewest rows on either side of a cut, at least 1.
@@ -128,37 +124,13 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
     }
 }
 
-impl<R: RowSums, S: SideCost> RowSums for Additive<R, S> {
-    fn width(&self) -> usize {
-        self.rows.width()
-    }
-
-    fn add(&self, row: u32, sums: &mut [f64]) {
-        self.rows.add(row, sums);
-    }
-
-    fn is_exact(&self) -> bool {
-        self.rows.is_exact()
-    }
-
-    fn fill(
-        &self,
-        rows: &[u32],
-        codes: &[u8],
-        skip: Option<u8>,
-        count: &mut [u32],
-        sums: &mut [f64],
-    ) {
-        self.rows.fill(rows, codes, skip, count, sums);
-    }
-
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
-        self.rows.settle_counts(count, sums);
-    }
-}
-
 impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
+    type Rows = R;
     type Node = AdditiveNode;
+
+    fn rows(&self) -> &R {
+        &self.rows
+    }
 
     fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
         &node.totals
@@ -172,7 +144,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         self.side.scale(&node.totals, node.cost)
     }
 
-    fn bounds(&self, node: &AdditiveNode, _: usize, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         let width = self.rows.width();
         // Only groups with a cut inside need a bound.
         let has_cuts =
@@ -210,13 +182,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         best
     }
 
-    fn sweep(
-        &self,
-        node: &AdditiveNode,
-        _: usize,
-        groups: Groups<'_>,
-        mut visit: impl FnMut(Candidate),
-    ) {
+    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
         let width = self.rows.width();
         let right = self.right_costs(groups, |_, _, _| {});
         let mut sums = vec![0.0; width];
@@ -236,7 +202,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         }
     }
 
-    fn best_key(&self, _: &AdditiveNode, _: usize, _: Groups<'_>, _: f64) -> f64 {
+    fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key: no need to look
     }
 }

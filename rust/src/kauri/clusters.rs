@@ -16,9 +16,12 @@ use super::kernel::{Kernel, add_row, dot, norm};
 /// Rows whose stocks with a cluster are computed by one task.
 pub(super) const ROWS_PER_TASK: usize = 2048;
 
-/// Places in the sums of a node: weight, weighted k(i, i), and with features the weighted sum of the rows' features.
+/// Place in the sums of a node: the weight |N| of its rows.
 pub(super) const WEIGHT: usize = 0;
+/// Place in the sums of a node: the sum of w_i k(i, i), its share of the kernel's trace.
 pub(super) const DIAGONAL: usize = 1;
+/// First place in the sums of a node of the sum of w_i z_i, the features of its rows: `rank` entries, none with a Gram
+/// matrix.
 pub(super) const FEATURES: usize = 2;
 
 /// A cluster: its sums, its leaves, and the stocks of all rows with it.
@@ -40,6 +43,7 @@ impl ClusterState {
 
 impl Growth<'_, '_> {
     /// Moves the rows of the two children of a split leaf to their clusters, and updates the clusters that changed.
+    /// These are added to `changed`, which is then ascending and without repetitions.
     ///
     /// `id`: the split node; `clusters`: those of the children, the number of clusters so far and one more for new ones.
     pub(super) fn move_rows(&mut self, id: usize, children: [usize; 2], clusters: [usize; 2]) {
@@ -72,7 +76,8 @@ impl Growth<'_, '_> {
         }
     }
 
-    /// Computes a cluster's sums from its leaves and the stocks of rows with it.
+    /// Computes a cluster's sums from its leaves and the stocks of rows with it: S(C, C) is the squared norm of the sum
+    /// of features, O(rank) per leaf, or with a Gram matrix the sum of its rows' stocks, O(rows).
     pub(super) fn update_sums(&mut self, cluster: usize) {
         let cluster_state = &self.clusters[cluster];
         let node = |&id: &usize| &self.grown.nodes[id];
@@ -120,7 +125,9 @@ impl Growth<'_, '_> {
         segments.flat_map(|segment| self.grown.partition.all(segment)).copied().collect()
     }
 
-    /// Returns w_i S({i}, C) of every row i of the table, with C the given leaves (features) or rows (Gram).
+    /// Returns w_i S({i}, C) of every row i of the table, of shape (n), with C the rows of `leaves` (features) or the
+    /// rows `rows` (Gram matrix); the other argument is not read. O(n rank), or O(n |C|) with a Gram matrix: whole rows
+    /// of the matrix are added up, which lie in memory one after the other.
     pub(super) fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
         let mut stocks = vec![0.0; self.table.n_samples()];
         let sum = self.features_of(leaves);
@@ -151,7 +158,9 @@ impl Growth<'_, '_> {
     }
 
     /// Moves the rows of a leaf from one cluster to another in the stocks of rows. Adds up the rows that move or those
-    /// that stay, whichever are fewer.
+    /// that stay, whichever are fewer: O(n min(moved, staying)).
+    ///
+    /// `source` and `target`: clusters, the leaves of `source` without `moved`; `moved`: node id of the leaf.
     fn move_stocks(&mut self, source: usize, target: usize, moved: usize) {
         let n_moved = self.grown.nodes[moved].segment.len();
         let (moved_only, staying) = ([moved], &self.clusters[source].leaves[..]);

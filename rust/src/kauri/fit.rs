@@ -21,10 +21,9 @@ use super::growth::Growth;
 use super::kernel::Kernel;
 use super::moves::MoveKind;
 use crate::error::{Error, Result};
-use crate::grow::Limits;
+use crate::grow::{FittedNodes, Limits};
 use crate::parallel::Monitor;
 use crate::table::Table;
-use crate::tree::Test;
 
 /// What a Kauri tree is fitted to.
 #[derive(Debug, Clone, Copy)]
@@ -50,14 +49,8 @@ pub struct KauriProblem<'a> {
 /// A fitted tree. Entries by node id, children after their parents, unless said otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FittedKauri {
-    /// The test of the node.
-    pub tests: Vec<Test>,
-    /// Id of the left child, the right one follows; 0 at leaves.
-    pub left: Vec<usize>,
-    /// Number of rows.
-    pub n_samples: Vec<usize>,
-    /// Weight of the rows.
-    pub weight: Vec<f64>,
+    /// Tests, children and rows.
+    pub nodes: FittedNodes,
     /// Kernel k-means cost of the node as one cluster.
     pub cost: Vec<f64>,
     /// The cluster of the node when it was made.
@@ -68,8 +61,6 @@ pub struct FittedKauri {
     pub gain: Vec<f64>,
     /// The objective before the first and after every split, from the clusters' stocks. Entries by number of leaves.
     pub objective: Vec<f64>,
-    /// Node id of the leaf of each row, of shape (n).
-    pub leaf_of_row: Vec<u32>,
 }
 
 /// Fits a tree to the rows of a table (algorithm 2): each round makes the move of largest gain over all leaves,

@@ -7,6 +7,15 @@
 //!
 //! With features the kernel is positive semidefinite. A new cluster then gains a side no less than an existing one, so
 //! that existing clusters need no search while new ones may be made.
+//!
+//! | paper | here |
+//! |---|---|
+//! | N, an open leaf | [`OpenLeaf`] |
+//! | C, a cluster | [`ClusterState`] |
+//! | S(C, C) / \|C\|, its share of the objective | [`ClusterSums::value`] |
+//! | a split and its move, Delta L | [`NextSplit`], `gain` |
+//!
+//! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
 
 use rayon::prelude::*;
 
@@ -19,7 +28,7 @@ use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf, columns_per_task};
 use super::moves::{AllowedMoves, Move, MoveKind};
 use crate::criterion::{Cut, Gap};
 use crate::error::{Error, Result};
-use crate::grow::{Grown, GrownNode, Limits, test_of};
+use crate::grow::{GrowingTree, GrownNode, Limits, test_of};
 use crate::parallel::{self, Monitor};
 use crate::partition::Partition;
 use crate::table::Table;
@@ -50,7 +59,7 @@ pub(super) struct Growth<'a, 't> {
     pub(super) monitor: &'a Monitor,
     pub(super) weights: Weights<'a>,
     /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
-    pub(super) grown: Grown<'a>,
+    pub(super) grown: GrowingTree<'a>,
     /// By column: the rows of every node in the order of the column.
     orders: Vec<Partition>,
     /// By number; none is empty.
@@ -76,7 +85,8 @@ pub(super) struct Growth<'a, 't> {
 }
 
 impl<'a, 't> Growth<'a, 't> {
-    /// Returns a tree of one leaf and one cluster.
+    /// Returns a tree of one leaf and one cluster, its columns sorted and its root open. O(n d log n), and O(n^2) for
+    /// the stocks with a Gram matrix.
     ///
     /// # Errors
     /// [`Error::Value`] if stocks overflow, [`Error::Interrupted`].
@@ -88,7 +98,7 @@ impl<'a, 't> Growth<'a, 't> {
         let n = table.n_samples();
         let weights = Weights(problem.weights);
         let (kernel, width) = (problem.kernel, FEATURES + problem.kernel.rank());
-        let grown = Grown::new(n, move |rows| {
+        let grown = GrowingTree::new(n, move |rows| {
             parallel::sum_rows(rows, width, |row, sums| {
                 let weight = weights.of(row);
                 sums[WEIGHT] += weight;
@@ -151,7 +161,7 @@ impl<'a, 't> Growth<'a, 't> {
         self.clusters.iter().map(|cluster| cluster.sums.value()).sum()
     }
 
-    /// Whether the limits allow a split of a node.
+    /// Whether depth and number of rows of a node allow a split; the limit on leaves is checked before each split.
     fn may_split(&self, id: usize) -> bool {
         let node = &self.grown.nodes[id];
         let Limits { max_depth, min_samples_leaf, .. } = self.problem.limits;
@@ -348,16 +358,12 @@ impl<'a, 't> Growth<'a, 't> {
         let cost =
             |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
         FittedKauri {
-            tests: nodes.iter().map(|node| node.test.clone()).collect(),
-            left: nodes.iter().map(|node| node.left).collect(),
-            n_samples: nodes.iter().map(|node| node.segment.len()).collect(),
-            weight: nodes.iter().map(|node| node.sums[WEIGHT]).collect(),
+            nodes: self.grown.fitted_nodes(|node| node.sums[WEIGHT]),
             cost: nodes.iter().zip(&self.stock_of).map(cost).collect(),
             gain: nodes.iter().map(|node| node.score).collect(),
             cluster: self.cluster_of,
             kinds: self.kinds,
             objective,
-            leaf_of_row: self.grown.leaf_of_row(),
         }
     }
 }

@@ -5,6 +5,16 @@
 //! target terms of these clusters are computed, and the bounds over all clusters are raised to them. A cluster that
 //! has become less attractive leaves its old, larger bound behind: the bounds stay upper bounds but are no longer
 //! exact. Only leaves whose bound reaches the best gain get exact ones.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | N, a leaf; M, the rest of its cluster | [`OpenLeaf`]; `rest` in its [`LeafState`] |
+//! | L, R, the sides of a cut | prefix and suffix of [`OpenColumn::order`] |
+//! | S(N, M), S(L, M) | `cross_rest` of the leaf, of the column |
+//! | S(N, C), S(L, C) for another cluster C | [`CrossStocks`] of a target |
+//!
+//! Cost of an update: O(rows) per column for a stale leaf, and as much per changed cluster; an exact gain takes O(rows)
+//! per column and cluster. Gains are in units of the objective.
 
 use rayon::prelude::*;
 
@@ -44,7 +54,7 @@ impl OpenColumn {
         OpenColumn { cuts, order, cross_rest: vec![], join_bounds: JoinBounds::default() }
     }
 
-    /// Returns the stocks of the left sides of the cuts, from those of the leaf's rows.
+    /// Returns the stocks of the left sides of the cuts, from those of the leaf's rows: one per cut. O(rows).
     fn prefix(&self, stocks: &[f64]) -> Vec<f64> {
         self.cuts.prefix(&self.order, |position| stocks[position as usize])
     }
@@ -135,7 +145,7 @@ pub(super) struct LeafSearch<'g, 'a, 't> {
 
 impl LeafSearch<'_, '_, '_> {
     /// Updates the gains and bounds of a leaf after some clusters changed. `needs_existing`: whether moves to existing
-    /// clusters count.
+    /// clusters count; if not, their bounds are left as they are and marked as missing once a cluster has changed.
     pub(super) fn update(&self, leaf: &mut OpenLeaf, needs_existing: bool) {
         let growth = self.growth;
         leaf.is_stale |= growth.changed.contains(&leaf.state.cluster);

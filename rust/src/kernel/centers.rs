@@ -2,6 +2,10 @@
 //!
 //! A mean that differs from a value of its feature by rounding alone is set to that value, as in IMM on
 //! columns: rounding opens no gaps between a center and a row. Cost: O(n) per feature; memory: 8 k bytes per feature.
+//!
+//! Symbols: mu_c(phi) = sum of w_i phi(x_i) / sum of w_i over the rows i of cluster c is
+//! `coordinates[feature * k + c]`. Means are formed feature by feature from the values of the column, so that the
+//! n x (number of features) matrix never exists.
 
 use std::borrow::Cow;
 
@@ -89,12 +93,13 @@ impl FeatureCenters {
         Ok(centers)
     }
 
-    /// Returns the centers' coordinates in a feature, by cluster.
+    /// Returns the centers' coordinates in a feature, by cluster: k numbers in the feature's own unit.
     pub(super) fn of(&self, feature: usize) -> &[f64] {
         &self.coordinates[feature * self.k..][..self.k]
     }
 
-    /// Checks that every two centers differ in some feature.
+    /// Checks that every two centers differ in some feature: else no tree separates their clusters. O(k^2) times the
+    /// features that agree.
     ///
     /// # Errors
     /// [`Error::Value`] with the numbers of the first two that do not.

@@ -1,14 +1,17 @@
 //! The rows of a node along each column, by distinct value.
 //!
 //! A feature of a column is a function of its distinct values, so that one pass over the sorted values serves all of
-//! its features: nothing is sorted per feature. Cost: O(n log n) per column and node.
+//! its features: nothing is sorted per feature. A value is represented by its *rank*, its place among the distinct
+//! values of the column in the whole table, so equal cells need no comparison of floats.
+//!
+//! Cost: O(m log m) per column for the m rows of a node; memory: O(m + k v) for k clusters and v distinct values.
 
 use rayon::prelude::*;
 
 use super::features::SurrogateColumn;
 use super::imm::KernelImm;
 use crate::error::Result;
-use crate::grow::Grown;
+use crate::grow::GrowingTree;
 use crate::parallel::Monitor;
 
 /// One column at one node. Searched rows are those that no cut has separated from their center.
@@ -28,13 +31,14 @@ pub(super) struct NodeColumn {
 }
 
 impl KernelImm<'_> {
-    /// Returns all columns at a node.
+    /// Returns all columns at a node, in their order. `id`: the node, whose searched rows count in the sums; rows that
+    /// are mistakes already only contribute their values.
     ///
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was stopped.
     pub(super) fn node_columns(
         &self,
-        grown: &Grown<'_>,
+        grown: &GrowingTree<'_>,
         id: usize,
         monitor: &Monitor,
     ) -> Result<Vec<NodeColumn>> {

@@ -4,23 +4,38 @@
 //! interval are placed between neighbouring values of the column at the node, where rows decide; an end without rows
 //! beyond it is open: then the test is a threshold. Theta lies between two values of the feature at the node, those
 //! of rows that are mistakes already included. The test sends the node's rows to the same sides as the cut does.
+//!
+//! | symbol | here |
+//! |---|---|
+//! | phi, the feature, by rank of the column's distinct values | `phi` |
+//! | theta, in the unit of the feature | `theta` |
+//! | ranks with phi > theta, at the node and in the whole column | `at_node_inside`, `inside` |
+//! | ends of the test, in the unit of the column | `lower`, `upper`, `threshold` |
+//!
+//! Cost: O(m + v) for m rows of the node and v distinct values of the column: the feature is evaluated once on each.
 
 use std::ops::Range;
 
 use super::imm::KernelImm;
 use super::node_columns::NodeColumn;
 use crate::criterion::centers::CenterColumns;
-use crate::grow::{Grown, narrow};
+use crate::grow::{GrowingTree, narrow};
 use crate::placement;
 use crate::search::BestCut;
 use crate::tree::Test;
 
 impl KernelImm<'_> {
     /// Returns the cut as a test of the input column, and whether the rows above it, inside the interval, go left.
-    /// `at_node`: the column at the node.
+    ///
+    /// - `id`: the node, a leaf of `grown`;
+    /// - `best`: the cut, of a feature (`best.feature` numbers features, not columns);
+    /// - `at_node`: the feature's column at the node.
+    ///
+    /// An interval that is open at its lower end is the threshold `x <= upper`; one that is open at its upper end is
+    /// the threshold below it with the sides exchanged, so the rows inside go right.
     pub(super) fn translate(
         &self,
-        grown: &Grown<'_>,
+        grown: &GrowingTree<'_>,
         id: usize,
         best: &BestCut,
         at_node: &NodeColumn,
@@ -80,14 +95,15 @@ impl KernelImm<'_> {
     }
 }
 
-/// Returns the places of the numbers above `theta`, which are consecutive.
+/// Returns the places of the numbers above `theta`, half-open. They are consecutive, since a feature has one peak; an
+/// empty range at the end if there are none. O(number of values).
 fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
     let start = phi.iter().position(|&x| x > theta).unwrap_or(phi.len());
     let length = phi[start..].iter().take_while(|&&x| x > theta).count();
     start..start + length
 }
 
-/// Whether a value of the test's column goes left.
+/// Whether a value of the test's column goes left. In the unit of the column, as the cells of the table.
 pub(super) fn goes_left(test: &Test, x: f64) -> bool {
     match *test {
         Test::Leaf | Test::Oblique { .. } => true, // Kernel IMM makes neither

@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(axis.arrays().kind, arrays.kind);
         assert_eq!(axis.arrays().children_right, arrays.children_right);
-        assert_eq!(oblique.arrays().oblique_bias[0], -0.3f64.next_up());
+        assert_eq!(oblique.arrays().oblique.bias[0], -0.3f64.next_up());
         // Leaves need labels; intervals and, with axis, oblique tests have no place.
         assert!(DraftTree::from_tree(&tree, &[-1, -1, -1, 0, 1], true).is_err());
         assert!(DraftTree::from_tree(&tree, &clusters[..4], true).is_err());

@@ -266,15 +266,24 @@ mod tests {
         (weights, unit)
     }
 
-    /// Of 225 rows that one leaf puts into another cluster, the third easiest to move decides: one in a hundred may.
-    #[test]
-    fn the_first_mu_is_a_quantile_of_the_gaps() {
+    /// Calls `test` with the problem without and with weights, and the mean cost of the free clustering with them.
+    fn with_weighted_problem(
+        test: impl Fn(&ClusterProblem<'_, '_>, &ClusterProblem<'_, '_>, f64, DraftTree, &Monitor),
+    ) {
         with_problem(|problem, start, monitor| {
             let (row_weights, unit) = weights(problem);
             let weighted = ClusterProblem { weights: Some(&row_weights), ..*problem };
+            test(problem, &weighted, unit, start, monitor);
+        });
+    }
+
+    /// Of 225 rows that one leaf puts into another cluster, the third easiest to move decides: one in a hundred may.
+    #[test]
+    fn the_first_mu_is_a_quantile_of_the_gaps() {
+        with_weighted_problem(|problem, weighted, unit, start, monitor| {
             let plan = plan(1e4);
             let schedule = Schedule { factor: 1.1, n_steps: 1, histograms: false };
-            let fitted = path(&weighted, start, &plan, &schedule, monitor).unwrap();
+            let fitted = path(weighted, start, &plan, &schedule, monitor).unwrap();
             assert_eq!((fitted.rounds[0].mu, fitted.rounds[0].n_leaves), (0.0, 1));
             let DraftNode::Leaf(leaf) = &fitted.tree.nodes[0] else { unreachable!() };
             let gap = |(row, &label): (usize, &u32)| {
@@ -293,9 +302,7 @@ mod tests {
     /// Heavy rows and light ones see the same price of leaving the tree's label: both costs are multiplied by the weight.
     #[test]
     fn labels_are_the_cheapest_ones_whatever_the_rows_weigh() {
-        with_problem(|problem, start, monitor| {
-            let (row_weights, unit) = weights(problem);
-            let weighted = ClusterProblem { weights: Some(&row_weights), ..*problem };
+        with_weighted_problem(|problem, weighted, unit, start, monitor| {
             let plan = plan(60.0);
             let memory = Memory::default();
             for histograms in [false, true] {

@@ -11,7 +11,10 @@
 //! | [`ReducedProblem::refine`] | one weight after the other moved to its best value, or to 0 | O(m log m) a weight |
 //!
 //! Scores and losses that differ by rounding only count as equal ([`TIE`], [`MIN_GAP`]), and a bias or weight stays
-//! inside the gap between two scores ([`GUARD`]), so that no row's side hangs on a last bit.
+//! inside the gap between two scores ([`GUARD`]), so that no row's side depends on a last bit.
+//!
+//! Symbols: the score of row i is w . x_i + b, it goes left where that is below 0; c_i is `weight`, y_i is `sign`; the
+//! paper's lambda is `lambda`, phi is [`Plane::norm`]; losses are in the unit of the costs.
 
 use crate::rows::Rows;
 use crate::tree::Plane;
@@ -25,8 +28,8 @@ pub const MIN_PENALTY: f64 = 1e-7;
 const MIN_GAP: f64 = 1e-10;
 /// A bias or weight stays this share of the gap away from the scores around it, so that rounding does not decide.
 const GUARD: f64 = 0.05;
-/// Changes of a weight by more than this times its size are not looked at.
-/// A test far from the one that is there is for the solver to find.
+/// Changes of a weight by more than this times its size are not tried: tests far from the present one are the solver's
+/// task.
 const MAX_CHANGE: f64 = 2.0;
 
 /// The share of a column in phi; no shares: 1.
@@ -57,7 +60,8 @@ pub struct ReducedProblem {
 }
 
 impl ReducedProblem {
-    /// `costs`: of the rows on the left, and on the right.
+    /// `rows`: those of the node, by number. `costs`: of these rows on the left, and on the right. Rows that cost the
+    /// same on both sides are left out. O(rows).
     pub fn new(rows: &[u32], costs: [&[f64]; 2]) -> Self {
         let mut reduced =
             ReducedProblem { rows: vec![], sign: vec![], weight: vec![], all: [0.0; 2] };
@@ -78,7 +82,7 @@ impl ReducedProblem {
         self.all[0] + self.all[1]
     }
 
-    /// Weight of the rows on their dearer side.
+    /// Weight of the rows on their dearer side. `goes_right`: one entry per row of the problem, in their order.
     pub fn loss(&self, goes_right: impl IntoIterator<Item = bool>) -> f64 {
         let rows = self.sign.iter().zip(goes_right).zip(&self.weight);
         rows.filter(|((sign, right), _)| **sign != *right).map(|(_, weight)| weight).sum()
@@ -249,7 +253,10 @@ impl ReducedProblem {
     }
 
     /// The value of one weight with the least loss, and that loss; 0 if its loss is more by less than `price`.
-    /// `scores`: with the weight as it is; `cells`: its column.
+    /// `scores`: with the weight as it is; `cells`: its column, both with an entry per row of the problem.
+    ///
+    /// A row changes sides at one value of the weight, so the loss is a step function of it: a sweep over the sorted
+    /// steps finds the lowest one. `ends`: a buffer.
     fn best_weight(
         &self,
         scores: &[f64],

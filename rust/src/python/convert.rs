@@ -11,23 +11,23 @@ use crate::costs::Units;
 use crate::error::Error;
 use crate::table::{Column, Table, Value, matrix_columns};
 
-macro_rules! define_held {
+macro_rules! define_borrowed_columns {
     ($($variant:ident: $t:ty),*) => {
         /// Borrowed NumPy arrays; they stay marked as read while the core works.
-        pub enum Held<'py> {
+        pub enum BorrowedColumns<'py> {
             $(
                 #[doc = concat!("A matrix of `", stringify!($t), "`.")]
-                $variant(HeldArray<'py, $t>),
+                $variant(BorrowedArray<'py, $t>),
             )*
         }
 
-        impl<'py> Held<'py> {
+        impl<'py> BorrowedColumns<'py> {
             fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
                 let untyped = array.cast::<PyUntypedArray>().map_err(|_| not_an_array(array))?;
                 let dtype = untyped.dtype();
                 $(
                     if dtype.is_equiv_to(&<$t as Element>::get_dtype(array.py())) {
-                        return Ok(Held::$variant(HeldArray::of(array, untyped.ndim())?));
+                        return Ok(BorrowedColumns::$variant(BorrowedArray::of(array, untyped.ndim())?));
                     }
                 )*
                 Err(PyTypeError::new_err(format!("An array of type {dtype} is not supported.")))
@@ -35,41 +35,41 @@ macro_rules! define_held {
 
             fn n_columns(&self) -> usize {
                 match self {
-                    $(Held::$variant(held) => held.n_columns(),)*
+                    $(BorrowedColumns::$variant(array) => array.n_columns(),)*
                 }
             }
 
             fn columns(&self) -> Vec<Column<'_>> {
                 match self {
-                    $(Held::$variant(held) => held.columns(),)*
+                    $(BorrowedColumns::$variant(array) => array.columns(),)*
                 }
             }
         }
     };
 }
-define_held!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64,
+define_borrowed_columns!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i64,
              U8: u8, U16: u16, U32: u32, U64: u64, Bool: bool);
 
 /// A matrix or a single column.
-pub enum HeldArray<'py, T: Element> {
+pub enum BorrowedArray<'py, T: Element> {
     /// Rows are samples.
     Matrix(PyReadonlyArray2<'py, T>),
     /// One column.
     Column(PyReadonlyArray1<'py, T>),
 }
 
-impl<'py, T: Element + Value> HeldArray<'py, T> {
+impl<'py, T: Element + Value> BorrowedArray<'py, T> {
     fn of(array: &Bound<'py, PyAny>, ndim: usize) -> PyResult<Self> {
         Ok(match ndim {
-            1 => HeldArray::Column(array.extract().map_err(|_| not_an_array(array))?),
-            _ => HeldArray::Matrix(array.extract().map_err(|_| not_an_array(array))?),
+            1 => BorrowedArray::Column(array.extract().map_err(|_| not_an_array(array))?),
+            _ => BorrowedArray::Matrix(array.extract().map_err(|_| not_an_array(array))?),
         })
     }
 
     fn n_columns(&self) -> usize {
         match self {
-            HeldArray::Column(_) => 1,
-            HeldArray::Matrix(matrix) => matrix.as_array().ncols(),
+            BorrowedArray::Column(_) => 1,
+            BorrowedArray::Matrix(matrix) => matrix.as_array().ncols(),
         }
     }
 
@@ -78,8 +78,8 @@ impl<'py, T: Element + Value> HeldArray<'py, T> {
         Column<'a>: From<ndarray::ArrayView1<'a, T>>,
     {
         match self {
-            HeldArray::Column(column) => vec![Column::from(column.as_array())],
-            HeldArray::Matrix(matrix) => matrix_columns(matrix.as_array()),
+            BorrowedArray::Column(column) => vec![Column::from(column.as_array())],
+            BorrowedArray::Matrix(matrix) => matrix_columns(matrix.as_array()),
         }
     }
 }
@@ -108,17 +108,20 @@ impl Rows<'_> {
 }
 
 /// A table argument: a matrix, or a list of columns.
-pub struct TableArgument<'py>(Vec<Held<'py>>);
+pub struct TableArgument<'py>(Vec<BorrowedColumns<'py>>);
 
 impl<'py> FromPyObject<'_, 'py> for TableArgument<'py> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(columns) = object.cast::<pyo3::types::PyList>() {
-            let held = columns.iter().map(|column| Held::of(&column)).collect::<PyResult<_>>()?;
-            return Ok(TableArgument(held));
+            let arrays = columns
+                .iter()
+                .map(|column| BorrowedColumns::of(&column))
+                .collect::<PyResult<_>>()?;
+            return Ok(TableArgument(arrays));
         }
-        Ok(TableArgument(vec![Held::of(&object.to_owned())?]))
+        Ok(TableArgument(vec![BorrowedColumns::of(&object.to_owned())?]))
     }
 }
 
@@ -126,7 +129,9 @@ impl TableArgument<'_> {
     /// The cells of a float64 matrix that fills its memory without gaps, in whatever order they lie there.
     pub fn flat(&self) -> Option<&[f64]> {
         match &self.0[..] {
-            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice_memory_order(),
+            [BorrowedColumns::F64(BorrowedArray::Matrix(matrix))] => {
+                matrix.as_array().to_slice_memory_order()
+            }
             _ => None,
         }
     }
@@ -134,20 +139,24 @@ impl TableArgument<'_> {
     /// The rows of a C-ordered float matrix without gaps, one after the other.
     pub fn rows(&self) -> Option<Rows<'_>> {
         match &self.0[..] {
-            [Held::F64(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice().map(Rows::F64),
-            [Held::F32(HeldArray::Matrix(matrix))] => matrix.as_array().to_slice().map(Rows::F32),
+            [BorrowedColumns::F64(BorrowedArray::Matrix(matrix))] => {
+                matrix.as_array().to_slice().map(Rows::F64)
+            }
+            [BorrowedColumns::F32(BorrowedArray::Matrix(matrix))] => {
+                matrix.as_array().to_slice().map(Rows::F32)
+            }
             _ => None,
         }
     }
 
     /// Number of columns.
     pub fn n_features(&self) -> usize {
-        self.0.iter().map(Held::n_columns).sum()
+        self.0.iter().map(BorrowedColumns::n_columns).sum()
     }
 
     /// The table over the arrays.
     pub fn table(&self) -> Result<Table<'_>, Error> {
-        Table::new(self.0.iter().flat_map(Held::columns).collect())
+        Table::new(self.0.iter().flat_map(BorrowedColumns::columns).collect())
     }
 }
 
@@ -176,14 +185,23 @@ pub fn matrix<'py, T: numpy::Element>(
     values.into_pyarray(py).reshape([rows, width])
 }
 
-/// Origin and unit of `n_features` columns.
-pub fn units(
-    shift: &PyReadonlyArray1<'_, f64>,
-    scale: &PyReadonlyArray1<'_, f64>,
-    n_features: usize,
-) -> PyResult<Units> {
-    let units = Units { shift: slice(shift)?.to_vec(), scale: slice(scale)?.to_vec() };
-    Error::check_len("shift", units.shift.len(), n_features, "entries")?;
-    Error::check_len("scale", units.scale.len(), n_features, "entries")?;
-    Ok(units)
+/// Origin and unit of every column: an object with the attributes `shift` and `scale`.
+#[derive(FromPyObject)]
+pub struct UnitsArgument<'py> {
+    shift: PyReadonlyArray1<'py, f64>,
+    scale: PyReadonlyArray1<'py, f64>,
+}
+
+impl UnitsArgument<'_> {
+    /// Copies the units of `n_features` columns.
+    ///
+    /// # Errors
+    /// `ValueError` if there are not as many.
+    pub fn read(&self, n_features: usize) -> PyResult<Units> {
+        let units =
+            Units { shift: slice(&self.shift)?.to_vec(), scale: slice(&self.scale)?.to_vec() };
+        Error::check_len("shift", units.shift.len(), n_features, "entries")?;
+        Error::check_len("scale", units.scale.len(), n_features, "entries")?;
+        Ok(units)
+    }
 }

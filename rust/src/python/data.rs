@@ -4,7 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
-use super::convert::{TableArgument, matrix, optional, slice, slice2, units};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::error::Error;
@@ -30,7 +30,8 @@ pub fn find_non_finite(
     Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
-/// Origin and unit of every column, as two arrays.
+/// Origin and unit of every column, as two arrays of shape (n_features,). `standardise`: units are standard deviations,
+/// else 1.
 #[pyfunction]
 #[pyo3(signature = (table, sample_weight, standardise, n_jobs))]
 #[allow(clippy::type_complexity, reason = "a pair of arrays")]
@@ -52,22 +53,22 @@ pub fn column_units<'py>(
     Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
 }
 
-/// Regrets (n x k), nearest label and the weighted sum of the cheapest costs.
+/// Regrets (n x k), nearest label and the weighted sum of the cheapest costs: [`costs::label_costs`]. `centers`: k x d,
+/// in units; `manhattan`: l1 distances, else squared Euclidean ones.
 #[pyfunction]
-#[pyo3(signature = (table, shift, scale, centers, manhattan, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn label_costs<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
+    units: UnitsArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     manhattan: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
     let table = table.table()?;
-    let units = units(&shift, &scale, table.n_features())?;
+    let units = units.read(table.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
     let centers = slice2(&centers)?;
@@ -82,22 +83,22 @@ pub fn label_costs<'py>(
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
 }
 
-/// Weight and column sums (in units) of each group of rows.
+/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry per
+/// row, in `[0, n_groups)`.
 #[pyfunction]
-#[pyo3(signature = (table, shift, scale, groups, n_groups, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn group_sums<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
+    units: UnitsArgument<'_>,
     groups: PyReadonlyArray1<'_, u32>,
     n_groups: usize,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
     let table = table.table()?;
-    let units = units(&shift, &scale, table.n_features())?;
+    let units = units.read(table.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
 use super::run::{Jobs, run};
-use super::tree::{TreeTests, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::criterion::centers::Centers;
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_cost::CutKind;
@@ -16,40 +16,26 @@ use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
 
-/// A fitted threshold tree. Arrays have one entry per node, the root first, children after their parents, where
-/// nothing else is said. Tests are encoded as the routing functions take them.
-#[pyclass(frozen, get_all, module = "treeclust_rs._core")]
+/// A fitted threshold tree: its tests, and what follows. Arrays have one entry per node, the root first, children after
+/// their parents, where nothing else is said.
+#[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct FittedTree {
-    /// 0 leaf, 1 threshold, 2 interval.
-    kind: Py<PyArray1<i8>>,
-    /// Column of the test; -2 at leaves.
-    feature: Py<PyArray1<i64>>,
-    /// Of threshold tests; -2 at leaves, NaN at intervals.
-    threshold: Py<PyArray1<f64>>,
-    /// Lower end of intervals; NaN elsewhere.
-    lower: Py<PyArray1<f64>>,
-    /// Upper end of intervals; NaN elsewhere.
-    upper: Py<PyArray1<f64>>,
-    /// Left child; -1 at leaves.
-    children_left: Py<PyArray1<i64>>,
-    /// Right child; -1 at leaves.
-    children_right: Py<PyArray1<i64>>,
     /// Number of rows.
-    n_node_samples: Py<PyArray1<i64>>,
+    n_node_samples: Integers,
     /// Weight of the rows.
-    weighted_n_node_samples: Py<PyArray1<f64>>,
+    weighted_n_node_samples: Floats,
     /// Shape (n_nodes, k): weight of the rows of each reference label.
     label_weight: Py<PyArray2<f64>>,
     /// What the node costs as a leaf, in the criterion's unit.
-    cost: Py<PyArray1<f64>>,
+    cost: Floats,
     /// Label as a leaf.
-    cluster: Py<PyArray1<i64>>,
+    cluster: Integers,
     /// Label as a leaf of the base tree; -1 at other nodes.
-    base_cluster: Py<PyArray1<i64>>,
+    base_cluster: Integers,
     /// What a leaf of the base costs under the base's label; 0 elsewhere.
-    base_cost: Py<PyArray1<f64>>,
+    base_cost: Floats,
     /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
-    mistakes: Py<PyArray1<f64>>,
+    mistakes: Floats,
     /// Shape (n_samples,): node of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
     /// Leaves of the base tree, 0 without one.
@@ -60,29 +46,24 @@ pub struct FittedTree {
 
 impl FittedTree {
     /// `k`: number of labels.
-    fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Self> {
-        let tests = TreeTests::new(py, &fitted.tests, &fitted.left);
+    fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Py<Self>> {
+        let nodes = fitted.nodes;
+        let (tests, _) = PyTestArrays::new(py, nodes.arrays());
         let base_cluster = fitted.base_cluster.iter().map(|c| c.map_or(-1, |c| c as i64));
-        Ok(FittedTree {
-            kind: tests.kind,
-            feature: tests.feature,
-            threshold: tests.threshold,
-            lower: tests.lower,
-            upper: tests.upper,
-            children_left: tests.children_left,
-            children_right: tests.children_right,
-            n_node_samples: integers(py, fitted.n_samples),
-            weighted_n_node_samples: array(py, fitted.weight),
+        let tree = FittedTree {
+            n_node_samples: integers(py, nodes.n_samples),
+            weighted_n_node_samples: array(py, nodes.weight),
             label_weight: matrix(py, fitted.label_weight, k)?.unbind(),
             cost: array(py, fitted.cost),
             cluster: integers(py, fitted.cluster),
             base_cluster: array(py, base_cluster.collect()),
             base_cost: array(py, fitted.base_cost),
             mistakes: array(py, fitted.mistakes),
-            leaf_of_row: array(py, fitted.leaf_of_row),
+            leaf_of_row: array(py, nodes.leaf_of_row),
             n_base_leaves: fitted.n_base_leaves,
             skipped_features: fitted.skipped_features,
-        })
+        };
+        Py::new(py, (tree, tests))
     }
 }
 
@@ -97,7 +78,7 @@ fn cut_score(name: &str) -> PyResult<CutScore> {
     }
 }
 
-/// What growth after the base judges a cut by, by name. `cuts`: of the label cost, the only one that knows intervals.
+/// What growth after the base judges a cut by, by name. `cuts`: of the label cost, the only one with interval cuts.
 fn growth_criterion<'a>(
     name: &str,
     regrets: Option<&'a [f64]>,
@@ -146,7 +127,7 @@ pub fn fit_tree(
     cut_score: &str,
     criterion: &str,
     n_labels: Option<usize>,
-) -> PyResult<FittedTree> {
+) -> PyResult<Py<FittedTree>> {
     let table = table.table()?;
     let labels = slice(&labels)?;
     let high = base_centers.as_ref().map(slice2).transpose()?;

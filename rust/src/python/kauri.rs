@@ -6,34 +6,31 @@ use pyo3::prelude::*;
 
 use super::convert::{TableArgument, optional, slice2};
 use super::run::{Jobs, run};
-use super::tree::{TreeTests, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
 
-type Floats = Py<PyArray1<f64>>;
-type Integers = Py<PyArray1<i64>>;
-
-/// A fitted Kauri tree: arrays with one entry per node, but `objective` (per number of leaves) and `leaf_of_row`.
-#[pyclass(frozen, get_all, name = "FittedKauri", module = "treeclust_rs._core")]
+/// A fitted Kauri tree: its tests, and arrays with one entry per node, but `objective` (one per number of leaves) and
+/// `leaf_of_row` (one per row).
+#[pyclass(frozen, get_all, extends = PyTestArrays, name = "FittedKauri", module = "treeclust_rs._core")]
 pub struct PyFittedKauri {
-    kind: Py<PyArray1<i8>>,
-    feature: Integers,
-    threshold: Floats,
-    lower: Floats,
-    upper: Floats,
-    children_left: Integers,
-    children_right: Integers,
     n_node_samples: Integers,
+    /// Weight of the rows.
     weighted_n_node_samples: Floats,
+    /// Kernel k-means cost of the node as one cluster.
     cost: Floats,
+    /// The cluster of the node when it was made.
     cluster: Integers,
     /// 0 star, 1 double star, 2 switch, 3 reallocation, 4 mixed; -1 at leaves.
     r#move: Integers,
+    /// Of the split, in units of the objective; NaN at leaves.
     gain: Floats,
+    /// Before the first and after every split.
     objective: Floats,
+    /// Node of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
@@ -58,7 +55,7 @@ pub fn fit_kauri(
     all_moves: bool,
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<PyFittedKauri> {
+) -> PyResult<Py<PyFittedKauri>> {
     let table = table.table()?;
     let kernel = match (&features, &gram) {
         (Some(z), None) => Kernel::Features { rank: z.as_array().ncols(), z: slice2(z)? },
@@ -78,12 +75,13 @@ pub fn fit_kauri(
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
-    Ok(PyFittedKauri::new(py, fitted))
+    PyFittedKauri::new(py, fitted)
 }
 
 impl PyFittedKauri {
-    fn new(py: Python<'_>, fitted: FittedKauri) -> Self {
-        let tests = TreeTests::new(py, &fitted.tests, &fitted.left);
+    fn new(py: Python<'_>, fitted: FittedKauri) -> PyResult<Py<Self>> {
+        let nodes = fitted.nodes;
+        let (tests, _) = PyTestArrays::new(py, nodes.arrays());
         let code = |kind: &Option<MoveKind>| match kind {
             None => -1i64,
             Some(MoveKind::Star) => 0,
@@ -93,22 +91,16 @@ impl PyFittedKauri {
             Some(MoveKind::Mixed) => 4,
         };
         let moves: Vec<i64> = fitted.kinds.iter().map(code).collect();
-        PyFittedKauri {
-            kind: tests.kind,
-            feature: tests.feature,
-            threshold: tests.threshold,
-            lower: tests.lower,
-            upper: tests.upper,
-            children_left: tests.children_left,
-            children_right: tests.children_right,
-            n_node_samples: integers(py, fitted.n_samples),
-            weighted_n_node_samples: array(py, fitted.weight),
+        let tree = PyFittedKauri {
+            n_node_samples: integers(py, nodes.n_samples),
+            weighted_n_node_samples: array(py, nodes.weight),
             cost: array(py, fitted.cost),
             cluster: integers(py, fitted.cluster),
             r#move: array(py, moves),
             gain: array(py, fitted.gain),
             objective: array(py, fitted.objective),
-            leaf_of_row: array(py, fitted.leaf_of_row),
-        }
+            leaf_of_row: array(py, nodes.leaf_of_row),
+        };
+        Py::new(py, (tree, tests))
     }
 }

@@ -1,13 +1,13 @@
 //! Oblique trees, and axis-aligned ones fitted in the same way.
 
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, matrix, optional, slice, slice2, units};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
 use super::router::PyRouter;
 use super::run::{Jobs, run};
-use super::tree::Sparse;
+use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
 use crate::error::{Error, Result};
 use crate::oblique::draft::DraftTree;
 use crate::oblique::fit::{ObliqueFit, Round};
@@ -56,62 +56,97 @@ impl<'t> RowsData<'t> {
     }
 }
 
-fn distance(cosine: bool) -> Distance {
-    if cosine { Distance::Cosine } else { Distance::Euclidean }
+/// How the cost of a row about a center is measured, and on which threads: an object with the attributes `units`,
+/// `cosine` (else squared Euclidean distances), `sample_weight` and `n_jobs`.
+#[derive(FromPyObject)]
+pub struct MeasureArgument<'py> {
+    units: UnitsArgument<'py>,
+    cosine: bool,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+    n_jobs: Jobs<'py>,
 }
 
-/// A fitted tree: the arrays of its nodes, its centers (in units) and its rounds.
-#[pyclass(frozen, get_all, module = "treeclust_rs._core")]
+impl MeasureArgument<'_> {
+    fn distance(&self) -> Distance {
+        if self.cosine { Distance::Cosine } else { Distance::Euclidean }
+    }
+
+    /// The weights of the rows, if they have any.
+    fn weights(&self) -> PyResult<Option<&[f64]>> {
+        optional(&self.sample_weight)
+    }
+
+    /// Calls `work` on the jobs with the geometry of the rows and their weights.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        rows: &RowsArgument<'_>,
+        work: impl FnOnce(&Geometry<'_, '_>, Option<&[f64]>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let monitor = Monitor::default();
+        let data = rows.data(&monitor)?;
+        let rows = data.rows()?;
+        let units = self.units.read(rows.n_features())?;
+        let (weights, distance) = (self.weights()?, self.distance());
+        run(py, &self.n_jobs, &monitor, None, || {
+            work(&Geometry::new(rows, &units, distance)?, weights)
+        })
+    }
+}
+
+/// A fitted tree: its tests, the terms of its oblique tests, its centers and its rounds. Arrays have one entry per node
+/// up to `regrets`, and one per round from `mu` on.
+#[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct FittedOblique {
-    kind: Py<PyArray1<i8>>,
-    feature: Py<PyArray1<i64>>,
-    threshold: Py<PyArray1<f64>>,
-    children_left: Py<PyArray1<i64>>,
-    children_right: Py<PyArray1<i64>>,
-    oblique_indptr: Py<PyArray1<i64>>,
-    oblique_indices: Py<PyArray1<i64>>,
-    oblique_weights: Py<PyArray1<f64>>,
-    oblique_bias: Py<PyArray1<f64>>,
+    /// Where the terms of each node start, and their number at the end.
+    oblique_indptr: Integers,
+    /// Column of each term.
+    oblique_indices: Integers,
+    /// Weight of each term.
+    oblique_weights: Floats,
+    /// Bias of oblique nodes; NaN elsewhere.
+    oblique_bias: Floats,
     /// Label of each leaf; -1 at inner nodes.
-    cluster: Py<PyArray1<i64>>,
+    cluster: Integers,
     /// n_nodes x k: regret of every label over the node's rows.
     regrets: Py<PyArray2<f64>>,
+    /// Shape (n_samples,): node of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
+    /// Shape (k, n_features), in units.
     centers: Py<PyArray2<f64>>,
+    /// Cost of the tree's clusters about their centers.
     inertia: f64,
+    /// Cost of the free clustering.
     free_inertia: f64,
+    /// Whether the rounds ended before their limit.
     converged: bool,
-    mu: Py<PyArray1<f64>>,
-    cost: Py<PyArray1<f64>>,
-    penalty: Py<PyArray1<f64>>,
-    mismatch: Py<PyArray1<f64>>,
-    n_weights: Py<PyArray1<i64>>,
-    n_leaves: Py<PyArray1<i64>>,
+    /// The path's mu.
+    mu: Floats,
+    /// Cost of the tree's clusters.
+    cost: Floats,
+    /// The paper's phi, without its factor lambda.
+    penalty: Floats,
+    /// Weight of the rows whose auxiliary label is not the tree's.
+    mismatch: Floats,
+    /// Non-zero weights.
+    n_weights: Integers,
+    /// Leaves.
+    n_leaves: Integers,
 }
 
 impl FittedOblique {
-    fn new(py: Python<'_>, fitted: ObliqueFit, n_features: usize) -> PyResult<Self> {
-        fn array<T: Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T>> {
-            values.into_pyarray(py).unbind()
-        }
+    fn new(py: Python<'_>, fitted: ObliqueFit, n_features: usize) -> PyResult<Py<Self>> {
         let ObliqueFit { tree, centers, rounds, converged, summary } = fitted;
         let k = centers.len() / n_features.max(1);
-        let (arrays, cluster) = (tree.arrays(), tree.clusters());
+        let (tests, oblique) = PyTestArrays::new(py, tree.arrays());
         let number = |of: fn(&Round) -> f64| array(py, rounds.iter().map(of).collect());
-        let count = |of: fn(&Round) -> usize| {
-            array(py, rounds.iter().map(|round| of(round) as i64).collect())
-        };
-        Ok(FittedOblique {
-            kind: array(py, arrays.kind),
-            feature: array(py, arrays.feature),
-            threshold: array(py, arrays.threshold),
-            children_left: array(py, arrays.children_left),
-            children_right: array(py, arrays.children_right),
-            oblique_indptr: array(py, arrays.oblique_indptr),
-            oblique_indices: array(py, arrays.oblique_indices),
-            oblique_weights: array(py, arrays.oblique_weights),
-            oblique_bias: array(py, arrays.oblique_bias),
-            cluster: array(py, cluster),
+        let count = |of: fn(&Round) -> usize| integers(py, rounds.iter().map(of).collect());
+        let fitted = FittedOblique {
+            oblique_indptr: array(py, oblique.indptr),
+            oblique_indices: array(py, oblique.indices),
+            oblique_weights: array(py, oblique.weights),
+            oblique_bias: array(py, oblique.bias),
+            cluster: array(py, tree.clusters()),
             regrets: matrix(py, summary.regrets, k)?.unbind(),
             leaf_of_row: array(py, summary.leaf_of_row),
             centers: matrix(py, centers, n_features)?.unbind(),
@@ -124,7 +159,8 @@ impl FittedOblique {
             mismatch: number(|round| round.mismatch),
             n_weights: count(|round| round.n_weights),
             n_leaves: count(|round| round.n_leaves),
-        })
+        };
+        Py::new(py, (fitted, tests))
     }
 }
 
@@ -132,18 +168,15 @@ impl FittedOblique {
 /// (and the cluster of each of its leaves) is given. `schedule`: factor and number of values of mu, and whether leaves
 /// hold histograms; none: the direct solver.
 #[pyfunction]
-#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, init, tree, axis, alpha,
-                    max_depth, max_iter, schedule, relax, seed, n_jobs, progress))]
+#[pyo3(signature = (rows, measure, *, centers, labels, init, tree, axis, alpha, max_depth, max_iter, schedule, relax,
+                    seed, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_oblique(
     py: Python<'_>,
     rows: RowsArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
-    cosine: bool,
+    measure: MeasureArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     labels: PyReadonlyArray1<'_, u32>,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     init: &str,
     tree: Option<(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)>,
     axis: bool,
@@ -153,14 +186,12 @@ pub fn fit_oblique(
     schedule: Option<(f64, usize, bool)>,
     relax: bool,
     seed: u64,
-    n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<FittedOblique> {
+) -> PyResult<Py<FittedOblique>> {
     let monitor = Monitor::default();
     let data = rows.data(&monitor)?;
     let rows = data.rows()?;
-    let units = units(&shift, &scale, rows.n_features())?;
-    let weights = optional(&sample_weight)?;
+    let (units, weights) = (measure.units.read(rows.n_features())?, measure.weights()?);
     let free = FreeClustering { labels: slice(&labels)?, centers: slice2(&centers)? };
     let given = match &tree {
         Some((router, clusters)) => {
@@ -179,14 +210,14 @@ pub fn fit_oblique(
         alpha,
         max_depth,
         axis,
-        distance: distance(cosine),
+        distance: measure.distance(),
         first,
         schedule,
         max_iter,
         relax,
         seed,
     };
-    let fitted = run(py, &n_jobs, &monitor, progress, || {
+    let fitted = run(py, &measure.n_jobs, &monitor, progress, || {
         fit_tree(rows, &units, weights, free, given, &options, &monitor)
     })?;
     FittedOblique::new(py, fitted, rows.n_features())
@@ -217,31 +248,22 @@ pub fn spherical_kmeans<'py>(
     Ok((found.labels.into_pyarray(py), matrix(py, found.centers, rows.n_features())?))
 }
 
-/// The nearest center of every row, and the cost of the rows about the centers of given labels (else the nearest).
+/// The nearest center of every row, and the cost of the rows about the centers of `labels` (none: about the nearest).
+/// `centers`: k x d, in units.
 #[pyfunction]
-#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
-#[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
+#[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn assign_rows<'py>(
     py: Python<'py>,
     rows: RowsArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
-    cosine: bool,
+    measure: MeasureArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: Jobs<'_>,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
-    let monitor = Monitor::default();
-    let data = rows.data(&monitor)?;
-    let rows = data.rows()?;
-    let units = units(&shift, &scale, rows.n_features())?;
-    let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
-    let centers = slice2(&centers)?;
+    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
     let labels = labels.as_ref().map(slice).transpose()?;
-    let (nearest, cost) = run(py, &n_jobs, &monitor, None, || {
-        check_labels(labels, rows.n_samples(), k)?;
-        let costs = Geometry::new(rows, &units, distance(cosine))?.costs(centers, weights)?;
+    let (nearest, cost) = measure.run(py, &rows, |geometry, weights| {
+        check_labels(labels, geometry.rows().n_samples(), k)?;
+        let costs = geometry.costs(centers, weights)?;
         let regrets = costs.regrets.chunks(k).zip(labels.unwrap_or(&costs.nearest));
         let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
         Ok((costs.nearest, costs.minimum + own))
@@ -249,32 +271,23 @@ pub fn assign_rows<'py>(
     Ok((nearest.into_pyarray(py), cost))
 }
 
-/// The centers (in units) of the clusters of given labels; those without rows keep the ones given.
+/// The centers (k x d, in units) of the clusters of `labels`; clusters without rows keep those of `centers`.
 #[pyfunction]
-#[pyo3(signature = (rows, *, shift, scale, cosine, centers, labels, sample_weight, n_jobs))]
-#[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
+#[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn mean_centers<'py>(
     py: Python<'py>,
     rows: RowsArgument<'_>,
-    shift: PyReadonlyArray1<'_, f64>,
-    scale: PyReadonlyArray1<'_, f64>,
-    cosine: bool,
+    measure: MeasureArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     labels: PyReadonlyArray1<'_, u32>,
-    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    n_jobs: Jobs<'_>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let monitor = Monitor::default();
-    let data = rows.data(&monitor)?;
-    let rows = data.rows()?;
-    let units = units(&shift, &scale, rows.n_features())?;
-    let (weights, k) = (optional(&sample_weight)?, centers.as_array().nrows());
-    let (centers, labels) = (slice2(&centers)?, slice(&labels)?);
-    let found = run(py, &n_jobs, &monitor, None, || {
-        check_labels(Some(labels), rows.n_samples(), k)?;
-        Geometry::new(rows, &units, distance(cosine))?.centers(labels, weights, centers)
+    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
+    let labels = slice(&labels)?;
+    let (found, n_features) = measure.run(py, &rows, |geometry, weights| {
+        check_labels(Some(labels), geometry.rows().n_samples(), k)?;
+        Ok((geometry.centers(labels, weights, centers)?, geometry.rows().n_features()))
     })?;
-    matrix(py, found, rows.n_features())
+    matrix(py, found, n_features)
 }
 
 fn check_labels(labels: Option<&[u32]>, n_samples: usize, k: usize) -> Result<()> {

@@ -4,63 +4,46 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::convert::slice;
-use crate::tree::{ObliqueArrays, Test, TreeArrays};
+use crate::tree::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 
-/// The tests of a tree's nodes as arrays with one entry per node, as [`TreeArrays`] takes them.
-pub struct TreeTests {
+/// A NumPy array of numbers, of shape (n,).
+pub type Floats = Py<PyArray1<f64>>;
+/// A NumPy array of counts, columns, labels or nodes, of shape (n,).
+pub type Integers = Py<PyArray1<i64>>;
+
+/// The tests of a fitted tree, one entry per node: what the fitted trees have in common. Python routes by these arrays,
+/// and [`PyTestArrays`] is only ever met as part of one of them.
+#[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
+pub struct PyTestArrays {
     /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
-    pub kind: Py<PyArray1<i8>>,
+    kind: Py<PyArray1<i8>>,
     /// Column of threshold and interval tests; -2 elsewhere.
-    pub feature: Py<PyArray1<i64>>,
+    feature: Integers,
     /// Of threshold tests; -2 at leaves, NaN at other tests.
-    pub threshold: Py<PyArray1<f64>>,
+    threshold: Floats,
     /// Lower end of intervals; NaN elsewhere.
-    pub lower: Py<PyArray1<f64>>,
+    lower: Floats,
     /// Upper end of intervals; NaN elsewhere.
-    pub upper: Py<PyArray1<f64>>,
-    /// -1 at leaves.
-    pub children_left: Py<PyArray1<i64>>,
-    /// -1 at leaves.
-    pub children_right: Py<PyArray1<i64>>,
+    upper: Floats,
+    /// Left child; -1 at leaves.
+    children_left: Integers,
+    /// Right child; -1 at leaves.
+    children_right: Integers,
 }
 
-impl TreeTests {
-    /// `left`: the left child of each test, the right one follows it.
-    pub fn new(py: Python<'_>, tests: &[Test], left: &[usize]) -> Self {
-        let child = |offset: usize| -> Vec<i64> {
-            let of = |(test, &left): (&Test, &usize)| match test {
-                Test::Leaf => -1,
-                _ => (left + offset) as i64,
-            };
-            tests.iter().zip(left).map(of).collect()
+impl PyTestArrays {
+    /// The arrays as NumPy arrays, but the terms of oblique tests, which are returned as they are.
+    pub fn new(py: Python<'_>, arrays: TestArrays) -> (Self, ObliqueTerms) {
+        let tests = PyTestArrays {
+            kind: array(py, arrays.kind),
+            feature: array(py, arrays.feature),
+            threshold: array(py, arrays.threshold),
+            lower: array(py, arrays.lower),
+            upper: array(py, arrays.upper),
+            children_left: array(py, arrays.children_left),
+            children_right: array(py, arrays.children_right),
         };
-        let number = |of: fn(&Test) -> f64| array(py, tests.iter().map(of).collect());
-        let kind = |test: &Test| match test {
-            Test::Leaf => 0i8,
-            Test::Threshold { .. } => 1,
-            Test::Interval { .. } => 2,
-            Test::Oblique { .. } => 3,
-        };
-        let feature = |test: &Test| test.feature().map_or(-2, |feature| feature as i64);
-        TreeTests {
-            kind: array(py, tests.iter().map(kind).collect()),
-            feature: array(py, tests.iter().map(feature).collect()),
-            threshold: number(|test| match test {
-                Test::Leaf => -2.0,
-                Test::Threshold { threshold, .. } => *threshold,
-                Test::Interval { .. } | Test::Oblique { .. } => f64::NAN,
-            }),
-            lower: number(|test| match test {
-                Test::Interval { lower, .. } => *lower,
-                _ => f64::NAN,
-            }),
-            upper: number(|test| match test {
-                Test::Interval { upper, .. } => *upper,
-                _ => f64::NAN,
-            }),
-            children_left: array(py, child(0)),
-            children_right: array(py, child(1)),
-        }
+        (tests, arrays.oblique)
     }
 }
 
@@ -70,7 +53,7 @@ pub fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T
 }
 
 /// A NumPy array of numbers that count or point to nodes.
-pub fn integers(py: Python<'_>, values: Vec<usize>) -> Py<PyArray1<i64>> {
+pub fn integers(py: Python<'_>, values: Vec<usize>) -> Integers {
     array(py, values.into_iter().map(|value| value as i64).collect())
 }
 

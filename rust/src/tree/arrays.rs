@@ -206,20 +206,34 @@ pub struct TestArrays {
     pub children_left: Vec<i64>,
     /// Right child; -1 at leaves.
     pub children_right: Vec<i64>,
-    /// Where the terms of each node start, and their number at the end.
-    pub oblique_indptr: Vec<i64>,
+    /// The terms of oblique tests.
+    pub oblique: ObliqueTerms,
+}
+
+/// The weights of a fitted tree's oblique tests, by node as in a sparse matrix by rows: [`ObliqueArrays`], owned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObliqueTerms {
+    /// Where the terms of each node start, and their number at the end: n_nodes + 1 entries.
+    pub indptr: Vec<i64>,
     /// The column of each term.
-    pub oblique_indices: Vec<i64>,
+    pub indices: Vec<i64>,
     /// The weight of each term.
-    pub oblique_weights: Vec<f64>,
-    /// Bias of oblique nodes, else NaN.
-    pub oblique_bias: Vec<f64>,
+    pub weights: Vec<f64>,
+    /// Bias of oblique nodes, else NaN: n_nodes entries.
+    pub bias: Vec<f64>,
+}
+
+impl Default for ObliqueTerms {
+    /// The terms of no nodes.
+    fn default() -> Self {
+        ObliqueTerms { indptr: vec![0], indices: vec![], weights: vec![], bias: vec![] }
+    }
 }
 
 impl TestArrays {
     /// The arrays of nodes given by test and children; those of a leaf are not looked at.
     pub fn of<'a>(nodes: impl IntoIterator<Item = (&'a Test, [usize; 2])>) -> Self {
-        let mut arrays = TestArrays { oblique_indptr: vec![0], ..TestArrays::default() };
+        let mut arrays = TestArrays::default();
         for (test, children) in nodes {
             arrays.push(test, children);
         }
@@ -247,10 +261,10 @@ impl TestArrays {
         self.children_left.push(left);
         self.children_right.push(right);
         for &(column, weight) in test.plane().iter().flat_map(|plane| &plane.weights) {
-            self.oblique_indices.push(i64::from(column));
-            self.oblique_weights.push(weight);
+            self.oblique.indices.push(i64::from(column));
+            self.oblique.weights.push(weight);
         }
-        self.oblique_bias.push(test.plane().map_or(nan, |plane| plane.bias));
-        self.oblique_indptr.push(self.oblique_indices.len() as i64);
+        self.oblique.bias.push(test.plane().map_or(nan, |plane| plane.bias));
+        self.oblique.indptr.push(self.oblique.indices.len() as i64);
     }
 }

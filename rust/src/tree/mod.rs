@@ -13,7 +13,7 @@ pub mod arrays;
 mod routing;
 pub mod test;
 
-pub use arrays::{ObliqueArrays, TestArrays, TreeArrays};
+pub use arrays::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 use routing::Routes;
 pub use test::{Plane, Test};
 
@@ -325,10 +325,10 @@ mod tests {
                 children_left: &own.children_left,
                 children_right: &own.children_right,
                 oblique: arrays.oblique.map(|_| ObliqueArrays {
-                    indptr: &own.oblique_indptr,
-                    indices: &own.oblique_indices,
-                    weights: &own.oblique_weights,
-                    bias: &own.oblique_bias,
+                    indptr: &own.oblique.indptr,
+                    indices: &own.oblique.indices,
+                    weights: &own.oblique.weights,
+                    bias: &own.oblique.bias,
                 }),
             };
             let again = ClusterTree::new(again, 3).unwrap();

@@ -84,8 +84,8 @@ struct Nodes {
     terms: Option<Terms>,
 }
 
-/// What routing needs to know of a tree, in both numberings of columns: the table's own, for rows that lie in memory as
-/// they are, and the places in `used`, for cells that were copied.
+/// The parts of a tree that routing reads, in both numberings of columns: the table's own, for rows that lie in memory
+/// as they are, and the places in `used`, for cells that were copied.
 #[derive(Debug, Clone)]
 pub(super) struct Routes {
     /// For rows that lie in memory as they are.

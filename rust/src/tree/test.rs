@@ -1,4 +1,4 @@
-//! What a node asks of a row, and the one order in which weighted sums are added up.
+//! The tests of nodes, and the one order in which weighted sums are added up.
 //!
 //! The sum of an oblique test starts from the bias and takes term by term in ascending columns, each a plain
 //! multiplication and a plain addition of `f64`. A fit, a prediction and an exported expression that keep to this order
@@ -98,7 +98,7 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// What a node asks of a row. One type serves fits, fitted trees and files. "Left" is the side where the test holds.
+/// The test of a node. One type serves fits, fitted trees and files. "Left" is the side where the test holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.

@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from treeclust_rs.estimators.douglas.optimisers import SGD, Adam
 from treeclust_rs.estimators.douglas.soft_bins import SoftBins, hard_cells
+from treeclust_rs.estimators.douglas.soft_training import SGD, Adam
 from treeclust_rs.gemini import GEMINIS, make_gemini
 
 SHAPES = [(0, 1, 2), (1, 1, 2), (1, 3, 2), (2, 1, 1), (3, 2, 3), (4, 1, 3), (5, 1, 2)]

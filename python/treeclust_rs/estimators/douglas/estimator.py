@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,22 +13,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base.saving import SavedEstimator
-from ..._data.checks import check_finite
-from ..._data.table import Table, read_table
+from ..._data.table import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
-from ..._util.arrays import IntArray
+from ..._util.docs import estimator
 from ..._util.model_json import check_keys, float_array
 from ..._util.progress import progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from ..._util.validation import Interval, StrOptions
 from ...gemini import GEMINIS, Gemini, make_gemini
-from .bins_model import LOWEST_TEMPERATURE, BinsModel, bins_from_dict, bins_to_dict
 from .cell_table import CellTable
 from .column_bins import ColumnBins
-from .prediction import BinsPredictor
-from .search import prune, search
+from .prediction import LOWEST_TEMPERATURE, BinsModel, BinsPredictor, bins_from_dict, bins_to_dict
+from .search import continued_trainer, prune, search
 from .soft_training import Plan
-from .trainer import continued_trainer
 from .training_rows import TrainingRows, make_training_rows
 
 # Most rows of a batch with ``batch_size=None``: the larger of this and so many per cluster.
@@ -37,6 +35,7 @@ _ROWS_PER_CLUSTER = 10
 _SECONDS_BETWEEN_LINES = 1.0
 
 
+@estimator
 class Douglas(BinsPredictor, SavedEstimator):
     """Cut every feature into soft bins, and cluster by combinations of bins.
 
@@ -136,15 +135,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         Share of the rows of the fit whose cluster by the hard rules is that of `predict`.
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Raises
-    ------
-    ValueError, TypeError
-        By `fit`: see there.
+    %(columns_and_errors)s
 
     See Also
     --------
@@ -213,51 +204,22 @@ class Douglas(BinsPredictor, SavedEstimator):
     _rules_are: ClassVar[str] = "in `table_`, and given by `rules()` and `to_polars()`"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
-    labels_: IntArray
-    objective_: float
-
-    def __init__(
-        self,
-        n_clusters: int | None = None,
-        *,
-        gemini: str | Gemini = "wasserstein_ova",
-        n_cuts: int = 1,
-        temperature: float = 0.1,
-        feature_mask: Any = None,
-        init: Any = "quantile",
-        n_init: int = 5,
-        solver: str = "adam",
-        learning_rate: float | None = None,
-        batch_size: int | None = None,
-        warm_up: int = 50,
-        max_iter: int = 200,
-        tol: float | None = 1e-3,
-        n_iter_no_change: int = 10,
-        prune: float = 0.0,
-        scale: str | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.gemini = gemini
-        self.n_cuts = n_cuts
-        self.temperature = temperature
-        self.feature_mask = feature_mask
-        self.init = init
-        self.n_init = n_init
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.warm_up = warm_up
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_iter_no_change = n_iter_no_change
-        self.prune = prune
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    n_clusters: int | None = None
+    _: KW_ONLY
+    gemini: str | Gemini = "wasserstein_ova"
+    n_cuts: int = 1
+    temperature: float = 0.1
+    feature_mask: Any = None
+    init: Any = "quantile"
+    n_init: int = 5
+    solver: str = "adam"
+    learning_rate: float | None = None
+    batch_size: int | None = None
+    warm_up: int = 50
+    max_iter: int = 200
+    tol: float | None = 1e-3
+    n_iter_no_change: int = 10
+    prune: float = 0.0
 
     # ---- fit ------------------------------------------------------------------------------
 
@@ -275,10 +237,7 @@ class Douglas(BinsPredictor, SavedEstimator):
             Distances (wasserstein_) or kernel values (mmd_, mmd2_) of every two rows, symmetric, in
             place of those that the objective would compute from X.
 
-        Returns
-        -------
-        self
-            The fitted estimator.
+        %(fitted)s
 
         Raises
         ------
@@ -350,10 +309,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Rows, as for `fit`. More than `batch_size` make several steps.
-        y : ignored
-            For the API.
-        affinity : array-like of shape (n_samples, n_samples), default=None
-            As for `fit`.
+        %(affinity_as_fit)s
 
         Returns
         -------
@@ -452,10 +408,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Rows.
-        y : ignored
-            For the API.
-        affinity : array-like of shape (n_samples, n_samples), default=None
-            As for `fit`.
+        %(affinity_as_fit)s
 
         Returns
         -------

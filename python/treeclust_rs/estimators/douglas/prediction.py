@@ -1,21 +1,26 @@
-"""What a fitted model of Douglas answers: probabilities, clusters, cells, rules."""
+"""Fitted models of Douglas: probabilities, clusters, cells and rules, model files."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from ..._data.checks import check_finite
-from ..._data.table import Table, align_table
+from ..._data.table import Table, align_table, check_finite
 from ..._util.arrays import FloatArray, IntArray
+from ..._util.docs import documented
+from ..._util.model_json import check_keys, float_array, int_array
 from ..._util.threads import effective_n_jobs, one_blas_thread
-from .bins_model import BinsModel
 from .cell_table import CellTable
+from .column_bins import ColumnBins
+from .search import Trainer
+from .soft_bins import SoftBins
 
 
+@documented
 class BinsPredictor:
     """Fitted attributes and predictions of Douglas."""
 
@@ -29,7 +34,6 @@ class BinsPredictor:
     @property
     def cut_points_(self) -> FloatArray:
         """Cuts of every column in its own units, ascending; NaN in columns that are not cut."""
-        check_is_fitted(self, "table_")
         columns, cuts = self._bins.columns, self._bins.cuts
         of_all = np.full((columns.n_features, cuts.shape[1]), np.nan)
         of_all[columns.features] = cuts
@@ -38,31 +42,26 @@ class BinsPredictor:
     @property
     def active_cut_points_(self) -> IntArray:
         """Columns with a cut strictly between their least and greatest value in the fit."""
-        check_is_fitted(self, "table_")
         return self.table_.features
 
     @property
     def weights_(self) -> FloatArray:
         """Weights of the cells for the clusters, of shape (n_cells, n_clusters); a copy."""
-        check_is_fitted(self, "table_")
         return self._bins.model.weights.copy()
 
     @property
     def rule_agreement_(self) -> float:
         """Share of the rows of the fit whose cell has the cluster that `predict` returns."""
-        check_is_fitted(self, "table_")
         return self.table_.agreement
 
     @property
     def classes_(self) -> IntArray:
         """The clusters' labels."""
-        check_is_fitted(self, "table_")
         return np.arange(self.table_.n_clusters)
 
     @property
     def n_iter_(self) -> int:
         """Number of epochs."""
-        check_is_fitted(self, "table_")
         return len(self.loss_curve_)
 
     # ---- rows -----------------------------------------------------------------------------
@@ -85,19 +84,14 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
+        %(frame_rows)s
 
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
             Equation 10 of the paper, with the softmax that it leaves out. Every row sums to 1.
 
-        Raises
-        ------
-        ValueError
-            If columns are missing, or a cell is NaN, infinite or null.
+        %(missing_columns)s
         """
         return self._probabilities(self._read(X))
 
@@ -106,18 +100,14 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Labels; the lowest of equally probable ones.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         labels: IntArray = self.predict_proba(X).argmax(axis=1)
         return labels
@@ -127,18 +117,14 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Numbers of cells: ``table_.clusters[model.apply(X)]`` are the clusters by the rules.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         table = self._read(X)
         return self.table_.apply(table)
@@ -148,8 +134,7 @@ class BinsPredictor:
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows, as for `predict_proba`.
+        %(rows_as_probabilities)s
 
         Returns
         -------
@@ -157,10 +142,7 @@ class BinsPredictor:
             One line per row, with the result of `predict` and the row's own values in its cell. If
             the cell has another cluster, the line names that cluster and the probability too.
 
-        Raises
-        ------
-        ValueError
-            As for `predict_proba`.
+        %(as_for_probabilities)s
         """
         table = self._read(X)
         shares = self._probabilities(table)
@@ -187,15 +169,98 @@ class BinsPredictor:
         `predict` agrees. Columns are compared as Float64; the result is null for a null or NaN in a
         column that the rules use.
 
-        Returns
-        -------
-        polars.Expr
-            For instance for ``frame.with_columns(model.to_polars())``.
-
-        Raises
-        ------
-        ValueError
+        %(polars)s
             If the rules have more than 10,000 cells.
         """
         check_is_fitted(self, "table_")
         return self.table_.to_polars()
+
+
+LOWEST_TEMPERATURE = 1e-6
+"""Below, bins are as good as hard, and cuts have no gradient."""
+
+_PER_COLUMN = ("shift", "scale", "lower", "upper")
+_PER_CELL = ("occupied", "n_rows", "n_agreeing")
+
+
+@dataclass(frozen=True, eq=False)
+class BinsModel:
+    """Trained bins: soft model, columns and readable cuts."""
+
+    model: SoftBins
+    columns: ColumnBins
+    cuts: FloatArray
+    """In the columns' own units."""
+    trainer: Trainer | None = None
+
+
+def bins_to_dict(bins: BinsModel, cells: CellTable) -> dict[str, Any]:
+    """Return a model and its hard rules as plain lists and numbers."""
+    model, columns = bins.model, bins.columns
+    return {
+        "n_features": columns.n_features,
+        "feature_names": columns.feature_names,
+        "n_clusters": cells.n_clusters,
+        "temperature": float(model.temperature),
+        "features": columns.features.tolist(),
+        **{name: getattr(columns, name).tolist() for name in _PER_COLUMN},
+        "cut_points": bins.cuts.tolist(),
+        "weights": model.weights.tolist(),
+        **{name: getattr(cells, name).tolist() for name in _PER_CELL},
+    }
+
+
+def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
+    """Read and check the model of a file.
+
+    `n_cuts` is the number of cuts of a column if no column is cut.
+    """
+    keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
+    bins = check_keys(
+        content, (*keys, "weights", *_PER_COLUMN, *_PER_CELL), "bins of the model file"
+    )
+    for name in ("n_features", "n_clusters"):
+        if type(bins[name]) is not int or bins[name] < 1:
+            raise ValueError(f"{name} in the model file must be a positive integer.")
+    d, k = bins["n_features"], bins["n_clusters"]
+    names = bins["feature_names"]
+    if names is not None and not (
+        isinstance(names, list)
+        and len(names) == d
+        and all(isinstance(name, str) for name in names)
+        and len(set(names)) == d
+    ):
+        raise ValueError(f"feature_names in the model file must be null or {d} different strings.")
+    features = int_array(bins["features"], "features", None)
+    if len(features) and not (
+        (np.diff(features) > 0).all() and features[0] >= 0 and features[-1] < d
+    ):
+        raise ValueError("features in the model file are not ascending columns of it.")
+    arrays = {name: float_array(bins[name], name, (d,)) for name in _PER_COLUMN}
+    if (arrays["scale"] <= 0).any() or (arrays["lower"] > arrays["upper"]).any():
+        raise ValueError("The model file has a scale that is not positive, or an empty range.")
+    columns = ColumnBins(n_features=d, feature_names=names, features=features, **arrays)
+    temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
+    if temperature < LOWEST_TEMPERATURE:
+        raise ValueError(f"The model file has a temperature below {LOWEST_TEMPERATURE}.")
+    rows = bins["cut_points"]
+    first = rows[0] if isinstance(rows, list) and rows else None
+    n_cuts = len(first) if isinstance(first, list) else n_cuts
+    if not n_cuts:
+        raise ValueError("cut_points in the model file has a row without cuts.")
+    cuts = float_array(rows, "cut_points", (len(features), n_cuts))
+    if (np.diff(cuts, axis=1) < 0).any():
+        raise ValueError("cut_points in the model file are not ascending.")
+    weights = float_array(bins["weights"], "weights", ((n_cuts + 1) ** len(features), k))
+    model = SoftBins(columns.in_units(cuts), weights, temperature)
+    occupied, n_rows, n_agreeing = (int_array(bins[name], name, None) for name in _PER_CELL)
+    cells = columns.cell_table(weights, cuts, (occupied, n_rows, n_agreeing))
+    if not len(occupied) == len(n_rows) == len(n_agreeing) > 0:
+        raise ValueError("occupied, n_rows and n_agreeing of the model file differ in length.")
+    if (np.diff(occupied) <= 0).any() or occupied[0] < 0 or occupied[-1] >= cells.n_cells:
+        raise ValueError("occupied in the model file are not ascending cells of it.")
+    if (n_rows < 1).any() or (n_agreeing < 0).any() or (n_agreeing > n_rows).any():
+        raise ValueError("n_rows or n_agreeing in the model file are no counts.")
+    if n_rows.sum(dtype=float) >= 2**53:
+        raise ValueError("n_rows in the model file are too many.")
+    return BinsModel(model, columns, cuts), cells

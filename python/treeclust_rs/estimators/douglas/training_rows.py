@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.table import Table
-from ..._data.units import Units
+from ..._data.table import Table, Units
 from ..._kernels.gram import check_gram
 from ..._util.arrays import FloatArray, IntArray
 from ...gemini import Gemini, Wasserstein

@@ -7,12 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
 from ...tree.nodes import OBLIQUE
-from .cells import Limits, Rectangle, borders_of, cells_of, clip
+from .cells import (
+    Limits,
+    Rectangle,
+    borders_of,
+    cells_of,
+    clip,
+    read_columns,
+    read_limits,
+    window_of,
+)
 from .drawing import FONTSIZE, INK, check_colors, import_pyplot
-from .legend import draw_legend, legend_entries
-from .numbers import draw_numbers, numbers_height
-from .partition_drawing import draw_axes, draw_borders, draw_cells, draw_points
-from .plane import read_columns, read_limits, window_of
+from .partition_drawing import (
+    draw_axes,
+    draw_borders,
+    draw_cells,
+    draw_legend,
+    draw_numbers,
+    draw_points,
+    legend_entries,
+    numbers_height,
+)
 from .points import Points
 from .polygons import Polygon, polygon_borders, polygons_of
 
@@ -83,11 +98,7 @@ def plot_partition(
     -------
     matplotlib Axes
 
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
+    %(needs_matplotlib)s
         If the tree has other than two columns and `columns` is None, if it tests others than
         `columns`, if it has more than 1,000 leaves, if X is not finite, or a parameter is invalid.
 

@@ -1,22 +1,25 @@
-"""Drawing of a partition: cells, borders, points and axes."""
+"""Drawing of a partition: cells, borders, points, axes, numbers beside the axes, legend."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from ..._util.arrays import BoolArray, FloatArray
-from ...tree.colors import lighten
+from ..._util.words import format_number
+from ...tree.html import lighten
 from ...tree.nodes import TreeNodes
-from .cells import Limits, Rectangle
-from .drawing import INK, QUIET, shorten
+from .cells import Borders, Limits, Rectangle
+from .drawing import FONTSIZE, INK, QUIET, shorten, size_in_points
 from .points import Points
 from .polygons import Polygon
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Annotation
 
 FILL_LIGHTNESS = 0.72  # share of white in the colour of a cell
 NOISE_COLOR = "#6b7280"
@@ -129,3 +132,152 @@ def draw_axes(
     ax.set_ylabel(names[1], fontsize=fontsize, color=INK, parse_math=False)
     for spine in ax.spines.values():
         spine.set_edgecolor(QUIET)
+
+
+_SIZE = 0.85  # in units of the size of other text
+_LINE_HEIGHT = 1.25  # in units of the size of the numbers
+_LEADER = 9.0  # points
+
+
+def draw_numbers(ax: Axes, borders: Borders, window: Limits, fontsize: float) -> list[Annotation]:
+    """Write the places of borders beside the axes; without room for all, of the longest."""
+    size = _SIZE * fontsize
+    written = []
+    for axis, length in enumerate(size_in_points(ax)):
+        low, high = window[axis]
+        own = borders.axis == axis
+        places, which = np.unique(borders.place[own], return_inverse=True)
+        lengths = np.bincount(which, weights=(borders.end - borders.start)[own])
+        step = _LINE_HEIGHT * size
+        fitting = np.sort(np.argsort(-lengths, kind="stable")[: max(int(length / step), 1)])
+        places = places[fitting]
+        texts = [format_number(place) for place in places.tolist()]
+        wanted = (places - low) / (high - low) * length
+        for shown, at, text_at in zip(texts, wanted, spread(wanted, step, length), strict=True):
+            # Axes coordinates along the edge, points away from it.
+            edge, text = at / length, text_at - at
+            number = ax.annotate(
+                shown,
+                xy=(edge, 1.0) if axis == 0 else (1.0, edge),
+                xycoords="axes fraction",
+                xytext=(text, _LEADER) if axis == 0 else (_LEADER, text),
+                textcoords="offset points",
+                rotation=90 if axis == 0 else 0,
+                ha="center" if axis == 0 else "left",
+                va="bottom" if axis == 0 else "center",
+                fontsize=size,
+                color=INK,
+                annotation_clip=False,
+                arrowprops={
+                    "arrowstyle": "-",
+                    "color": QUIET,
+                    "linewidth": 0.6 * fontsize / FONTSIZE,
+                    "shrinkA": 1.0,
+                    "shrinkB": 0.0,
+                    "relpos": (0.5, 0.0) if axis == 0 else (0.0, 0.5),
+                },
+            )
+            written.append(number)
+    return written
+
+
+def numbers_height(numbers: list[Annotation], fontsize: float) -> float:
+    """Return the approximate height of the numbers above the axes, in points."""
+    longest = max(
+        (len(number.get_text()) for number in numbers if number.get_rotation()), default=0
+    )
+    return _LEADER + 0.62 * _SIZE * fontsize * longest if longest else 0.0
+
+
+def spread(wanted: FloatArray, step: float, length: float) -> FloatArray:
+    """Return the nearest places that are at least `step` apart and in [0, length].
+
+    `wanted` ascends. Less the steps between them, the places must ascend: isotonic regression.
+    """
+    if not len(wanted):
+        return wanted
+    steps = step * np.arange(len(wanted))
+    ascending = isotonic_regression(wanted - steps).x
+    room = max(length - float(steps[-1]), 0.0)
+    return np.asarray(np.clip(ascending, 0.0, room) + steps)
+
+
+class LegendEntry(NamedTuple):
+    """A line of the legend: a cell, a point, or a point in its cell."""
+
+    text: str
+    fill: str | None
+    point: str | None
+    marker: str = "o"
+
+
+def legend_entries(
+    tree: TreeNodes,
+    drawn: list[Rectangle] | list[Polygon],
+    points: Points | None,
+    colors: list[str],
+) -> list[LegendEntry]:
+    """Return the clusters in the picture, the labels of the points, and noise."""
+    shown = set(tree.leaf_clusters[[part.leaf for part in drawn]].tolist())
+    in_cells = points is not None and not points.labels
+    if points is not None and in_cells:
+        shown |= set(points.codes.tolist()) - {-1}
+    entries = [
+        LegendEntry(
+            f"cluster {shorten(tree.cluster_name(code), MAX_NAME_LENGTH)}",
+            colors[code],
+            colors[code] if in_cells else None,
+        )
+        for code in sorted(shown)
+    ]
+    if points is not None:
+        entries += [
+            LegendEntry(shorten(text, MAX_NAME_LENGTH), None, points.colors[at])
+            for at, text in points.labels
+        ]
+        if (points.codes < 0).any():
+            entries.append(LegendEntry("noise", None, NOISE_COLOR, "x"))
+    return entries
+
+
+def draw_legend(ax: Axes, entries: list[LegendEntry], fontsize: float, *, outside: bool) -> None:
+    """Draw the legend in the axes, or beside them."""
+    from matplotlib.legend_handler import HandlerTuple
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for _, fill, point, symbol in entries:
+        parts: list[Any] = []
+        if fill is not None:
+            light = lighten(fill, FILL_LIGHTNESS)
+            parts.append(Patch(facecolor=light, edgecolor=INK, linewidth=0.6 * fontsize / FONTSIZE))
+        if point is not None:
+            marker = Line2D(
+                [],
+                [],
+                linestyle="none",
+                marker=symbol,
+                color=point,
+                markersize=0.55 * fontsize,
+                markeredgecolor=point if symbol == "x" else "white",
+                markeredgewidth=(1.0 if symbol == "x" else 0.4) * fontsize / FONTSIZE,
+            )
+            parts.append(marker)
+        handles.append(tuple(parts))
+    style: dict[str, Any] = {
+        "handles": handles,
+        "labels": [entry.text for entry in entries],
+        "handler_map": {tuple: HandlerTuple(ndivide=1, pad=0.0)},
+        "fontsize": fontsize,
+        "labelcolor": INK,
+        "frameon": not outside,
+        "framealpha": 0.85,
+    }
+    figure = ax.get_figure()
+    if outside and figure is not None:
+        legend = figure.legend(loc="outside right upper", **style)
+    else:
+        legend = ax.legend(loc="best", **style)
+    for text in legend.get_texts():
+        text.set_parse_math(False)

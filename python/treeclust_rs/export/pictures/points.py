@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data.checks import check_finite
-from ..._data.table import align_table
+from ..._data.table import align_table, check_finite
 from ..._util.arrays import FloatArray, IntArray
 from ..._util.words import printable
 from ...tree.cluster_tree import ClusterTree
-from ...tree.colors import cluster_colors
+from ...tree.html import cluster_colors
 
 
 @dataclass(frozen=True)

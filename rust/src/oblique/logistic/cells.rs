@@ -4,6 +4,18 @@
 //! or `u32`. A pass reads every stored cell of the given rows once and calls nothing in between, so that it waits for
 //! memory and not for instructions; `sums.rs` hands chunks of rows to threads. In formulas x_ij is the cell of row
 //! i in column j, w a weight by column, r and h a slope and a curvature by row.
+//!
+//! | pass | result | used for |
+//! |---|---|---|
+//! | `dots` | sum over j of term(x_ij) w_j, by row | margins |
+//! | `add_columns` | sum over i of r_i term(x_ij), by column | slopes |
+//! | `add_moments` | slopes, and weighted sums of x and x^2, by column | steps of single columns |
+//! | `write_scaled`, `add_gram` | rows times factors; sum over i of h_i x_ip x_iq | the curvature of a working set |
+//!
+//! Cost of each but `add_gram`: O(stored cells of the rows). `add_gram` takes their square by row.
+//!
+//! All passes are generic over the types of cells and columns and inlined into one function per form, so the choice of
+//! the form is made once per pass and not per cell.
 
 use std::ops::Range;
 
@@ -24,29 +36,25 @@ pub trait Cell: Copy + Send + Sync + PartialEq + Default + 'static {
     fn of(x: f64) -> Self;
 }
 
-impl Cell for f32 {
-    #[inline(always)]
-    fn get(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn of(x: f64) -> Self {
-        x as f32
-    }
+/// Implements [`Cell`] for a type of floating-point numbers.
+macro_rules! impl_cell {
+    ($($number:ty)*) => {$(
+        impl Cell for $number {
+            #[inline(always)]
+            fn get(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn of(x: f64) -> Self {
+                x as $number
+            }
+        }
+    )*};
 }
+impl_cell!(f32 f64);
 
-impl Cell for f64 {
-    #[inline(always)]
-    fn get(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn of(x: f64) -> Self {
-        x
-    }
-}
-
-/// The cells of each row that are not 0; the columns of a row never descend (the last one may come again, with zeros).
+/// The cells of each row that are not 0, in the form of compressed sparse rows. The columns of a row never descend (the
+/// last one may come again, with zeros).
 pub type SparseCells<V, J> = Csr<Vec<J>, Vec<V>>;
 
 /// A column of a stored cell, in the smaller type that holds all of them: passes over the cells wait for memory.
@@ -119,7 +127,7 @@ impl<V: Cell> Cells<V> {
         }
     }
 
-    /// out_j += sum_i r_i term(x_ij).
+    /// out_j += sum_i r_i term(x_ij). `r` has an entry per entry of `rows`, `out` one per column.
     #[inline(never)]
     pub(super) fn add_columns(
         &self,
@@ -217,7 +225,8 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         rows.iter().map(|&i| self.n_cells(i as usize)).sum()
     }
 
-    /// As [`Cells::dots`]; the sums of every fourth cell are taken apart, so that they need not wait for each other.
+    /// As [`Cells::dots`]; the sums of every fourth cell are taken apart, so that the additions do not depend on each
+    /// other.
     #[inline(always)]
     pub(super) fn dots(&self, rows: &[u32], w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64) {
         for (&i, out) in rows.iter().zip(out) {
@@ -264,7 +273,7 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
         }
     }
 
-    /// As [`Cells::restrict`].
+    /// As [`Cells::restrict`]. O(stored cells of the rows), in one thread.
     #[inline(never)]
     pub(super) fn restrict(&self, rows: &[u32], places: &[u32]) -> SparseCells<V, u32> {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
@@ -309,7 +318,7 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
     }
 
     /// Adds sum_i h_i x_ip x_iq to out[p, q] for p in the stripe `p` (the rows of `out`) and q <= p, where p and q are
-    /// places of columns.
+    /// places of columns. `out`: of shape (stripe, width), row-major; threads take a stripe each, so none waits.
     #[inline(never)]
     pub(super) fn add_gram(
         &self,

@@ -3,9 +3,9 @@
 //! H = X' diag(h) X, centred because the bias is free, is kept as correlations (a unit diagonal) and the roots of the
 //! columns' own curvatures. Correlations may come from a sample of the rows, drawn in proportion to about their share
 //! in H (their leverage; Drineas, Mahoney: RandNLA, 2016); the own curvatures come from all rows. [`Curvature::learn`]
-//! makes the model say what a step has shown (BFGS; Nocedal, Wright: Numerical Optimization, 2006, section 6.1).
-//! Cost of a model over k columns from m rows: O(m k^2), or by the stored cells where they are few; of a step: k^2 a
-//! sweep, however many rows there are.
+//! updates the model to match the slopes measured along a step (BFGS; Nocedal, Wright: Numerical Optimization, 2006,
+//! section 6.1). Cost of a model over k columns from m rows: O(m k^2), or by the stored cells where they are few; of a
+//! step: k^2 a sweep, however many rows there are.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ const MAX_OTHER_COLUMNS: f64 = 0.1;
 const RIDGE: f64 = 1e-3;
 /// A column whose variance at the node is at most this share of its mean square counts as constant.
 const MIN_SPREAD: f64 = 1e-12;
-/// A model learns from a step along which the slopes change by at least this share of what it says; its own
+/// A model is updated by a step along which the slopes change by at least this share of what it predicts; its own
 /// curvatures fall to no less at once.
 const MIN_BEND: f64 = 1e-3;
 

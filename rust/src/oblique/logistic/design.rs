@@ -28,7 +28,7 @@ use crate::table::Table;
 
 /// Rows transposed in one go: all their cells stay in cache.
 const TILE: usize = 64;
-/// Cells of a column looked at for its base.
+/// Cells of a column sampled for its base.
 const CELLS_SAMPLED: usize = 256;
 
 /// The cells, in the smaller type that holds them exactly.
@@ -38,7 +38,7 @@ pub(super) enum Stored {
     F64(Cells<f64>),
 }
 
-/// Where a column's cells are counted from and in what.
+/// Origin and unit of a column as stored: a cell is kept as `(x - base) / unit`, in [-1, 1].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     pub base: f64,
@@ -52,7 +52,7 @@ pub struct Design {
     pub(super) scales: Vec<Scale>,
     /// Mean over the columns of each row's share in the column's sum of squares, times the rows: 1 on average.
     pub(super) sizes: Vec<f32>,
-    /// Shared by clones only: tells them from other matrices.
+    /// Shared by clones only: identifies the matrix.
     pub(super) identity: Arc<()>,
     n_rows: usize,
 }
@@ -168,7 +168,8 @@ impl Design {
     }
 }
 
-/// The sizes of the rows: see [`Design::sizes`].
+/// The sizes of the rows: see [`Design::sizes`]. Rows of large size carry more of the curvature, and are drawn more
+/// often for its sample. Two passes over the stored cells.
 fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
     let rows: Vec<u32> = (0..n_rows as u32).collect();
     let selected = RowSelection::new(cells, &rows, n_columns);
@@ -183,7 +184,7 @@ fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32>
     sizes.iter().map(|&size| size as f32).collect()
 }
 
-/// The error of a cell that is NaN or infinite.
+/// The error of a cell that is NaN or infinite, in a table or a sparse matrix.
 fn not_finite() -> Error {
     Error::Value("The matrix holds NaN or infinite cells.".into())
 }
@@ -218,7 +219,8 @@ fn base_of(table: &Table<'_>, j: usize) -> f64 {
     }
 }
 
-/// The power of two that brings `[low, high]` counted from `base` into [-1, 1]; 1 if nothing differs from `base`.
+/// The power of two that brings `[low, high]` counted from `base` into [-1, 1]; 1 if nothing differs from `base`. A
+/// division by it is exact, so units cost no digits.
 fn unit_of(base: f64, low: f64, high: f64) -> f64 {
     let half = (0.5 * high - 0.5 * base).max(0.5 * base - 0.5 * low);
     if half > 0.0 && half.is_finite() {
@@ -248,7 +250,7 @@ impl ColumnSummary {
         ColumnSummary { low, high, other: self.other + more.other }
     }
 
-    /// In lanes, so that it is compiled to vector code.
+    /// The summary of `cells`. In lanes, so that it is compiled to vector code.
     fn of(cells: &[f64], base: f64) -> ColumnSummary {
         const LANES: usize = 4;
         let (mut low, mut high) = ([f64::INFINITY; LANES], [f64::NEG_INFINITY; LANES]);
@@ -374,7 +376,8 @@ fn fill_places<V: Cell, J: StoredIndex>(
     Some(Csr::from_parts(indptr, indices, values, width))
 }
 
-/// Writes the rows from `start` one after the other; none as in [`fill_dense`].
+/// Writes the rows from `start` one after the other to `out`, of shape (rows, width), in the columns' units; none as in
+/// [`fill_dense`].
 /// Columns are read a tile at a time and written across, so that both sides stay in cache.
 fn transpose<V: Cell>(
     table: &Table<'_>,

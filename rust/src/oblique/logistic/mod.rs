@@ -13,7 +13,7 @@
 //!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
 //!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
 //!   next sample larger, up to all rows.
-//! - *A model that learns.* Each step tells how the slopes change along it, and H is made to say the same (BFGS). Steps
+//! - *Quasi-Newton updates.* The slopes change along each step, and H is updated to match that change (BFGS). Steps
 //!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
 //! - *Earlier solves.* A solve may start from the margins and the model that another one left on the same rows, or
@@ -76,7 +76,7 @@ pub struct StartWeights<'a> {
 
 /// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
 /// the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature, which
-/// saves more. Where some rows have come or gone the curvature serves all the same; on other rows it is worth its
+/// saves more. Where some rows have come or gone the curvature is still of use; on other rows it is worth its
 /// weights.
 #[derive(Debug, Clone)]
 pub struct SolverState {
@@ -165,7 +165,7 @@ const ONE_SIDED_BIAS: f64 = 52.0 * std::f64::consts::LN_2;
 ///
 /// # Errors
 /// [`Error::Shape`] if lengths disagree; [`Error::Value`] if a row or column is out of range, or a weight, `lambda`,
-/// `penalty` or the start is not a finite number in its range; [`Error::Interrupted`] when the monitor says so.
+/// `penalty` or the start is not a finite number in its range; [`Error::Interrupted`] if the monitor was asked to stop.
 pub fn solve(
     problem: &LogisticProblem<'_>,
     start: Option<&StartWeights<'_>>,

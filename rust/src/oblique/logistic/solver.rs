@@ -2,8 +2,9 @@
 //!
 //! The point is w with its margins, its bias (always the best one) and the slopes of the loss. A step minimises the
 //! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the gain
-//! that the model promised. All columns are looked at before every step. Symbols: r is the negative slope of the loss by
-//! row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the stored cells.
+//! that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative slope
+//! of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the
+//! stored cells.
 
 use std::sync::Arc;
 
@@ -114,7 +115,7 @@ pub(super) struct Step {
     pub(super) to: Vec<(usize, f64)>,
     /// About by how much the margins' weighted mean changes.
     pub(super) shift: f64,
-    /// By how much the model says that the objective falls.
+    /// By how much the objective falls by the model.
     pub(super) gain: f64,
 }
 

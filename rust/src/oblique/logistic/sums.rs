@@ -21,8 +21,9 @@ use super::cells::{CHUNK, Cell, Cells, NO_PLACE, SparseCells};
 
 /// Above this share of cells other than 0 products of columns are formed from all cells.
 const MIN_DENSE_GRAM_SHARE: f64 = 0.2;
-/// Cells multiplied in one go, and the least rows.
+/// Most cells multiplied in one go.
 const BLOCK_CELLS: usize = 1 << 21;
+/// Fewest rows multiplied in one go, whatever their width.
 const MIN_BLOCK_ROWS: usize = 256;
 
 /// Some rows of a matrix, in chunks; sums over them have the same bits for any number of threads.
@@ -44,12 +45,13 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         self.rows.par_chunks(CHUNK)
     }
 
-    /// Stored cells.
+    /// Stored cells of the rows: what a pass over them costs.
     pub fn count(&self) -> usize {
         self.cells.count(self.rows)
     }
 
-    /// sum_j x_ij w_j, by row.
+    /// sum_j x_ij w_j, by row. `w`: an entry per column of the matrix; `out`: an entry per row of the selection, in its
+    /// order.
     pub fn dots(&self, w: &[f64], out: &mut [f64]) {
         self.parts()
             .zip(out.par_chunks_mut(CHUNK))
@@ -63,7 +65,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             .for_each(|(rows, out)| self.cells.dots(rows, w, out, |x| x * x));
     }
 
-    /// sum_i r_i x_ij, by column.
+    /// sum_i r_i x_ij, by column. `r`: an entry per row of the selection. Memory: one vector of sums per chunk.
     pub fn sums(&self, r: &[f64]) -> Vec<f64> {
         self.sums_of(r, |x| x)
     }

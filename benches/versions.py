@@ -1,0 +1,141 @@
+"""Two versions of this package against each other, in turns, on the data sets of `peers.py`.
+
+    python benches/versions.py OLD_PYTHON [NEW_PYTHON] --data ../shared/data
+
+OLD_PYTHON and NEW_PYTHON are interpreters of environments that have a version each (the new one by
+default the interpreter that runs this). Every figure is a median over fresh processes, old and new
+by turns; within a process a piece of work is timed several times and the median is handed on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import common
+from common import CASES, seconds, table, verdict
+
+ROUNDS = 5
+TARGET = 1.05
+"""The new version may take so many times as long as the old one."""
+
+
+def median_of(n_runs: int, work: Callable[[], object]) -> float:
+    work()  # not timed: what is loaded once
+    return statistics.median(seconds(work) for _ in range(n_runs))
+
+
+def measure(data: Path) -> dict[str, float]:
+    """Time the work of one process; the version is the one that it imports."""
+    import treeclust_rs as tc
+
+    common.one_thread()
+    took = {}
+    for case in CASES:
+        if case.file is not None and not (data / case.file).exists():
+            continue
+        loaded = case.load(data)
+        rows = np.linspace(0, len(loaded.array) - 1, case.n_clusters).astype(int)
+        centers = common.nearest(loaded.array, loaded.array[rows])
+        centers = np.array([loaded.array[centers == c].mean(axis=0) for c in range(len(rows))])
+        for X, form, n_jobs in (
+            (loaded.array, "1 thread", 1),
+            (loaded.array, "2 threads", 2),
+            (loaded.stored, f"2 threads, {loaded.stored_as}", 2),
+        ):
+            model = tc.ExKMC(max_leaves=case.max_leaves, reference=centers, n_jobs=n_jobs)
+            took[f"ExKMC, {case.name}, {form}"] = median_of(3, partial(model.fit, X))
+    X, _ = common.blobs(1_000_000, 10, 8)
+    model = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(X[:20_000])
+    frame, columns = common.as_frame(X), np.asfortranarray(X)
+    took["predict, 1,000,000 x 10, rows"] = median_of(5, lambda: model.predict(X))
+    took["predict, 1,000,000 x 10, columns"] = median_of(5, lambda: model.predict(columns))
+    by_name = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(frame[:20_000])
+    took["predict, 1,000,000 x 10, polars"] = median_of(5, lambda: by_name.predict(frame))
+    row = X[:1].copy()
+    took["predict, one row"] = median_of(300, lambda: model.predict(row))
+    took["predict, one row of polars"] = median_of(300, lambda: by_name.predict(frame[:1]))
+    took["route one row"] = median_of(1000, lambda: model.tree_.apply(row))
+    kauri = tc.Kauri(8, max_leaves=16, n_jobs=2)
+    took["Kauri, 100,000 x 10"] = median_of(3, lambda: kauri.fit(X[:100_000]))
+    oblique = tc.ObliqueTree(8, max_depth=4, reference=model, max_iter=5, n_jobs=2)
+    took["ObliqueTree, 20,000 x 10, 5 rounds"] = median_of(2, lambda: oblique.fit(X[:20_000]))
+    kernel = tc.KernelExpand(8, max_leaves=16, reference=model.predict(X[:100_000]), base_tree=None)
+    took["KernelExpand on labels, 100,000 x 10"] = median_of(3, lambda: kernel.fit(X[:100_000]))
+    return took
+
+
+def import_time(python: str) -> float:
+    """CPU seconds of an interpreter that imports the package and ends."""
+    before = os.times()
+    subprocess.run([python, "-P", "-c", "import treeclust_rs"], check=True)
+    after = os.times()
+    return (
+        after.children_user
+        + after.children_system
+        - (before.children_user + before.children_system)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("old", nargs="?", help="interpreter with the old version")
+    parser.add_argument("new", nargs="?", default=sys.executable, help="and with the new one")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
+    arguments = parser.parse_args()
+    if arguments.worker:
+        print(json.dumps(measure(arguments.data)))
+        return
+    if arguments.old is None:
+        parser.error("the interpreter of the old version is missing")
+    missing = common.Missing()
+    for case in CASES:
+        if case.file is not None and not (arguments.data / case.file).exists():
+            missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
+    times: dict[str, tuple[list[float], list[float]]] = {}
+    for turn in range(ROUNDS):
+        for place, python in enumerate((arguments.old, arguments.new)):
+            print(f"... round {turn + 1} of {ROUNDS}, {python}", file=sys.stderr, flush=True)
+            command = [python, "-P", __file__, "--worker", "--data", str(arguments.data)]
+            environment = os.environ | {"PYTHONPATH": str(common.HERE)}
+            done = subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+            )
+            took = {**json.loads(done.stdout), "import (CPU)": import_time(python)}
+            for what, figure in took.items():
+                times.setdefault(what, ([], []))[place].append(figure)
+    rows = []
+    for what, (old, new) in times.items():
+        ratio = statistics.median(new) / statistics.median(old)
+        spread = f"{min(new) / min(old):.2f} to {max(new) / max(old):.2f}"
+        unit = [f"{1e3 * statistics.median(side):.4g}" for side in (old, new)]
+        rows.append([what, *unit, f"{ratio:.2f}", spread, verdict(ratio <= TARGET)])
+    body = "\n\n".join(
+        [
+            f"Medians over {ROUNDS} processes a side, by turns. *Spread*: the ratio of the least "
+            f"and of the largest figures. Target: at most {TARGET:g} times the old time.",
+            table(("work", "old, ms", "new, ms", "new / old", "spread", "met"), rows),
+            *(f"Not measured: {line}" for line in missing.lines),
+        ]
+    )
+    if arguments.dry:
+        print(body)
+    else:
+        shown = shlex.join(["benches/versions.py", "OLD_PYTHON", "--data", str(arguments.data)])
+        common.record("Versions", f"python {shown}", body)
+
+
+if __name__ == "__main__":
+    main()

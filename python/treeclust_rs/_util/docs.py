@@ -1,0 +1,440 @@
+"""Entries of numpydoc sections that stand in several docstrings.
+
+A line ``%(name)s`` in the docstring of a class or method stands for the entries below ``[name]``.
+
+[grown_kernel_tree_parameters]
+
+Parameters
+----------
+%(grown_kernel_tree)s
+%(kernel_parameters)s
+%(kernel_tree)s
+
+Attributes
+----------
+%(kernel_tree_attributes)s
+
+[kernel_columns_and_errors]
+%(kernel_columns)s
+%(columns_and_errors)s
+
+[columns_and_errors]
+%(columns)s
+
+Raises
+------
+ValueError, TypeError
+    By `fit`: see there.
+
+[columns_in_and_errors]
+%(scale_units)s
+%(columns_and_errors)s
+
+[columns_in_and_value_error]
+%(columns_in)s
+
+Raises
+------
+ValueError
+    By `fit`: see there.
+
+[fitted]
+
+Returns
+-------
+self
+    The fitted estimator.
+
+[weight_gram_fitted]
+%(weight_and_gram)s
+
+%(fitted)s
+
+[kernel_fit]
+%(kernel_rows_and_gram)s
+
+%(fitted)s
+
+[weight_fitted]
+%(weight)s
+
+%(fitted)s
+
+[kernel_errors]
+TypeError
+    If a column is not numbers, or a callable kernel gives no number.
+
+Warns
+-----
+UserWarning
+
+[as_for_probabilities]
+
+Raises
+------
+ValueError
+    As for `predict_proba`.
+
+[score_errors]
+
+Raises
+------
+ValueError
+    As for `fit`; and if the model was read from a file that does not hold its kernel (a
+    callable, `kernel_params`, an approximation).
+
+[labels_tree]
+max_depth : int or None, default=None
+    Deepest level of leaves.
+min_samples_leaf : int, default=1
+    Fewest rows in a leaf.
+reference : None, estimator or array, default=None
+    What the tree explains. None: scikit-learn's KMeans (best of 10 starts). A fitted estimator:
+    its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
+    X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
+    strings; -1 marks noise, which is left out of the fit.
+scale : {None, "standard"}, default=None
+    "standard": costs on columns divided by their standard deviation; thresholds stay in the
+    columns' own units.
+%(reference_seed)s
+verbose : int, default=0
+    Whether to print a line of progress now and then.
+
+Attributes
+----------
+%(tree_attributes)s
+cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
+    reference's.
+%(inertia)s
+cost_path_ : polars.DataFrame
+    Surrogate cost (about the reference's centers) by number of leaves. It may rise: growth
+    follows the labels.
+feature_importances_ : ndarray of shape (n_features,)
+    Share of each column in the decrease of the surrogate cost.
+%(columns_in_and_value_error)s
+
+[missing_columns]
+
+Raises
+------
+ValueError
+    If columns are missing, or a cell is NaN, infinite or null.
+
+[explaining_attributes]
+%(explaining)s
+
+Attributes
+----------
+%(tree_attributes)s
+%(center_costs)s
+
+[polars]
+
+Returns
+-------
+polars.Expr
+    For instance for ``frame.with_columns(model.to_polars())``.
+
+Raises
+------
+ValueError
+
+[scale_units]
+scale_ : ndarray of shape (n_features,)
+    Units of the columns in costs: their standard deviations, or ones.
+
+[tree_in]
+
+Parameters
+----------
+tree : ClusterTree or fitted estimator
+    The tree.
+
+[clustered_rows]
+X : array-like of shape (n_samples, n_features)
+    The data.
+labels : array-like of shape (n_samples,)
+    Cluster of each row, integers or strings; rows labelled -1 are left out.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows, not negative; None is 1 for each.
+
+[of_value]
+
+Parameters
+----------
+probabilities, affinity
+    As for `value`.
+
+[value_errors]
+
+Raises
+------
+ValueError
+    As for `value`.
+
+[affinity_as_fit]
+y : ignored
+    For the API.
+affinity : array-like of shape (n_samples, n_samples), default=None
+    As for `fit`.
+
+[needs_matplotlib]
+
+Raises
+------
+ImportError
+    If matplotlib is not installed.
+ValueError
+
+[center_costs]
+cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
+    the reference's.
+%(inertia)s
+
+[columns]
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, if X had names.
+
+[columns_in]
+%(scale_units)s
+%(columns)s
+
+[explaining]
+reference : None, estimator or array, default=None
+    What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
+    fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
+    cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
+    row, integers or strings; -1 marks noise, which is left out of the fit.
+scale : {None, "standard"}, default=None
+    "standard": costs on columns divided by their standard deviation; thresholds stay in the
+    columns' own units.
+%(reference_seed)s
+verbose : int, default=0
+    Whether to print a line of progress now and then.
+
+[frame_rows]
+X : array-like or frame of shape (n_samples, n_features)
+    Rows. Frames are matched by column name: order does not matter, other columns are
+    ignored.
+
+[grown_kernel_tree]
+%(n_clusters)s
+max_leaves : int or None, default=None
+    Most leaves, at least `n_clusters`; None means `n_clusters`.
+base_tree : {"kernel_imm", None}, default="kernel_imm"
+    The tree to grow from: Kernel IMM's, or a single leaf. Kernels without surrogate features
+    always grow from a single leaf.
+cuts : {"auto", "threshold", "interval"}, default="auto"
+    Form of the cuts after the base: ``x <= a``, or ``a <= x <= b`` as well. "auto": intervals
+    after Kernel IMM on features that rise and fall (taylor, distance, additive_chi2), whose
+    tree may have some; else thresholds.
+%(growth)s
+kernel : str or callable, default="rbf"
+    A kernel's name, "precomputed", or a function of two rows.
+
+[growth]
+max_depth : int or None, default=None
+    Deepest level of leaves that growth may make; does not limit the base tree.
+min_samples_leaf : int, default=1
+    Fewest rows in a leaf that growth may make; does not limit the base tree.
+
+[inertia]
+inertia_ : float
+    Cost of the tree's clusters about their own centers, on standardised columns if
+    ``scale="standard"``.
+%(reference_inertia)s
+
+[kernel_columns]
+gamma_ : float or None
+    The kernel's gamma; None for kernels without one.
+scale_ : ndarray of shape (n_features,)
+    Units of the columns: their standard deviations, or ones.
+
+[kernel_parameters]
+gamma : float, "scale" or None, default=None
+    Of the kernels rbf, laplacian, polynomial and chi2. None: 1 / n_features (chi2: 1).
+    "scale": 1 / (n_features * mean variance of the columns).
+degree : float, default=3
+    Of the polynomial kernel.
+coef0 : float, default=1.0
+    Of the polynomial kernel.
+kernel_params : mapping, default=None
+    ``{"epsilon": e}`` of the kernel epsilon, ``{"beta": b}`` of histogram_intersection, or
+    keyword arguments of a callable.
+
+[kernel_rows_and_gram]
+X : array-like or frame of shape (n_samples, n_features)
+    numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
+    numbers: the columns the tree may cut, and the rows the kernel compares.
+%(weight_and_gram)s
+
+[kernel_tree]
+approximation : {None, "nystroem", "rpcholesky", "rff"}, default=None
+    None: the exact kernel, whose matrix kernel k-means needs (8 n^2 bytes) unless it is linear
+    or hellinger. Else features of low rank, in memory O(n_samples * n_components); costs are
+    then those of the approximated kernel.
+n_components : int, default=100
+    Most features of an approximation.
+n_init : int, default=10
+    Starts of kernel k-means.
+features : {"auto", "taylor", "distance", "additive"}, default="auto"
+    "taylor" (rbf): terms of the Gaussian's Taylor series, definition 3. "distance" (rbf,
+    laplacian): the kernel of the column with anchors, equation (4). "additive" (the others):
+    appendix H. "auto": taylor for rbf, distance for laplacian, additive for the others.
+order : int, default=5
+    M: the last term of "taylor" (the first is 0), the number of features of additive_chi2.
+n_anchors : int, "all" or None, default=None
+    Anchors of "distance" per column: "all" distinct values, or that many values at even
+    quantiles of the rows. None: all up to 256, else 256.
+shift : float or array-like of shape (n_features,), default=None
+    Origin of "taylor", below all values of the column and in its units; the truncated series
+    depends on it. None: 1 % of the column's range below its smallest value.
+reference : None, estimator or array, default=None
+    What the tree explains. None: `KernelKMeans`. A fitted estimator: its `labels_` (or
+    `predict`); an unfitted one is cloned and fitted to X. A 1-D array: a label per row,
+    integers or strings; -1 marks noise, which is left out of the fit. A 2-D array: centers in
+    the columns of X; the nearest counts.
+scale : {None, "standard"}, default=None
+    "standard": kernels see the columns divided by their standard deviations; tests stay in the
+    columns' own units.
+random_state : int, RandomState or None, default=None
+    Seed of kernel k-means and of approximations.
+%(threads)s
+
+[kernel_tree_attributes]
+tree_ : ClusterTree
+    The tree; print it.
+labels_ : ndarray of shape (n_samples,)
+    Cluster of every row, noise included, as the tree predicts it.
+reference_labels_ : ndarray of shape (n_samples,)
+    What the tree explains; -1 for rows that were left out.
+n_leaves_ : int
+    Number of leaves.
+classes_ : ndarray of shape (n_clusters,)
+    The clusters' labels.
+inertia_, reference_inertia_ : float
+    Kernel k-means cost of the tree's and of the reference's clusters about their own implicit
+    means; computed when first asked for.
+price_of_explainability_, cost_ratio_ : float
+    `inertia_` / `reference_inertia_` (definition 4).
+
+[n_clusters]
+n_clusters : int or None, default=None
+    Number of clusters; None means the reference's, or 8 without a reference.
+
+[n_jobs]
+n_jobs : int or None, default=None
+    Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+
+[other_rows_and_gram]
+X : array-like or frame of shape (n_samples, n_features)
+    Rows.
+y : ignored
+    For the API.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows.
+gram : array-like of shape (n_samples, n_samples), default=None
+    Their kernel matrix; with ``kernel="precomputed"``, and only then.
+
+[reference_inertia]
+reference_inertia_ : float
+    Cost of the reference's clusters about the reference's centers.
+cost_ratio_ : float
+    `inertia_` / `reference_inertia_`.
+
+[reference_seed]
+random_state : int, RandomState or None, default=None
+    Seed of the reference clustering.
+%(n_jobs)s
+
+[rows_as_predict]
+X : array-like or frame of shape (n_samples, n_features)
+    Rows, as for `predict`.
+
+[rows_as_probabilities]
+X : array-like or frame of shape (n_samples, n_features)
+    Rows, as for `predict_proba`.
+
+[threads]
+%(n_jobs)s
+verbose : int, default=0
+    Whether to print a line of progress now and then.
+
+[tree_and_labels]
+tree_ : ClusterTree
+    The tree; print it.
+labels_ : ndarray of shape (n_samples,)
+    Cluster of every row, noise included, as the tree predicts it.
+n_leaves_ : int
+    Number of leaves.
+
+[tree_attributes]
+%(tree_and_labels)s
+classes_ : ndarray of shape (n_clusters,)
+    The clusters' labels.
+
+[weight]
+y : ignored
+    For the API.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weight of each row, not negative. Rows of weight 0 are left out.
+
+[weight_and_gram]
+%(weight)s
+gram : array-like of shape (n_samples, n_samples), default=None
+    The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+Documented = TypeVar("Documented")
+Estimator = TypeVar("Estimator")
+
+_MARKER = re.compile(r"(?m)^( *)%\((\w+)\)s$")
+_TEXTS = re.split(r"(?m)^\[(\w+)\]\n", __doc__ or "")[1:]
+_ENTRIES = {name: text.strip("\n") for name, text in zip(_TEXTS[::2], _TEXTS[1::2], strict=True)}
+
+
+def documented(cls: Documented) -> Documented:
+    """Expand the markers in the docstrings of a function, or of a class and what it defines."""
+    for item in (cls, *getattr(cls, "__dict__", {}).values()):
+        text = getattr(item, "__doc__", None)
+        if isinstance(text, str) and "%(" in text:
+            item.__doc__ = _expanded(text)
+    return cls
+
+
+def _expanded(text: str) -> str:
+    return _MARKER.sub(_entry, text)
+
+
+def _entry(marker: re.Match[str]) -> str:
+    """Return the text of a marker at its indentation."""
+    lines = _expanded(_ENTRIES[marker[2]]).splitlines()
+    return "\n".join(marker[1] + line if line else line for line in lines)
+
+
+@dataclass_transform(eq_default=False)
+def estimator(cls: type[Estimator]) -> type[Estimator]:
+    """Make a class with fields an estimator: its parameters are those of its bases too.
+
+    The signature has them in the order of the docstring.
+    """
+    made = dataclass(eq=False, repr=False)(cls)
+    text, init = made.__doc__ or "", vars(made)["__init__"]
+    signature = inspect.signature(init)
+    parameters = sorted(
+        signature.parameters.values(),
+        key=lambda parameter: (parameter.kind, text.find(f"\n    {parameter.name} : ")),
+    )
+    init.__signature__ = signature.replace(parameters=parameters)
+    return made

@@ -1,0 +1,69 @@
+"""Base of the trees grown on the reference's labels alone: KMeansTree, SpExTree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._base.fit_rows import EXPLAINING, LIMITS, Constraints, FitRows
+from .._base.growth import Growth, Limits, grow_tree
+from .._base.saving import NO_NEGATIVE_INERTIA, Fields
+from .._base.truncation import COST_PATH
+from .._data.table import Table
+from .._engine import Progress
+from .._reference.centers import Criterion
+from .._reference.kmeans import Reference
+from ..tree.build import GrownTree, add_up
+from .centers_tree import CentersTree
+
+
+class LabelsTree(CentersTree, abstract=True):
+    """A tree whose cuts are judged by counts of the reference's labels; centers measure it."""
+
+    _parameter_constraints: ClassVar[Constraints] = {**EXPLAINING, **LIMITS}
+    # Growth lowers another cost than the path's, which may rise.
+    _saved: ClassVar[Fields] = {
+        **CentersTree._saved,
+        "_cost_path": replace(COST_PATH, check=NO_NEGATIVE_INERTIA),
+    }
+
+    max_leaves: int | None
+    max_depth: int | None
+    min_samples_leaf: int
+
+    @property
+    def criterion(self) -> Criterion:  # type: ignore[override]
+        """Squared Euclidean distances measure the tree's clusters."""
+        return "kmeans"
+
+    def _counts(self) -> Any:
+        """Return the growth criterion on the counts of the labels."""
+        raise NotImplementedError
+
+    def _growth(self, n_clusters: int) -> Growth:
+        limits = Limits.of(self)
+        limits.check(n_clusters, self.n_clusters is None and self.reference is None)
+        return Growth(None, criterion=self._counts(), limits=limits)
+
+    def _grow(
+        self,
+        fit_rows: FitRows[Table],
+        reference: Reference,
+        growth: Growth,
+        progress: Progress | None,
+    ) -> GrownTree:
+        fitted = grow_tree(
+            fit_rows,
+            reference.regrets,
+            reference.labels,
+            growth,
+            base_centers=None,
+            progress=progress,
+        )
+        costs = np.zeros((len(fitted.kind), reference.n_clusters))
+        np.add.at(costs, fitted.leaf_of_row, reference.regrets)
+        add_up(fitted.children_left, costs)
+        own = costs[np.arange(len(costs)), fitted.cluster]
+        return replace(GrownTree.of(fitted), cost=own)
