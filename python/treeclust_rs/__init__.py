@@ -8,7 +8,8 @@ from .estimators.douglas.estimator import Douglas
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM
 from .estimators.kauri import Kauri
-from .estimators.kernel_exkmc import KernelExKMC, KernelExpand
+from .estimators.kernel_exkmc import KernelExKMC
+from .estimators.kernel_expand import KernelExpand
 from .estimators.kernel_imm import KernelIMM
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kmeans_tree import KMeansTree

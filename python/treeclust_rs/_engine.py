@@ -12,45 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._core import (
-    FittedKauri,
-    FittedOblique,
-    FittedTree,
-    Router,
-    Threads,
-    column_units,
-    fit_kauri,
-    fit_oblique,
-    fit_tree,
-    spherical_kmeans,
-)
+from ._core import FittedKauri as FittedKauri
+from ._core import FittedOblique as FittedOblique
+from ._core import FittedTree as FittedTree
+from ._core import Router as Router
+from ._core import Threads as Threads
+from ._core import column_units as column_units
+from ._core import fit_kauri as fit_kauri
+from ._core import fit_oblique as fit_oblique
+from ._core import fit_tree as fit_tree
+from ._core import spherical_kmeans as spherical_kmeans
 from ._util.arrays import Codes, FloatArray, IntArray
-
-__all__ = [
-    "FittedKauri",
-    "FittedOblique",
-    "FittedTree",
-    "GroupSums",
-    "Jobs",
-    "LabelCosts",
-    "Measure",
-    "NonFinite",
-    "ObliqueArrays",
-    "Progress",
-    "Router",
-    "TestArrays",
-    "Threads",
-    "assign_rows",
-    "column_units",
-    "find_non_finite",
-    "fit_kauri",
-    "fit_oblique",
-    "fit_tree",
-    "group_sums",
-    "label_costs",
-    "mean_centers",
-    "spherical_kmeans",
-]
 
 Jobs = int | Threads
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -80,23 +80,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             del self.feature_names_in_
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, as scikit-learn's estimators do.
-
-        Parameters
-        ----------
-        **params
-            Names and values.
-
-        Returns
-        -------
-        self
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            If a name is unknown.
-        """
+        """Set parameters, as scikit-learn's estimators do; ValueError if a name is unknown."""
         super().set_params(**params)
         if self._not_saved:
             self._not_saved -= params.keys()

@@ -93,26 +93,24 @@ reference : None, estimator or array, default=None
     its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
     X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
     strings; -1 marks noise, which is left out of the fit.
-scale : {None, "standard"}, default=None
-    "standard": costs on columns divided by their standard deviation; thresholds stay in the
-    columns' own units.
-%(reference_seed)s
-verbose : int, default=0
-    Whether to print a line of progress now and then.
+%(explaining_common)s
 
 Attributes
 ----------
-%(tree_attributes)s
-cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
-    reference's.
-%(inertia)s
+%(mean_attributes)s
 cost_path_ : polars.DataFrame
     Surrogate cost (about the reference's centers) by number of leaves. It may rise: growth
     follows the labels.
 feature_importances_ : ndarray of shape (n_features,)
     Share of each column in the decrease of the surrogate cost.
 %(columns_in_and_value_error)s
+
+[mean_attributes]
+%(tree_attributes)s
+cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
+    reference's.
+%(inertia)s
 
 [missing_columns]
 
@@ -209,6 +207,9 @@ reference : None, estimator or array, default=None
     fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
     cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
     row, integers or strings; -1 marks noise, which is left out of the fit.
+%(explaining_common)s
+
+[explaining_common]
 scale : {None, "standard"}, default=None
     "standard": costs on columns divided by their standard deviation; thresholds stay in the
     columns' own units.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._base.fit_rows import EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.growth import Growth, Limits, grow_tree
+from .._base.growth import Growth, Limits
 from .._base.saving import NO_NEGATIVE_INERTIA, Fields
 from .._base.truncation import COST_PATH
 from .._data.table import Table
@@ -54,16 +54,8 @@ class LabelsTree(CentersTree, abstract=True):
         growth: Growth,
         progress: Progress | None,
     ) -> GrownTree:
-        fitted = grow_tree(
-            fit_rows,
-            reference.regrets,
-            reference.labels,
-            growth,
-            base_centers=None,
-            progress=progress,
-        )
-        costs = np.zeros((len(fitted.kind), reference.n_clusters))
-        np.add.at(costs, fitted.leaf_of_row, reference.regrets)
-        add_up(fitted.children_left, costs)
-        own = costs[np.arange(len(costs)), fitted.cluster]
-        return replace(GrownTree.of(fitted), cost=own)
+        grown = super()._grow(fit_rows, reference, growth, progress)
+        costs = np.zeros((len(grown.cluster), reference.n_clusters))
+        np.add.at(costs, grown.leaf_of_row, reference.regrets)
+        add_up(grown.tests.children_left, costs)
+        return replace(grown, cost=costs[np.arange(len(costs)), grown.cluster])

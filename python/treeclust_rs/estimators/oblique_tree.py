@@ -27,7 +27,7 @@ from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedFi
 from .._base.truncation import feature_importances
 from .._data.sparse import SparseTable, read_sparse
 from .._data.table import Units, collected, read_table
-from .._engine import Measure, ObliqueArrays, TestArrays
+from .._engine import Measure, ObliqueArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util.arrays import FloatArray, IntArray
@@ -36,7 +36,7 @@ from .._util.threads import effective_n_jobs
 from .._util.validation import Interval, StrOptions
 from ..export import explain_rows
 from ..metrics import n_parameters
-from ..tree.build import GrownTree
+from ..tree.build import GrownTree, tests_of
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import LEAF, OBLIQUE
 
@@ -618,15 +618,12 @@ def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:
     n_nodes, k = regrets.shape
     # Inner nodes have the cluster that would cost their rows least.
     cluster = np.where(fitted.kind == LEAF, fitted.cluster, regrets.argmin(axis=1))
-    unknown = np.full(n_nodes, np.nan)
-    kind, left, right = fitted.kind, fitted.children_left, fitted.children_right
-    tests = TestArrays(kind, fitted.feature, fitted.threshold, unknown, unknown, left, right)
     oblique = ObliqueArrays(
         fitted.oblique_indptr, fitted.oblique_indices, fitted.oblique_weights, fitted.oblique_bias
     )
     return GrownTree.of_rows(
-        tests,
-        oblique if (kind == OBLIQUE).any() else None,
+        tests_of(fitted),
+        oblique if (fitted.kind == OBLIQUE).any() else None,
         fitted.leaf_of_row,
         start.clustering.labels,
         k,

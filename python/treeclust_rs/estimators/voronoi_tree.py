@@ -72,11 +72,7 @@ class VoronoiTree(CentersTree):
 
     Attributes
     ----------
-    %(tree_attributes)s
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
-        reference's.
-    %(inertia)s
+    %(mean_attributes)s
     cost_path_ : polars.DataFrame
         Surrogate cost (about the reference's centers): one line, there is one tree.
     feature_importances_ : ndarray of shape (n_features,)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._data.sparse import SparseTable
 from .._data.table import Table
-from .._engine import FittedKauri, FittedTree, ObliqueArrays, TestArrays
+from .._engine import FittedKauri, FittedOblique, FittedTree, ObliqueArrays, TestArrays
 from .._util.arrays import FloatArray, IntArray
 from .cluster_tree import ClusterTree
 from .nodes import LEAF, leaf_mistakes
@@ -147,7 +147,7 @@ class GrownTree:
         return np.minimum.accumulate(path) if never_rises else path
 
 
-def tests_of(fitted: FittedTree | FittedKauri) -> TestArrays:
+def tests_of(fitted: FittedTree | FittedKauri | FittedOblique) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
 

@@ -162,7 +162,7 @@ class TreeNodes:
         Parameters
         ----------
         node : int
-            Node id.
+            Id of an oblique node.
 
         Returns
         -------

@@ -1,0 +1,56 @@
+"""Kernel Expand: trees that reproduce the labels of a kernel clustering, or any others."""
+
+from __future__ import annotations
+
+from .._util.docs import estimator
+from .kernel_tree import GrownKernelTree
+
+
+@estimator
+class KernelExpand(GrownKernelTree):
+    """Explain any labels by a tree whose leaves are as pure as can be (Kernel Expand).
+
+    Always the leaf is split whose best cut takes most rows out of leaves that are not their
+    cluster's: the cost of a leaf is the weight of the rows whose reference label is not the leaf's.
+    With enough leaves the reference is reproduced wherever single cuts make progress, whatever made
+    it: kernel k-means, spectral clustering, HDBSCAN and its noise. One fit yields the trees of all
+    smaller sizes: see `cost_path_` and `truncate`.
+
+    %(grown_kernel_tree_parameters)s
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters' rows in the columns' own units, whatever the kernel is.
+    cost_path_ : polars.DataFrame
+        Weight of the rows in leaves of another label, by number of leaves.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the mismatches.
+    %(kernel_columns_and_errors)s
+
+    See Also
+    --------
+    KernelExKMC : Follows distances in the kernel's feature space instead.
+    KernelIMM : Exactly one leaf per cluster.
+
+    Notes
+    -----
+    With a reference given no kernel value is computed unless `inertia_` or the price is asked for.
+    Growth takes O(n k) per column and level with thresholds, O(n k^2) with intervals.
+
+    References
+    ----------
+    Fleissner, Vankadara, Ghoshdastidar (2024). Explaining Kernel Clustering via Decision Trees.
+    Algorithm 3, equation (7).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_circles
+    >>> import treeclust_rs as tc
+    >>> X, truth = make_circles(200, factor=0.3, noise=0.05, random_state=0)
+    >>> model = tc.KernelExpand(reference=truth, max_leaves=3, base_tree=None, cuts="interval")
+    >>> model = model.fit(X)
+    >>> model.tree_.rules().select("cluster", "rule").rows()
+    [(1, '-0.36 <= x0 <= 0.304 and -0.6 <= x1 <= 0.6'),
+     (0, '-0.36 <= x0 <= 0.304 and (x1 < -0.6 or x1 > 0.6)'),
+     (0, 'x0 < -0.36 or x0 > 0.304')]
+    """
+
+    _by_mismatch = True
