@@ -48,9 +48,9 @@ class Case:
     max_leaves: int
     load: Callable[[Path], Data]
     file: str | None = None
-    reach_exkmc: float = 1.0
-    reach_tree: float = 1.0
-    reach_threads: float = 1.0
+    target_exkmc: float = 1.0
+    target_tree: float = 1.0
+    target_threads: float = 1.0
 
 
 def blobs(n: int, d: int, k: int, std: float = 6.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -100,14 +100,14 @@ def _mnist_case(folder: Path) -> Data:
 
 
 CASES = (
-    Case("blobs 100k x 20, k=10, 40 leaves", 10, 40, _blobs_case, reach_exkmc=4),
+    Case("blobs 100k x 20, k=10, 40 leaves", 10, 40, _blobs_case, target_exkmc=4),
     Case(
         "continuous 500k x 54, k=7, 14 leaves",
         7,
         14,
         _continuous_case,
-        reach_exkmc=10,
-        reach_threads=1.7,
+        target_exkmc=10,
+        target_threads=1.7,
     ),
     Case(
         "covtype 93k x 54, k=7, 14 leaves",
@@ -115,9 +115,9 @@ CASES = (
         14,
         _covtype_case,
         "covtype_sample_92962.parquet",
-        reach_exkmc=5,
-        reach_tree=2,
-        reach_threads=1.7,
+        target_exkmc=5,
+        target_tree=2,
+        target_threads=1.7,
     ),
     Case(
         "MNIST 50k x 784, k=10, 20 leaves",
@@ -125,9 +125,9 @@ CASES = (
         20,
         _mnist_case,
         "mnist_train.npz",
-        reach_exkmc=10,
-        reach_tree=3,
-        reach_threads=1.7,
+        target_exkmc=10,
+        target_tree=3,
+        target_threads=1.7,
     ),
 )
 
@@ -269,8 +269,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
-def verdict(holds: bool) -> str:
-    return "yes" if holds else "**no**"
+def verdict(met: bool) -> str:
+    return "yes" if met else "**no**"
 
 
 def parser(

@@ -57,7 +57,7 @@ class Work:
     batch_size: int
     epochs: tuple[int, int]
     """Of the short and of the long fit."""
-    reach: float
+    target: float
     file: str | None = None
 
 
@@ -112,8 +112,8 @@ def peers(arguments: argparse.Namespace, missing: common.Missing) -> str:
                 "who",
                 "ms an epoch",
                 "times faster",
-                "reach",
-                "holds",
+                "target",
+                "met",
                 "s a fit",
                 "epochs",
             ),
@@ -190,7 +190,7 @@ def _beside(
         ]
         if name == "ours" and peer is not None:
             ratio = per_epoch["gemclus"] / per_epoch["ours"]
-            row[5:8] = [f"{ratio:.1f}", f">= {work.reach:g}", verdict(ratio >= work.reach)]
+            row[5:8] = [f"{ratio:.1f}", f">= {work.target:g}", verdict(ratio >= work.target)]
         rows.append(row)
     if peer is not None:
         peer.forget(data)

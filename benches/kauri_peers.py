@@ -42,7 +42,7 @@ class Work:
     kernel: str
     max_clusters: int
     max_leaves: int | None
-    reach: float
+    target: float
     gram_given: bool = False
 
 
@@ -82,7 +82,7 @@ def peers(only: str, missing: common.Missing) -> str:
         if only in work.name:
             print(f"... {work.name}", file=sys.stderr, flush=True)
             rows += _beside(work, peer, missing)
-    header = ("work", "who", "seconds", "times faster", "reach", "holds", "leaves", "objective")
+    header = ("work", "who", "seconds", "times faster", "target", "met", "leaves", "objective")
     sections = ["Medians of whole fits, 1 thread.", table(header, rows)]
     if peer is not None:
         sections += [_peer_growth(peer), f"gemclus: {peer.how}; one thread."]
@@ -126,7 +126,7 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
         row = [work.name, name, f"{median:.4g}", "", "", "", str(leaves)]
         if name == "ours" and "gemclus" in medians:
             ratio = medians["gemclus"] / median
-            row[3:6] = [f"{ratio:.1f}", f">= {work.reach:g}", verdict(ratio >= work.reach)]
+            row[3:6] = [f"{ratio:.1f}", f">= {work.target:g}", verdict(ratio >= work.target)]
         rows.append([*row, f"{objective(gram, labels):.8g}"])
     if peer is not None:
         peer.forget(data, *filter(None, [given]))
@@ -204,15 +204,15 @@ def growth(_only: str, _missing: common.Missing) -> str:
         "whole process MB",
     )
     slope = exponent(ROWS, ones)
-    said = [f"Exponent in rows, 1 thread: {slope:.2f} (reach <= 1.15: {verdict(slope <= 1.15)})."]
+    said = [f"Exponent in rows, 1 thread: {slope:.2f} (target <= 1.15: {verdict(slope <= 1.15)})."]
     last = times[f"{ROWS[-1]} 2"]
     said.append(
-        f"A million rows on 2 threads: {last:.3g} s (reach < {MOST_SECONDS:g} s: "
+        f"A million rows on 2 threads: {last:.3g} s (target < {MOST_SECONDS:g} s: "
         f"{verdict(last < MOST_SECONDS)})"
     )
     if can_measure():
         said[-1] += (
-            f", {took['peak'] / 1e9:.2f} GB with data and interpreter (reach < "
+            f", {took['peak'] / 1e9:.2f} GB with data and interpreter (target < "
             f"{MOST_BYTES / 1e9:g} GB: {verdict(took['peak'] < MOST_BYTES)})"
         )
     about = (

@@ -85,7 +85,7 @@ GROWTH_ROWS = (12_500, 25_000, 50_000, 100_000, 200_000)
 GROWTH_COLUMNS, GROWTH_CLUSTERS, GROWTH_LEAVES = 10, 10, 40
 CLUSTERS = (5, 10, 20, 40)
 RANK = 100
-GROWTH_REACH = 1.15
+GROWTH_TARGET = 1.15
 NYSTROEM: dict[str, Any] = {
     "approximation": "nystroem",
     "n_components": RANK,
@@ -125,8 +125,8 @@ def growth(fits: Fits) -> str:
         rows.append([*row, *_memory(two, GROWTH_ROWS[-1])])
         slope, of_whole = exponent(GROWTH_ROWS, core), exponent(GROWTH_ROWS, whole)
         said.append(
-            f"{name}: exponent of the growth in rows {slope:.2f} (reach <= {GROWTH_REACH}: "
-            f"{verdict(slope <= GROWTH_REACH)}), of the whole fit {of_whole:.2f}."
+            f"{name}: exponent of the growth in rows {slope:.2f} (target <= {GROWTH_TARGET}: "
+            f"{verdict(slope <= GROWTH_TARGET)}), of the whole fit {of_whole:.2f}."
         )
     header = (
         "tree",
@@ -214,7 +214,7 @@ def anchors(fits: Fits) -> str:
         ({"n_anchors": FEW, **NYSTROEM}, FEW_ROWS, FEW_REACH),
     )
     sections, said = [], []
-    for given, sizes, reach in parts:
+    for given, sizes, target in parts:
         name = f"{given['n_anchors']} anchors"
         problems = [_labelled(fits, n) for n in sizes]
         cases = [
@@ -237,12 +237,12 @@ def anchors(fits: Fits) -> str:
             slope = exponent(sizes, whole)
             line = (
                 f"- {case['kernel']}, {name}, {case['n_jobs']} threads: exponent of the whole fit "
-                f"in rows {slope:.2f} (reach <= {reach}: {verdict(slope <= reach)}), of its "
+                f"in rows {slope:.2f} (target <= {target}: {verdict(slope <= target)}), of its "
                 f"processor time {exponent(sizes, cpu):.2f}"
             )
             if given["n_anchors"] == "all" and case["n_jobs"] == 2:
                 line += (
-                    f"; {sizes[-1]:,} rows in {whole[-1]:.3g} s (reach < {ALL_SECONDS:g} s: "
+                    f"; {sizes[-1]:,} rows in {whole[-1]:.3g} s (target < {ALL_SECONDS:g} s: "
                     f"{verdict(whole[-1] < ALL_SECONDS)})"
                 )
             said.append(f"{line}.")

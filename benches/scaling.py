@@ -43,7 +43,7 @@ def fit(X: np.ndarray, centers: np.ndarray, n_jobs: int) -> float:
     return seconds(lambda: model.fit(X))
 
 
-def growth(what: str, shapes: list[tuple[int, int]], sizes: tuple[int, ...], reach: float) -> str:
+def growth(what: str, shapes: list[tuple[int, int]], sizes: tuple[int, ...], target: float) -> str:
     print(f"... growth in {what}", file=sys.stderr, flush=True)
     problems = [blobs(n, d, N_CLUSTERS) for n, d in shapes]
 
@@ -66,7 +66,7 @@ def growth(what: str, shapes: list[tuple[int, int]], sizes: tuple[int, ...], rea
     ]
     return (
         table((what, "seconds", "exponent of the step"), rows)
-        + f"\nExponent in {what}: {slope:.2f} (reach <= {reach}: {verdict(slope <= reach)})."
+        + f"\nExponent in {what}: {slope:.2f} (target <= {target}: {verdict(slope <= target)})."
     )
 
 

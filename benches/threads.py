@@ -48,7 +48,7 @@ class Work:
     def row(self) -> list[str]:
         one, two, alone, pair = (statistics.median(times) for times in self.times.values())
         numbers = f"{one:.4f}", f"{two:.4f}", f"{one / two:.2f}", f"{2 * alone / pair:.2f}"
-        return [self.case.name, self.form, *numbers, verdict(one / two >= self.case.reach_threads)]
+        return [self.case.name, self.form, *numbers, verdict(one / two >= self.case.target_threads)]
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
     common.one_thread()
     missing = common.Missing()
     works = []
-    for case in [c for c in CASES if c.reach_threads > 1 and arguments.only in c.name]:
+    for case in [c for c in CASES if c.target_threads > 1 and arguments.only in c.name]:
         if case.file and missing.unless_there(case.name, arguments.data / case.file):
             continue
         print(f"... {case.name}", file=sys.stderr, flush=True)
@@ -68,13 +68,13 @@ def main() -> None:
             works.append(Work(case, form, X, centers))
     measure(works, lambda work: {"1": lambda: work.fit(1), "2": lambda: work.fit(2)})
     measure(works, lambda work: {"alone": lambda: work.fit(1), "both": work.two_at_once})
-    head = ("work", "table", "1 thread, s", "2 threads, s", "faster", "two fits at once", "holds")
-    reach = max(case.reach_threads for case in CASES)
+    head = ("work", "table", "1 thread, s", "2 threads, s", "faster", "two fits at once", "met")
+    target = max(case.target_threads for case in CASES)
     sections = [
         f"Medians of interleaved fits, the reference centers given, the tables in {TURNS} turns. "
         "*Two fits at once*: how much more two threads do that have nothing to do with each other.",
         table(head, [work.row() for work in works]),
-        f"Reach: {reach:g} times faster.",
+        f"Target: {target:g} times faster.",
     ]
     common.publish("Threads", sections, missing, arguments.dry)
 

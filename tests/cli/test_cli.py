@@ -806,7 +806,7 @@ WRONG = {
     ),
     "wrong number of unnamed columns": (
         ["predict", "unnamed.json", "points.csv"],
-        "points.csv has 4 columns; the model, which knows no names, reads 2.",
+        "points.csv has 4 columns; the model, fitted without names, reads 2.",
     ),
     "model and data swapped": (
         ["predict", "points.csv", "model.json"],

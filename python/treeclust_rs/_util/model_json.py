@@ -103,7 +103,7 @@ def loads(text: str) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise ValueError(f"A model file must hold an object, not {json_name(payload)}.")
     if payload.get("format") != FORMAT:
-        raise ValueError(f'This is no model file of {FORMAT}: it lacks "format": "{FORMAT}".')
+        raise ValueError(f'Not a model file of {FORMAT}: it lacks "format": "{FORMAT}".')
     version = payload.get("schema_version")
     if type(version) is not int:
         raise ValueError("The model file has no integer schema_version.")

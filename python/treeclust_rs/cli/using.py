@@ -105,7 +105,7 @@ def _features(
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
         raise UserError(
-            f"{source.name} has {len(columns)} columns; the model, which knows no names, reads "
+            f"{source.name} has {len(columns)} columns; the model, fitted without names, reads "
             f"{n_wanted}."
         )
     return source.numbers(columns).to_numpy()
