@@ -54,24 +54,24 @@ def measure(data: Path) -> dict[str, float]:
             (loaded.stored, f"2 threads, {loaded.stored_as}", 2),
         ):
             model = tc.ExKMC(max_leaves=case.max_leaves, reference=centers, n_jobs=n_jobs)
-            took[f"ExKMC, {case.name}, {form}"] = median_of(3, partial(model.fit, X))
+            took[f"ExKMC, {case.name}, {form}"] = median_of(5, partial(model.fit, X))
     X, _ = common.blobs(1_000_000, 10, 8)
     model = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(X[:20_000])
     frame, columns = common.as_frame(X), np.asfortranarray(X)
-    took["predict, 1,000,000 x 10, rows"] = median_of(5, lambda: model.predict(X))
-    took["predict, 1,000,000 x 10, columns"] = median_of(5, lambda: model.predict(columns))
+    took["predict, 1,000,000 x 10, rows"] = median_of(15, lambda: model.predict(X))
+    took["predict, 1,000,000 x 10, columns"] = median_of(15, lambda: model.predict(columns))
     by_name = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(frame[:20_000])
-    took["predict, 1,000,000 x 10, polars"] = median_of(5, lambda: by_name.predict(frame))
+    took["predict, 1,000,000 x 10, polars"] = median_of(15, lambda: by_name.predict(frame))
     row = X[:1].copy()
     took["predict, one row"] = median_of(300, lambda: model.predict(row))
     took["predict, one row of polars"] = median_of(300, lambda: by_name.predict(frame[:1]))
     took["route one row"] = median_of(1000, lambda: model.tree_.apply(row))
     kauri = tc.Kauri(8, max_leaves=16, n_jobs=2)
-    took["Kauri, 100,000 x 10"] = median_of(3, lambda: kauri.fit(X[:100_000]))
+    took["Kauri, 100,000 x 10"] = median_of(5, lambda: kauri.fit(X[:100_000]))
     oblique = tc.ObliqueTree(8, max_depth=4, reference=model, max_iter=5, n_jobs=2)
     took["ObliqueTree, 20,000 x 10, 5 rounds"] = median_of(2, lambda: oblique.fit(X[:20_000]))
     kernel = tc.KernelExpand(8, max_leaves=16, reference=model.predict(X[:100_000]), base_tree=None)
-    took["KernelExpand on labels, 100,000 x 10"] = median_of(3, lambda: kernel.fit(X[:100_000]))
+    took["KernelExpand on labels, 100,000 x 10"] = median_of(15, lambda: kernel.fit(X[:100_000]))
     return took
 
 
@@ -85,6 +85,10 @@ def import_time(python: str) -> float:
         + after.children_system
         - (before.children_user + before.children_system)
     )
+
+
+def median_import(python: str) -> float:
+    return statistics.median(import_time(python) for _ in range(3))
 
 
 def main() -> None:
@@ -113,7 +117,7 @@ def main() -> None:
             done = subprocess.run(
                 command, stdout=subprocess.PIPE, text=True, check=True, env=environment
             )
-            took = {**json.loads(done.stdout), "import (CPU)": import_time(python)}
+            took = {**json.loads(done.stdout), "import (CPU)": median_import(python)}
             for what, figure in took.items():
                 times.setdefault(what, ([], []))[place].append(figure)
     rows = []
