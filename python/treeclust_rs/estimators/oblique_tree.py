@@ -92,7 +92,7 @@ class ObliqueTree(CenterModel):
     init : {"bisecting", "random"} or tree, default="bisecting"
         The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
         random pairs of rows; or a tree fitted before (an estimator of this package or a
-        `ClusterTree`), which is then refined: cost + alpha * penalty never ends above its own
+        `ClusterTree`), which is then refined: with ``alpha=0`` the cost never ends above its own
         (before `relax`). An unfitted estimator is cloned and fitted to X. Axis-aligned trees grow
         from one leaf instead if no tree is given.
     solver : {"direct", "path"}, default="direct"
