@@ -22,7 +22,7 @@ from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
 from ._core import fit_tree as fit_tree
 from ._core import spherical_kmeans as spherical_kmeans
-from ._util.arrays import Codes, FloatArray, IntArray
+from ._util import Codes, FloatArray, IntArray
 
 Jobs = int | Threads
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -9,8 +9,7 @@ import numpy as np
 from .. import _engine
 from .._data.table import Units, check_sample_weight
 from .._reference.centers import cost_of_labels
-from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
+from .._util import FloatArray, effective_n_jobs
 from ..metrics import ratio_of_costs
 from .clusterer import TreeClusterer
 

@@ -10,8 +10,7 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .._data.table import Table, align_table, check_finite
-from .._util.model_json import check_keys
-from .._util.threads import effective_n_jobs
+from .._util import check_keys, effective_n_jobs
 from ..export import (
     explain_rows,
     plot_partition,
@@ -21,7 +20,7 @@ from ..export import (
     tree_from_dict,
     tree_to_dict,
 )
-from ..tree.cluster_tree import ClusterTree, NonFiniteError
+from ..tree import ClusterTree, NonFiniteError
 from .saving import Fields, SavedEstimator, read_fields, write_fields
 
 if TYPE_CHECKING:

@@ -22,13 +22,11 @@ from .._data.table import (
     read_table,
     take_rows,
 )
-from .._kernels.gram import check_gram
+from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
-from .._util.arrays import BoolArray, Codes, FloatArray
-from .._util.progress import progress_line
-from .._util.threads import effective_n_jobs
+from .._util import BoolArray, Codes, FloatArray, effective_n_jobs, progress_line
 from .._util.validation import Interval, StrOptions
-from ..tree.cluster_tree import ClusterTree
+from ..tree import ClusterTree
 
 Rows = TypeVar("Rows", Table, SparseTable)
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, Self
 
 from .. import _engine
 from .._data.table import Table
-from .._kernels.surrogate import SurrogateFeatures
+from .._kernels import SurrogateFeatures
 from .._reference.centers import Centers
-from .._util.arrays import Codes, FloatArray
+from .._util import Codes, FloatArray
 from .fit_rows import FitRows
 
 

@@ -9,15 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data.table import Table, Units, check_sample_weight, take_rows
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import KernelData, kernel_rows
-from .._kernels.kernels import Kernel
-from .._kernels.low_rank import FeatureMap
+from .._kernels import FeatureMap, Kernel, KernelData, check_gram, kernel_rows
 from .._kernels.parameters import check_gram_argument, kernel_of
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from .._util.threads import effective_n_jobs
-from ..tree.cluster_tree import ClusterTree
+from .._util import FloatArray, IntArray, effective_n_jobs, estimator
+from ..tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
 from .saving import POSITIVE, SavedField
 from .truncation import GrownClusterer

@@ -14,10 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from .._util.arrays import FloatArray
-from .._util.docs import documented, estimator
-from .._util.model_json import check_keys, dumps, float_array, loads
-from ..tree.cluster_tree import ClusterTree
+from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from ..tree import ClusterTree
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.

@@ -13,10 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
 from .._data.table import Table, Units
-from .._util.arrays import Codes, FloatArray, IntArray
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import LEAF, OBLIQUE
-from ..tree.reshape import kept_ancestor
+from .._util import Codes, FloatArray, IntArray
+from ..tree import LEAF, OBLIQUE, ClusterTree, kept_ancestor
 from .clusterer import TreeClusterer
 from .fit_rows import FitRows
 from .saving import Check, SavedField

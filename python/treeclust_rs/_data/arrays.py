@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from .._util.arrays import FloatArray
-from .._util.words import listed
+from .._util import FloatArray, listed
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._util.words import listed
+from .._util import listed
 from .arrays import check_shape, count_words, missing_message, native
 
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.words import column_name
+from .._util import BoolArray, FloatArray, IntArray, column_name
 from .arrays import check_shape
 
 

@@ -19,8 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .. import _engine
-from .._util.arrays import BoolArray, FloatArray
-from .._util.words import quoted_column
+from .._util import BoolArray, FloatArray, quoted_column
 from .arrays import check_width, count_words, filled, missing_message, number_array
 from .frames import (
     FrameSource,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from .._util.arrays import FloatArray, check_size
+from .._util import FloatArray, check_size
 from .kernel_data import KernelData
 from .kernels import Kernel
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .._util.arrays import FloatArray, IntArray
+from .._util import FloatArray, IntArray
 from .kernel_data import KernelData
 from .means import ROUNDING, Means, gram_sums
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
 from .._data.table import Table, Units
-from .._util.arrays import FloatArray
-from .._util.threads import map_in_order, one_blas_thread
+from .._util import FloatArray, map_in_order, one_blas_thread
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .means import ROUNDING, TILE, bin_sums, gram_sums, squared_distances, weighted_sum

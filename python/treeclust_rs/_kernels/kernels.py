@@ -24,8 +24,7 @@ from sklearn.metrics.pairwise import (
     polynomial_kernel,
 )
 
-from .._util.arrays import FloatArray, as_rows, check_size, mean_row
-from .._util.threads import map_in_order, one_blas_thread
+from .._util import FloatArray, as_rows, check_size, map_in_order, mean_row, one_blas_thread
 from .._util.words import format_count, quoted_column
 
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}

@@ -23,9 +23,7 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray, as_rows, check_size, mean_row
-from .._util.threads import one_blas_thread
-from .._util.validation import is_number
+from .._util import FloatArray, as_rows, check_size, is_number, mean_row, one_blas_thread
 from .kernels import Kernel
 
 APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")

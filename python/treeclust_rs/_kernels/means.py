@@ -15,8 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
-from .._util.arrays import FloatArray, IntArray
-from .._util.threads import map_in_order
+from .._util import FloatArray, IntArray, map_in_order
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .._util.arrays import FloatArray, as_rows
-from .._util.validation import Interval, StrOptions, is_number
+from .._util import FloatArray, Interval, StrOptions, as_rows, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 

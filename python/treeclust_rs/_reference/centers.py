@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._data.table import Table, Units
 from .._engine import LabelCosts
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 from .kmedians import cluster_medians
 
 Criterion = Literal["kmeans", "kmedians"]

@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._util.arrays import BoolArray, FloatArray
-from .._util.words import format_count
+from .._util import BoolArray, FloatArray, format_count
 
 DEFAULT_N_CLUSTERS = 8
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from .. import _engine
 from .._data.sparse import SparseTable
 from .._data.table import Table, Units
-from .._util.arrays import Codes, FloatArray
+from .._util import Codes, FloatArray
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray, IntArray
+from .._util import FloatArray, IntArray
 
 # Entries of a temporary block: 8 MiB of float64, which bounds the memory of each step.
 _MAX_BLOCK = 1 << 20

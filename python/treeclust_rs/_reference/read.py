@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data.sparse import SparseTable
 from .._data.table import Table
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.words import format_count
+from .._util import BoolArray, FloatArray, IntArray, format_count
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..gemini import make_gemini
 from ..metrics import n_parameters
-from ..tree.nodes import MOVES
+from ..tree import MOVES
 
 _Facts = Iterator[tuple[str, str]]
 

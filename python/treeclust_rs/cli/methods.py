@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._base.clusterer import TreeClusterer
-from .._base.saving import SavedEstimator
-from .._kernels.surrogate import has_features
+from .._base import SavedEstimator, TreeClusterer
+from .._kernels import has_features
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.exkmc import ExKMC

@@ -11,8 +11,7 @@ from typing import Any, cast, overload
 
 import polars as pl
 
-from .._base.clusterer import TreeClusterer
-from .._base.saving import SavedEstimator
+from .._base import SavedEstimator, TreeClusterer
 from .facts import costs
 from .messages import UserError, one_line
 from .methods import method_of

@@ -7,9 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._base.center_model import CenterModel
-from .._base.fit_rows import EXPLAINING, Constraints, FitRows
-from .._base.growth import Growth, grow_tree
+from .._base import EXPLAINING, CenterModel, Constraints, FitRows, Growth, grow_tree
 from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
 from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
@@ -17,10 +15,8 @@ from .._engine import Progress
 from .._reference.centers import Criterion, cost_of_labels, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._reference.kmeans import Reference, make_reference
-from .._util.arrays import Codes, FloatArray, IntArray
-from .._util.validation import StrOptions
-from ..tree.build import GrownTree
-from ..tree.cluster_tree import ClusterTree
+from .._util import Codes, FloatArray, IntArray, StrOptions
+from ..tree import ClusterTree, GrownTree
 
 # A cost computed as a difference of two sums is accepted down to this share of the first of them.
 _MIN_SHARE = 1e-6

@@ -12,20 +12,13 @@ import polars as pl
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base.fit_rows import AT_LEAST_1, COMMON, LIMITS, Constraints, FitRows
-from .._base.kernel_model import GAMMA, KernelModel
+from .._base import AT_LEAST_1, COMMON, GAMMA, LIMITS, Constraints, FitRows, KernelModel
 from .._base.saving import POSITIVE, Check, Fields, SavedField
 from .._base.truncation import LeafSums, TrainingState, normalised
 from .._data.table import Table
-from .._kernels.kernel_data import make_kernel_data
-from .._kernels.means import ROUNDING
-from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
-from .._util.arrays import FloatArray
-from .._util.docs import estimator
-from .._util.validation import Interval, StrOptions
-from ..tree.build import tests_of
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import MOVES
+from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
+from .._util import FloatArray, Interval, StrOptions, estimator
+from ..tree import MOVES, ClusterTree, tests_of
 
 
 @estimator

@@ -12,20 +12,14 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base.fit_rows import AT_LEAST_1, COMMON, Constraints, FitRows
+from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
 from .._data.table import Table, Units, align_table, check_finite, check_sample_weight
-from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
-from .._kernels.kernels import Kernel
-from .._kernels.lloyd import Tell, cluster
-from .._kernels.low_rank import FeatureMap
+from .._kernels import FeatureMap, Kernel, KernelData, Tell, cluster, kernel_rows, make_kernel_data
 from .._kernels.means import Means, first_least
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.docs import documented, estimator
-from .._util.progress import progress_text
+from .._util import BoolArray, FloatArray, IntArray, Interval, documented, estimator, progress_text
 from .._util.threads import effective_n_jobs, one_blas_thread
-from .._util.validation import Interval
 from .._util.words import format_count
 
 

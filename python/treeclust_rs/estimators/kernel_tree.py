@@ -12,24 +12,18 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from .. import _engine
+from .._base import GAMMA, POSITIVE, Fields, Growth, KernelModel, Limits, SavedField, grow_tree
 from .._base.fit_rows import AT_LEAST_1, EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.growth import Growth, Limits, grow_tree
-from .._base.kernel_model import GAMMA, KernelModel
-from .._base.saving import POSITIVE, Fields, SavedField
 from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
 from .._data.table import Table
-from .._kernels.kernel_data import KernelData, make_kernel_data
-from .._kernels.lloyd import cluster
+from .._kernels import KernelData, cluster, make_kernel_data
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
 from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
-from .._util.arrays import BoolArray, IntArray
-from .._util.docs import estimator
-from .._util.validation import Interval, StrOptions
-from .._util.words import listed, quoted_column
+from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column
 from ..metrics import ratio_of_costs
-from ..tree.build import GrownTree
+from ..tree import GrownTree
 
 _MAX_ITER = 300
 

@@ -7,15 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._base.fit_rows import EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.growth import Growth, Limits
+from .._base import COST_PATH, EXPLAINING, LIMITS, Constraints, FitRows, Growth, Limits
 from .._base.saving import NO_NEGATIVE_INERTIA, Fields
-from .._base.truncation import COST_PATH
 from .._data.table import Table
 from .._engine import Progress
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
-from ..tree.build import GrownTree, add_up
+from ..tree import GrownTree, add_up
 from .centers_tree import CentersTree
 
 

@@ -20,9 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base.center_model import CenterModel
-from .._base.clusterer import TreeClusterer
-from .._base.fit_rows import AT_LEAST_1, EXPLAINING, Constraints, FitRows
+from .._base import AT_LEAST_1, EXPLAINING, CenterModel, Constraints, FitRows, TreeClusterer
 from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
 from .._base.truncation import feature_importances
 from .._data.sparse import SparseTable, read_sparse
@@ -30,15 +28,10 @@ from .._data.table import Units, collected, read_table
 from .._engine import Measure, ObliqueArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from .._util.threads import effective_n_jobs
-from .._util.validation import Interval, StrOptions
+from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
 from ..metrics import n_parameters
-from ..tree.build import GrownTree, tests_of
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import LEAF, OBLIQUE
+from ..tree import LEAF, OBLIQUE, ClusterTree, GrownTree, tests_of
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500

@@ -11,16 +11,13 @@ from scipy.linalg import svd
 from scipy.optimize import linprog
 
 from .. import _engine
-from .._base.fit_rows import EXPLAINING, Constraints, FitRows
-from .._base.growth import Growth
+from .._base import EXPLAINING, Constraints, FitRows, Growth
 from .._data.table import Table, Units
 from .._engine import ObliqueArrays, Progress, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from ..tree.build import GrownTree, add_up
-from ..tree.nodes import LEAF, OBLIQUE
+from .._util import FloatArray, IntArray, estimator
+from ..tree import LEAF, OBLIQUE, GrownTree, add_up
 from .centers_tree import CentersTree
 
 MAX_EXACT_CLUSTERS = 16

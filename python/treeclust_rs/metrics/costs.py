@@ -14,12 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._data.table import Units
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import KernelData
-from .._kernels.kernels import ORIGIN_FREE
-from .._kernels.parameters import check_gram_argument, make_kernel
-from .._util.arrays import BoolArray, FloatArray, is_noise
-from .._util.words import format_count
+from .._kernels import ORIGIN_FREE, KernelData, check_gram, check_gram_argument, make_kernel
+from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 
 

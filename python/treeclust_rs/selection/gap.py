@@ -15,9 +15,7 @@ from sklearn.utils import check_random_state
 
 from .. import _engine
 from .._data.table import Table, check_sample_weight
-from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
-from .._util.validation import is_number
+from .._util import FloatArray, effective_n_jobs, is_number
 from .fits import (
     Selection,
     check_numbers,

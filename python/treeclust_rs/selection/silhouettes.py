@@ -14,12 +14,8 @@ from sklearn.utils import check_random_state
 
 from .. import _engine
 from .._data.table import Table, Units
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import kernel_rows
-from .._kernels.parameters import make_kernel
-from .._util.arrays import FloatArray, IntArray, check_size
-from .._util.threads import effective_n_jobs
-from .._util.validation import is_number
+from .._kernels import check_gram, kernel_rows, make_kernel
+from .._util import FloatArray, IntArray, check_size, effective_n_jobs, is_number
 from .fits import (
     Selection,
     check_numbers,

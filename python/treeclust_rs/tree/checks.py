@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays
-from .._util.arrays import BoolArray, FloatArray
+from .._util import BoolArray, FloatArray
 from .nodes import (
     INTERVAL,
     LEAF,

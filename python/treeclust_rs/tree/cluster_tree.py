@@ -21,8 +21,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._util.arrays import IntArray
-from .._util.words import format_count
+from .._util import IntArray, format_count
 from . import checks
 from .checks import check_moves, own_shares
 from .html import tree_html

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._util.arrays import BoolArray, IntArray
+from .._util import BoolArray, IntArray
 from .nodes import (
     INTERVAL,
     LEAF,

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .._util.words import format_count, format_number, format_short
+from .._util import format_count, format_number, format_short
 from .nodes import LEAF, MOVES, TreeNodes
 from .paths import Condition, ObliqueCondition, Span, branch_condition
 

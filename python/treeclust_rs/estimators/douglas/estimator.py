@@ -12,14 +12,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base.saving import SavedEstimator
+from ..._base import SavedEstimator
 from ..._data.table import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
-from ..._util.docs import estimator
-from ..._util.model_json import check_keys, float_array
-from ..._util.progress import progress_text
+from ..._util import Interval, StrOptions, check_keys, estimator, float_array, progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
-from ..._util.validation import Interval, StrOptions
 from ...gemini import GEMINIS, Gemini, make_gemini
 from .cell_table import CellTable
 from .column_bins import ColumnBins

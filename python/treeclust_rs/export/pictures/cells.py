@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.arrays import BoolArray, FloatArray, IntArray
-from ...tree.nodes import OBLIQUE, TreeNodes
-from ...tree.paths import EVERYTHING, Condition, Span, walk_leaves
+from ..._util import BoolArray, FloatArray, IntArray
+from ...tree import EVERYTHING, OBLIQUE, Condition, Span, TreeNodes, walk_leaves
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""
