@@ -3,8 +3,6 @@
 Every call is typed in and typed out: arrays, numbers and the classes below cross, dicts do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """How threshold trees are grown: from which base, by which criterion, within which limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 

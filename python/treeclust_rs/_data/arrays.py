@@ -1,7 +1,5 @@
 """Array-likes as arrays of the dtypes that the Rust core reads; texts about shapes and cells."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ pandas and pyarrow are never imported: an object can only be one of theirs if it
 already.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Gram matrices: checks of those that users bring, and definiteness of kernels."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -7,8 +7,6 @@ not matter.
 Every block is computed by one thread: the bits of a matrix do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -12,8 +12,6 @@ P. S. Bradley, U. M. Fayyad, "Refining initial points for k-means clustering", 1
 runs on samples.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable

@@ -5,8 +5,6 @@ rows' squared distances to the clusters' means in the kernel's feature space (Fl
 Ghoshdastidar 2024, eq. (5) and Lemma 1) and the cost of a clustering follow from them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

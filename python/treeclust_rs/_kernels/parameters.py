@@ -1,7 +1,5 @@
 """Parameters of kernels: allowed values, checks, and the kernel built on the rows of a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """What is checked of clusterings, and what is warned of: sizes, equal centers, empty clusters."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

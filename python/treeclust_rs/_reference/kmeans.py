@@ -5,8 +5,6 @@ By k-means, k-medians or, under 1 - cosine, spherical k-means.
 It is made here (scikit-learn's KMeans, or k-medians) where the user gave no reference.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple

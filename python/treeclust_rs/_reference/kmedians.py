@@ -13,8 +13,6 @@ D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 200
 seeding for other powers of the distance).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

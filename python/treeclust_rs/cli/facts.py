@@ -1,7 +1,5 @@
 """Facts about a model, as (name, text): the parts of what `fit` and `info` print."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options of `fit`: what they are, and which go together."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

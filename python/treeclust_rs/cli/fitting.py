@@ -1,7 +1,5 @@
 """The command `fit`."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

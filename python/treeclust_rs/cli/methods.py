@@ -4,8 +4,6 @@ A new method is a row: the parser, the checks of options, `fit`, `info` and the 
 they need from the table.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

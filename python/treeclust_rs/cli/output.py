@@ -1,7 +1,5 @@
 """What the command writes: pictures and tables in files, models on stdout."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Commands that use a model: `predict`, `explain`, `plot` and `info`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

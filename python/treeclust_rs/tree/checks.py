@@ -1,7 +1,5 @@
 """Checks of the arrays of a tree, moves included; messages name the first node that is wrong."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 The functions return the arguments of the new `ClusterTree`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

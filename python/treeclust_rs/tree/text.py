@@ -1,7 +1,5 @@
 """The printed tree, one line per node with box-drawing branches, and the rules of its leaves."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Words of the tree: texts of branches, rules and rows, of shares, moves and numbers."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

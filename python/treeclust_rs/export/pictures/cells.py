@@ -5,8 +5,6 @@ such unions: one rectangle, or several outside of intervals. For the borders the
 into a grid at all ends of ranges; a border separates neighbouring grid cells of different leaves.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The convex cells that a tree with oblique tests cuts a plane into, and their borders."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 
