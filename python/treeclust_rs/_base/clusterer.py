@@ -9,7 +9,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.table import Table, align_table, check_finite
+from .._data import Table, align_table, check_finite
 from .._util import check_keys, effective_n_jobs
 from ..export import (
     explain_rows,

@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.sparse import SparseTable
-from .._data.table import (
+from .._data import (
+    Rows,
+    SparseTable,
     Table,
     Units,
+    WeightedRows,
     check_finite,
     check_sample_weight,
     collected,
@@ -28,8 +30,6 @@ from .._util import BoolArray, Codes, FloatArray, effective_n_jobs, progress_lin
 from .._util.validation import Interval, StrOptions
 from ..tree import ClusterTree
 
-Rows = TypeVar("Rows", Table, SparseTable)
-
 
 class FitParameters(Protocol):
     """The parameters of an estimator that decide how its rows are read."""
@@ -39,22 +39,18 @@ class FitParameters(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FitRows(Generic[Rows]):
-    """The table of a fit and its fitted rows: neither noise nor of weight 0."""
+class FitRows(WeightedRows[Rows]):
+    """The rows that are fitted, neither noise nor of weight 0, and the table they come from."""
 
     estimator_name: str
     started: float
     """When the fit began, by `time.perf_counter`."""
-    threads: _engine.Threads
     table: Rows
     """All rows."""
     kept: BoolArray | None
     """The mask of the fitted rows; None: all."""
-    rows: Rows
-    """The fitted rows, to which weight, units and reference belong."""
-    weight: FloatArray | None
-    units: Units
     reference: ReferenceInput
+    """Of the fitted rows."""
     all_gram: FloatArray | None = None
     """The kernel matrix of all rows, where the user gave one."""
 
@@ -119,7 +115,7 @@ class FitRows(Generic[Rows]):
             units = Units.of(rows, weight, estimator.scale, threads)
         else:
             units = Units.own(rows.n_features)
-        return cls(name, started, threads, table, kept, rows, weight, units, given, gram)
+        return cls(rows, weight, units, threads, name, started, table, kept, given, gram)
 
     @property
     def gram(self) -> FloatArray | None:

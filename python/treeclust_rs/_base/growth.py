@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from .. import _engine
-from .._data.table import Table
+from .._data import Table
 from .._kernels import SurrogateFeatures
 from .._reference.centers import Centers
 from .._util import Codes, FloatArray

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._data.table import Table, Units, column_of
+from .._data import Table, Units, column_of
 from .._util import FloatArray, is_number, quoted_column
 from .kernels import ALIASES, Kernel
 

@@ -11,8 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.sparse import SparseTable
-from .._data.table import Table
+from .._data import SparseTable, Table
 from .._util import BoolArray, FloatArray, IntArray, format_count
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
-from .._data.table import Table, Units, align_table, check_finite, check_sample_weight
+from .._data import Table, Units, align_table, check_finite, check_sample_weight
 from .._kernels import FeatureMap, Kernel, KernelData, Tell, cluster, kernel_rows, make_kernel_data
 from .._kernels.means import Means, first_least
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
@@ -162,7 +162,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
         check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         rng = check_random_state(self.random_state)
-        stocks = make_kernel_data(self, rows, units, fit_rows.weight, fit_rows.gram, rng, n_jobs)
+        stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng)
         found = cluster(
             stocks,
             k,

@@ -23,8 +23,7 @@ from .. import _engine
 from .._base import AT_LEAST_1, EXPLAINING, CenterModel, Constraints, FitRows, TreeClusterer
 from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
 from .._base.truncation import feature_importances
-from .._data.sparse import SparseTable, read_sparse
-from .._data.table import Units, collected, read_table
+from .._data import SparseTable, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
@@ -366,35 +365,19 @@ class ObliqueTree(CenterModel):
             if n_clusters is None and given.n_clusters is None:
                 n_clusters = len(tree.classes)
         rng = check_random_state(self.random_state)
+        options: dict[str, Any] = {
+            "n_clusters": n_clusters,
+            "random_state": rng,
+            "estimator_name": fit_rows.estimator_name,
+            "n_init": self.n_init,
+            "max_iter": MAX_KMEANS_STEPS,
+        }
         if self.metric == "cosine":
             units = Units.own(fit_rows.rows.n_features)
             fit_rows = dataclasses.replace(fit_rows, units=units)
-            clustering = spherical_reference(
-                given,
-                fit_rows.rows,
-                fit_rows.weight,
-                n_clusters=n_clusters,
-                n_init=self.n_init,
-                max_iter=MAX_KMEANS_STEPS,
-                random_state=rng,
-                threads=fit_rows.threads,
-                estimator_name=fit_rows.estimator_name,
-            )
+            clustering = spherical_reference(fit_rows, given, **options)
         else:
-            reference = make_reference(
-                given,
-                fit_rows.rows,
-                fit_rows.units,
-                fit_rows.weight,
-                criterion="kmeans",
-                n_clusters=n_clusters,
-                random_state=rng,
-                threads=fit_rows.threads,
-                estimator_name=fit_rows.estimator_name,
-                needs_distinct=False,
-                n_init=self.n_init,
-                max_iter=MAX_KMEANS_STEPS,
-            )
+            reference = make_reference(fit_rows, given, needs_distinct=False, **options)
             centers = reference.centers.in_units
             clustering = Clustering(reference.classes, reference.labels, centers)
         n_found = len(clustering.classes)

@@ -12,8 +12,8 @@ from scipy.optimize import linprog
 
 from .. import _engine
 from .._base import EXPLAINING, Constraints, FitRows, Growth
-from .._data.table import Table, Units
-from .._engine import ObliqueArrays, Progress, TestArrays
+from .._data import Table, Units
+from .._engine import ObliqueArrays, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, estimator
@@ -135,7 +135,6 @@ class VoronoiTree(CentersTree):
         fit_rows: FitRows[Table],
         reference: Reference,
         growth: Growth,  # noqa: ARG002
-        progress: Progress | None,  # noqa: ARG002
     ) -> GrownTree:
         centers = reference.centers.in_units
         if self.exact:

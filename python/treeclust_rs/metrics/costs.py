@@ -13,8 +13,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._data.table import Units
-from .._kernels import ORIGIN_FREE, KernelData, check_gram, check_gram_argument, make_kernel
+from .._data import Units
+from .._kernels import (
+    ORIGIN_FREE,
+    KernelData,
+    KernelRows,
+    check_gram,
+    check_gram_argument,
+    make_kernel,
+)
 from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 
@@ -229,4 +236,4 @@ def kernel_cost(
         X=rows,
         sample_weight=weights,
     )
-    return KernelData.of_rows(found, rows, units, weights, n_jobs).inertia(codes)
+    return KernelData.of_rows(KernelRows(found, rows, units, weights, n_jobs)).inertia(codes)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils import check_random_state
 
-from .._data.table import Table, check_finite, collected, read_table
+from .._data import Table, check_finite, collected, read_table
 from .._util import FloatArray, effective_n_jobs, is_number
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 
-from .._data.table import check_sample_weight
+from .._data import check_sample_weight
 from .._kernels import KERNELS, has_gamma
 from .._util import FloatArray, ProgressBar, is_noise, is_number
 from ..metrics import adjusted_rand_index, agreement

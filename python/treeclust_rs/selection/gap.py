@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table, check_sample_weight
+from .._data import Table, check_sample_weight
 from .._util import FloatArray, effective_n_jobs, is_number
 from .fits import (
     Selection,

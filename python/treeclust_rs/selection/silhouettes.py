@@ -13,7 +13,7 @@ from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table, Units
+from .._data import Table, Units
 from .._kernels import check_gram, kernel_rows, make_kernel
 from .._util import FloatArray, IntArray, check_size, effective_n_jobs, is_number
 from .fits import (

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._data.sparse import SparseTable
-from .._data.table import Table
+from .._data import SparseTable, Table
 from .._engine import FittedKauri, FittedOblique, FittedTree, ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree

@@ -11,7 +11,7 @@ from itertools import zip_longest
 import numpy as np
 import polars as pl
 
-from ..._data.table import Table, column_of
+from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, column_name, format_count
 from ...export.polars import column_expr
 from ...tree import Condition, Span, cluster_colors, cluster_html, html_table

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import SavedEstimator
-from ..._data.table import Table, check_finite, read_table
+from ..._data import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
 from ..._util import Interval, StrOptions, check_keys, estimator, float_array, progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from ..._data.table import Table, align_table, check_finite
+from ..._data import Table, align_table, check_finite
 from ..._util import FloatArray, IntArray, check_keys, documented, float_array, int_array
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from .cell_table import CellTable

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.table import Table, Units
+from ..._data import Table, Units
 from ..._kernels import check_gram
 from ..._util import FloatArray, IntArray
 from ...gemini import Gemini, Wasserstein

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data.table import align_table, check_finite
+from ..._data import align_table, check_finite
 from ..._util import FloatArray, IntArray
 from ..._util.words import printable
 from ...tree import ClusterTree, cluster_colors
