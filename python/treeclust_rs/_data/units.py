@@ -62,12 +62,14 @@ class WeightedRows(Generic[Rows]):
         self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False
     ) -> _engine.LabelCosts:
         """Return the costs of the rows about centers in units; `manhattan`: L1 distances."""
-        return _engine.label_costs(
-            self.rows.data, self.units, centers, manhattan, self.weight, self.threads
+        weight, threads = self.weight, self.threads
+        return _engine.LabelCosts(
+            *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
         )
 
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:
         """Return the weight and the sums in units of groups of rows."""
-        return _engine.group_sums(
-            self.rows.data, self.units, groups, n_groups, self.weight, self.threads
+        weight, threads = self.weight, self.threads
+        return _engine.GroupSums(
+            *_engine.group_sums(self.rows.data, self.units, groups, n_groups, weight, threads)
         )

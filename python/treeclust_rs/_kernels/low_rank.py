@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -197,32 +197,6 @@ def approximate(
     return FeatureMap(features, kernel, method, residual, landmarks, mapping)
 
 
-class _Map(Protocol):
-    """Map from rows to their features."""
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        ...
-
-    @property
-    def n_landmarks(self) -> int: ...
-
-    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
-        """Compute the features of a block of rows; `first_row` is for messages."""
-        ...
-
-
-def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
-    out = np.empty((len(rows), mapping.width))
-
-    def fill(start: int, stop: int) -> None:
-        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
-
-    kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
-    return out
-
-
 @dataclass(frozen=True)
 class _Fourier:
     """Random Fourier features of rows about `shift`."""
@@ -293,6 +267,20 @@ class _Cholesky:
         if not len(self.rows):
             return np.zeros((len(rows), 1))
         return _solve_lower(self.factor, kernel.block(rows, self.rows, first_row))
+
+
+# A map has the number of its features, `width`, and computes those of a block of rows.
+_Map = _Fourier | _Nystroem | _Cholesky
+
+
+def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
+    out = np.empty((len(rows), mapping.width))
+
+    def fill(start: int, stop: int) -> None:
+        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
+
+    kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
+    return out
 
 
 def _rpcholesky(

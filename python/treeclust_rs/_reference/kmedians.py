@@ -112,33 +112,6 @@ def kmedians(
     return centers, labels, inertia, n_iter
 
 
-def weighted_lower_median(
-    X: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> FloatArray:
-    """Compute the weighted lower median of every column.
-
-    It is the smallest value of the column such that the rows up to it hold at least half of the
-    weight: the left end of the interval of minimisers of the weighted sum of absolute deviations.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        At least one row.
-    sample_weight : array-like of shape (n_samples,) or None
-        Not negative, not all zero; None counts every row once.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-    """
-    data = np.asarray(X)
-    labels = np.zeros(data.shape[0], dtype=np.int64)
-    medians: FloatArray = cluster_medians(data, labels, 1, sample_weight)[0]
-    if np.isnan(medians).any():
-        raise ValueError("The median of no rows, or of rows without weight, is not defined.")
-    return medians
-
-
 def cluster_medians(
     X: npt.ArrayLike,
     labels: npt.ArrayLike,

@@ -149,14 +149,14 @@ def _read_labels(
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
     if array.dtype.kind == "f":
-        if not np.isfinite(array).all() or (array != np.rint(array)).any():
-            row = int(np.flatnonzero(~np.isfinite(array) | (array != np.rint(array)))[0])
+        wrong = ~np.isfinite(array) | (array != np.rint(array))
+        if wrong.any():
+            row = int(wrong.argmax())
             raise ValueError(
                 f"{what} must hold integers or strings. Row {row} holds {array[row]!r}; mark "
                 "noise by -1."
             )
-        array = array.astype(np.int64)
-    if array.dtype.kind == "b":
+    if array.dtype.kind in "bf":
         array = array.astype(np.int64)
     if array.dtype.kind in "iu":
         noise = array == -1

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
+from .._base.saving import set_columns
 from .._data import Table, Units, align_table, check_finite, check_sample_weight
 from .._kernels import FeatureMap, Kernel, KernelData, Tell, cluster, kernel_rows, make_kernel_data
 from .._kernels.means import Means, first_least
@@ -186,11 +187,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         self.labels_, self.inertia_, self.n_iter_ = labels, found.inertia, found.n_iter
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
-        self.n_features_in_ = rows.n_features
-        if rows.feature_names is not None:
-            self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        set_columns(self, rows.n_features, rows.feature_names)
         return self
 
     def predict(self, X: Any, gram: Any = None) -> IntArray:

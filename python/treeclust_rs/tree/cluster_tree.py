@@ -198,7 +198,7 @@ class ClusterTree(TreeNodes):
         if value is not None:
             self.value = checks.check_value_array(value, self.n_nodes, len(self.classes))
         oblique = checks.check_oblique_arrays(
-            (oblique_indptr, oblique_indices, oblique_weights, oblique_bias), self.n_nodes
+            {name: given[name] for name in OBLIQUE_ARRAYS}, self.n_nodes
         )
         self._set_oblique(oblique)
         checks.check_structure(self)
