@@ -26,6 +26,8 @@ from .parameters import KernelParameters, kernel_of
 
 Labels = npt.NDArray[Any]
 
+OVERFLOW = 'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
+
 
 def make_kernel_data(
     estimator: KernelParameters,
@@ -209,14 +211,12 @@ class KernelData:
             mean = _mean(features, weight)
             features -= mean
             squares = np.einsum("ij,ij->i", features, features)
-            trace = float(squares.sum() if weight is None else (weight * squares).sum())
+            trace = weighted_sum(squares, weight)
             center = mean if origin is None else origin
             total = float(len(features) if weight is None else weight.sum())
             offset = total * float((center * center).sum())
         if not np.isfinite(trace + offset):
-            raise ValueError(
-                'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
-            )
+            raise ValueError(OVERFLOW)
         n_jobs = given.n_jobs
         return cls(
             kernel, feature_map, features, None, weight, squares, trace, offset, mean, None, n_jobs
