@@ -205,7 +205,7 @@ class KernelData:
     def of_features(
         cls, features: FloatArray, given: KernelRows, feature_map: FeatureMap | None = None
     ) -> KernelData:
-        """Build from features, centered in place; an origin of `given` replaces their mean."""
+        """Build from features, centered in place; `offset` is about the rows' origin, if any."""
         kernel, weight, origin = given.kernel, given.weight, given.origin()
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean(features, weight)

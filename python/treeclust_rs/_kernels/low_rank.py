@@ -269,7 +269,8 @@ class _Cholesky:
         return _solve_lower(self.factor, kernel.block(rows, self.rows, first_row))
 
 
-# A map has the number of its features, `width`, and computes those of a block of rows.
+# A map makes `width` features of a row; `block` computes those of some rows, the first of which is
+# named in messages by its number `first_row`.
 _Map = _Fourier | _Nystroem | _Cholesky
 
 

@@ -110,6 +110,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         return self
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+        """Grow the tree."""
         fitted = grow_tree(
             fit_rows,
             reference.regrets,
