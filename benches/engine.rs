@@ -37,7 +37,7 @@ fn benches(bench: &mut Criterion) {
         bench.bench_function(&format!("bins {size}"), |b| {
             b.iter(|| with_pool(1, || Index::new(&table, MAX_BINS)).unwrap());
         });
-        let units = Units::of(&table, None, false);
+        let units = Units::of(&table, None, false).unwrap();
         let in_units = Array2::from_shape_fn((k, d), |(c, f)| centers[[c, f]] - units.shift[f]);
         let centers_in_units = in_units.as_slice().unwrap();
         let costs = || {

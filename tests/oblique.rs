@@ -345,7 +345,7 @@ fn a_tree_is_fitted_from_options_alone() {
     let data = data(4, 400, 4);
     let table = Table::from_matrix(data.x.view()).unwrap();
     let rows = Rows::from(&table);
-    let units = Units::of(&table, None, true);
+    let units = Units::of(&table, None, true).unwrap();
     let monitor = Monitor::default();
     let geometry = Geometry::Euclidean { table: &table, units: &units };
     // The free clustering: the labels' means.

@@ -24,6 +24,9 @@ pub const TILE: usize = 1024;
 /// Bytes of neighbouring rows that stay in a cache between the columns of a C-ordered matrix.
 const CACHED: usize = 4 << 20;
 
+/// Cells that one task checks for NaN and infinities.
+const CELLS_PER_TASK: usize = 1 << 16;
+
 /// A cell type a column may have.
 pub trait Value: Copy + Send + Sync + 'static {
     /// The cell as `f64` (64-bit integers beyond 2^53 are rounded, as they are everywhere in scikit-learn).
@@ -318,9 +321,12 @@ impl<'a> Table<'a> {
         chunks.into_iter().flatten().map(|(_, state)| state).collect()
     }
 
-    /// The columns that hold NaN or infinite cells, in column order.
-    pub fn find_non_finite(&self) -> Vec<NonFinite> {
-        if !self.columns.iter().any(Column::is_float) {
+    /// The columns that hold NaN or infinite cells, in column order. `memory`: the cells of all columns in any order,
+    /// where they fill their memory without gaps; one pass over it ends the search if all cells are finite.
+    pub fn find_non_finite(&self, memory: Option<&[f64]>) -> Vec<NonFinite> {
+        let is_finite =
+            |cells: &[f64]| cells.par_chunks(CELLS_PER_TASK).with_max_len(1).all(all_finite);
+        if !self.columns.iter().any(Column::is_float) || memory.is_some_and(is_finite) {
             return Vec::new();
         }
         let found = self.scan_columns(
@@ -380,14 +386,27 @@ mod tests {
             NonFinite { column: 1, n_nan: 1, n_inf: 0, first_row: 2100 },
             NonFinite { column: 3, n_nan: 1, n_inf: 1, first_row: 40 },
         ];
-        assert_eq!(table.find_non_finite(), expected);
+        assert_eq!(table.find_non_finite(None), expected);
+        let matrix = matrix.mapv(f64::from);
+        let table = Table::from_matrix(matrix.view()).unwrap();
+        assert_eq!(table.find_non_finite(matrix.as_slice()), expected);
+    }
+
+    #[test]
+    fn finite_cells_are_found_by_one_pass_over_memory() {
+        let (finite, mut matrix) = (vec![1.0; 6], Array2::<f64>::zeros((2, 3)));
+        matrix[[1, 2]] = f64::NAN;
+        let table = Table::from_matrix(matrix.view()).unwrap();
+        assert_eq!(table.find_non_finite(matrix.as_slice()).len(), 1);
+        // Of other memory than the table's: the columns are not read.
+        assert!(table.find_non_finite(Some(&finite)).is_empty());
     }
 
     #[test]
     fn huge_cells_are_finite() {
         let column = Array1::from_elem(2000, f64::MAX);
         let table = Table::new(vec![column.view().into()]).unwrap();
-        assert!(table.find_non_finite().is_empty());
+        assert!(table.find_non_finite(None).is_empty());
     }
 
     #[test]

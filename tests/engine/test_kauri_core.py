@@ -47,8 +47,8 @@ def fit(
 
     fitted = _core.fit_kauri(
         X,
-        features=matrix(features),
-        gram=matrix(gram),
+        kernel=matrix(features if gram is None else gram),
+        is_gram=gram is not None,
         sample_weight=matrix(w),
         max_clusters=max_clusters,
         max_leaves=len(X) if max_leaves is None else max_leaves,

@@ -213,10 +213,12 @@ class Kauri(KernelModel):
             self, rows, units, weight, fit_rows.gram, rng, threads.n_jobs, rank_tol=self.tol
         )
         progress = fit_rows.progress(self.verbose)
+        kernel = stocks.gram if stocks.features is None else stocks.features
+        assert kernel is not None
         fitted = _engine.fit_kauri(
             rows.data,
-            features=stocks.features,
-            gram=stocks.gram,
+            kernel=kernel,
+            is_gram=stocks.features is None,
             sample_weight=weight,
             max_clusters=self.max_clusters,
             max_leaves=rows.n_samples if self.max_leaves is None else self.max_leaves,

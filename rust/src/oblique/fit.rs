@@ -303,20 +303,10 @@ impl<'a, 't> ClusterProblem<'a, 't> {
     ) -> Result<Alternation<'a, 'b, 't>> {
         let (n, d) = (self.geometry.rows().n_samples(), self.geometry.rows().n_features());
         let k = self.centers.len() / d.max(1);
-        Error::check_len("labels", self.labels.len(), n, "rows")?;
         Error::check_len("centers", self.centers.len(), k * d, "entries")?;
-        if let Some(label) = self.labels.iter().find(|&&label| label as usize >= k) {
-            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
-        }
-        let free = self.geometry.costs(self.centers, self.weights)?;
-        let own: f64 = self
-            .labels
-            .iter()
-            .zip(free.regrets.chunks(k))
-            .map(|(&label, regrets)| regrets[label as usize])
-            .sum();
+        let (_, free_inertia) =
+            self.geometry.assign(self.centers, Some(self.labels), self.weights)?;
         let weight: f64 = self.weights.map_or(n as f64, |w| w.iter().sum());
-        let free_inertia = free.minimum + own;
         let unit = if free_inertia > 0.0 { free_inertia / weight } else { 1.0 };
         let (tree, centers) = (tree.compact(), self.centers.to_vec());
         Ok(Alternation {

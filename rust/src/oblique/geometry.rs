@@ -167,6 +167,26 @@ impl<'a, 't> Geometry<'a, 't> {
         }
     }
 
+    /// The nearest center of every row, and the cost of the rows about the centers of `labels`, one per row in
+    /// `[0, k)`; none: about the nearest. `centers`: k x d, row-major, in units.
+    ///
+    /// # Errors
+    /// As [`Error::check_labels`]; [`Error::Value`] if a distance overflows.
+    pub fn assign(
+        &self,
+        centers: &[f64],
+        labels: Option<&[u32]>,
+        weights: Option<&[f64]>,
+    ) -> Result<(Vec<u32>, f64)> {
+        if let Some(labels) = labels {
+            let k = centers.len() / self.rows().n_features().max(1);
+            Error::check_labels(labels, self.rows().n_samples(), k)?;
+        }
+        let costs = self.costs(centers, weights)?;
+        let cost = costs.of_labels(labels.unwrap_or(&costs.nearest));
+        Ok((costs.nearest, cost))
+    }
+
     /// Weight and sums of the rows of each group: in units, or of the rows made as long as 1.
     ///
     /// # Errors

@@ -170,6 +170,15 @@ pub fn slice2<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyRe
     array.as_slice().map_err(|_| PyValueError::new_err("A matrix is not C-contiguous."))
 }
 
+/// The entries of a C-contiguous matrix whose rows are points of `n_features` columns.
+///
+/// # Errors
+/// `ValueError` if the matrix has another number of columns.
+pub fn rows_of<'a>(array: &'a PyReadonlyArray2<'_, f64>, n_features: usize) -> PyResult<&'a [f64]> {
+    Error::check_len("A matrix of centers", array.as_array().ncols(), n_features, "columns")?;
+    slice2(array)
+}
+
 /// The entries of an array that may be None.
 pub fn optional<'a>(weights: &'a Option<PyReadonlyArray1<'_, f64>>) -> PyResult<Option<&'a [f64]>> {
     weights.as_ref().map(slice).transpose()

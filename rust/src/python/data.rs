@@ -2,14 +2,11 @@
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use rayon::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
-use crate::error::Error;
 use crate::parallel::Monitor;
-use crate::table::all_finite;
 
 /// Columns with NaN or infinite cells, as tuples (column, n_nan, n_inf, first_row).
 #[pyfunction]
@@ -21,13 +18,8 @@ pub fn find_non_finite(
     let monitor = Monitor::default();
     let (cells, table) = (table.flat(), table.table()?);
     let table = table.with_monitor(&monitor);
-    let found = run(py, &n_jobs, &monitor, None, || {
-        // Clean data need no columns to be told apart: one pass over the memory as it lies.
-        let clean =
-            cells.is_some_and(|cells| cells.par_chunks(1 << 16).with_max_len(1).all(all_finite));
-        Ok(if clean { vec![] } else { table.find_non_finite() })
-    })?;
-    Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
+    let columns = run(py, &n_jobs, &monitor, None, || Ok(table.find_non_finite(cells)))?;
+    Ok(columns.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
 /// Origin and unit of every column, as two arrays of shape (n_features,). `standardise`: units are standard deviations,
@@ -44,12 +36,9 @@ pub fn column_units<'py>(
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
     let table = table.table()?;
     let weights = optional(&sample_weight)?;
-    if let Some(weights) = weights {
-        Error::check_len("sample_weight", weights.len(), table.n_samples(), "rows")?;
-    }
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let units = run(py, &n_jobs, &monitor, None, || Ok(Units::of(&table, weights, standardise)))?;
+    let units = run(py, &n_jobs, &monitor, None, || Units::of(&table, weights, standardise))?;
     Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
 }
 
@@ -71,8 +60,7 @@ pub fn label_costs<'py>(
     let units = units.read(table.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
-    let centers = slice2(&centers)?;
-    Error::check_len("centers", centers.len(), k * table.n_features(), "entries")?;
+    let centers = rows_of(&centers, table.n_features())?;
     let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);

@@ -1,7 +1,6 @@
 //! Kauri.
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::convert::{TableArgument, optional, slice2};
@@ -34,16 +33,16 @@ pub struct PyFittedKauri {
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
-/// Fits a Kauri tree. Exactly one of `features` (n x rank) and `gram` (n x n) is given.
+/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank).
 #[pyfunction]
-#[pyo3(signature = (table, *, features, gram, sample_weight, max_clusters, max_leaves, max_depth,
+#[pyo3(signature = (table, *, kernel, is_gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_kauri(
     py: Python<'_>,
     table: TableArgument<'_>,
-    features: Option<PyReadonlyArray2<'_, f64>>,
-    gram: Option<PyReadonlyArray2<'_, f64>>,
+    kernel: PyReadonlyArray2<'_, f64>,
+    is_gram: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     max_clusters: usize,
     max_leaves: usize,
@@ -57,10 +56,11 @@ pub fn fit_kauri(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyFittedKauri>> {
     let table = table.table()?;
-    let kernel = match (&features, &gram) {
-        (Some(z), None) => Kernel::Features { rank: z.as_array().ncols(), z: slice2(z)? },
-        (None, Some(k)) => Kernel::Gram { n: k.as_array().ncols(), k: slice2(k)? },
-        _ => return Err(PyValueError::new_err("Give either features or gram.")),
+    let (values, width) = (slice2(&kernel)?, kernel.as_array().ncols());
+    let kernel = if is_gram {
+        Kernel::Gram { k: values, n: width }
+    } else {
+        Kernel::Features { z: values, rank: width }
     };
     let problem = KauriProblem {
         kernel,

@@ -4,11 +4,11 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
 use super::router::PyRouter;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::oblique::draft::DraftTree;
 use crate::oblique::fit::{ObliqueFit, Round};
 use crate::oblique::geometry::{Distance, Geometry};
@@ -36,6 +36,13 @@ enum RowsData<'a> {
 }
 
 impl RowsArgument<'_> {
+    fn n_features(&self) -> usize {
+        match self {
+            RowsArgument::Sparse((.., n_columns)) => *n_columns,
+            RowsArgument::Table(table) => table.n_features(),
+        }
+    }
+
     fn data<'a>(&'a self, monitor: &'a Monitor) -> PyResult<RowsData<'a>> {
         Ok(match self {
             RowsArgument::Table(table) => RowsData::Table(table.table()?.with_monitor(monitor)),
@@ -192,13 +199,12 @@ pub fn fit_oblique(
     let data = rows.data(&monitor)?;
     let rows = data.rows()?;
     let (units, weights) = (measure.units.read(rows.n_features())?, measure.weights()?);
-    let free = FreeClustering { labels: slice(&labels)?, centers: slice2(&centers)? };
-    let given = match &tree {
-        Some((router, clusters)) => {
-            Some(DraftTree::from_tree(&router.get().0, slice(clusters)?, axis)?)
-        }
-        None => None,
+    let free =
+        FreeClustering { labels: slice(&labels)?, centers: rows_of(&centers, rows.n_features())? };
+    let draft = |(router, clusters): &(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)| {
+        PyResult::Ok(DraftTree::from_tree(&router.get().0, slice(clusters)?, axis)?)
     };
+    let first_tree = tree.as_ref().map(draft).transpose()?;
     let first = match init {
         "bisecting" => FirstTree::Bisecting,
         "random" => FirstTree::Random,
@@ -218,7 +224,7 @@ pub fn fit_oblique(
         seed,
     };
     let fitted = run(py, &measure.n_jobs, &monitor, progress, || {
-        fit_tree(rows, &units, weights, free, given, &options, &monitor)
+        fit_tree(rows, &units, weights, free, first_tree, &options, &monitor)
     })?;
     FittedOblique::new(py, fitted, rows.n_features())
 }
@@ -259,15 +265,10 @@ pub fn assign_rows<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
-    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
+    let centers = rows_of(&centers, rows.n_features())?;
     let labels = labels.as_ref().map(slice).transpose()?;
-    let (nearest, cost) = measure.run(py, &rows, |geometry, weights| {
-        check_labels(labels, geometry.rows().n_samples(), k)?;
-        let costs = geometry.costs(centers, weights)?;
-        let regrets = costs.regrets.chunks(k).zip(labels.unwrap_or(&costs.nearest));
-        let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
-        Ok((costs.nearest, costs.minimum + own))
-    })?;
+    let (nearest, cost) =
+        measure.run(py, &rows, |geometry, weights| geometry.assign(centers, labels, weights))?;
     Ok((nearest.into_pyarray(py), cost))
 }
 
@@ -281,20 +282,9 @@ pub fn mean_centers<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: PyReadonlyArray1<'_, u32>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
-    let labels = slice(&labels)?;
-    let (found, n_features) = measure.run(py, &rows, |geometry, weights| {
-        check_labels(Some(labels), geometry.rows().n_samples(), k)?;
-        Ok((geometry.centers(labels, weights, centers)?, geometry.rows().n_features()))
-    })?;
-    matrix(py, found, n_features)
-}
-
-fn check_labels(labels: Option<&[u32]>, n_samples: usize, k: usize) -> Result<()> {
-    let Some(labels) = labels else { return Ok(()) };
-    Error::check_len("labels", labels.len(), n_samples, "rows")?;
-    match labels.iter().find(|&&label| label as usize >= k) {
-        Some(label) => Err(Error::Value(format!("Label {label} is not in the range [0, {k})."))),
-        None => Ok(()),
-    }
+    let (labels, n_features) = (slice(&labels)?, rows.n_features());
+    let centers = rows_of(&centers, n_features)?;
+    let means =
+        measure.run(py, &rows, |geometry, weights| geometry.centers(labels, weights, centers))?;
+    matrix(py, means, n_features)
 }

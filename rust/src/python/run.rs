@@ -32,7 +32,7 @@ pub struct PyThreads {
 impl PyThreads {
     #[new]
     fn new(n_jobs: usize) -> Self {
-        PyThreads { n_jobs: n_jobs.max(1), pool: Mutex::new(None) }
+        PyThreads { n_jobs, pool: Mutex::new(None) }
     }
 
     /// Number of threads.
