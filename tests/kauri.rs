@@ -1,6 +1,10 @@
-//! Kauri through the crate's own interface: gains against the objective from scratch, the two routes, threads.
+//! Kauri through the crate's own interface: splits and gains against the objective from scratch, the margin of ties, the
+//! two routes, threads.
 
-use ndarray::Array2;
+#[path = "common/random.rs"]
+mod random;
+
+use ndarray::{Array2, array};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::kauri::fit::{FittedKauri, KauriProblem, fit};
 use treeclust_rs::kauri::kernel::Kernel;
@@ -8,6 +12,8 @@ use treeclust_rs::kauri::moves::MoveKind;
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::Test;
+
+use random::Random;
 
 const N: usize = 300;
 const D: usize = 3;
@@ -117,4 +123,233 @@ fn wrong_sizes_and_overflow_are_errors() {
     let z: Vec<f64> = x.iter().copied().collect();
     let stopped = fit(&table, &problem(Kernel::Features { z: &z, rank: D }), &monitor);
     assert_eq!(stopped.unwrap_err().to_string(), "The fit was interrupted.");
+}
+
+/// A split of a leaf and what it adds to the objective.
+#[derive(Debug, Clone, PartialEq)]
+struct Candidate {
+    node: usize,
+    feature: usize,
+    /// Rows of the left side, ascending.
+    left: Vec<usize>,
+    kind: MoveKind,
+    /// Clusters of the two sides.
+    clusters: [usize; 2],
+    gain: f64,
+}
+
+/// A tree while its splits are made again: the rows of its leaves, by node id, and the cluster of every row.
+struct Replay<'a> {
+    x: &'a Array2<f64>,
+    gram: &'a Array2<f64>,
+    max_clusters: usize,
+    leaves: Vec<(usize, Vec<usize>)>,
+    labels: Vec<usize>,
+}
+
+impl Replay<'_> {
+    fn n_clusters(labels: &[usize]) -> usize {
+        labels.iter().max().unwrap() + 1
+    }
+
+    /// The sum over the clusters of S(C, C) / |C|, from the kernel matrix.
+    fn objective(&self, labels: &[usize]) -> f64 {
+        let share = |cluster: usize| {
+            let rows: Vec<usize> = (0..labels.len()).filter(|&i| labels[i] == cluster).collect();
+            let stock: f64 = rows
+                .iter()
+                .flat_map(|&i| rows.iter().map(move |&j| (i, j)))
+                .map(|at| self.gram[at])
+                .sum();
+            if rows.is_empty() { 0.0 } else { stock / rows.len() as f64 }
+        };
+        (0..Self::n_clusters(labels)).map(share).sum()
+    }
+
+    /// The moves of a leaf of `own` in the order of ties, with the clusters of the two sides.
+    fn moves(&self, own: usize, has_rest: bool) -> Vec<(MoveKind, [usize; 2])> {
+        let new = Self::n_clusters(&self.labels);
+        let n_free = self.max_clusters - new;
+        let others: Vec<usize> = (0..new).filter(|&cluster| cluster != own).collect();
+        let mut moves = vec![];
+        if n_free > 0 {
+            moves.extend([(MoveKind::Star, [new, own]), (MoveKind::Star, [own, new])]);
+        }
+        if n_free > 1 && has_rest {
+            moves.push((MoveKind::DoubleStar, [new, new + 1]));
+        }
+        moves.extend(others.iter().map(|&c| (MoveKind::Switch, [c, own])));
+        moves.extend(others.iter().map(|&c| (MoveKind::Switch, [own, c])));
+        if has_rest {
+            let pairs = others.iter().flat_map(|&l| others.iter().map(move |&r| [l, r]));
+            let pairs = pairs.filter(|[l, r]| l != r);
+            moves.extend(pairs.map(|pair| (MoveKind::Reallocation, pair)));
+        }
+        if has_rest && n_free > 0 {
+            moves.extend(others.iter().map(|&c| (MoveKind::Mixed, [new, c])));
+            moves.extend(others.iter().map(|&c| (MoveKind::Mixed, [c, new])));
+        }
+        moves
+    }
+
+    /// Every split of every leaf, in the order of ties: by leaf, column, cut and move.
+    fn candidates(&self) -> Vec<Candidate> {
+        let before = self.objective(&self.labels);
+        let mut candidates = vec![];
+        for (node, rows) in &self.leaves {
+            let own = self.labels[rows[0]];
+            let n_own = self.labels.iter().filter(|&&label| label == own).count();
+            let moves = self.moves(own, n_own > rows.len());
+            for (feature, column) in self.x.columns().into_iter().enumerate() {
+                let mut values: Vec<f64> = rows.iter().map(|&row| column[row]).collect();
+                values.sort_by(f64::total_cmp);
+                values.dedup();
+                for below in &values[..values.len() - 1] {
+                    let (left, right): (Vec<usize>, Vec<usize>) =
+                        rows.iter().partition(|&&row| column[row] <= *below);
+                    for &(kind, clusters) in &moves {
+                        let mut labels = self.labels.clone();
+                        left.iter().for_each(|&row| labels[row] = clusters[0]);
+                        right.iter().for_each(|&row| labels[row] = clusters[1]);
+                        let gain = self.objective(&labels) - before;
+                        let (node, left) = (*node, left.clone());
+                        candidates.push(Candidate { node, feature, left, kind, clusters, gain });
+                    }
+                }
+            }
+        }
+        candidates
+    }
+
+    /// The first split whose gain is within `margin` of the largest one; none if that is not above the margin.
+    fn best(&self, margin: f64) -> Option<Candidate> {
+        let mut candidates = self.candidates();
+        let most = candidates.iter().map(|c| c.gain).fold(f64::NEG_INFINITY, f64::max);
+        let first = candidates.iter().position(|c| c.gain >= most - margin)?;
+        (most > margin).then(|| candidates.swap_remove(first))
+    }
+
+    /// Makes a split, whose children get the ids `child` and `child + 1`.
+    fn split(&mut self, split: &Candidate, child: usize) {
+        let at = self.leaves.iter().position(|(id, _)| *id == split.node).unwrap();
+        let (_, rows) = self.leaves.remove(at);
+        let (left, right): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|row| split.left.contains(row));
+        for (side, rows) in [left, right].into_iter().enumerate() {
+            rows.iter().for_each(|&row| self.labels[row] = split.clusters[side]);
+            self.leaves.push((child + side, rows));
+        }
+    }
+}
+
+/// The splits of a fitted tree in their order, as candidates.
+fn splits(x: &Array2<f64>, fitted: &FittedKauri) -> Vec<Candidate> {
+    let nodes = &fitted.nodes;
+    let mut rows = vec![vec![]; nodes.tests.len()];
+    rows[0] = (0..x.nrows()).collect::<Vec<usize>>();
+    let mut splits = vec![];
+    for child in (1..nodes.tests.len()).step_by(2) {
+        let node = nodes.left.iter().position(|&left| left == child).unwrap();
+        let Test::Threshold { feature, threshold } = nodes.tests[node] else { unreachable!() };
+        let (left, right): (Vec<usize>, Vec<usize>) =
+            rows[node].iter().partition(|&&row| x[[row, feature]] <= threshold);
+        (rows[child], rows[child + 1]) = (left.clone(), right);
+        let (kind, gain) = (fitted.kinds[node].unwrap(), fitted.gain[node]);
+        let clusters = [fitted.cluster[child], fitted.cluster[child + 1]];
+        splits.push(Candidate { node, feature, left, kind, clusters, gain });
+    }
+    splits
+}
+
+/// Kernels of either form, indefinite ones among them: every split is the best of all there are, with no more clusters
+/// than allowed.
+#[test]
+fn every_split_is_the_first_of_the_best_of_all() {
+    let mut random = Random(5);
+    let (mut double_stars, mut last_places) = (0, 0);
+    for round in 0..400 {
+        let (n, d) = (6 + random.below(6) as usize, 1 + random.below(2) as usize);
+        let x = Array2::from_shape_fn((n, d), |_| random.below(4) as f64);
+        let rank = 1 + random.below(3) as usize;
+        let z = Array2::from_shape_fn((n, rank), |_| random.below(7) as f64 - 3.0);
+        let mut gram = z.dot(&z.t());
+        let is_gram = round % 4 > 0;
+        if round % 4 > 1 {
+            for i in 0..n {
+                for j in 0..=i {
+                    gram[[i, j]] = random.below(9) as f64 - 4.0;
+                    gram[[j, i]] = gram[[i, j]];
+                }
+            }
+        }
+        let (values, matrix) = (z.as_slice().unwrap(), gram.as_slice().unwrap());
+        let kernel = match is_gram {
+            true => Kernel::Gram { k: matrix, n },
+            false => Kernel::Features { z: values, rank },
+        };
+        let max_clusters = 1 + random.below(5) as usize;
+        let problem = KauriProblem { max_clusters, max_features: d, ..problem(kernel) };
+        let fitted = fitted(&x, &problem, 1);
+        let size = gram.diag().iter().map(|k| k.abs()).sum::<f64>();
+        let size = size.max(gram.iter().map(|k| k.abs()).sum::<f64>() / n as f64);
+        let margin = 1e-12 * size;
+        let leaves = vec![(0, (0..n).collect())];
+        let mut replay = Replay { x: &x, gram: &gram, max_clusters, leaves, labels: vec![0; n] };
+        for (i, split) in splits(&x, &fitted).into_iter().enumerate() {
+            let best = replay.best(margin).expect("a split that gains");
+            assert_eq!(split, Candidate { gain: split.gain, ..best.clone() }, "round {round}");
+            assert!((split.gain - best.gain).abs() <= 1e-9 * size, "round {round}");
+            let n_free = max_clusters - Replay::n_clusters(&replay.labels);
+            let may_share = replay.leaves.len() > max_clusters - n_free;
+            last_places += usize::from(n_free == 1 && may_share);
+            double_stars += usize::from(split.kind == MoveKind::DoubleStar);
+            replay.split(&split, 2 * i + 1);
+        }
+        assert_eq!(replay.best(margin), None, "round {round}");
+    }
+    assert!(double_stars > 3 && last_places > 30, "{double_stars}, {last_places}");
+}
+
+/// Four rows at the corners of a rectangle of half sides a and b: a split along a column gains 4 a^2 or 4 b^2, as shares
+/// of the largest objective 4 (a^2 + b^2).
+fn rectangle(a: f64, b: f64, max_leaves: usize) -> Vec<usize> {
+    let x = array![[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
+    let z = [-a, -b, -a, b, a, -b, a, b];
+    let limits = Limits { max_leaves, max_depth: None, min_samples_leaf: 1 };
+    let kernel = Kernel::Features { z: &z, rank: 2 };
+    let fitted = fitted(&x, &KauriProblem { limits, max_features: 2, ..problem(kernel) }, 1);
+    splits(&x, &fitted).iter().map(|split| split.feature).collect()
+}
+
+#[test]
+fn gains_within_the_margin_are_tied_and_no_others() {
+    // The second column gains more by the share 0.5e-12, then by 2e-12 of the largest objective.
+    for (more, expected) in [(0.5e-12, 0), (2e-12, 1)] {
+        assert_eq!(rectangle(1.0, (1.0f64 + 2.0 * more).sqrt(), 2), [expected], "{more}");
+    }
+    // The first column gains that share alone, after the second one has been split.
+    for (share, expected) in [(0.5e-12, &[1][..]), (4e-12, &[1, 0, 0])] {
+        assert_eq!(rectangle(f64::sqrt(share), 1.0, 25), expected, "{share}");
+    }
+}
+
+/// A column and its mirror image: the same cuts, whose stocks are added up in opposite orders.
+#[test]
+fn rounding_does_not_decide_between_tied_columns() {
+    let mut random = Random(3);
+    for round in 0..60 {
+        let n = 40;
+        let column: Vec<f64> = (0..n).map(|_| random.below(1 << 20) as f64).collect();
+        let x = Array2::from_shape_fn((n, 2), |(i, j)| if j == 0 { column[i] } else { -column[i] });
+        let z: Vec<f64> = (0..n).map(|i| (column[i] / 1e5).sin() + 0.1 * column[i] / 1e6).collect();
+        let gram = Array2::from_shape_fn((n, n), |(i, j)| z[i] * z[j]);
+        for kernel in
+            [Kernel::Features { z: &z, rank: 1 }, Kernel::Gram { k: gram.as_slice().unwrap(), n }]
+        {
+            let fitted = fitted(&x, &KauriProblem { max_features: 2, ..problem(kernel) }, 1);
+            let splits = splits(&x, &fitted);
+            assert!(splits.len() > 5);
+            assert!(splits.iter().all(|split| split.feature == 0), "round {round}");
+        }
+    }
 }

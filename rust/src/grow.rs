@@ -230,17 +230,17 @@ pub struct Limits {
 
 /// A number in the order of `total_cmp`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ordered(f64);
+struct TotalOrder(f64);
 
-impl Eq for Ordered {}
+impl Eq for TotalOrder {}
 
-impl PartialOrd for Ordered {
+impl PartialOrd for TotalOrder {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ordered {
+impl Ord for TotalOrder {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -327,9 +327,9 @@ struct Growth<'e, 'a, 't, C: Criterion> {
     /// Open leaves by node id.
     leaves: Vec<Option<Leaf<C::Node>>>,
     /// Leaves not opened yet, by the upper bound of their gain.
-    bounded: BinaryHeap<(Ordered, Reverse<usize>)>,
+    bounded: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Opened leaves by their exact gain.
-    opened: BinaryHeap<(Ordered, Reverse<usize>)>,
+    opened: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Sum of the leaves' costs.
     cost: f64,
     kept_bytes: usize,
@@ -346,7 +346,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
         let Some(upper) = searched.upper() else { return };
         self.kept_bytes += searched.keep_within(self.kept_bytes, MAX_HISTOGRAM_BYTES);
         self.leaves[id] = Some(Leaf { searched, cut: None });
-        self.bounded.push((Ordered(upper), Reverse(id)));
+        self.bounded.push((TotalOrder(upper), Reverse(id)));
     }
 
     /// Takes a leaf out, whichever queue it is in.
@@ -370,11 +370,11 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
             let rows = grown.partition.active(grown.nodes[id].segment);
             leaf.cut = self.engine.open(rows, &leaf.searched)?;
             match leaf.cut {
-                Some(cut) => self.opened.push((Ordered(cut.score), Reverse(id))),
+                Some(cut) => self.opened.push((TotalOrder(cut.score), Reverse(id))),
                 None => drop(self.remove(id)),
             }
         }
-        let Some(&(Ordered(best), _)) = self.opened.peek() else { return Ok(None) };
+        let Some(&(TotalOrder(best), _)) = self.opened.peek() else { return Ok(None) };
         let mut tied = Vec::new();
         while let Some(&top) = self.opened.peek() {
             if top.0.0 < best - margin {

@@ -60,7 +60,7 @@ pub struct Csr<I, C> {
     is_ascending: bool,
 }
 
-/// A sparse matrix of the caller: his cells, and their columns in 32 bits.
+/// A sparse matrix of the caller: borrowed cells, and a copy of their columns in 32 bits.
 pub type CsrRows<'a> = Csr<Vec<u32>, &'a [f64]>;
 
 impl<'a> CsrRows<'a> {
@@ -283,11 +283,13 @@ mod tests {
     #[test]
     fn arrays_that_are_no_matrix_are_refused() {
         let values = [1.0; 2];
-        let cases: [(&[i64], &[i64], &str); 8] = [
+        let cases: [(&[i64], &[i64], &str); 9] = [
             (&[], &[0, 1], "rise from 0 to 2"),
             (&[0, 1], &[0, 1], "rise from 0 to 2"),
             (&[1, 2], &[0, 1], "rise from 0 to 2"),
             (&[0, 3, 2], &[0, 1], "rise from 0 to 2"),
+            // The columns of the first row descend too: the later rows are not read to find that out.
+            (&[0, 2, 1, 2], &[1, 0], "rise from 0 to 2"),
             (&[0, -1, 2], &[0, 1], "rise from 0 to 2"),
             (&[0, 2], &[0], "indices has 1 entries"),
             (&[0, 2], &[0, 3], "of 3 columns cannot have a cell in column 3"),

@@ -116,10 +116,10 @@ impl<N> NodeSearch<N> {
         self.histogram.as_ref().map_or(0, NodeHistogram::bytes)
     }
 
-    /// Drops the histograms if with them more than `budget` bytes would be held beside `held`; returns the bytes that
+    /// Drops the histograms if with them more than `budget` bytes would be held in all, `total` by other nodes; returns the bytes that
     /// the node holds now.
-    pub(crate) fn keep_within(&mut self, held: usize, budget: usize) -> usize {
-        if held + self.bytes() > budget {
+    pub(crate) fn keep_within(&mut self, total: usize, budget: usize) -> usize {
+        if total + self.bytes() > budget {
             self.histogram = None;
         }
         self.bytes()

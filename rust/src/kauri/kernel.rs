@@ -39,8 +39,10 @@ impl Kernel<'_> {
     pub fn check(&self, n: usize) -> Result<()> {
         let (got, expected) = match *self {
             Kernel::Features { z, rank } => (z.len(), n * rank),
-            Kernel::Gram { n: width, .. } if width != n => (width, n),
-            Kernel::Gram { k, .. } => (k.len(), n * n),
+            Kernel::Gram { k, n: width } => {
+                Error::check_len("The kernel", width, n, "columns")?;
+                (k.len(), n * n)
+            }
         };
         Error::check_len("The kernel", got, expected, "entries")
     }

@@ -62,7 +62,7 @@ pub fn path(
     let memory = Memory::default();
     let mut run = problem.start(start, plan, monitor, &memory)?;
     run.steady = true;
-    let given = if plan.keep_labels {
+    let initial = if plan.keep_labels {
         let free = run.centers.clone();
         let objective = run.measure()?.objective;
         Some((run.tree.clone(), std::mem::replace(&mut run.centers, free), objective))
@@ -128,7 +128,7 @@ pub fn path(
         converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
     }
     // A tree that was given is never made worse.
-    if let (Some((tree, centers, objective)), Some(&last)) = (given, run.rounds.last())
+    if let (Some((tree, centers, objective)), Some(&last)) = (initial, run.rounds.last())
         && objective.value(plan.lambda) < last.objective.value(plan.lambda)
     {
         (run.tree, run.centers) = (tree, centers);

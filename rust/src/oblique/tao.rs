@@ -336,8 +336,8 @@ impl Tao<'_, '_> {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
                 let TaoSettings { n_sweeps, keep_columns, steady, .. } = self.settings;
-                let (sweeps, kept) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
-                let numbers = [before, below[0], below[1], lambda, sweeps, kept];
+                let (sweeps, keep) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
+                let numbers = [before, below[0], below[1], lambda, sweeps, keep];
                 let key = ProblemKey::of(&reduced, Some(old), &numbers);
                 if self.memory.is_exhausted(key) {
                     return Ok(update);
@@ -448,16 +448,16 @@ impl Tao<'_, '_> {
             true => StartPoint::State,
             false => StartPoint::Curvature,
         };
-        let last_first = last.iter().map(|kept| resumed(kept));
+        let last_first = last.iter().map(|state| resumed(state));
         let from: Vec<StartPoint<'_>> =
             last_first.chain(start.iter().map(StartPoint::Weights)).collect();
-        let (found, kept) =
+        let (solution, state) =
             logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
         if let Some(solved) = solved {
-            self.memory.remember(solved, kept);
+            self.memory.remember(solved, state);
         }
-        let weights = found.weights;
-        let Some(bias) = reduced.best_bias(rows, &weights, found.bias) else { return Ok(None) };
+        let weights = solution.weights;
+        let Some(bias) = reduced.best_bias(rows, &weights, solution.bias) else { return Ok(None) };
         let plane = Plane { weights, bias };
         let (loss, splits) = reduced.judge(rows, &plane);
         Ok(splits.then_some(Candidate { plane, loss }))

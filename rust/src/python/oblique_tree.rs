@@ -247,11 +247,11 @@ pub fn spherical_kmeans<'py>(
     let data = rows.data(&monitor)?;
     let rows = data.rows()?;
     let weights = optional(&sample_weight)?;
-    let found = run(py, &n_jobs, &monitor, None, || {
+    let clustering = run(py, &n_jobs, &monitor, None, || {
         let options = spherical::SphericalOptions { n_clusters, n_init, max_iter, seed };
         spherical::kmeans(&Geometry::cosine(rows), weights, &options, &monitor)
     })?;
-    Ok((found.labels.into_pyarray(py), matrix(py, found.centers, rows.n_features())?))
+    Ok((clustering.labels.into_pyarray(py), matrix(py, clustering.centers, rows.n_features())?))
 }
 
 /// The nearest center of every row, and the cost of the rows about the centers of `labels` (none: about the nearest).

@@ -54,12 +54,12 @@ impl Jobs<'_> {
         match self {
             Jobs::Number(n_jobs) => pool(*n_jobs).map(Arc::new),
             Jobs::Threads(threads) => {
-                let mut made = threads.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                let pool = match made.take() {
+                let mut shared = threads.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                let pool = match shared.take() {
                     Some(pool) => pool,
                     None => Arc::new(pool(threads.n_jobs)?),
                 };
-                Ok(made.insert(pool).clone())
+                Ok(shared.insert(pool).clone())
             }
         }
     }

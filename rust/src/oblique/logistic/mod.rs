@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use curvature::Curvature;
-use design::{Design, Stored};
+use design::{Design, DesignCells};
 use loss::Targets;
 use solver::Solver;
 
@@ -96,7 +96,7 @@ pub struct SolverState {
     gradient: Vec<f64>,
     /// The model of the last step.
     curvature: Option<Arc<Curvature>>,
-    /// Stored cells of the rows.
+    /// DesignCells cells of the rows.
     n_cells: usize,
 }
 
@@ -180,7 +180,7 @@ pub fn solve(
 /// one leaves too.
 ///
 /// # Errors
-/// As [`solve`]; [`Error::Value`] if what was kept belongs to another matrix.
+/// As [`solve`]; [`Error::Value`] if a state belongs to another matrix.
 pub fn solve_from(
     problem: &LogisticProblem<'_>,
     from: &[StartPoint<'_>],
@@ -204,15 +204,15 @@ pub fn solve_from(
         let (rows, gradient) = (rows.into_owned(), w.clone());
         let (bias, curvature) = (0.0, None);
         let n_cells = 0;
-        let kept =
+        let state =
             SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
-        return Ok((solution, kept));
+        return Ok((solution, state));
     }
-    match &problem.design.stored {
-        Stored::F32(cells) => {
+    match &problem.design.cells {
+        DesignCells::F32(cells) => {
             Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
-        Stored::F64(cells) => {
+        DesignCells::F64(cells) => {
             Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
     }
@@ -241,9 +241,9 @@ fn check(problem: &LogisticProblem<'_>, from: &[StartPoint<'_>]) -> Result<()> {
     }
     for origin in from {
         match origin {
-            StartPoint::State(kept) | StartPoint::Curvature(kept) => {
-                if !Arc::ptr_eq(&kept.identity, &design.identity) {
-                    return bad("What was kept belongs to another matrix.");
+            StartPoint::State(state) | StartPoint::Curvature(state) => {
+                if !Arc::ptr_eq(&state.identity, &design.identity) {
+                    return bad("The state belongs to another matrix.");
                 }
             }
             StartPoint::Weights(start) => {
