@@ -1,4 +1,5 @@
-//! Micro-benchmarks of the core: binning, costs, and whole fits. Sizes are in the names; data are made outside the timer.
+//! Micro-benchmarks of the core: binning, costs, and whole fits. Sizes are in the names; data are made outside the
+//! timer.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ndarray::Array2;

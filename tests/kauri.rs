@@ -1,5 +1,5 @@
-//! Kauri through the crate's own interface: splits and gains against the objective from scratch, the margin of ties, the
-//! two routes, threads.
+//! Kauri through the crate's own interface: splits and gains against the objective from scratch, the margin of ties,
+//! the two routes, threads.
 
 #[path = "common/random.rs"]
 mod random;
@@ -310,8 +310,8 @@ fn every_split_is_the_first_of_the_best_of_all() {
     assert!(double_stars > 3 && last_places > 30, "{double_stars}, {last_places}");
 }
 
-/// Four rows at the corners of a rectangle of half sides a and b: a split along a column gains 4 a^2 or 4 b^2, as shares
-/// of the largest objective 4 (a^2 + b^2).
+/// Four rows at the corners of a rectangle of half sides a and b: a split along a column gains 4 a^2 or 4 b^2, as
+/// shares of the largest objective 4 (a^2 + b^2).
 fn rectangle(a: f64, b: f64, max_leaves: usize) -> Vec<usize> {
     let x = array![[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
     let z = [-a, -b, -a, b, a, -b, a, b];

@@ -232,8 +232,8 @@ impl Case {
         .unwrap()
     }
 
-    /// Compares all features with their definitions: to 1e-12 of each number, exactly unimodal, equal bits for one thread
-    /// and three.
+    /// Compares all features with their definitions: to 1e-12 of each number, exactly unimodal, equal bits for one
+    /// thread and three.
     fn check(&self) {
         let (matrix, columns) = self.computed(1);
         let (again, _) = self.computed(3);

@@ -1,8 +1,8 @@
 //! Maps the values of a column to bins.
 //!
-//! [`bin_ends`] places the ends of bins at quantiles of a sample; a [`Binner`] maps values to them. It divides the range
-//! of the ends into equal cells and looks up each cell's first bin, so most values take one look-up and at most three
-//! comparisons, without branches: several times faster than a binary search, used where the ends crowd
+//! [`bin_ends`] places the ends of bins at quantiles of a sample; a [`Binner`] maps values to them. It divides the
+//! range of the ends into equal cells and looks up each cell's first bin, so most values take one look-up and at most
+//! three comparisons, without branches: several times faster than the binary search that columns take whose ends crowd
 //! into few cells (outliers, heavy tails).
 
 use crate::index::MAX_BINS;
@@ -94,9 +94,9 @@ impl Binner {
     }
 }
 
-/// The inclusive upper ends of the bins of a column, from a sorted sample: all its values if they are at most `max_bins`
-/// (`true`: they may be all that the column has), else about even shares of it. A value too frequent for one share
-/// gets a bin of its own.
+/// The inclusive upper ends of the bins of a column, from a sorted sample: all its values if they are at most
+/// `max_bins` (`true`: they may be all that the column has), else about even shares of it. A value too frequent for one
+/// share gets a bin of its own.
 pub(crate) fn bin_ends(sample: &[f64], max_bins: usize) -> (Vec<f64>, bool) {
     let groups: Vec<&[f64]> = sample.chunk_by(|a, b| a == b).collect();
     if groups.len() <= max_bins {

@@ -1,9 +1,9 @@
 //! Label costs, regrets and cluster sums: the numbers that criteria and centers are made from.
 //!
-//! The cost of a label is the distance of a row to the label's center; its regret is that cost minus the least one of the
-//! row, times the row's weight (algorithms.md, section 0: D'_ij = w_i (D_ij - min_l D_il)). Regrets of a node's rows add
-//! up to what a label costs there beyond the best labels, which is all that growth compares. Symbols: n rows, d columns,
-//! k labels; costs take O(n d k) and sums of groups O(n d).
+//! The cost of a label is the distance of a row to the label's center; its regret is that cost minus the least one of
+//! the row, times the row's weight (algorithms.md, section 0: D'_ij = w_i (D_ij - min_l D_il)). Regrets of a node's
+//! rows add up to what a label costs there beyond the best labels, which is all that growth compares. Symbols: n rows,
+//! d columns, k labels; costs take O(n d k) and sums of groups O(n d).
 //!
 //! Columns are shifted by a value of their own before anything is added up (*origin*): `x - shift` is exact where
 //! the data lie far from zero, so a table moved by 1e8 gives the same bits.
@@ -204,7 +204,8 @@ pub fn label_costs(
     Ok(LabelCosts { regrets, nearest, minimum })
 }
 
-/// `LANES` rows of the table in its units, column by column; rows past the end repeat nothing and are ignored.
+/// `LANES` rows of the table in its units, column by column; lanes past the last row are
+/// computed and not read.
 /// `cells` holds d runs of `LANES`.
 fn read_tile(table: &Table<'_>, units: &Units, start: usize, rows: usize, cells: &mut [f64]) {
     for (feature, out) in cells.chunks_mut(LANES).enumerate() {

@@ -3,8 +3,8 @@
 //! [`GrowingTree`] is a tree that grows, with the rows of its nodes. Two loops split it:
 //!
 //! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
-//!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their exact
-//!   score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are never
+//!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their
+//!   exact score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are never
 //!   opened and the order is that of exact scores.
 //! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
 //!
@@ -25,8 +25,8 @@ use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
 use crate::tree::{Test, TestArrays};
 
-/// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled from
-/// rows.
+/// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled
+/// from rows.
 const MAX_HISTOGRAM_BYTES: usize = 40 << 20;
 /// Scores of leaves closer than this share of the tree's cost are tied.
 const LEAF_TIE: f64 = 1e-12;
@@ -128,8 +128,8 @@ impl<'a> GrowingTree<'a> {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
     }
 
-    /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are not
-    /// searched from here on.
+    /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
+    /// not searched from here on.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
@@ -140,7 +140,7 @@ impl<'a> GrowingTree<'a> {
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
-        // The bin, one byte, decides for most rows; their cells may lie anywhere in memory.
+        // The bin, one byte, decides for most rows: reading their cells would be random access.
         let column = table.column(best.feature);
         let gap = best.cut.upper;
         let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
@@ -184,7 +184,8 @@ impl<'a> GrowingTree<'a> {
 }
 
 /// Narrows the upper gap to its widest part between the values in `dropped`, those of rows that are not searched but
-/// pass here too; the lowest of parts as wide up to a tie, or the rounding of a center would decide between equal parts.
+/// pass here too; the lowest of parts as wide up to a tie, or the rounding of a center would decide between equal
+/// parts.
 /// `range`: the column's.
 pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let gap = cut.upper;
@@ -253,8 +254,9 @@ struct Leaf<N> {
     cut: Option<BestCut>,
 }
 
-/// Best-first growth from the leaves of `grown`: splits the leaf whose best cut scores most, the lowest id among tied ones,
-/// until a limit is met or no leaf has a cut worth taking. `make_node` returns the criterion's node of a tree's node.
+/// Best-first growth from the leaves of `grown`: splits the leaf whose best cut scores most, the lowest id among tied
+/// ones, until a limit is met or no leaf has a cut worth taking. `make_node` returns the criterion's node of a tree's
+/// node.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop.
@@ -389,11 +391,12 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 }
 
-/// Splits nodes in order of their ids until [`Splitter::node`] returns none for every leaf: no queue, every node is searched
-/// once.
+/// Splits nodes in order of their ids until [`Splitter::node`] returns none for every leaf: no queue, every node is
+/// searched once.
 ///
 /// # Errors
-/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no
+/// cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
     grown: &mut GrowingTree<'_>,

@@ -93,8 +93,8 @@ where
     /// one in a column: see [`Csr::is_ascending`]. O(number of cells).
     ///
     /// # Errors
-    /// [`Error::Shape`] if `indices` and `values` differ in length; [`Error::Value`] if `indptr` does not rise from 0 to
-    /// that length, or a column is not in the range `[0, n_columns)`.
+    /// [`Error::Shape`] if `indices` and `values` differ in length; [`Error::Value`] if `indptr` does not rise from 0
+    /// to that length, or a column is not in the range `[0, n_columns)`.
     pub fn new(indptr: Vec<usize>, indices: I, values: C, n_columns: usize) -> Result<Self> {
         Error::check_len("indices", indices.len(), values.len(), "entries")?;
         let ends = (indptr.first(), indptr.last());

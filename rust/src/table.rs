@@ -209,7 +209,7 @@ impl<'a> Table<'a> {
     /// A table of the given columns.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the columns differ in length, [`Error::Value`] if there are more than 2^32 - 1 rows.
+    /// [`Error::Shape`] if the columns differ in length, [`Error::Value`] if there are more than 2^32 - 2 rows.
     pub fn new(columns: Vec<Column<'a>>) -> Result<Self> {
         let n_samples = columns.first().map_or(0, Column::len);
         for column in &columns {
@@ -255,7 +255,7 @@ impl<'a> Table<'a> {
         Table { columns: self.columns.clone(), monitor: Some(monitor), ..*self }
     }
 
-    /// Whether results no longer matter.
+    /// Whether the monitor was asked to stop: results no longer count.
     pub fn stopped(&self) -> bool {
         self.monitor.is_some_and(|monitor| monitor.check().is_err())
     }
@@ -272,7 +272,7 @@ impl<'a> Table<'a> {
     }
 
     /// Column ranges of at most `most` columns to hand to threads, `each` or more a thread if there are enough columns:
-    /// small enough to share out evenly, because columns differ in cost and the dear ones often lie side by side.
+    /// small enough to share out evenly, because columns differ in cost and the expensive ones often lie side by side.
     pub fn feature_chunks(&self, each: usize, most: usize) -> Vec<std::ops::Range<usize>> {
         let d = self.n_features();
         let length = (d / (each * parallel::n_threads())).clamp(1, most);
@@ -303,7 +303,7 @@ impl<'a> Table<'a> {
         };
         for first in (0..self.n_samples).step_by(block) {
             let last = (first + block).min(self.n_samples);
-            // Columns differ in cost, the dear ones often side by side.
+            // Columns differ in cost, the expensive ones often side by side.
             chunks.par_iter_mut().with_max_len(1).for_each(|chunk| {
                 let mut cells = [0.0; TILE];
                 for start in (first..last).step_by(TILE) {

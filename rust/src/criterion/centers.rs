@@ -38,7 +38,7 @@ pub trait CenterColumns: Sync {
     /// Half of the column's range, in its own unit: the range itself may overflow.
     fn half_range(&self, feature: usize) -> f64;
 
-    /// Called before a column's cuts are compared exactly, for work put off until then.
+    /// Called before a column's cuts are compared exactly: centers of a table are then snapped to all of its values.
     fn prepare(&self, feature: usize) {
         let _ = feature;
     }
@@ -219,7 +219,7 @@ struct Snap<'a, 't> {
     index: &'a Index,
     labels: &'a [u32],
     k: usize,
-    /// The centers as given, by column.
+    /// The centers before snapping, by column.
     original: Vec<Vec<Coordinate>>,
     /// Half of each column's range.
     half_range: Vec<f64>,

@@ -45,7 +45,8 @@ impl Growth<'_, '_> {
     /// Moves the rows of the two children of a split leaf to their clusters, and updates the clusters that changed.
     /// These are added to `changed`, which is then ascending and without repetitions.
     ///
-    /// `id`: the split node; `clusters`: those of the children, the number of clusters so far and one more for new ones.
+    /// `id`: the split node; `clusters`: those of the children, the number of clusters so far, or
+    /// one more, for new ones.
     pub(super) fn move_rows(&mut self, id: usize, children: [usize; 2], clusters: [usize; 2]) {
         let source = self.cluster_of[id];
         self.clusters[source].leaves.retain(|&leaf| leaf != id);

@@ -113,7 +113,7 @@ impl<'a, 't> Geometry<'a, 't> {
         }
     }
 
-    /// A row as centers see it: in units, or of length 1.
+    /// A row in the space of the centers: in units, or of length 1.
     /// O(d).
     pub fn row(&self, row: u32) -> Vec<f64> {
         let mut cells = self.rows().row(row);
@@ -249,8 +249,8 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 }
 
-/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose minima
-/// are added up in the order of the blocks.
+/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose
+/// minima are added up in the order of the blocks.
 fn cosine_costs(
     rows: Rows<'_, '_>,
     inverse: &[f64],
@@ -259,7 +259,7 @@ fn cosine_costs(
 ) -> LabelCosts {
     let (n, d) = (rows.n_samples(), rows.n_features());
     let k = centers.len() / d.max(1);
-    // The centers' cells of one column side by side: a cell meets them all at once.
+    // The centers' cells of one column side by side: each cell is read once for all centers.
     let mut by_column = vec![0.0; centers.len()];
     for (label, center) in centers.chunks(d).enumerate() {
         for (j, x) in center.iter().enumerate() {

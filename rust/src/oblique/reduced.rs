@@ -1,8 +1,8 @@
 //! The two-class problem of a test (the paper's eq. 9): rows that cost more on one side than on the other.
 //!
-//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is the
-//! weight of the rows on their dearer side. The node solver minimises a logistic stand-in for it; what is done here works
-//! on that 0/1 loss itself:
+//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is
+//! the weight of the rows on their dearer side. The node solver minimises a logistic surrogate of it; the functions
+//! here work on that 0/1 loss itself:
 //!
 //! | function | what it finds | cost, m rows, w weights |
 //! |---|---|---|
@@ -134,8 +134,8 @@ impl ReducedProblem {
         Some(-cut.max(below + guard).min(above - guard))
     }
 
-    /// The scale of a plane at which its penalised logistic loss is least: 0 if the plane is not worth its penalty. Rows
-    /// go the same way at every other scale, so this is what planes are compared at.
+    /// The scale of a plane at which its penalised logistic loss is least: 0 if the plane is not worth its penalty.
+    /// Rows go the same way at every other scale, so this is what planes are compared at.
     pub fn best_scale(
         &self,
         rows: Rows<'_, '_>,

@@ -1,4 +1,8 @@
 //! What is computed from a table before a fit: checks, units, label costs, sums over groups.
+//!
+//! All functions take the table (n x d) as [`TableArgument`] and the threads as [`Jobs`]; none copies the table.
+//! Callers:
+//! `_data/table.py` (checks, units) and `_reference/` (costs and centers of the reference clustering).
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -8,7 +12,8 @@ use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::parallel::Monitor;
 
-/// Columns with NaN or infinite cells, as tuples (column, n_nan, n_inf, first_row).
+/// Columns with NaN or infinite cells, ascending, as tuples (column, n_nan, n_inf, first_row):
+/// [`crate::table::Table::find_non_finite`].
 #[pyfunction]
 pub fn find_non_finite(
     py: Python<'_>,
@@ -22,8 +27,11 @@ pub fn find_non_finite(
     Ok(columns.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
-/// Origin and unit of every column, as two arrays of shape (n_features,). `standardise`: units are standard deviations,
-/// else 1.
+/// Origin and unit of every column, as two arrays of shape (d,): [`Units::of`]. `standardise`: units are standard
+/// deviations, else 1. `sample_weight`: of shape (n,), positive; None: 1 each.
+///
+/// # Errors
+/// `ValueError` if there are not as many weights as rows.
 #[pyfunction]
 #[pyo3(signature = (table, sample_weight, standardise, n_jobs))]
 #[allow(clippy::type_complexity, reason = "a pair of arrays")]
@@ -43,7 +51,10 @@ pub fn column_units<'py>(
 }
 
 /// Regrets (n x k), nearest label and the weighted sum of the cheapest costs: [`costs::label_costs`]. `centers`: k x d,
-/// in units; `manhattan`: l1 distances, else squared Euclidean ones.
+/// in units; `manhattan`: l1 distances, else squared Euclidean ones; `sample_weight`: as for [`column_units`].
+///
+/// # Errors
+/// `ValueError` if the centers or units have another number of columns than the table, or a cost overflows.
 #[pyfunction]
 #[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -71,8 +82,11 @@ pub fn label_costs<'py>(
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
 }
 
-/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry per
-/// row, in `[0, n_groups)`.
+/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry
+/// per row, in `[0, n_groups)`; `sample_weight`: as for [`column_units`].
+///
+/// # Errors
+/// `ValueError` if a group is out of range, or there is not one per row.
 #[pyfunction]
 #[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]

@@ -1,4 +1,12 @@
-//! Fitting threshold trees.
+//! Threshold trees: [`fit`] for any base and any criterion.
+//!
+//! Called by `_base/growth.py` for IMM, ExKMC, the kernel trees, KMeansTree and SpExTree.
+//!
+//! | Python | core |
+//! |---|---|
+//! | None, `ImmBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
+//! | `LabelCost`, a name | [`GrowthCriterion`] by [`CriterionArgument`] |
+//! | `FittedTree` | [`ThresholdFit`] |
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
@@ -45,7 +53,7 @@ pub struct FittedTree {
 }
 
 impl FittedTree {
-    /// `k`: number of labels.
+    /// Moves the core's vectors into NumPy arrays. `k`: number of labels.
     fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Py<Self>> {
         let nodes = fitted.nodes;
         let (tests, _) = PyTestArrays::new(py, nodes.arrays());
@@ -71,7 +79,9 @@ impl FittedTree {
 /// in the columns' own units as unevaluated sums and the score "mistakes" or "emn"; surrogate features for Kernel IMM.
 #[derive(FromPyObject)]
 pub enum BaseArgument<'py> {
+    /// [`Base::Imm`].
     Imm(PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>, String),
+    /// [`Base::KernelImm`].
     #[pyo3(transparent)]
     KernelImm(SurrogateArgument<'py>),
 }
@@ -80,7 +90,9 @@ pub enum BaseArgument<'py> {
 /// "entropy" or "clique" for the counts of reference labels.
 #[derive(FromPyObject)]
 pub enum CriterionArgument<'py> {
+    /// [`GrowthCriterion::LabelCost`].
     LabelCost(PyReadonlyArray2<'py, f64>, bool),
+    /// The others.
     #[pyo3(transparent)]
     LabelCounts(String),
 }
@@ -122,6 +134,10 @@ fn cut_score(name: &str) -> PyResult<CutScore> {
 /// `base`: None for a single leaf. `sample_weight`: positive, one per row; None: 1 each. `progress(n_leaves, gain)` is
 /// called twice a second. `search` = (most bins, rows sorted directly) is for tests: it changes the speed, never the
 /// tree.
+///
+/// # Errors
+/// `ValueError` if sizes disagree, a label is out of range, a name is unknown, or Kernel IMM's features cannot tell two
+/// clusters apart; `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (table, labels, *, n_labels, base, criterion, sample_weight, max_leaves, max_depth,
                     min_samples_leaf, n_jobs, progress, search=None))]

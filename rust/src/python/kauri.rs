@@ -1,4 +1,10 @@
-//! Kauri.
+//! Kauri: [`fit`] on features of a kernel or on its matrix. Called by `estimators/kauri.py`.
+//!
+//! | Python | core |
+//! |---|---|
+//! | `kernel`, `is_gram` | [`Kernel`] |
+//! | the limits of the signature | [`KauriProblem`] |
+//! | codes of `move` | [`MoveKind`] |
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -12,10 +18,12 @@ use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
 
-/// A fitted Kauri tree: its tests, and arrays with one entry per node, but `objective` (one per number of leaves) and
-/// `leaf_of_row` (one per row).
+/// A fitted Kauri tree ([`FittedKauri`]): its tests, and arrays with one entry per node, but `objective` (one per
+/// number of leaves) and `leaf_of_row` (one per row). Arrays are NumPy's, of `f64` or, for what counts or numbers, of
+/// `i64`.
 #[pyclass(frozen, get_all, extends = PyTestArrays, name = "FittedKauri", module = "treeclust_rs._core")]
 pub struct PyFittedKauri {
+    /// Number of rows.
     n_node_samples: Integers,
     /// Weight of the rows.
     weighted_n_node_samples: Floats,
@@ -27,13 +35,19 @@ pub struct PyFittedKauri {
     r#move: Integers,
     /// Of the split, in units of the objective; NaN at leaves.
     gain: Floats,
-    /// Before the first and after every split.
+    /// Of shape (n_leaves,): the objective before the first and after every split.
     objective: Floats,
-    /// Node of each row's leaf.
+    /// Of shape (n,): node id of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
 /// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank).
+/// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns drawn
+/// at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called twice a
+/// second.
+///
+/// # Errors
+/// `ValueError` if sizes disagree or sums of kernel values overflow; `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (table, *, kernel, is_gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
@@ -79,6 +93,7 @@ pub fn fit_kauri(
 }
 
 impl PyFittedKauri {
+    /// Moves the core's vectors into NumPy arrays; moves become their codes.
     fn new(py: Python<'_>, fitted: FittedKauri) -> PyResult<Py<Self>> {
         let nodes = fitted.nodes;
         let (tests, _) = PyTestArrays::new(py, nodes.arrays());

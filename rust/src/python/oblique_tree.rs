@@ -1,4 +1,13 @@
-//! Oblique trees, and axis-aligned ones fitted in the same way.
+//! Oblique trees, axis-aligned ones fitted in the same way, and the costs and centers of their clusterings.
+//!
+//! | function | core | called by |
+//! |---|---|---|
+//! | [`fit_oblique`] | [`fit_tree`] | `estimators/oblique_tree.py` |
+//! | [`spherical_kmeans`] | [`spherical::kmeans`] | `_reference/kmeans.py` |
+//! | [`assign_rows`], [`mean_centers`] | [`Geometry::assign`], [`Geometry::centers`] | `_reference/`, `score` |
+//!
+//! Rows (n x d) come as a table or as a sparse matrix; a [`MeasureArgument`] names distance, units, weights and
+//! threads. Sparse rows are taken for the cosine distance alone: the core refuses them for the Euclidean one.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
@@ -23,8 +32,10 @@ use crate::table::Table;
 /// The rows of a fit, as they arrive: a table, or a sparse matrix.
 #[derive(FromPyObject)]
 pub enum RowsArgument<'py> {
+    /// indptr, indices, values, number of columns.
     #[pyo3(transparent)]
     Sparse(Sparse<'py>),
+    /// A matrix, or a list of columns.
     #[pyo3(transparent)]
     Table(TableArgument<'py>),
 }
@@ -36,6 +47,7 @@ enum RowsData<'a> {
 }
 
 impl RowsArgument<'_> {
+    /// Number of columns, d.
     fn n_features(&self) -> usize {
         match self {
             RowsArgument::Sparse((.., n_columns)) => *n_columns,
@@ -43,6 +55,10 @@ impl RowsArgument<'_> {
         }
     }
 
+    /// Borrows the rows; passes over a table stop once `monitor` is asked to.
+    ///
+    /// # Errors
+    /// `ValueError` if columns differ in length, or the arrays are not those of a sparse matrix.
     fn data<'a>(&'a self, monitor: &'a Monitor) -> PyResult<RowsData<'a>> {
         Ok(match self {
             RowsArgument::Table(table) => RowsData::Table(table.table()?.with_monitor(monitor)),
@@ -55,6 +71,10 @@ impl RowsArgument<'_> {
 }
 
 impl<'t> RowsData<'t> {
+    /// The view that the core reads.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Value`] if the columns of a sparse row do not ascend.
     fn rows(&self) -> Result<Rows<'_, 't>> {
         match self {
             RowsData::Table(table) => Ok(Rows::Table(table)),
@@ -74,6 +94,7 @@ pub struct MeasureArgument<'py> {
 }
 
 impl MeasureArgument<'_> {
+    /// The distance by its name.
     fn distance(&self) -> Distance {
         if self.cosine { Distance::Cosine } else { Distance::Euclidean }
     }
@@ -84,6 +105,9 @@ impl MeasureArgument<'_> {
     }
 
     /// Calls `work` on the jobs with the geometry of the rows and their weights.
+    ///
+    /// # Errors
+    /// `ValueError` if the units are not one per column, or the rows do not suit the distance; what `work` returns.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -142,6 +166,7 @@ pub struct FittedOblique {
 }
 
 impl FittedOblique {
+    /// Moves the core's vectors into NumPy arrays; rounds become one array per number.
     fn new(py: Python<'_>, fitted: ObliqueFit, n_features: usize) -> PyResult<Py<Self>> {
         let ObliqueFit { tree, centers, rounds, converged, summary } = fitted;
         let k = centers.len() / n_features.max(1);
@@ -171,9 +196,14 @@ impl FittedOblique {
     }
 }
 
-/// Fits an oblique or axis-aligned tree. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no `tree`
-/// (and the cluster of each of its leaves) is given. `schedule`: factor and number of values of mu, and whether leaves
-/// hold histograms; none: the direct solver.
+/// Fits an oblique or axis-aligned tree. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no
+/// `tree` (and the cluster of each of its leaves) is given. `schedule`: factor and number of values of mu, and whether
+/// leaves hold histograms; None: the direct solver. `centers` (k x d, in units) and `labels` (n): the free clustering.
+/// `axis`: whether tests are thresholds. `alpha`, `max_depth`, `max_iter`, `relax` and `seed`: see [`ObliqueOptions`].
+/// `progress(n_leaves, gain)` is called twice a second.
+///
+/// # Errors
+/// `ValueError` as [`fit_tree`], or if `init` is neither word; `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels, init, tree, axis, alpha, max_depth, max_iter, schedule, relax,
                     seed, progress))]
@@ -229,7 +259,8 @@ pub fn fit_oblique(
     FittedOblique::new(py, fitted, rows.n_features())
 }
 
-/// Spherical k-means: labels and centers of the best of `n_init` starts.
+/// Spherical k-means: labels (n) and centers (n_clusters x d, of length 1) of the best of `n_init` starts of at most
+/// `max_iter` steps. `sample_weight`: of shape (n,), positive; None: 1 each.
 #[pyfunction]
 #[pyo3(signature = (rows, n_clusters, *, sample_weight, n_init, max_iter, seed, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -255,7 +286,10 @@ pub fn spherical_kmeans<'py>(
 }
 
 /// The nearest center of every row, and the cost of the rows about the centers of `labels` (none: about the nearest).
-/// `centers`: k x d, in units.
+/// `centers`: k x d, in units; `labels`: of shape (n,), in `[0, k)`. Returns an array of shape (n,) and a number.
+///
+/// # Errors
+/// `ValueError` if the centers have another number of columns, a label is out of range, or a distance overflows.
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn assign_rows<'py>(
@@ -273,6 +307,9 @@ pub fn assign_rows<'py>(
 }
 
 /// The centers (k x d, in units) of the clusters of `labels`; clusters without rows keep those of `centers`.
+///
+/// # Errors
+/// As [`assign_rows`].
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn mean_centers<'py>(

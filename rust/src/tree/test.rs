@@ -98,7 +98,7 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// The test of a node. One type serves fits, fitted trees and files. "Left" is the side where the test holds.
+/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.

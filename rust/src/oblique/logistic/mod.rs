@@ -6,13 +6,13 @@
 //! Proximal Newton steps over a working set (Friedman, Hastie, Tibshirani: Regularization Paths for Generalized Linear
 //! Models via Coordinate Descent, 2010; Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression,
 //! 2012), with what makes them cheap here:
-//! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are looked
-//!   at before every step, which takes one pass over the cells.
+//! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are checked
+//!   before every step, which takes one pass over the cells.
 //! - *Curvature from a sample.* H = X' diag(h) X, centred because the bias is free, is formed from some of the rows,
 //!   drawn in proportion to about their share in it (their leverage, so that a column with few cells keeps them;
-//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
-//!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
-//!   next sample larger, up to all rows.
+//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. Only the step is approximate: gradient, line
+//!   search and stopping rule read all rows. A step that gains less than expected makes the next sample larger, up to
+//!   all rows.
 //! - *Quasi-Newton updates.* The slopes change along each step, and H is updated to match that change (BFGS). Steps
 //!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
@@ -74,9 +74,9 @@ pub struct StartWeights<'a> {
     pub bias: f64,
 }
 
-/// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
-/// the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature, which
-/// saves more. Where some rows have come or gone the curvature is still of use; on other rows it is worth its
+/// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a
+/// little: the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature,
+/// which saves more. Where some rows have come or gone the curvature is still of use; on other rows it is worth its
 /// weights.
 #[derive(Debug, Clone)]
 pub struct SolverState {
@@ -101,7 +101,8 @@ pub struct SolverState {
 }
 
 impl SolverState {
-    /// Whether there is a curvature, and no more numbers than the rows have cells: many nodes may be remembered.
+    /// Whether there is a curvature, and no more numbers than the rows have cells: the states of many nodes may be
+    /// held.
     pub(super) fn is_worth_its_room(&self) -> bool {
         let by_column = 4 * self.w.len();
         let of_model = |model: &Arc<Curvature>| model.correlations.len() + by_column;
@@ -159,9 +160,9 @@ pub struct Solution {
 
 /// The bias where all rows are on one side, whose best one is infinite: the loss is then 2^-52 of the weight.
 const ONE_SIDED_BIAS: f64 = 52.0 * std::f64::consts::LN_2;
-/// Solves a problem. Without rows of positive weight w and b are 0; with all of them on one side w is 0 and b is
-/// +36.04 or -36.04, where log(1 + exp(-|b|)) is 2^-52. A start that is worse than w = 0 is not used. The result has the
-/// same bits for every number of threads.
+/// Solves a problem. Without rows of positive weight w and b are 0; with all of them on one side w is 0 and b is +36.04
+/// or -36.04, where log(1 + exp(-|b|)) is 2^-52. A start that is worse than w = 0 is not used. The result has the same
+/// bits for every number of threads.
 ///
 /// # Errors
 /// [`Error::Shape`] if lengths disagree; [`Error::Value`] if a row or column is out of range, or a weight, `lambda`,

@@ -1,10 +1,10 @@
 //! Proximal Newton steps over a working set: one solve of an l1 logistic regression.
 //!
 //! The point is w with its margins, its bias (always the best one) and the slopes of the loss. A step minimises the
-//! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the gain
-//! that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative slope
-//! of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the
-//! stored cells.
+//! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the
+//! gain that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative
+//! slope of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units
+//! of the stored cells.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ impl<'a, V: Cell> Solver<'a, V> {
         Point { w, margins, state, objective }
     }
 
-    /// The best of the given starts, or w = 0 if that is better; and what was kept there, if it was on these rows.
+    /// The best of the given starts, or w = 0 if that is better; and the state it comes from, if that is of these rows.
     /// A start whose margins are not finite is passed over.
     fn start<'b>(&self, from: &[StartPoint<'b>]) -> (Point, Option<&'b SolverState>) {
         let (n, d) = (self.rows.len(), self.lambda.len());
@@ -209,9 +209,8 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// The curvature that another solve left, for the rows of this one, whose curvatures are now `h`; none if too many
-    /// rows have come or gone.
-    /// Rows are compared in ascending order; the curvatures of those that are in both are brought to the new ones by one
-    /// factor.
+    /// rows have come or gone. Rows are compared in ascending order; the curvatures of those that are in both are
+    /// brought to the new ones by one factor.
     fn carried_curvature(&self, state: &SolverState, h: &[f64]) -> Option<Arc<Curvature>> {
         let model = state.curvature.as_ref()?;
         if state.rows == self.rows {
@@ -243,15 +242,15 @@ impl<'a, V: Cell> Solver<'a, V> {
             correlations: model.correlations.clone(),
             scale: model.scale.iter().map(|scale| scale * ratio.sqrt()).collect(),
             means: model.means.clone(),
-            // However many they were, they are not these.
+            // A sample in any case: some of these rows are not among them.
             n_rows: model.n_rows.min(h.len() - 1),
             h: before.into_iter().map(|h| h * ratio).collect(),
         }))
     }
 
-    /// The slopes at a point that was kept: those found there, if no target is another since. Where some are, their
-    /// rows are added. That the bias has followed them is laid to all rows in proportion to their curvature, which is
-    /// right to first order. None if too many are.
+    /// The slopes at the point of an earlier solve: those of that solve if all targets are the same. Where some differ,
+    /// the change of their rows is added; the change of the bias is spread over all rows in proportion to their
+    /// curvature, which is right to first order. None if too many targets differ.
     fn start_slopes(&self, point: &Point, last: &SolverState) -> Option<StartSlopes> {
         let (old, new) = (&last.targets.0, &self.targets.0);
         let changed: Vec<usize> = (0..new.len()).filter(|&i| old[i] != new[i]).collect();
@@ -272,12 +271,12 @@ impl<'a, V: Cell> Solver<'a, V> {
         Some(StartSlopes { gradient, exact: false })
     }
 
-    /// Steps from the best of the starts until what is left to gain is at most the tolerance, by the model or by the duality
-    /// gap, or steps gain no more.
+    /// Steps from the best of the starts until what is left to gain is at most the tolerance, by the model or by the
+    /// duality gap, or steps gain no more.
     ///
-    /// The model of the step before is used again while it covers the columns that have or should have a weight and each
-    /// step gains what the model promised; a new model costs about as much as two more steps. A step that had to be
-    /// shortened, or gained too little, makes the next sample larger, up to all rows.
+    /// The model of the step before is used again while it covers the columns that have or should have a weight and
+    /// each step gains what the model promised; a new model costs about as much as two more steps. A step that had to
+    /// be shortened, or gained too little, makes the next sample larger, up to all rows.
     pub(super) fn solve(
         &self,
         from: &[StartPoint<'_>],
@@ -326,7 +325,7 @@ impl<'a, V: Cell> Solver<'a, V> {
                 Arc::make_mut(model).learn((&w, &before), (&point.w, &gradient));
             }
             let working = self.working_set(&point.w, &gradient);
-            // The model of the step before serves while it covers the columns and steps gain what they promise.
+            // The model of the step before is used while it covers the columns and steps gain what they promise.
             let mut step = None;
             let mut is_untried = n_iter == 0;
             if let Some(old) = curvature.as_ref().filter(|old| old.covers(&working.needed)) {
@@ -418,8 +417,8 @@ impl<'a, V: Cell> Solver<'a, V> {
         ((point.objective - dual) / point.objective).max(0.0)
     }
 
-    /// The columns of the next step: those with a weight, and those whose gradient is near or above their penalty, the most
-    /// violated first; at most `most_columns`.
+    /// The columns of the next step: those with a weight, and those whose gradient is near or above their penalty, the
+    /// most violated first; at most `most_columns`.
     fn working_set(&self, w: &[f64], gradient: &[f64]) -> WorkingSet {
         let support = w.iter().filter(|w| **w != 0.0).count();
         let keep_all = 2 * support <= self.most_columns;
