@@ -1,7 +1,7 @@
 //! Criteria against enumeration from their definitions: the same trees, test for test, whatever the bins.
 //!
 //! The oracles here know nothing of bins, bounds or sums: at every node they try every cut of every column on the rows
-//! themselves, and follow the tie rules of the package word for word.
+//! themselves, and follow the tie rules of the package.
 
 #[path = "common/random.rs"]
 mod random;
@@ -235,7 +235,7 @@ fn best_cut(case: &Case, measure: Measure, rows: &[usize], m: usize) -> Option<(
     all.into_iter().find(|cut| cut.score >= least).map(|cut| (best, cut))
 }
 
-/// Best-first growth by trying everything.
+/// Best-first growth by enumeration of all cuts.
 fn grow(case: &Case, measure: Measure, limits: Limits) -> OracleTree {
     let mut tree = OracleTree::new(case.labels.len());
     for _ in 1..limits.max_leaves {
@@ -364,7 +364,7 @@ struct CenterCut {
     share: f64,
 }
 
-/// Where the threshold of a gap is put: in the widest part between values of rows that only travel.
+/// Where the threshold of a gap is put: in the widest part between values of rows that are mistakes already.
 fn placed(case: &Case, cut: &OracleCut, travelling: &[usize]) -> f64 {
     let mut ends = case.values(travelling, cut.feature);
     ends.retain(|&x| cut.below < x && x < cut.above);
@@ -376,7 +376,7 @@ fn placed(case: &Case, cut: &OracleCut, travelling: &[usize]) -> f64 {
     placement::between(part[0], part[1])
 }
 
-/// IMM by trying everything: nodes in order of their ids.
+/// IMM by enumeration of all cuts: nodes in order of their ids.
 fn imm(case: &Case, score: CutScore) -> OracleTree {
     let n = case.labels.len();
     let mut tree = OracleTree::new(n);

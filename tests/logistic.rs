@@ -104,7 +104,7 @@ fn sparse_design(x: &Array2<f64>) -> Design {
 
 // ---- solves ---------------------------------------------------------------------------------
 
-/// A problem as the tests pose it; rows: none for all, weights: none for 1.
+/// The arguments of a solve; rows: none for all, weights: none for 1.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     lambda: f64,
@@ -268,7 +268,7 @@ fn largest_lambda(example: &Example) -> f64 {
     x.columns().into_iter().map(slope).fold(0.0, f64::max)
 }
 
-/// The optimum by cyclic coordinate descent, each step by the largest curvature there can be: slow, and sure.
+/// The optimum by cyclic coordinate descent, each step by the largest curvature there can be: slow, but it always converges.
 fn coordinate_descent(example: &Example, lambda: f64) -> (Vec<f64>, f64) {
     let Example { x, y, weight } = example;
     let (n, d) = x.dim();
@@ -956,7 +956,7 @@ fn extreme_cells_are_no_trouble() {
     x.column_mut(1).mapv_inplace(|x| if x > 0.0 { 1.7e308 } else { -1.7e308 });
     x.column_mut(2).mapv_inplace(|x| x * 1e-320);
     x.column_mut(3).mapv_inplace(|x| if x > 1.0 { 1e300 } else { 0.0 });
-    x.slice_mut(s![5..20, 3]).fill(1e-320); // next to nothing beside the others
+    x.slice_mut(s![5..20, 3]).fill(1e-320); // 0 in the column's unit
     let largest = |column: ndarray::ArrayView1<'_, f64>| {
         column.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()))
     };

@@ -1,4 +1,4 @@
-//! TAO against enumeration and its own promises.
+//! TAO against enumeration, and the descent of its objective.
 
 #[path = "common/sparse.rs"]
 mod sparse;

@@ -250,7 +250,7 @@ pub trait Criterion: Sync {
         0.0
     }
 
-    /// Called before a column's cuts are compared exactly, for work put off until then.
+    /// Called before a column's cuts are compared exactly, for work that only such columns need.
     fn prepare(&self, feature: usize) {
         let _ = feature;
     }

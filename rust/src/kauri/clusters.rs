@@ -1,7 +1,7 @@
 //! The clusters of a growing tree: their rows, and the stocks of all rows with them.
 //!
 //! Every split moves rows between clusters. With features a cluster's stocks are computed from the sum of its rows'
-//! features, which is added up from its leaves each time: nothing drifts. With a Gram matrix the stocks of rows
+//! features, which is added up from its leaves each time: rounding does not accumulate. With a Gram matrix the stocks of rows
 //! S({i}, C) are updated by the rows that move, or by those that stay if they are fewer: O(n moved).
 //!
 //! Cost of a split: O(n rank) per cluster that changed with features, O(n min(moved, staying)) with a Gram matrix.

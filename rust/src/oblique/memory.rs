@@ -97,16 +97,16 @@ impl Memory {
         self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
     }
 
-    /// What the last solve at a node left. The node may be another one by now.
+    /// The state of the last solve at a node. Rows and test of the node may have changed since.
     pub(super) fn last(&self, node: NodeKey) -> Option<Arc<SolverState>> {
         self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Keeps what a solve left, if that is worth its memory.
-    pub(super) fn remember(&self, node: NodeKey, kept: SolverState) {
+    /// Stores the state of a solve for the next one at the node, if it is small enough ([`SolverState::is_small`]).
+    pub(super) fn remember(&self, node: NodeKey, state: SolverState) {
         let mut solved = self.solved.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_worth_its_room() {
-            solved.insert(node, Arc::new(kept));
+        if state.is_small() {
+            solved.insert(node, Arc::new(state));
         } else {
             solved.remove(&node);
         }

@@ -15,8 +15,8 @@
 //!
 //! Departures, all of which lower the objective: a new test gets the best bias for its weights (a sweep over the
 //! scores) in place of the logistic one; its weights may then be moved one by one (`ReducedProblem::refine`); a test
-//! that is not worth its penalty and that of a subtree goes at once, with that subtree; and leaves are split where that
-//! pays ([`Tao::grow`]), which brings back what was lost too early.
+//! that lowers the loss by less than its penalty and that of a subtree is removed at once, with that subtree; and
+//! leaves are split where that lowers the objective ([`Tao::grow`]), which restores tests that were removed too early.
 //!
 //! Symbols besides: `lambda` is the price of phi; a *reduced* problem is the rows of a node that cost more on one side
 //! than on the other, with the differences as weights; a *plane* is the weighted sum of an oblique test.
@@ -349,8 +349,8 @@ impl Tao<'_, '_> {
                 };
                 let norm = new.plane.norm(shares);
                 let below = lambda * (below[0] + below[1]);
-                // A larger norm must not stand in the way of a better test: rows go the same way if it is smaller. But
-                // a test that is not worth its own norm goes.
+                // A better test of a larger norm is scaled down, which moves no row. But a test whose penalty is more
+                // than what it gains is removed.
                 let worth =
                     matches!(update, Update::Keep) || new.loss + lambda * norm + below < best;
                 // With as many mistakes, one that is merely scaled down to the old norm gains nothing.

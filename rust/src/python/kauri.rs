@@ -42,9 +42,9 @@ pub struct PyFittedKauri {
 }
 
 /// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank).
-/// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns drawn
-/// at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called twice a
-/// second.
+/// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns
+/// drawn at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called
+/// twice a second.
 ///
 /// # Errors
 /// `ValueError` if sizes disagree or sums of kernel values overflow; `KeyboardInterrupt`.

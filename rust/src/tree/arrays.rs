@@ -7,7 +7,7 @@
 //! | `threshold` | of threshold tests; -2 at leaves, NaN elsewhere |
 //! | `lower`, `upper` | the ends of interval tests; NaN elsewhere |
 //! | `children_left`, `children_right` | node ids above its own; -1 at leaves |
-//! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in a sparse matrix by rows |
+//! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in sparse rows |
 
 use super::test::{Plane, Test};
 use crate::error::{Error, Result};

@@ -76,8 +76,8 @@ pub struct StartWeights<'a> {
 
 /// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a
 /// little: the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature,
-/// which saves more. Where some rows have come or gone the curvature is still of use; on other rows it is worth its
-/// weights.
+/// which saves more. Where some rows were added or removed the curvature is still used; on other rows only the
+/// weights are.
 #[derive(Debug, Clone)]
 pub struct SolverState {
     /// Of the matrix.
@@ -103,7 +103,7 @@ pub struct SolverState {
 impl SolverState {
     /// Whether there is a curvature, and no more numbers than the rows have cells: the states of many nodes may be
     /// held.
-    pub(super) fn is_worth_its_room(&self) -> bool {
+    pub(super) fn is_small(&self) -> bool {
         let by_column = 4 * self.w.len();
         let of_model = |model: &Arc<Curvature>| model.correlations.len() + by_column;
         self.curvature.as_ref().is_some_and(|model| of_model(model) <= self.n_cells)
