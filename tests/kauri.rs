@@ -116,6 +116,8 @@ fn wrong_sizes_and_overflow_are_errors() {
     let short = vec![0.0; N * D - 1];
     let message = fit(&table, &problem(Kernel::Features { z: &short, rank: D }), &monitor);
     assert!(message.unwrap_err().to_string().contains("899 entries"));
+    let message = fit(&table, &problem(Kernel::Gram { k: &short, n: D }), &monitor);
+    assert!(message.unwrap_err().to_string().contains("3 columns, but 300"));
     let huge = vec![1e200; N * D];
     let message = fit(&table, &problem(Kernel::Features { z: &huge, rank: D }), &monitor);
     assert!(message.unwrap_err().to_string().contains("overflow"));
@@ -282,9 +284,9 @@ fn every_split_is_the_first_of_the_best_of_all() {
                 }
             }
         }
-        let (values, matrix) = (z.as_slice().unwrap(), gram.as_slice().unwrap());
+        let (values, entries) = (z.as_slice().unwrap(), gram.iter().copied().collect::<Vec<_>>());
         let kernel = match is_gram {
-            true => Kernel::Gram { k: matrix, n },
+            true => Kernel::Gram { k: &entries, n },
             false => Kernel::Features { z: values, rank },
         };
         let max_clusters = 1 + random.below(5) as usize;
