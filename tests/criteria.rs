@@ -9,6 +9,8 @@ mod random;
 use ndarray::Array2;
 use treeclust_rs::criterion::centers::Centers;
 use treeclust_rs::criterion::cut_score::CutScore;
+use treeclust_rs::criterion::label_cost::{CheapestLabel, best_label};
+use treeclust_rs::criterion::sums::SideCost;
 use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::parallel::Monitor;
@@ -500,5 +502,28 @@ fn growth_on_label_counts_goes_on_from_a_base() {
             let expected = if base.nodes.tests[id] == Test::Leaf { base.cost[id] } else { 0.0 };
             assert_eq!(grown.base_cost[id], expected);
         }
+    }
+}
+
+#[test]
+fn the_cheapest_label_is_the_lowest_among_ties() {
+    for (totals, label) in
+        [([0.1 + 0.2, 0.3], 0), ([0.3, 0.1 + 0.2], 0), ([0.3 + 1e-11, 0.3], 1), ([0.0, 0.0], 0)]
+    {
+        assert_eq!(best_label(&totals), label, "{totals:?}");
+    }
+}
+
+/// Sums by subtraction carry the rounding of what they are subtracted from.
+#[test]
+fn sums_are_subtracted_only_where_that_loses_no_digits() {
+    let minuend = [1e6, 1e6];
+    for (totals, cost, expected) in [
+        ([2e3, 2e3], 11.0, true),
+        ([2e3, 2e3], 9.0, false),
+        ([2e3, 0.9e3], 900.0, false),
+        ([0.9e3, 2e3], 900.0, false),
+    ] {
+        assert_eq!(CheapestLabel.may_subtract(&totals, cost, &minuend), expected, "{totals:?}");
     }
 }

@@ -456,3 +456,19 @@ pub trait Splitter {
     /// Called after each split, before [`Splitter::node`] of the children `left` and `left + 1`.
     fn split(&mut self, id: usize, left: usize, best: &BestCut);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::criterion::Gap;
+
+    #[test]
+    fn of_parts_as_wide_up_to_rounding_the_lowest_is_taken() {
+        // 0.6 - 0.3 is 0.3, and 0.1 + 0.2 + 0.3 - 0.3 is more by rounding.
+        for (above, part) in [(0.1 + 0.2 + 0.3, [0.0, 0.3]), (0.6001, [0.3, 0.6001])] {
+            let cut = Cut::threshold(Gap { below: 0.0, above });
+            let narrowed = narrow(cut, &[0.3, -1.0, 2.0], 1.0);
+            assert_eq!([narrowed.upper.below, narrowed.upper.above], part);
+        }
+    }
+}

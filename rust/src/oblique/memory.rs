@@ -150,7 +150,7 @@ impl Memory {
         let current: HashSet<Digest> =
             planes.map(|plane| digest(|hasher| write_plane(plane, hasher))).collect();
         let mut sides = self.sides.write().unwrap_or_else(PoisonError::into_inner);
-        sides.retain(|key, _| kept.contains(key));
+        sides.retain(|key, _| current.contains(key));
     }
 }
 
