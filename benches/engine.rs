@@ -1,4 +1,5 @@
-//! Micro-benchmarks of the core: binning, costs, and whole fits. Sizes are in the names; data are made outside the timer.
+//! Micro-benchmarks of the core: binning, costs, and whole fits. Sizes are in the names; data are made outside the
+//! timer.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ndarray::Array2;
@@ -37,7 +38,7 @@ fn benches(bench: &mut Criterion) {
         bench.bench_function(&format!("bins {size}"), |b| {
             b.iter(|| with_pool(1, || Index::new(&table, MAX_BINS)).unwrap());
         });
-        let units = Units::of(&table, None, false);
+        let units = Units::of(&table, None, false).unwrap();
         let in_units = Array2::from_shape_fn((k, d), |(c, f)| centers[[c, f]] - units.shift[f]);
         let centers_in_units = in_units.as_slice().unwrap();
         let costs = || {

@@ -1,7 +1,7 @@
 //! The node solver of oblique trees: solves from nothing, from weights, and from what another solve left.
 //!
-//! The problem has the shape of MNIST's digits (784 columns, one cell in five stored, grey values / 255), with labels by a
-//! noisy half-space: 20,000 rows, made outside the timer. C is 1 / lambda. One thread.
+//! The problem has the shape of MNIST's digits (784 columns, one cell in five stored, grey values / 255), with labels
+//! by a noisy half-space: 20,000 rows, made outside the timer. C is 1 / lambda. One thread.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use treeclust_rs::oblique::logistic::design::Design;

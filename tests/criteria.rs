@@ -1,7 +1,7 @@
 //! Criteria against enumeration from their definitions: the same trees, test for test, whatever the bins.
 //!
 //! The oracles here know nothing of bins, bounds or sums: at every node they try every cut of every column on the rows
-//! themselves, and follow the tie rules of the package word for word.
+//! themselves, and follow the tie rules of the package.
 
 #[path = "common/random.rs"]
 mod random;
@@ -9,6 +9,8 @@ mod random;
 use ndarray::Array2;
 use treeclust_rs::criterion::centers::Centers;
 use treeclust_rs::criterion::cut_score::CutScore;
+use treeclust_rs::criterion::label_cost::{CheapestLabel, best_label};
+use treeclust_rs::criterion::sums::SideCost;
 use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::parallel::Monitor;
@@ -235,7 +237,7 @@ fn best_cut(case: &Case, measure: Measure, rows: &[usize], m: usize) -> Option<(
     all.into_iter().find(|cut| cut.score >= least).map(|cut| (best, cut))
 }
 
-/// Best-first growth by trying everything.
+/// Best-first growth by enumeration of all cuts.
 fn grow(case: &Case, measure: Measure, limits: Limits) -> OracleTree {
     let mut tree = OracleTree::new(case.labels.len());
     for _ in 1..limits.max_leaves {
@@ -364,7 +366,7 @@ struct CenterCut {
     share: f64,
 }
 
-/// Where the threshold of a gap is put: in the widest part between values of rows that only travel.
+/// Where the threshold of a gap is put: in the widest part between values of rows that are mistakes already.
 fn placed(case: &Case, cut: &OracleCut, travelling: &[usize]) -> f64 {
     let mut ends = case.values(travelling, cut.feature);
     ends.retain(|&x| cut.below < x && x < cut.above);
@@ -376,7 +378,7 @@ fn placed(case: &Case, cut: &OracleCut, travelling: &[usize]) -> f64 {
     placement::between(part[0], part[1])
 }
 
-/// IMM by trying everything: nodes in order of their ids.
+/// IMM by enumeration of all cuts: nodes in order of their ids.
 fn imm(case: &Case, score: CutScore) -> OracleTree {
     let n = case.labels.len();
     let mut tree = OracleTree::new(n);
@@ -500,5 +502,28 @@ fn growth_on_label_counts_goes_on_from_a_base() {
             let expected = if base.nodes.tests[id] == Test::Leaf { base.cost[id] } else { 0.0 };
             assert_eq!(grown.base_cost[id], expected);
         }
+    }
+}
+
+#[test]
+fn the_cheapest_label_is_the_lowest_among_ties() {
+    for (totals, label) in
+        [([0.1 + 0.2, 0.3], 0), ([0.3, 0.1 + 0.2], 0), ([0.3 + 1e-11, 0.3], 1), ([0.0, 0.0], 0)]
+    {
+        assert_eq!(best_label(&totals), label, "{totals:?}");
+    }
+}
+
+/// Sums by subtraction carry the rounding of what they are subtracted from.
+#[test]
+fn sums_are_subtracted_only_where_that_loses_no_digits() {
+    let minuend = [1e6, 1e6];
+    for (totals, cost, expected) in [
+        ([2e3, 2e3], 11.0, true),
+        ([2e3, 2e3], 9.0, false),
+        ([2e3, 0.9e3], 900.0, false),
+        ([0.9e3, 2e3], 900.0, false),
+    ] {
+        assert_eq!(CheapestLabel.may_subtract(&totals, cost, &minuend), expected, "{totals:?}");
     }
 }

@@ -3,7 +3,7 @@
 #[path = "common/random.rs"]
 mod random;
 
-use ndarray::Array2;
+use ndarray::{Array2, array};
 use treeclust_rs::criterion::centers::Centers;
 use treeclust_rs::criterion::cut_score::CutScore;
 use treeclust_rs::criterion::label_cost::CutKind;
@@ -210,4 +210,67 @@ fn a_stopped_fit_ends_with_an_error() {
         fit(&table.with_monitor(&monitor), &problem, &monitor),
         Err(treeclust_rs::error::Error::Interrupted)
     );
+}
+
+fn fit_labels(
+    x: &Array2<f64>,
+    labels: &[u32],
+    base: Base<'_>,
+    regrets: &[f64],
+    cuts: CutKind,
+    max_leaves: usize,
+) -> Vec<Test> {
+    let problem = ThresholdProblem {
+        k: 2,
+        labels,
+        base,
+        weights: None,
+        criterion: GrowthCriterion::LabelCost { regrets, cuts },
+        limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
+        search: SearchOptions::default(),
+    };
+    let table = Table::from_matrix(x.view()).unwrap();
+    fit(&table, &problem, &Monitor::default()).unwrap().nodes.tests
+}
+
+/// After the root two leaves remain, of which the first gains 0.3 and the second a little more. Up to 1e-12 of what the
+/// two leaves cost, 0.6, the gains are tied; the root's cost of 18.3 does not count any more.
+#[test]
+fn of_leaves_with_tied_gains_the_first_is_split() {
+    let x = array![[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]];
+    for (second, split) in [(0.1 + 0.2, 1), (0.3 + 3e-12, 2)] {
+        let regrets = [0.3, 0.0, 0.0, 9.0, 0.0, 9.0, 9.0, 0.0, 9.0, 0.0, 0.0, second];
+        let labels = [1, 0, 0, 1, 1, 0];
+        let tests = fit_labels(&x, &labels, Base::Leaf, &regrets, CutKind::Threshold, 3);
+        assert_eq!(tests.len(), 5);
+        assert_ne!(tests[split], Test::Leaf, "{second}: {tests:?}");
+    }
+}
+
+/// Sums of regrets over an interval are differences of prefix sums, in which one huge regret would drown the others.
+#[test]
+fn a_huge_regret_does_not_hide_small_ones_from_intervals() {
+    let x = Array2::from_shape_fn((12, 1), |(i, _)| i as f64);
+    let inside = 3..=6;
+    let mut regrets: Vec<f64> =
+        (0..12).flat_map(|i| if inside.contains(&i) { [0.0, 2.0] } else { [1.0, 0.0] }).collect();
+    regrets[0] = 1e25;
+    let labels: Vec<u32> = (0..12).map(|i| u32::from(!inside.contains(&i))).collect();
+    let tests = fit_labels(&x, &labels, Base::Leaf, &regrets, CutKind::Interval, 2);
+    assert_eq!(tests[0], Test::Interval { feature: 0, lower: 2.5, upper: 6.5 });
+}
+
+/// Of cuts with the same mistakes the one in the widest gap is taken, as a share of the column's range; the first column
+/// among equal ones. The gap of the second column is 0.4 - 0.1, more than 0.3 by rounding alone.
+#[test]
+fn of_gaps_as_wide_up_to_rounding_the_first_columns_is_taken() {
+    let regrets = [0.0; 8];
+    for (end, feature) in [(0.4, 0), (0.4001, 1)] {
+        let x = array![[0.0, 0.0], [0.0, 0.1], [0.3, end], [1.0, 1.0]];
+        let (high, low) = ([0.0, 0.05, 0.65, (1.0 + end) / 2.0], [0.0; 4]);
+        let base =
+            Base::Imm { centers: Centers { high: &high, low: &low }, score: CutScore::Mistakes };
+        let tests = fit_labels(&x, &[0, 0, 1, 1], base, &regrets, CutKind::Threshold, 2);
+        assert_eq!(tests[0].feature(), Some(feature), "{end}: {tests:?}");
+    }
 }

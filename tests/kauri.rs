@@ -1,6 +1,10 @@
-//! Kauri through the crate's own interface: gains against the objective from scratch, the two routes, threads.
+//! Kauri through the crate's own interface: splits and gains against the objective from scratch, the margin of ties,
+//! the two routes, threads.
 
-use ndarray::Array2;
+#[path = "common/random.rs"]
+mod random;
+
+use ndarray::{Array2, array};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::kauri::fit::{FittedKauri, KauriProblem, fit};
 use treeclust_rs::kauri::kernel::Kernel;
@@ -8,6 +12,8 @@ use treeclust_rs::kauri::moves::MoveKind;
 use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::table::Table;
 use treeclust_rs::tree::Test;
+
+use random::Random;
 
 const N: usize = 300;
 const D: usize = 3;
@@ -110,6 +116,8 @@ fn wrong_sizes_and_overflow_are_errors() {
     let short = vec![0.0; N * D - 1];
     let message = fit(&table, &problem(Kernel::Features { z: &short, rank: D }), &monitor);
     assert!(message.unwrap_err().to_string().contains("899 entries"));
+    let message = fit(&table, &problem(Kernel::Gram { k: &short, n: D }), &monitor);
+    assert!(message.unwrap_err().to_string().contains("3 columns, but 300"));
     let huge = vec![1e200; N * D];
     let message = fit(&table, &problem(Kernel::Features { z: &huge, rank: D }), &monitor);
     assert!(message.unwrap_err().to_string().contains("overflow"));
@@ -117,4 +125,317 @@ fn wrong_sizes_and_overflow_are_errors() {
     let z: Vec<f64> = x.iter().copied().collect();
     let stopped = fit(&table, &problem(Kernel::Features { z: &z, rank: D }), &monitor);
     assert_eq!(stopped.unwrap_err().to_string(), "The fit was interrupted.");
+}
+
+/// A split of a leaf and what it adds to the objective.
+#[derive(Debug, Clone, PartialEq)]
+struct Candidate {
+    node: usize,
+    feature: usize,
+    /// Rows of the left side, ascending.
+    left: Vec<usize>,
+    kind: MoveKind,
+    /// Clusters of the two sides.
+    clusters: [usize; 2],
+    gain: f64,
+}
+
+/// A tree while its splits are made again: the rows of its leaves, by node id, and the cluster of every row.
+struct Replay<'a> {
+    x: &'a Array2<f64>,
+    gram: &'a Array2<f64>,
+    max_clusters: usize,
+    leaves: Vec<(usize, Vec<usize>)>,
+    labels: Vec<usize>,
+}
+
+impl Replay<'_> {
+    fn n_clusters(labels: &[usize]) -> usize {
+        labels.iter().max().unwrap() + 1
+    }
+
+    /// The sum over the clusters of S(C, C) / |C|, from the kernel matrix.
+    fn objective(&self, labels: &[usize]) -> f64 {
+        let share = |cluster: usize| {
+            let rows: Vec<usize> = (0..labels.len()).filter(|&i| labels[i] == cluster).collect();
+            let stock: f64 = rows
+                .iter()
+                .flat_map(|&i| rows.iter().map(move |&j| (i, j)))
+                .map(|at| self.gram[at])
+                .sum();
+            if rows.is_empty() { 0.0 } else { stock / rows.len() as f64 }
+        };
+        (0..Self::n_clusters(labels)).map(share).sum()
+    }
+
+    /// The moves of a leaf of `own` in the order of ties, with the clusters of the two sides.
+    fn moves(&self, own: usize, has_rest: bool) -> Vec<(MoveKind, [usize; 2])> {
+        let new = Self::n_clusters(&self.labels);
+        let n_free = self.max_clusters - new;
+        let others: Vec<usize> = (0..new).filter(|&cluster| cluster != own).collect();
+        let mut moves = vec![];
+        if n_free > 0 {
+            moves.extend([(MoveKind::Star, [new, own]), (MoveKind::Star, [own, new])]);
+        }
+        if n_free > 1 && has_rest {
+            moves.push((MoveKind::DoubleStar, [new, new + 1]));
+        }
+        moves.extend(others.iter().map(|&c| (MoveKind::Switch, [c, own])));
+        moves.extend(others.iter().map(|&c| (MoveKind::Switch, [own, c])));
+        if has_rest {
+            let pairs = others.iter().flat_map(|&l| others.iter().map(move |&r| [l, r]));
+            let pairs = pairs.filter(|[l, r]| l != r);
+            moves.extend(pairs.map(|pair| (MoveKind::Reallocation, pair)));
+        }
+        if has_rest && n_free > 0 {
+            moves.extend(others.iter().map(|&c| (MoveKind::Mixed, [new, c])));
+            moves.extend(others.iter().map(|&c| (MoveKind::Mixed, [c, new])));
+        }
+        moves
+    }
+
+    /// Every split of every leaf, in the order of ties: by leaf, column, cut and move.
+    fn candidates(&self) -> Vec<Candidate> {
+        let before = self.objective(&self.labels);
+        let mut candidates = vec![];
+        for (node, rows) in &self.leaves {
+            let own = self.labels[rows[0]];
+            let n_own = self.labels.iter().filter(|&&label| label == own).count();
+            let moves = self.moves(own, n_own > rows.len());
+            for (feature, column) in self.x.columns().into_iter().enumerate() {
+                let mut values: Vec<f64> = rows.iter().map(|&row| column[row]).collect();
+                values.sort_by(f64::total_cmp);
+                values.dedup();
+                for below in &values[..values.len() - 1] {
+                    let (left, right): (Vec<usize>, Vec<usize>) =
+                        rows.iter().partition(|&&row| column[row] <= *below);
+                    for &(kind, clusters) in &moves {
+                        let mut labels = self.labels.clone();
+                        left.iter().for_each(|&row| labels[row] = clusters[0]);
+                        right.iter().for_each(|&row| labels[row] = clusters[1]);
+                        let gain = self.objective(&labels) - before;
+                        let (node, left) = (*node, left.clone());
+                        candidates.push(Candidate { node, feature, left, kind, clusters, gain });
+                    }
+                }
+            }
+        }
+        candidates
+    }
+
+    /// The first split whose gain is within `margin` of the largest one; none if that is not above the margin.
+    fn best(&self, margin: f64) -> Option<Candidate> {
+        let mut candidates = self.candidates();
+        let most = candidates.iter().map(|c| c.gain).fold(f64::NEG_INFINITY, f64::max);
+        let first = candidates.iter().position(|c| c.gain >= most - margin)?;
+        (most > margin).then(|| candidates.swap_remove(first))
+    }
+
+    /// Makes a split, whose children get the ids `child` and `child + 1`.
+    fn split(&mut self, split: &Candidate, child: usize) {
+        let at = self.leaves.iter().position(|(id, _)| *id == split.node).unwrap();
+        let (_, rows) = self.leaves.remove(at);
+        let (left, right): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|row| split.left.contains(row));
+        for (side, rows) in [left, right].into_iter().enumerate() {
+            rows.iter().for_each(|&row| self.labels[row] = split.clusters[side]);
+            self.leaves.push((child + side, rows));
+        }
+    }
+}
+
+/// The splits of a fitted tree in their order, as candidates.
+fn splits(x: &Array2<f64>, fitted: &FittedKauri) -> Vec<Candidate> {
+    let nodes = &fitted.nodes;
+    let mut rows = vec![vec![]; nodes.tests.len()];
+    rows[0] = (0..x.nrows()).collect::<Vec<usize>>();
+    let mut splits = vec![];
+    for child in (1..nodes.tests.len()).step_by(2) {
+        let node = nodes.left.iter().position(|&left| left == child).unwrap();
+        let Test::Threshold { feature, threshold } = nodes.tests[node] else { unreachable!() };
+        let (left, right): (Vec<usize>, Vec<usize>) =
+            rows[node].iter().partition(|&&row| x[[row, feature]] <= threshold);
+        (rows[child], rows[child + 1]) = (left.clone(), right);
+        let (kind, gain) = (fitted.kinds[node].unwrap(), fitted.gain[node]);
+        let clusters = [fitted.cluster[child], fitted.cluster[child + 1]];
+        splits.push(Candidate { node, feature, left, kind, clusters, gain });
+    }
+    splits
+}
+
+/// A kernel whose tree makes a star, a switch and a double star: rows 2 and 3 join row 0, then leave it.
+const SHARED: [[f64; 4]; 4] = [
+    [1.0, -4.0, 1.0, -2.0],
+    [-4.0, 4.0, -1.0, -3.0],
+    [1.0, -1.0, 2.0, -4.0],
+    [-2.0, -3.0, -4.0, -4.0],
+];
+
+/// The symmetric matrix with `value(i, j)` at j <= i.
+fn symmetric(n: usize, mut value: impl FnMut(usize, usize) -> f64) -> Array2<f64> {
+    let mut matrix = Array2::zeros((n, n));
+    for i in 0..n {
+        for j in 0..=i {
+            matrix[[i, j]] = value(i, j);
+            matrix[[j, i]] = matrix[[i, j]];
+        }
+    }
+    matrix
+}
+
+#[test]
+fn a_double_star_needs_room_for_two_clusters() {
+    let x = Array2::from_shape_fn((4, 1), |(i, _)| i as f64);
+    let gram = SHARED.as_flattened();
+    for (max_clusters, last) in [(4, MoveKind::DoubleStar), (3, MoveKind::Star)] {
+        let kernel = Kernel::Gram { k: gram, n: 4 };
+        let problem =
+            KauriProblem { max_clusters, all_moves: false, max_features: 1, ..problem(kernel) };
+        let splits = splits(&x, &fitted(&x, &problem, 1));
+        let kinds: Vec<MoveKind> = splits.iter().map(|split| split.kind).collect();
+        assert_eq!(kinds, [MoveKind::Star, MoveKind::Switch, last]);
+    }
+}
+
+/// Fits a tree on `x` and checks that every split is the first of the best of all there are.
+fn check_splits(x: &Array2<f64>, kernel: Kernel<'_>, gram: &Array2<f64>, max_clusters: usize) {
+    let (n, d) = x.dim();
+    let problem = KauriProblem { max_clusters, max_features: d, ..problem(kernel) };
+    let fitted = fitted(x, &problem, 1);
+    let trace = gram.diag().iter().map(|k| k.abs()).sum::<f64>();
+    let size = trace.max(gram.iter().map(|k| k.abs()).sum::<f64>() / n as f64);
+    let leaves = vec![(0, (0..n).collect())];
+    let mut replay = Replay { x, gram, max_clusters, leaves, labels: vec![0; n] };
+    for (i, split) in splits(x, &fitted).into_iter().enumerate() {
+        let best = replay.best(1e-12 * size).expect("a split that gains");
+        assert_eq!(split, Candidate { gain: split.gain, ..best.clone() }, "{max_clusters}, {gram}");
+        assert!((split.gain - best.gain).abs() <= 1e-9 * size, "{max_clusters}, {gram}");
+        replay.split(&split, 2 * i + 1);
+    }
+    assert_eq!(replay.best(1e-12 * size), None, "{max_clusters}, {gram}");
+}
+
+#[test]
+fn every_split_on_features_is_the_first_of_the_best_of_all() {
+    let mut random = Random(5);
+    for round in 0..900 {
+        let n = 6 + random.below(6) as usize;
+        let x = Array2::from_shape_fn((n, 2), |_| random.below(4) as f64);
+        let rank = 1 + random.below(3) as usize;
+        let z = Array2::from_shape_fn((n, rank), |_| random.below(7) as f64 - 3.0);
+        let gram = z.dot(&z.t());
+        let max_clusters = 1 + random.below(4) as usize;
+        let entries: Vec<f64> = gram.iter().copied().collect();
+        let kernel = match round % 3 {
+            0 => Kernel::Gram { k: &entries, n },
+            _ => Kernel::Features { z: z.as_slice().unwrap(), rank },
+        };
+        check_splits(&x, kernel, &gram, max_clusters);
+    }
+    // A reallocation whose two sides have the same best cluster: the left one goes to its second best.
+    let first = [3.0, 3.0, 1.0, 2.0, 0.0, 3.0, 3.0, 1.0, 0.0];
+    let second = [2.0, 1.0, 1.0, 3.0, 3.0, 1.0, 3.0, 0.0, 2.0];
+    let x = Array2::from_shape_fn((9, 2), |(i, j)| [first, second][j][i]);
+    let z = [2., 3., 1., -2., -3., -2., 1., 0., 1., -1., 3., -3., 0., -1., 1., -2., -2., -3.];
+    let gram =
+        Array2::from_shape_fn((9, 9), |(i, j)| z[2 * i] * z[2 * j] + z[2 * i + 1] * z[2 * j + 1]);
+    check_splits(&x, Kernel::Features { z: &z, rank: 2 }, &gram, 3);
+}
+
+/// Kernels that are not positive semidefinite: clusters are joined while new ones may be made.
+#[test]
+fn every_split_on_an_indefinite_kernel_is_the_first_of_the_best_of_all() {
+    let mut random = Random(5);
+    let line = |n: usize| Array2::from_shape_fn((n, 1), |(i, _)| i as f64);
+    for _ in 0..1500 {
+        let n = 5 + random.below(2) as usize;
+        let gram = symmetric(n, |_, _| random.below(9) as f64 - 4.0);
+        let max_clusters = 3 + random.below(2) as usize;
+        check_splits(
+            &line(n),
+            Kernel::Gram { k: gram.as_slice().unwrap(), n },
+            &gram,
+            max_clusters,
+        );
+    }
+    // Two leaves whose gains are equal up to rounding, the second one larger: the first is split. And a double star that
+    // gains more than what there is room for.
+    let tied = array![
+        [3.0, -4.0, 4.0, 4.0, 2.0, -1.0],
+        [-4.0, -4.0, -2.0, -3.0, 2.0, -3.0],
+        [4.0, -2.0, 0.0, 1.0, 1.0, -1.0],
+        [4.0, -3.0, 1.0, 2.0, -4.0, -3.0],
+        [2.0, 2.0, 1.0, -4.0, 1.0, 3.0],
+        [-1.0, -3.0, -1.0, -3.0, 3.0, 2.0]
+    ];
+    let full = array![
+        [-2.0, 4.0, -1.0, -4.0, 2.0, 1.0],
+        [4.0, -1.0, 2.0, -2.0, 3.0, 2.0],
+        [-1.0, 2.0, 4.0, 4.0, 3.0, 4.0],
+        [-4.0, -2.0, 4.0, 0.0, -3.0, 3.0],
+        [2.0, 3.0, 3.0, -3.0, 4.0, -1.0],
+        [1.0, 2.0, 4.0, 3.0, -1.0, 4.0]
+    ];
+    for (gram, max_clusters) in [(tied, 4), (full, 3)] {
+        let kernel = Kernel::Gram { k: gram.as_slice().unwrap(), n: 6 };
+        check_splits(&line(6), kernel, &gram, max_clusters);
+    }
+}
+
+#[test]
+fn leaves_of_fewer_rows_than_min_samples_split_stay() {
+    let x = example();
+    let z: Vec<f64> = x.iter().copied().collect();
+    let kernel = Kernel::Features { z: &z, rank: D };
+    let sizes = |min_samples_split: usize| -> Vec<usize> {
+        let fitted = fitted(&x, &KauriProblem { min_samples_split, ..problem(kernel) }, 1);
+        splits(&x, &fitted).iter().map(|split| fitted.nodes.n_samples[split.node]).collect()
+    };
+    let least = *sizes(2).iter().min().unwrap();
+    assert_eq!(sizes(least), sizes(2));
+    assert!(sizes(least + 1).into_iter().all(|size| size > least));
+}
+
+/// Four rows at the corners of a rectangle of half sides a and b: a split along a column gains 4 a^2 or 4 b^2, as
+/// shares of the largest objective 4 (a^2 + b^2).
+fn rectangle(a: f64, b: f64, max_leaves: usize) -> Vec<usize> {
+    let x = array![[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]];
+    let z = [-a, -b, -a, b, a, -b, a, b];
+    let limits = Limits { max_leaves, max_depth: None, min_samples_leaf: 1 };
+    let kernel = Kernel::Features { z: &z, rank: 2 };
+    let fitted = fitted(&x, &KauriProblem { limits, max_features: 2, ..problem(kernel) }, 1);
+    splits(&x, &fitted).iter().map(|split| split.feature).collect()
+}
+
+#[test]
+fn gains_within_the_margin_are_tied_and_no_others() {
+    // The second column gains more by the share 0.5e-12, then by 2e-12 of the largest objective.
+    for (more, expected) in [(0.5e-12, 0), (2e-12, 1)] {
+        assert_eq!(rectangle(1.0, (1.0f64 + 2.0 * more).sqrt(), 2), [expected], "{more}");
+    }
+    // The first column gains that share alone, after the second one has been split.
+    for (share, expected) in [(0.5e-12, &[1][..]), (4e-12, &[1, 0, 0])] {
+        assert_eq!(rectangle(f64::sqrt(share), 1.0, 25), expected, "{share}");
+    }
+}
+
+/// A column and its mirror image: the same cuts, whose stocks are added up in opposite orders.
+#[test]
+fn rounding_does_not_decide_between_tied_columns() {
+    let mut random = Random(3);
+    for round in 0..60 {
+        let n = 40;
+        let column: Vec<f64> = (0..n).map(|_| random.below(1 << 20) as f64).collect();
+        let x = Array2::from_shape_fn((n, 2), |(i, j)| if j == 0 { column[i] } else { -column[i] });
+        let z: Vec<f64> = (0..n).map(|i| (column[i] / 1e5).sin() + 0.1 * column[i] / 1e6).collect();
+        let gram = Array2::from_shape_fn((n, n), |(i, j)| z[i] * z[j]);
+        for kernel in
+            [Kernel::Features { z: &z, rank: 1 }, Kernel::Gram { k: gram.as_slice().unwrap(), n }]
+        {
+            let fitted = fitted(&x, &KauriProblem { max_features: 2, ..problem(kernel) }, 1);
+            let splits = splits(&x, &fitted);
+            assert!(splits.len() > 5);
+            assert!(splits.iter().all(|split| split.feature == 0), "round {round}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Surrogate features of kernels against their definitions, written down once more without logarithms.
+//! Surrogate features of kernels against their definitions, computed without logarithms.
 //!
 //! Fleissner, Vankadara, Ghoshdastidar (2024): definition 3 with g(u) = e^{2 gamma u}, equation (4), equation (13),
 //! appendix H. Every feature is then made unimodal: a value lower than one further from the peak takes that one's.
@@ -232,8 +232,8 @@ impl Case {
         .unwrap()
     }
 
-    /// Compares all features with their definitions: to 1e-12 of each number, exactly unimodal, equal bits for one thread
-    /// and three.
+    /// Compares all features with their definitions: to 1e-12 of each number, exactly unimodal, equal bits for one
+    /// thread and three.
     fn check(&self) {
         let (matrix, columns) = self.computed(1);
         let (again, _) = self.computed(3);

@@ -104,9 +104,9 @@ fn sparse_design(x: &Array2<f64>) -> Design {
 
 // ---- solves ---------------------------------------------------------------------------------
 
-/// A problem as the tests pose it; rows: none for all, weights: none for 1.
+/// The arguments of a solve; rows: none for all, weights: none for 1.
 #[derive(Clone, Copy)]
-struct Ask<'a> {
+struct Case<'a> {
     lambda: f64,
     rows: Option<&'a [u32]>,
     weight: Option<&'a [f64]>,
@@ -116,10 +116,10 @@ struct Ask<'a> {
     max_iter: usize,
 }
 
-impl Ask<'_> {
+impl Case<'_> {
     fn new(lambda: f64) -> Self {
         let (rows, weight, penalty) = (None, None, None);
-        Ask { lambda, rows, weight, penalty, from: &[], tol: TIGHT, max_iter: 1000 }
+        Case { lambda, rows, weight, penalty, from: &[], tol: TIGHT, max_iter: 1000 }
     }
 }
 
@@ -145,23 +145,23 @@ impl Outcome {
     }
 }
 
-fn try_solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Result<(Solution, SolverState)> {
+fn try_solve(design: &Design, y: &[bool], case: Case<'_>) -> Result<(Solution, SolverState)> {
     let all: Vec<u32> = (0..y.len() as u32).collect();
     let ones = vec![1.0; y.len()];
     let problem = LogisticProblem {
         design,
-        rows: ask.rows.unwrap_or(&all),
+        rows: case.rows.unwrap_or(&all),
         sign: y,
-        weight: ask.weight.unwrap_or(&ones),
-        lambda: ask.lambda,
-        penalty: ask.penalty,
+        weight: case.weight.unwrap_or(&ones),
+        lambda: case.lambda,
+        penalty: case.penalty,
     };
-    let options = SolverOptions { tol: ask.tol, max_iter: ask.max_iter };
-    logistic::solve_from(&problem, ask.from, options, &Monitor::default())
+    let options = SolverOptions { tol: case.tol, max_iter: case.max_iter };
+    logistic::solve_from(&problem, case.from, options, &Monitor::default())
 }
 
-fn solve(design: &Design, y: &[bool], ask: Ask<'_>) -> Outcome {
-    let (solution, state) = try_solve(design, y, ask).unwrap();
+fn solve(design: &Design, y: &[bool], case: Case<'_>) -> Outcome {
+    let (solution, state) = try_solve(design, y, case).unwrap();
     assert!(solution.bias.is_finite());
     assert!(!solution.objective.is_nan() && !solution.gap.is_nan());
     assert!(!solution.duality_gap.is_nan());
@@ -268,7 +268,7 @@ fn largest_lambda(example: &Example) -> f64 {
     x.columns().into_iter().map(slope).fold(0.0, f64::max)
 }
 
-/// The optimum by cyclic coordinate descent, each step by the largest curvature there can be: slow, and sure.
+/// The optimum by cyclic coordinate descent, each step by the largest curvature there can be: slow, but it always converges.
 fn coordinate_descent(example: &Example, lambda: f64) -> (Vec<f64>, f64) {
     let Example { x, y, weight } = example;
     let (n, d) = x.dim();
@@ -316,8 +316,8 @@ fn the_duality_gap_closes() {
     for (example, design) in both(0) {
         for share in [0.5, 0.1, 0.02] {
             let lambda = share * largest_lambda(&example);
-            let ask = Ask { weight: Some(&example.weight), ..Ask::new(lambda) };
-            let Outcome { solution, w, .. } = solve(&design, &example.y, ask);
+            let case = Case { weight: Some(&example.weight), ..Case::new(lambda) };
+            let Outcome { solution, w, .. } = solve(&design, &example.y, case);
             assert!(duality_gap(&example, lambda, &w, solution.bias) < 1e-6);
             assert!(solution.duality_gap < 1e-6);
             let Example { x, y, weight } = &example;
@@ -337,8 +337,8 @@ fn no_column_and_no_bias_can_gain() {
         for penalty in [None, Some(&shares[..])] {
             for share in [0.3, 0.05, 0.005] {
                 let lambda = share * largest_lambda(&example);
-                let ask = Ask { weight: Some(weight), penalty, ..Ask::new(lambda) };
-                let Outcome { solution, w, .. } = solve(&design, y, ask);
+                let case = Case { weight: Some(weight), penalty, ..Case::new(lambda) };
+                let Outcome { solution, w, .. } = solve(&design, y, case);
                 let slope: Vec<f64> = margins(x, &w, solution.bias)
                     .iter()
                     .zip(y)
@@ -370,11 +370,11 @@ fn coordinate_descent_finds_the_same_optimum() {
             let (expected, bias) = coordinate_descent(&example, lambda);
             let theirs = objective(x, y, weight, lambda, None, (&expected, bias));
             let opposite: Vec<bool> = y.iter().map(|y| !y).collect();
-            let ask = Ask { weight: Some(weight), ..Ask::new(lambda) };
-            let wrong = solve(&design, &opposite, Ask { tol: 1e-2, ..ask });
+            let case = Case { weight: Some(weight), ..Case::new(lambda) };
+            let wrong = solve(&design, &opposite, Case { tol: 1e-2, ..case });
             let start = wrong.start();
             for from in [&[][..], &[StartPoint::Weights(&start)]] {
-                let ours = solve(&design, y, Ask { from, ..ask });
+                let ours = solve(&design, y, Case { from, ..case });
                 close(ours.solution.objective, theirs, 1e-6);
                 all_close(&ours.w, &expected, 0.0, 1e-3);
             }
@@ -462,9 +462,9 @@ fn scikit_learn_finds_the_same_optimum() {
         let deviation = x.std_axis(Axis(0), 0.0);
         let penalty: Vec<f64> =
             deviation.iter().map(|s| if *s == 0.0 { 1.0 } else { *s }).collect();
-        let ask = Ask { weight: Some(&weight), penalty: Some(&penalty), ..Ask::new(2.0) };
+        let case = Case { weight: Some(&weight), penalty: Some(&penalty), ..Case::new(2.0) };
         for design in [dense_design(&x), sparse_design(&x)] {
-            let ours = solve(&design, &y, ask);
+            let ours = solve(&design, &y, case);
             close(ours.solution.objective, liblinear, 1e-6);
             close(ours.solution.objective, saga, 1e-6);
             let standard: Vec<f64> = ours.w.iter().zip(&penalty).map(|(w, p)| w * p).collect();
@@ -494,9 +494,9 @@ fn the_tolerance_is_about_kept() {
             let example = example(seed);
             let design = dense_design(&example.x);
             let lambda = 0.02 * largest_lambda(&example);
-            let ask = Ask { weight: Some(&example.weight), ..Ask::new(lambda) };
-            let best = solve(&design, &example.y, ask).solution.objective;
-            let found = solve(&design, &example.y, Ask { tol, ..ask }).solution;
+            let case = Case { weight: Some(&example.weight), ..Case::new(lambda) };
+            let best = solve(&design, &example.y, case).solution.objective;
+            let found = solve(&design, &example.y, Case { tol, ..case }).solution;
             assert!(best * (1.0 - 1e-12) <= found.objective);
             assert!(found.objective <= best * (1.0 + 2.0 * tol));
             assert!(found.gap <= tol);
@@ -521,11 +521,11 @@ fn a_sample_of_rows_leads_to_the_optimum_of_all() {
     let direction = random.normals(d, 1);
     let y = x.dot(&direction).iter().map(|score| score + random.normal() > 0.0).collect();
     let example = Example { x, y, weight: vec![1.0; n] };
-    let found = solve(&sparse_design(&example.x), &example.y, Ask::new(1.0));
+    let found = solve(&sparse_design(&example.x), &example.y, Case::new(1.0));
     assert!(duality_gap(&example, 1.0, &found.w, found.solution.bias) < 1e-6);
     let single = example.x.mapv(|x| x as f32);
     let dense = Design::from_table(&Table::from_matrix(single.view()).unwrap()).unwrap();
-    let dense = solve(&dense, &example.y, Ask::new(1.0));
+    let dense = solve(&dense, &example.y, Case::new(1.0));
     close(dense.solution.objective, found.solution.objective, 1e-6);
 }
 
@@ -565,10 +565,10 @@ fn all_forms_of_a_matrix_are_alike() {
         Design::from_csr::<_, u16>(&csr_f32).unwrap(),
         Design::from_csr::<_, u32>(&csr_f32).unwrap(),
     ];
-    let expected = solve(&forms[0], &y, Ask::new(50.0));
+    let expected = solve(&forms[0], &y, Case::new(50.0));
     assert!((6..30).contains(&expected.columns().len()));
     for form in &forms {
-        let found = solve(form, &y, Ask::new(50.0));
+        let found = solve(form, &y, Case::new(50.0));
         close(found.solution.objective, expected.solution.objective, 1e-11);
         assert_eq!(found.columns(), expected.columns());
         all_close(&found.weights(), &expected.weights(), 1e-4, 0.0);
@@ -582,18 +582,18 @@ fn some_rows_are_a_problem_of_their_own() {
     let indices: Vec<usize> = rows.iter().map(|&row| row as usize).collect();
     let (y_there, weight_there) = (take(&y, &rows), take(&weight, &rows));
     let alone = dense_design(&x.select(Axis(0), &indices));
-    let ask = Ask { weight: Some(&weight_there), ..Ask::new(2.0) };
-    let expected = solve(&alone, &y_there, ask);
+    let case = Case { weight: Some(&weight_there), ..Case::new(2.0) };
+    let expected = solve(&alone, &y_there, case);
     let whole = dense_design(&x);
     for design in [&whole, &sparse_design(&x)] {
-        let found = solve(design, &y_there, Ask { rows: Some(&rows), ..ask });
+        let found = solve(design, &y_there, Case { rows: Some(&rows), ..case });
         close(found.solution.objective, expected.solution.objective, 1e-10);
         assert_eq!(found.columns(), expected.columns());
     }
     // Rows of weight 0 take no part.
     let mut masked = vec![0.0; y.len()];
     indices.iter().for_each(|&i| masked[i] = weight[i]);
-    let found = solve(&whole, &y, Ask { weight: Some(&masked), ..Ask::new(2.0) });
+    let found = solve(&whole, &y, Case { weight: Some(&masked), ..Case::new(2.0) });
     close(found.solution.objective, expected.solution.objective, 1e-10);
 }
 
@@ -601,17 +601,17 @@ fn some_rows_are_a_problem_of_their_own() {
 fn the_scale_of_weights_and_columns_does_not_matter() {
     let Example { x, y, weight } = example(0);
     let design = dense_design(&x);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(3.0) };
-    let expected = solve(&design, &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(3.0) };
+    let expected = solve(&design, &y, case);
     for factor in [1e-300, 1e-12, 1e15, 1e300] {
         let scaled: Vec<f64> = weight.iter().map(|w| w * factor).collect();
-        let ask = Ask { weight: Some(&scaled), ..Ask::new(3.0 * factor) };
-        let found = solve(&design, &y, ask);
+        let case = Case { weight: Some(&scaled), ..Case::new(3.0 * factor) };
+        let found = solve(&design, &y, case);
         close(found.solution.objective, expected.solution.objective * factor, 1e-9);
         all_close(&found.w, &expected.w, 1e-4, 1e-6);
         let exact = 2f64.powi(factor.log2().round() as i32);
-        let ask = Ask { weight: Some(&weight), ..Ask::new(3.0 * exact) };
-        let found = solve(&dense_design(&x.mapv(|x| x * exact)), &y, ask);
+        let case = Case { weight: Some(&weight), ..Case::new(3.0 * exact) };
+        let found = solve(&dense_design(&x.mapv(|x| x * exact)), &y, case);
         let w: Vec<f64> = found.w.iter().map(|w| w * exact).collect();
         all_close(&w, &expected.w, 1e-4, 1e-6);
     }
@@ -621,9 +621,9 @@ fn the_scale_of_weights_and_columns_does_not_matter() {
 fn columns_far_from_the_origin_are_no_harder() {
     let Example { x, y, weight } = example_of(400, 5, 0, 1.5);
     let x = x.mapv(|x| (x * 2f64.powi(20)).round() / 2f64.powi(20)); // exact after the shift
-    let ask = Ask { weight: Some(&weight), ..Ask::new(1.0) };
-    let expected = solve(&dense_design(&x), &y, ask);
-    let found = solve(&dense_design(&x.mapv(|x| x + 2f64.powi(30))), &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(1.0) };
+    let expected = solve(&dense_design(&x), &y, case);
+    let found = solve(&dense_design(&x.mapv(|x| x + 2f64.powi(30))), &y, case);
     close(found.solution.objective, expected.solution.objective, 1e-10);
     all_close(&found.weights(), &expected.weights(), 1e-5, 0.0);
 }
@@ -632,10 +632,10 @@ fn columns_far_from_the_origin_are_no_harder() {
 fn a_penalty_by_column_is_a_column_in_other_units() {
     let Example { x, y, weight } = example(0);
     let unit: Vec<f64> = (0..12).map(|j| 10f64.powf(-3.0 + 6.0 * j as f64 / 11.0)).collect();
-    let ask = Ask { weight: Some(&weight), ..Ask::new(2.0) };
-    let expected = solve(&dense_design(&x), &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(2.0) };
+    let expected = solve(&dense_design(&x), &y, case);
     let scaled = Array2::from_shape_fn(x.dim(), |(i, j)| x[[i, j]] * unit[j]);
-    let found = solve(&dense_design(&scaled), &y, Ask { penalty: Some(&unit), ..ask });
+    let found = solve(&dense_design(&scaled), &y, Case { penalty: Some(&unit), ..case });
     close(found.solution.objective, expected.solution.objective, 1e-9);
     let w: Vec<f64> = found.w.iter().zip(&unit).map(|(w, unit)| w * unit).collect();
     all_close(&w, &expected.w, 1e-4, 1e-6);
@@ -647,17 +647,17 @@ fn a_penalty_by_column_is_a_column_in_other_units() {
 fn a_warm_start_arrives_at_the_same_optimum_in_fewer_steps() {
     let (x, y) = portable(true);
     let design = dense_design(&x);
-    let cold = solve(&design, &y, Ask::new(5.0));
+    let cold = solve(&design, &y, Case::new(5.0));
     let start = cold.start();
     let from = &[StartPoint::Weights(&start)];
-    let again = solve(&design, &y, Ask { from, tol: 1e-9, ..Ask::new(5.0) });
+    let again = solve(&design, &y, Case { from, tol: 1e-9, ..Case::new(5.0) });
     assert_eq!(again.solution.n_iter, 0);
     close(again.solution.objective, cold.solution.objective, 1e-9);
     let flipped: Vec<bool> = y.iter().enumerate().map(|(i, y)| y ^ (i % 100 == 0)).collect();
     for (labels, lambda) in [(&y, 5.5), (&flipped, 5.0)] {
-        let ask = Ask { tol: 1e-6, ..Ask::new(lambda) };
-        let expected = solve(&design, labels, ask).solution;
-        let found = solve(&design, labels, Ask { from, ..ask }).solution;
+        let case = Case { tol: 1e-6, ..Case::new(lambda) };
+        let expected = solve(&design, labels, case).solution;
+        let found = solve(&design, labels, Case { from, ..case }).solution;
         close(found.objective, expected.objective, 2e-6);
         assert!(found.n_iter < expected.n_iter, "{} {}", found.n_iter, expected.n_iter);
     }
@@ -669,8 +669,8 @@ fn the_state_of_a_solve_leads_to_the_optimum_of_the_next() {
         let mut lambda = 0.05 * largest_lambda(&example);
         let Example { x, mut y, mut weight } = example;
         let mut random = Random::new(0);
-        let ask = Ask { weight: Some(&weight), tol: 1e-3, ..Ask::new(lambda) };
-        let mut state = solve(&design, &y, ask).state;
+        let case = Case { weight: Some(&weight), tol: 1e-3, ..Case::new(lambda) };
+        let mut state = solve(&design, &y, case).state;
         for step in 0..6 {
             // Labels, weights, lambda and penalties all change, a little or a lot.
             let share = if step == 3 { 0.5 } else { 0.02 };
@@ -678,14 +678,14 @@ fn the_state_of_a_solve_leads_to_the_optimum_of_the_next() {
             weight.iter_mut().for_each(|w| *w *= random.uniform(0.9, 1.1));
             lambda *= 0.9;
             let penalty: Vec<f64> = (0..x.ncols()).map(|_| random.uniform(0.8, 1.2)).collect();
-            let ask = Ask { weight: Some(&weight), penalty: Some(&penalty), ..Ask::new(lambda) };
-            let expected = solve(&design, &y, ask).solution;
+            let case = Case { weight: Some(&weight), penalty: Some(&penalty), ..Case::new(lambda) };
+            let expected = solve(&design, &y, case).solution;
             let from = &[StartPoint::State(&state)];
-            solve_close(&design, &y, Ask { from, tol: 1e-3, ..ask }, &expected, 1e-3);
-            let found = solve_close(&design, &y, Ask { from, ..ask }, &expected, 1e-9);
+            solve_close(&design, &y, Case { from, tol: 1e-3, ..case }, &expected, 1e-3);
+            let found = solve_close(&design, &y, Case { from, ..case }, &expected, 1e-9);
             let next = found.state.clone();
             let from = &[StartPoint::State(&next)];
-            let again = solve(&design, &y, Ask { from, tol: 1e-6, ..ask });
+            let again = solve(&design, &y, Case { from, tol: 1e-6, ..case });
             assert_eq!(again.solution.n_iter, 0);
             assert_eq!(again.solution.weights, found.solution.weights);
             state = next;
@@ -697,11 +697,11 @@ fn the_state_of_a_solve_leads_to_the_optimum_of_the_next() {
 fn solve_close(
     design: &Design,
     y: &[bool],
-    ask: Ask<'_>,
+    case: Case<'_>,
     expected: &Solution,
     relative: f64,
 ) -> Outcome {
-    let found = solve(design, y, ask);
+    let found = solve(design, y, case);
     close(found.solution.objective, expected.objective, relative);
     found
 }
@@ -714,24 +714,24 @@ fn slopes_of_a_state_lead_to_the_optimum_too() {
             let mut lambda = 0.02 * largest_lambda(&example);
             let (weight, mut y) = (&example.weight, example.y.clone());
             let mut random = Random::new(0);
-            let ask = Ask { weight: Some(weight), tol: 1e-3, ..Ask::new(lambda) };
-            let mut state = solve(&design, &y, ask).state;
+            let case = Case { weight: Some(weight), tol: 1e-3, ..Case::new(lambda) };
+            let mut state = solve(&design, &y, case).state;
             for factor in [1.1, 0.9, 1.0, 0.3] {
                 y.iter_mut().for_each(|y| *y ^= random.chance(share));
                 lambda *= factor;
-                let ask = Ask { weight: Some(weight), ..Ask::new(lambda) };
-                let expected = solve(&design, &y, ask).solution;
+                let case = Case { weight: Some(weight), ..Case::new(lambda) };
+                let expected = solve(&design, &y, case).solution;
                 let mut last = None;
                 for tol in [0.1, 1e-3, TIGHT] {
                     let from = &[StartPoint::State(&state)];
-                    let ask = Ask { from, tol, ..ask };
-                    let found = solve_close(&design, &y, ask, &expected, tol.max(1e-9));
+                    let case = Case { from, tol, ..case };
+                    let found = solve_close(&design, &y, case, &expected, tol.max(1e-9));
                     assert!(found.solution.gap <= tol);
                     last = Some(found);
                 }
                 let found = last.unwrap();
                 let from = &[StartPoint::State(&found.state)];
-                let again = solve(&design, &y, Ask { from, max_iter: 0, ..ask });
+                let again = solve(&design, &y, Case { from, max_iter: 0, ..case });
                 assert_eq!(again.solution.n_iter, 0);
                 assert_eq!(again.solution.weights, found.solution.weights);
                 state = found.state;
@@ -741,7 +741,7 @@ fn slopes_of_a_state_lead_to_the_optimum_too() {
 }
 
 #[test]
-fn the_state_of_a_solve_serves_when_rows_come_and_go() {
+fn the_state_of_a_solve_is_used_when_rows_come_and_go() {
     for (example, design) in both(0) {
         for share in [0.0, 0.02, 0.08, 0.3] {
             let mut lambda = 0.02 * largest_lambda(&example);
@@ -753,8 +753,8 @@ fn the_state_of_a_solve_serves_when_rows_come_and_go() {
             };
             let rows = rows_of(&there);
             let first = take(&weight, &rows);
-            let ask = Ask { rows: Some(&rows), weight: Some(&first), ..Ask::new(lambda) };
-            let mut state = solve(&design, &take(y, &rows), ask).state;
+            let case = Case { rows: Some(&rows), weight: Some(&first), ..Case::new(lambda) };
+            let mut state = solve(&design, &take(y, &rows), case).state;
             // Of weights and lambda, which changes nothing.
             for scale in [1.0, 1.0, 7.0] {
                 there.iter_mut().for_each(|there| *there ^= random.chance(share));
@@ -762,14 +762,14 @@ fn the_state_of_a_solve_serves_when_rows_come_and_go() {
                 weight.iter_mut().for_each(|w| *w *= scale);
                 lambda *= scale;
                 let (y, weight) = (take(y, &rows), take(&weight, &rows));
-                let ask = Ask { rows: Some(&rows), weight: Some(&weight), ..Ask::new(lambda) };
-                let expected = solve(&design, &y, ask).solution;
+                let case = Case { rows: Some(&rows), weight: Some(&weight), ..Case::new(lambda) };
+                let expected = solve(&design, &y, case).solution;
                 let mut last = None;
                 for tol in [1e-3, 1e-6, TIGHT] {
                     let from = &[StartPoint::State(&state)];
                     let above = (4.0 * tol).max(1e-9);
                     let found =
-                        solve_close(&design, &y, Ask { from, tol, ..ask }, &expected, above);
+                        solve_close(&design, &y, Case { from, tol, ..case }, &expected, above);
                     assert!(found.solution.gap <= tol); // an estimate: the curvature is that of other rows
                     last = Some(found);
                 }
@@ -783,23 +783,24 @@ fn the_state_of_a_solve_serves_when_rows_come_and_go() {
 fn the_state_of_a_solve_is_worth_its_weights_on_other_rows() {
     let Example { x, y, weight } = example(0);
     let design = dense_design(&x);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(2.0) };
-    let first = solve(&design, &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(2.0) };
+    let first = solve(&design, &y, case);
     let rows = Random::new(0).some(y.len(), 300);
     let (y_there, weight_there) = (take(&y, &rows), take(&weight, &rows));
-    let there = Ask { rows: Some(&rows), weight: Some(&weight_there), tol: 1e-6, ..Ask::new(2.0) };
+    let there =
+        Case { rows: Some(&rows), weight: Some(&weight_there), tol: 1e-6, ..Case::new(2.0) };
     let start = first.start();
-    let expected = solve(&design, &y_there, Ask { from: &[StartPoint::Weights(&start)], ..there });
+    let expected = solve(&design, &y_there, Case { from: &[StartPoint::Weights(&start)], ..there });
     let from = &[StartPoint::State(&first.state)];
-    let found = solve(&design, &y_there, Ask { from, ..there });
+    let found = solve(&design, &y_there, Case { from, ..there });
     assert_eq!(found.solution.n_iter, expected.solution.n_iter);
     assert!(found.solution.n_iter > 0);
     close(found.solution.objective, expected.solution.objective, 1e-12);
     // From one side only there is no state, which is a start as good as none.
-    let nothing = solve(&design, &vec![true; y.len()], Ask::new(2.0)).state;
-    let found = solve(&design, &y, Ask { from: &[StartPoint::State(&nothing)], ..ask });
+    let nothing = solve(&design, &vec![true; y.len()], Case::new(2.0)).state;
+    let found = solve(&design, &y, Case { from: &[StartPoint::State(&nothing)], ..case });
     close(found.solution.objective, first.solution.objective, 1e-9);
-    let other = try_solve(&dense_design(&x), &y, Ask { from, ..Ask::new(2.0) });
+    let other = try_solve(&dense_design(&x), &y, Case { from, ..Case::new(2.0) });
     refused(other, "belongs to another matrix");
 }
 
@@ -807,13 +808,13 @@ fn the_state_of_a_solve_is_worth_its_weights_on_other_rows() {
 fn a_bad_start_does_no_harm() {
     let Example { mut x, y, weight } = example(0);
     let design = dense_design(&x);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(1.0) };
-    let expected = solve(&design, &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(1.0) };
+    let expected = solve(&design, &y, case);
     for scale in [-1.0, 1e3, 1e150, 1e305] {
         let weights: Vec<(u32, f64)> =
             (0..12).map(|j| (j, scale * (-1.0 + 3.0 * f64::from(j) / 11.0))).collect();
         let start = StartWeights { weights: &weights, bias: -scale };
-        let found = solve(&design, &y, Ask { from: &[StartPoint::Weights(&start)], ..ask });
+        let found = solve(&design, &y, Case { from: &[StartPoint::Weights(&start)], ..case });
         close(found.solution.objective, expected.solution.objective, 1e-9);
     }
     // A column of the start that is constant among the rows goes.
@@ -821,8 +822,8 @@ fn a_bad_start_does_no_harm() {
     let start = StartWeights { weights: &[(3, 5.0)], bias: -20.0 };
     let rows: Vec<u32> = (0..200).collect();
     let from = &[StartPoint::Weights(&start)];
-    let ask = Ask { rows: Some(&rows), from, ..Ask::new(0.01) };
-    let found = solve(&dense_design(&x), &y[..200], ask);
+    let case = Case { rows: Some(&rows), from, ..Case::new(0.01) };
+    let found = solve(&dense_design(&x), &y[..200], case);
     assert!(!found.columns().contains(&3));
 }
 
@@ -837,17 +838,17 @@ fn from_the_largest_lambda_on_there_is_only_a_bias() {
         weight.iter().zip(y).filter(|(_, y)| **y == side).map(|(w, _)| w).sum()
     };
     let bias = (side(true) / side(false)).ln();
-    let ask = Ask { weight: Some(weight), ..Ask::new(1.0) };
+    let case = Case { weight: Some(weight), ..Case::new(1.0) };
     let dense = dense_design(x);
-    let warm = solve(&dense, y, ask);
+    let warm = solve(&dense, y, case);
     let start = warm.start();
     for design in [&dense, &sparse_design(x)] {
         for from in [&[][..], &[StartPoint::Weights(&start)]] {
-            let found = solve(design, y, Ask { lambda: 1.001 * largest, from, ..ask });
+            let found = solve(design, y, Case { lambda: 1.001 * largest, from, ..case });
             assert!(found.columns().is_empty());
             close(found.solution.bias, bias, 1e-6);
         }
-        assert_eq!(solve(design, y, Ask { lambda: 0.99 * largest, ..ask }).columns().len(), 1);
+        assert_eq!(solve(design, y, Case { lambda: 0.99 * largest, ..case }).columns().len(), 1);
     }
 }
 
@@ -855,9 +856,9 @@ fn from_the_largest_lambda_on_there_is_only_a_bias() {
 fn one_side_only_gives_a_large_bias() {
     let Example { x, weight, .. } = example(0);
     let design = dense_design(&x);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(1.0) };
+    let case = Case { weight: Some(&weight), ..Case::new(1.0) };
     for (side, sign) in [(true, 1.0), (false, -1.0)] {
-        let found = solve(&design, &vec![side; 400], ask).solution;
+        let found = solve(&design, &vec![side; 400], case).solution;
         assert!(found.weights.is_empty());
         assert_eq!((found.gap, found.duality_gap), (0.0, 0.0));
         close(found.bias, sign * 52.0 * std::f64::consts::LN_2, 1e-6);
@@ -872,8 +873,8 @@ fn no_rows_give_nothing() {
     for n in [0, 400] {
         let rows: Vec<u32> = (0..n).collect();
         let weight = vec![0.0; n as usize];
-        let ask = Ask { rows: Some(&rows), weight: Some(&weight), ..Ask::new(1.0) };
-        let found = solve(&design, &y[..n as usize], ask).solution;
+        let case = Case { rows: Some(&rows), weight: Some(&weight), ..Case::new(1.0) };
+        let found = solve(&design, &y[..n as usize], case).solution;
         assert!(found.weights.is_empty());
         assert_eq!((found.bias, found.objective), (0.0, 0.0));
     }
@@ -884,7 +885,7 @@ fn separable_rows_stay_bounded() {
     let Example { x, y, .. } = example_of(400, 12, 0, 0.0);
     let design = dense_design(&x);
     for lambda in [0.0, 1e-300, 1e-9] {
-        let found = solve(&design, &y, Ask { tol: 1e-6, ..Ask::new(lambda) });
+        let found = solve(&design, &y, Case { tol: 1e-6, ..Case::new(lambda) });
         assert!(found.solution.objective < 1e-3);
         assert!(found.w.iter().all(|w| w.abs() < 1e12));
         let margins = margins(&x, &found.w, found.solution.bias);
@@ -895,8 +896,8 @@ fn separable_rows_stay_bounded() {
 #[test]
 fn no_penalty_gives_the_unpenalised_optimum() {
     let Example { x, y, weight } = example(0);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(0.0) };
-    let found = solve(&dense_design(&x), &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(0.0) };
+    let found = solve(&dense_design(&x), &y, case);
     let residual: Vec<f64> = margins(&x, &found.w, found.solution.bias)
         .iter()
         .zip(&y)
@@ -913,8 +914,8 @@ fn no_penalty_gives_the_unpenalised_optimum() {
 #[test]
 fn empty_constant_and_equal_columns() {
     let Example { x, y, weight } = example_of(400, 4, 0, 1.5);
-    let ask = Ask { weight: Some(&weight), ..Ask::new(1.0) };
-    let expected = solve(&dense_design(&x), &y, ask);
+    let case = Case { weight: Some(&weight), ..Case::new(1.0) };
+    let expected = solve(&dense_design(&x), &y, case);
     let more = Array2::from_shape_fn((400, 12), |(i, j)| match j {
         0 => 0.0,
         1..=8 => x[[i, (j - 1) % 4]],
@@ -923,13 +924,13 @@ fn empty_constant_and_equal_columns() {
         _ => x[[i, 1]] + 3.0,
     });
     for design in [dense_design(&more), sparse_design(&more)] {
-        let found = solve(&design, &y, ask);
+        let found = solve(&design, &y, case);
         close(found.solution.objective, expected.solution.objective, 1e-9);
         assert!(!found.columns().contains(&0) && !found.columns().contains(&9));
     }
     let (zeros, ones) = (Array2::zeros((400, 3)), Array2::ones((400, 3)));
     for design in [dense_design(&zeros), sparse_design(&zeros), dense_design(&ones)] {
-        let found = solve(&design, &y, Ask { lambda: 1e-6, ..ask });
+        let found = solve(&design, &y, Case { lambda: 1e-6, ..case });
         assert!(found.columns().is_empty());
     }
 }
@@ -943,7 +944,7 @@ fn more_columns_than_rows() {
     let design = dense_design(&example.x);
     for share in [0.3, 0.01] {
         let lambda = share * largest_lambda(&example);
-        let found = solve(&design, &example.y, Ask::new(lambda));
+        let found = solve(&design, &example.y, Case::new(lambda));
         assert!(duality_gap(&example, lambda, &found.w, found.solution.bias) < 1e-6);
         assert!(found.columns().len() <= 60);
     }
@@ -955,13 +956,14 @@ fn extreme_cells_are_no_trouble() {
     x.column_mut(1).mapv_inplace(|x| if x > 0.0 { 1.7e308 } else { -1.7e308 });
     x.column_mut(2).mapv_inplace(|x| x * 1e-320);
     x.column_mut(3).mapv_inplace(|x| if x > 1.0 { 1e300 } else { 0.0 });
-    x.slice_mut(s![5..20, 3]).fill(1e-320); // next to nothing beside the others
+    x.slice_mut(s![5..20, 3]).fill(1e-320); // 0 in the column's unit
     let largest = |column: ndarray::ArrayView1<'_, f64>| {
         column.iter().fold(0.0, |largest: f64, x| largest.max(x.abs()))
     };
     let penalty: Vec<f64> = x.columns().into_iter().map(largest).collect();
     for design in [dense_design(&x), sparse_design(&x)] {
-        let found = solve(&design, &y, Ask { penalty: Some(&penalty), tol: 1e-6, ..Ask::new(1.0) });
+        let found =
+            solve(&design, &y, Case { penalty: Some(&penalty), tol: 1e-6, ..Case::new(1.0) });
         assert!([0, 4, 5].iter().all(|j| found.columns().contains(j)), "{:?}", found.columns());
         assert!(found.solution.objective < 400.0 * std::f64::consts::LN_2);
     }
@@ -980,11 +982,11 @@ fn the_bits_do_not_depend_on_threads() {
     let opposite: Vec<bool> = y.iter().map(|y| !y).collect();
     let shifted = x.mapv(|x| x.abs() + 1.0);
     for design in [dense_design(&x), sparse_design(&x), dense_design(&shifted)] {
-        let ask = Ask { tol: 1e-6, ..Ask::new(20.0) };
+        let case = Case { tol: 1e-6, ..Case::new(20.0) };
         let run = |n_threads: usize| {
-            let one = with_pool(n_threads, || solve(&design, &y, ask)).unwrap();
+            let one = with_pool(n_threads, || solve(&design, &y, case)).unwrap();
             let from = &[StartPoint::State(&one.state)];
-            let more = Ask { from, tol: 1e-6, ..Ask::new(9.0) };
+            let more = Case { from, tol: 1e-6, ..Case::new(9.0) };
             let two = with_pool(n_threads, || solve(&design, &opposite, more)).unwrap();
             [one.solution, two.solution]
         };
@@ -998,8 +1000,8 @@ fn the_steps_can_be_limited() {
     let design = dense_design(&x);
     let found: Vec<Solution> = (0..4)
         .map(|max_iter| {
-            let ask = Ask { weight: Some(&weight), max_iter, ..Ask::new(1.0) };
-            solve(&design, &y, ask).solution
+            let case = Case { weight: Some(&weight), max_iter, ..Case::new(1.0) };
+            solve(&design, &y, case).solution
         })
         .collect();
     let steps: Vec<usize> = found.iter().map(|found| found.n_iter).collect();
@@ -1014,23 +1016,26 @@ fn the_steps_can_be_limited() {
 fn what_cannot_be_is_refused() {
     let design = dense_design(&example(0).x);
     let (rows, y) = ([0, 1], [true, false]);
-    let good = Ask { rows: Some(&rows), ..Ask::new(1.0) };
+    let good = Case { rows: Some(&rows), ..Case::new(1.0) };
     let outside = StartWeights { weights: &[(12, 1.0)], bias: 0.0 };
     let infinite = StartWeights { weights: &[(1, f64::INFINITY)], bias: 0.0 };
-    let cases: [(Ask<'_>, &str); 10] = [
-        (Ask { rows: Some(&[0, 400]), ..good }, "row is out of range"),
-        (Ask { weight: Some(&[1.0, -1.0]), ..good }, "weights must be finite and not negative"),
-        (Ask { weight: Some(&[1.0, f64::NAN]), ..good }, "weights must be finite and not negative"),
-        (Ask { weight: Some(&[1.0; 3]), ..good }, "weight has 3 entries, but 2 are expected"),
-        (Ask { lambda: -1.0, ..good }, "lambda must be finite and not negative"),
-        (Ask { lambda: f64::INFINITY, ..good }, "lambda must be finite and not negative"),
-        (Ask { penalty: Some(&[0.0; 12]), ..good }, "penalties must be finite and positive"),
-        (Ask { penalty: Some(&[1.0; 3]), ..good }, "penalty has 3 entries, but 12 are expected"),
-        (Ask { from: &[StartPoint::Weights(&outside)], ..good }, "column of the start"),
-        (Ask { from: &[StartPoint::Weights(&infinite)], ..good }, "start must be finite"),
+    let cases: [(Case<'_>, &str); 10] = [
+        (Case { rows: Some(&[0, 400]), ..good }, "row is out of range"),
+        (Case { weight: Some(&[1.0, -1.0]), ..good }, "weights must be finite and not negative"),
+        (
+            Case { weight: Some(&[1.0, f64::NAN]), ..good },
+            "weights must be finite and not negative",
+        ),
+        (Case { weight: Some(&[1.0; 3]), ..good }, "weight has 3 entries, but 2 are expected"),
+        (Case { lambda: -1.0, ..good }, "lambda must be finite and not negative"),
+        (Case { lambda: f64::INFINITY, ..good }, "lambda must be finite and not negative"),
+        (Case { penalty: Some(&[0.0; 12]), ..good }, "penalties must be finite and positive"),
+        (Case { penalty: Some(&[1.0; 3]), ..good }, "penalty has 3 entries, but 12 are expected"),
+        (Case { from: &[StartPoint::Weights(&outside)], ..good }, "column of the start"),
+        (Case { from: &[StartPoint::Weights(&infinite)], ..good }, "start must be finite"),
     ];
-    for (ask, message) in cases {
-        refused(try_solve(&design, &y, ask), message);
+    for (case, message) in cases {
+        refused(try_solve(&design, &y, case), message);
     }
 }
 

@@ -1,9 +1,9 @@
-//! TAO against enumeration and its own promises.
+//! TAO against enumeration, and the descent of its objective.
 
 #[path = "common/sparse.rs"]
 mod sparse;
 
-use ndarray::Array2;
+use ndarray::{Array2, array};
 use treeclust_rs::costs::Units;
 use treeclust_rs::index::Index;
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree};
@@ -345,7 +345,7 @@ fn a_tree_is_fitted_from_options_alone() {
     let data = data(4, 400, 4);
     let table = Table::from_matrix(data.x.view()).unwrap();
     let rows = Rows::from(&table);
-    let units = Units::of(&table, None, true);
+    let units = Units::of(&table, None, true).unwrap();
     let monitor = Monitor::default();
     let geometry = Geometry::Euclidean { table: &table, units: &units };
     // The free clustering: the labels' means.
@@ -433,4 +433,32 @@ fn sparse_rows_are_fitted_as_dense_ones_by_their_cosine() {
         let error = fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap_err();
         assert!(error.to_string().contains(message), "{error}");
     }
+}
+
+#[test]
+fn costs_of_labels_are_weighted_sums_of_distances() {
+    let x = array![[0.0, 0.0], [2.0, 0.0], [0.0, 4.0]];
+    let table = Table::from_matrix(x.view()).unwrap();
+    let units = Units { shift: vec![0.0; 2], scale: vec![1.0; 2] };
+    let geometry = Geometry::new(Rows::Table(&table), &units, Distance::Euclidean).unwrap();
+    let centers = [0.0, 0.0, 0.0, 4.0];
+    let weights = [1.0, 2.0, 3.0];
+    for (labels, weights, expected) in [
+        (None, None, 4.0),
+        (None, Some(&weights[..]), 8.0),
+        (Some(&[0, 1, 1][..]), None, 20.0),
+        (Some(&[1, 1, 0]), Some(&weights), 16.0 + 40.0 + 48.0),
+    ] {
+        let (nearest, cost) = geometry.assign(&centers, labels, weights).unwrap();
+        assert_eq!((nearest, cost), (vec![0, 0, 1], expected));
+    }
+    for (labels, message) in [
+        (&[0, 1][..], "labels has 2 rows, but 3 are expected."),
+        (&[0, 2, 1], "Label 2 is not in the range [0, 2)."),
+    ] {
+        let error = geometry.assign(&centers, Some(labels), None).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+    let error = Units::of(&table, Some(&weights[..2]), true).unwrap_err();
+    assert_eq!(error.to_string(), "sample_weight has 2 rows, but 3 are expected.");
 }

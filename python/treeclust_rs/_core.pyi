@@ -149,23 +149,18 @@ class FittedTree(_FittedNodes):
 
 def fit_tree(
     table: _Table,
-    regrets: _Floats | None,
     labels: _Codes,
     *,
-    base_centers: _Floats | None,
-    base_centers_low: _Floats | None,
+    n_labels: int,
+    base: tuple[_Floats, _Floats, str] | _Surrogate | None,
+    criterion: tuple[_Floats, bool] | str,
     sample_weight: _Floats | None,
-    interval: bool,
     max_leaves: int,
     max_depth: int | None,
     min_samples_leaf: int,
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
-    surrogate: _Surrogate | None = None,
-    cut_score: str = "mistakes",
-    criterion: str = "label_cost",
-    n_labels: int | None = None,
 ) -> FittedTree: ...
 
 @final
@@ -184,8 +179,8 @@ class FittedKauri(_FittedNodes):
 def fit_kauri(
     table: _Table,
     *,
-    features: _Floats | None,
-    gram: _Floats | None,
+    kernel: _Floats,
+    is_gram: bool,
     sample_weight: _Floats | None,
     max_clusters: int,
     max_leaves: int,

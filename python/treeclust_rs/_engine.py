@@ -4,7 +4,7 @@ Every call is typed in and typed out: arrays, numbers and the classes below cros
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,24 @@ class GroupSums(NamedTuple):
     """Of shape (n_groups,)."""
     sums: FloatArray
     """n_groups x d, in units."""
+
+
+class ImmBase(NamedTuple):
+    """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units."""
+
+    high: FloatArray
+    low: FloatArray
+    cut_score: Literal["mistakes", "emn"]
+    """What its cuts make small."""
+
+
+class LabelCost(NamedTuple):
+    """The criterion of ExKMC."""
+
+    regrets: FloatArray
+    """n x k, as in `LabelCosts`."""
+    interval: bool
+    """Whether cuts may be intervals."""
 
 
 class TestArrays(NamedTuple):

@@ -1,8 +1,8 @@
 //! Maps the values of a column to bins.
 //!
-//! [`bin_ends`] places the ends of bins at quantiles of a sample; a [`Binner`] maps values to them. It divides the range
-//! of the ends into equal cells and looks up each cell's first bin, so most values take one look-up and at most three
-//! comparisons, without branches: several times faster than a binary search, which serves columns whose ends crowd
+//! [`bin_ends`] places the ends of bins at quantiles of a sample; a [`Binner`] maps values to them. It divides the
+//! range of the ends into equal cells and looks up each cell's first bin, so most values take one look-up and at most
+//! three comparisons, without branches: several times faster than the binary search that columns take whose ends crowd
 //! into few cells (outliers, heavy tails).
 
 use crate::index::MAX_BINS;
@@ -94,34 +94,34 @@ impl Binner {
     }
 }
 
-/// The inclusive upper ends of the bins of a column, from a sorted sample: all its values if they are at most `max_bins`
-/// (`true`: they may be all that the column has), else about even shares of it. A value too frequent for one share
-/// gets a bin of its own.
+/// The inclusive upper ends of the bins of a column, from a sorted sample: all its values if they are at most
+/// `max_bins` (`true`: they may be all that the column has), else about even shares of it. A value too frequent for one
+/// share gets a bin of its own.
 pub(crate) fn bin_ends(sample: &[f64], max_bins: usize) -> (Vec<f64>, bool) {
     let groups: Vec<&[f64]> = sample.chunk_by(|a, b| a == b).collect();
     if groups.len() <= max_bins {
         return (groups.iter().map(|group| group[0]).collect(), true);
     }
     let mut ends: Vec<f64> = Vec::with_capacity(max_bins);
-    let (mut held, mut left) = (0, sample.len());
+    let (mut n_open, mut left) = (0, sample.len());
     for (i, group) in groups.iter().enumerate() {
         let share = left.div_ceil(max_bins - ends.len());
-        if held > 0
-            && held + group.len() > share
+        if n_open > 0
+            && n_open + group.len() > share
             && group.len() >= share
             && ends.len() + 2 < max_bins
         {
             ends.push(groups[i - 1][0]);
-            held = 0;
+            n_open = 0;
         }
-        held += group.len();
+        n_open += group.len();
         left -= group.len();
-        if held >= share && ends.len() + 1 < max_bins {
+        if n_open >= share && ends.len() + 1 < max_bins {
             ends.push(group[0]);
-            held = 0;
+            n_open = 0;
         }
     }
-    if held > 0 {
+    if n_open > 0 {
         ends.push(sample[sample.len() - 1]);
     }
     (ends, false)

@@ -1,9 +1,9 @@
 //! Label costs, regrets and cluster sums: the numbers that criteria and centers are made from.
 //!
-//! The cost of a label is the distance of a row to the label's center; its regret is that cost minus the least one of the
-//! row, times the row's weight (algorithms.md, section 0: D'_ij = w_i (D_ij - min_l D_il)). Regrets of a node's rows add
-//! up to what a label costs there beyond the best labels, which is all that growth compares. Symbols: n rows, d columns,
-//! k labels; costs take O(n d k) and sums of groups O(n d).
+//! The cost of a label is the distance of a row to the label's center; its regret is that cost minus the least one of
+//! the row, times the row's weight (algorithms.md, section 0: D'_ij = w_i (D_ij - min_l D_il)). Regrets of a node's
+//! rows add up to what a label costs there beyond the best labels, which is all that growth compares. Symbols: n rows,
+//! d columns, k labels; costs take O(n d k) and sums of groups O(n d).
 //!
 //! Columns are shifted by a value of their own before anything is added up (*origin*): `x - shift` is exact where
 //! the data lie far from zero, so a table moved by 1e8 gives the same bits.
@@ -44,7 +44,13 @@ pub struct Units {
 impl Units {
     /// The columns' origins and, if `standardise`, their standard deviations (1 for a constant column). `weights`: of
     /// shape (n), positive; none: all 1. Two passes over the table, mean before variance: O(n d).
-    pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are not as many weights as rows.
+    pub fn of(table: &Table<'_>, weights: Option<&[f64]>, standardise: bool) -> Result<Self> {
+        if let Some(weights) = weights {
+            Error::check_len("sample_weight", weights.len(), table.n_samples(), "rows")?;
+        }
         let shift: Vec<f64> = (0..table.n_features())
             .into_par_iter()
             .with_max_len(1)
@@ -52,7 +58,7 @@ impl Units {
             .collect();
         if !standardise {
             let scale = vec![1.0; shift.len()];
-            return Units { shift, scale };
+            return Ok(Units { shift, scale });
         }
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let total: f64 = (0..table.n_samples()).map(weight).sum();
@@ -75,7 +81,7 @@ impl Units {
                 _ => extreme_deviation(table, feature, shift[feature], weights),
             })
             .collect();
-        Units { shift, scale }
+        Ok(Units { shift, scale })
     }
 }
 
@@ -126,6 +132,16 @@ pub struct LabelCosts {
     pub nearest: Vec<u32>,
     /// Weighted sum of the cheapest labels' costs: what the regrets leave out.
     pub minimum: f64,
+}
+
+impl LabelCosts {
+    /// The weighted cost of all rows under one label each.
+    pub fn of_labels(&self, labels: &[u32]) -> f64 {
+        let k = self.regrets.len() / labels.len().max(1);
+        let regrets = self.regrets.chunks(k.max(1)).zip(labels);
+        let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
+        self.minimum + own
+    }
 }
 
 /// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
@@ -188,7 +204,8 @@ pub fn label_costs(
     Ok(LabelCosts { regrets, nearest, minimum })
 }
 
-/// `LANES` rows of the table in its units, column by column; rows past the end repeat nothing and are ignored.
+/// `LANES` rows of the table in its units, column by column; lanes past the last row are
+/// computed and not read.
 /// `cells` holds d runs of `LANES`.
 fn read_tile(table: &Table<'_>, units: &Units, start: usize, rows: usize, cells: &mut [f64]) {
     for (feature, out) in cells.chunks_mut(LANES).enumerate() {
@@ -391,7 +408,7 @@ mod tests {
         let result = |offset: f64| {
             let x = example(offset);
             let table = Table::from_matrix(x.view()).unwrap();
-            let units = Units::of(&table, None, true);
+            let units = Units::of(&table, None, true).unwrap();
             let groups: Vec<u32> = (0..100).map(|i| i % 4).collect();
             let sums = group_sums(&table, &units, &groups, 4, None).unwrap();
             let centers: Vec<f64> = sums.sums.iter().map(|s| s / 25.0).collect();
@@ -414,7 +431,7 @@ mod tests {
     fn overflowing_distances_are_an_error() {
         let x = Array2::from_shape_vec((2, 1), vec![-1e200, 1e200]).unwrap();
         let table = Table::from_matrix(x.view()).unwrap();
-        let units = Units::of(&table, None, false);
+        let units = Units::of(&table, None, false).unwrap();
         let result = label_costs(&table, &units, &[0.0, 1e200], Metric::SquaredEuclidean, None);
         assert!(result.unwrap_err().to_string().contains("overflow"));
     }

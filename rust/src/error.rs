@@ -44,4 +44,16 @@ impl Error {
     ) -> Result<()> {
         if got == expected { Ok(()) } else { Err(Error::Shape { what, got, expected, unit }) }
     }
+
+    /// `Ok` if there is one label per row, `n_samples` in all, and each is in `[0, k)`; else a [`Error::Shape`] or a
+    /// [`Error::Value`] with the first label that is not.
+    pub fn check_labels(labels: &[u32], n_samples: usize, k: usize) -> Result<()> {
+        Error::check_len("labels", labels.len(), n_samples, "rows")?;
+        match labels.iter().find(|&&label| label as usize >= k) {
+            Some(label) => {
+                Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")))
+            }
+            None => Ok(()),
+        }
+    }
 }

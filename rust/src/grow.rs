@@ -3,9 +3,9 @@
 //! [`GrowingTree`] is a tree that grows, with the rows of its nodes. Two loops split it:
 //!
 //! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
-//!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their exact
-//!   score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are never
-//!   opened and the order is that of exact scores.
+//!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their
+//!   exact score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are
+//!   never opened and the order is that of exact scores.
 //! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
 //!
 //! **Ties.** Among leaves whose scores are within `LEAF_TIE` times the tree's cost of the best, the lowest id is split.
@@ -25,8 +25,8 @@ use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::Table;
 use crate::tree::{Test, TestArrays};
 
-/// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled from
-/// rows.
+/// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled
+/// from rows.
 const MAX_HISTOGRAM_BYTES: usize = 40 << 20;
 /// Scores of leaves closer than this share of the tree's cost are tied.
 const LEAF_TIE: f64 = 1e-12;
@@ -128,8 +128,8 @@ impl<'a> GrowingTree<'a> {
         (0..self.nodes.len()).filter(|&id| self.nodes[id].test == Test::Leaf)
     }
 
-    /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are not
-    /// searched from here on.
+    /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
+    /// not searched from here on.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
@@ -140,7 +140,7 @@ impl<'a> GrowingTree<'a> {
         best: &BestCut,
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (usize, Vec<u32>) {
-        // The bin, one byte, decides for most rows; their cells may lie anywhere in memory.
+        // The bin, one byte, decides for most rows: reading their cells would be random access.
         let column = table.column(best.feature);
         let gap = best.cut.upper;
         let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
@@ -184,7 +184,8 @@ impl<'a> GrowingTree<'a> {
 }
 
 /// Narrows the upper gap to its widest part between the values in `dropped`, those of rows that are not searched but
-/// pass here too; the lowest of parts as wide up to a tie, or the rounding of a center would decide between equal parts.
+/// pass here too; the lowest of parts as wide up to a tie, or the rounding of a center would decide between equal
+/// parts.
 /// `range`: the column's.
 pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let gap = cut.upper;
@@ -230,17 +231,17 @@ pub struct Limits {
 
 /// A number in the order of `total_cmp`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ordered(f64);
+struct TotalOrder(f64);
 
-impl Eq for Ordered {}
+impl Eq for TotalOrder {}
 
-impl PartialOrd for Ordered {
+impl PartialOrd for TotalOrder {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ordered {
+impl Ord for TotalOrder {
     fn cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -253,8 +254,9 @@ struct Leaf<N> {
     cut: Option<BestCut>,
 }
 
-/// Best-first growth from the leaves of `grown`: splits the leaf whose best cut scores most, the lowest id among tied ones,
-/// until a limit is met or no leaf has a cut worth taking. `make_node` returns the criterion's node of a tree's node.
+/// Best-first growth from the leaves of `grown`: splits the leaf whose best cut scores most, the lowest id among tied
+/// ones, until a limit is met or no leaf has a cut worth taking. `make_node` returns the criterion's node of a tree's
+/// node.
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop.
@@ -327,9 +329,9 @@ struct Growth<'e, 'a, 't, C: Criterion> {
     /// Open leaves by node id.
     leaves: Vec<Option<Leaf<C::Node>>>,
     /// Leaves not opened yet, by the upper bound of their gain.
-    bounded: BinaryHeap<(Ordered, Reverse<usize>)>,
+    bounded: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Opened leaves by their exact gain.
-    opened: BinaryHeap<(Ordered, Reverse<usize>)>,
+    opened: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Sum of the leaves' costs.
     cost: f64,
     kept_bytes: usize,
@@ -346,7 +348,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
         let Some(upper) = searched.upper() else { return };
         self.kept_bytes += searched.keep_within(self.kept_bytes, MAX_HISTOGRAM_BYTES);
         self.leaves[id] = Some(Leaf { searched, cut: None });
-        self.bounded.push((Ordered(upper), Reverse(id)));
+        self.bounded.push((TotalOrder(upper), Reverse(id)));
     }
 
     /// Takes a leaf out, whichever queue it is in.
@@ -370,11 +372,11 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
             let rows = grown.partition.active(grown.nodes[id].segment);
             leaf.cut = self.engine.open(rows, &leaf.searched)?;
             match leaf.cut {
-                Some(cut) => self.opened.push((Ordered(cut.score), Reverse(id))),
+                Some(cut) => self.opened.push((TotalOrder(cut.score), Reverse(id))),
                 None => drop(self.remove(id)),
             }
         }
-        let Some(&(Ordered(best), _)) = self.opened.peek() else { return Ok(None) };
+        let Some(&(TotalOrder(best), _)) = self.opened.peek() else { return Ok(None) };
         let mut tied = Vec::new();
         while let Some(&top) = self.opened.peek() {
             if top.0.0 < best - margin {
@@ -389,11 +391,12 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 }
 
-/// Splits nodes in order of their ids until [`Splitter::node`] returns none for every leaf: no queue, every node is searched
-/// once.
+/// Splits nodes in order of their ids until [`Splitter::node`] returns none for every leaf: no queue, every node is
+/// searched once.
 ///
 /// # Errors
-/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no cut.
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no
+/// cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
     grown: &mut GrowingTree<'_>,
@@ -452,4 +455,20 @@ pub trait Splitter {
 
     /// Called after each split, before [`Splitter::node`] of the children `left` and `left + 1`.
     fn split(&mut self, id: usize, left: usize, best: &BestCut);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::criterion::Gap;
+
+    #[test]
+    fn of_parts_as_wide_up_to_rounding_the_lowest_is_taken() {
+        // 0.6 - 0.3 is 0.3, and 0.1 + 0.2 + 0.3 - 0.3 is more by rounding.
+        for (above, part) in [(0.1 + 0.2 + 0.3, [0.0, 0.3]), (0.6001, [0.3, 0.6001])] {
+            let cut = Cut::threshold(Gap { below: 0.0, above });
+            let narrowed = narrow(cut, &[0.3, -1.0, 2.0], 1.0);
+            assert_eq!([narrowed.upper.below, narrowed.upper.above], part);
+        }
+    }
 }

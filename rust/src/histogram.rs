@@ -229,6 +229,53 @@ mod tests {
         assert_eq!(sums.len(), 4 * count.len());
     }
 
+    /// 0.1 + 0.2 + 0.3 is more than 0.3 + 0.2 + 0.1 by rounding.
+    #[test]
+    fn rounding_leaves_no_weight_behind_and_none_below_zero() {
+        let (index, labels) = (index(16), vec![0; N]);
+        let common = index.column(0).common.unwrap();
+        let mut weights = vec![1e-18; N];
+        let bin = index.column(0).codes[5];
+        let in_bin: Vec<u32> = (0..N as u32)
+            .filter(|&row| index.column(0).codes[row as usize] == bin)
+            .take(4)
+            .collect();
+        assert!(in_bin.len() == 4 && bin != common);
+        for (&row, weight) in in_bin.iter().zip([0.1, 0.2, 0.3]) {
+            weights[row as usize] = weight;
+        }
+        let row_sums = OneHot::new(&labels, 1, Some(&weights)).unwrap();
+        let of = |rows: &[u32], totals| Histogram::of_rows(&index, 0..1, &row_sums, rows, totals);
+        let (ascending, mut descending) = (in_bin[..3].to_vec(), in_bin[..3].to_vec());
+        descending.reverse();
+        // All rows are subtracted: nothing is left of the bin.
+        let mut histogram = of(&ascending, None);
+        histogram.subtract(&of(&descending, None));
+        assert!(histogram.column(0).1.iter().all(|sum| *sum == 0.0));
+        // One row of next to no weight is left: its bin does not get a negative one.
+        let mut histogram = of(&[&descending[..], &in_bin[3..]].concat(), None);
+        histogram.subtract(&of(&ascending, None));
+        assert_eq!(histogram.column(0).0[usize::from(bin)], 1);
+        assert_eq!(histogram.column(0).1[usize::from(bin)], 0.0);
+        // Nor does the common bin, computed as the rest.
+        let zero =
+            (0..N as u32).find(|&row| index.column(0).codes[row as usize] == common).unwrap();
+        let histogram = of(&[&ascending[..], &[zero]].concat(), Some(&[0.3 + 0.2 + 0.1]));
+        assert_eq!(histogram.column(0).0[usize::from(common)], 1);
+        assert_eq!(histogram.column(0).1[usize::from(common)], 0.0);
+    }
+
+    #[test]
+    fn bins_with_too_many_rows_do_not_merge() {
+        let index = index(64);
+        let mut histogram = Histogram::new(&index, 0..3, 1);
+        let mut other = histogram.clone();
+        (histogram.count[0], other.count[0]) = (u32::MAX, 1);
+        let before = histogram.clone();
+        assert!(histogram.merge(&other).unwrap_err().to_string().contains("4294967295 rows"));
+        assert_eq!(histogram, before);
+    }
+
     #[test]
     fn other_bins_do_not_merge() {
         let index = index(64);

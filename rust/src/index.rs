@@ -1,9 +1,9 @@
 //! Columns as bins of one byte per cell.
 //!
 //! A column becomes at most 256 bins: one bin per value where it has at most 256 distinct values, else bins at
-//! quantiles of a sample. A node's histogram ([`crate::histogram`]) then takes one pass over its rows, O(rows x columns)
-//! sequential work and no sorting. Bins only tell the search where to look closer, so where their edges lie changes the
-//! speed and never the result.
+//! quantiles of a sample. A node's histogram ([`crate::histogram`]) then takes one pass over its rows, O(rows x
+//! columns) sequential work and no sorting. Bins only select the columns and values that the search compares exactly,
+//! so where their edges lie changes the speed and never the result.
 //!
 //! Building takes one pass over the table, two where the sample of a column misleads. Three kinds of columns:
 //!
@@ -137,8 +137,8 @@ impl Builder {
         }
     }
 
-    /// Renumbers the codes from `ends` to `values`, which hold the unseen cells too: cheaper than a second pass over the
-    /// cells.
+    /// Renumbers the codes from `ends` to `values`, which hold the unseen cells too: cheaper than a second pass over
+    /// the cells.
     fn recode(&mut self, values: &[f64]) {
         let rank = |x: f64| values.partition_point(|&value| value < x) as u8;
         let ranks: Vec<u8> = self.ends.iter().map(|&end| rank(end)).collect();

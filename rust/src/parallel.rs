@@ -117,6 +117,11 @@ mod tests {
     }
 
     #[test]
+    fn no_threads_are_one() {
+        assert_eq!(pool(0).unwrap().current_num_threads(), 1);
+    }
+
+    #[test]
     fn a_stopped_monitor_says_so() {
         let monitor = Monitor::default();
         assert_eq!(monitor.check(), Ok(()));

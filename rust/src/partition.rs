@@ -18,7 +18,7 @@ use rayon::prelude::*;
 const BLOCK: usize = 4096;
 
 /// A node's range of the row array: `[start, start + len)`. The first `active` rows are searched; the others
-/// (IMM's mistakes) only travel down the tree. Both parts keep the order of the rows.
+/// (IMM's mistakes) only go down the tree. Both parts keep the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     start: usize,

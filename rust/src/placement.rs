@@ -1,7 +1,6 @@
 //! Where a cut is placed: the shortest decimal in the middle half of the gap between two neighbouring values.
 //!
-//! The rule is for readers: a printed tree shows 41.5, not 41.49999999999999, and what is printed is what the tree
-//! does.
+//! A printed tree shows 41.5, not 41.49999999999999, and the printed threshold is the one that routes.
 //!
 //! | formula | here |
 //! |---|---|
@@ -9,9 +8,9 @@
 //! | q1 = (3a + b)/4 and q3 = (a + 3b)/4, the quarters | `q1`, `q3` |
 //! | mid = (a + b)/2 | `mid` |
 //!
-//! The threshold is 0 if q1 <= 0 <= q3, else the decimal of fewest digits in [q1, q3] whose nearest double lies strictly
-//! between a and b; of several the one nearest to mid, then the lower one. In `f64` the quarters would round, cross or
-//! overflow, so they are computed exactly, as big integers. A placement takes some microseconds.
+//! The threshold is 0 if q1 <= 0 <= q3, else the decimal of fewest digits in [q1, q3] whose nearest double lies
+//! strictly between a and b; of several the one nearest to mid, then the lower one. In `f64` the quarters would round,
+//! cross or overflow, so they are computed exactly, as big integers. A placement takes some microseconds.
 
 use num_bigint::BigInt;
 use num_bigint::Sign;

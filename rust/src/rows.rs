@@ -60,7 +60,7 @@ pub struct Csr<I, C> {
     is_ascending: bool,
 }
 
-/// A sparse matrix of the caller: his cells, and their columns in 32 bits.
+/// A sparse matrix of the caller: borrowed cells, and a copy of their columns in 32 bits.
 pub type CsrRows<'a> = Csr<Vec<u32>, &'a [f64]>;
 
 impl<'a> CsrRows<'a> {
@@ -93,8 +93,8 @@ where
     /// one in a column: see [`Csr::is_ascending`]. O(number of cells).
     ///
     /// # Errors
-    /// [`Error::Shape`] if `indices` and `values` differ in length; [`Error::Value`] if `indptr` does not rise from 0 to
-    /// that length, or a column is not in the range `[0, n_columns)`.
+    /// [`Error::Shape`] if `indices` and `values` differ in length; [`Error::Value`] if `indptr` does not rise from 0
+    /// to that length, or a column is not in the range `[0, n_columns)`.
     pub fn new(indptr: Vec<usize>, indices: I, values: C, n_columns: usize) -> Result<Self> {
         Error::check_len("indices", indices.len(), values.len(), "entries")?;
         let ends = (indptr.first(), indptr.last());
@@ -283,11 +283,13 @@ mod tests {
     #[test]
     fn arrays_that_are_no_matrix_are_refused() {
         let values = [1.0; 2];
-        let cases: [(&[i64], &[i64], &str); 8] = [
+        let cases: [(&[i64], &[i64], &str); 9] = [
             (&[], &[0, 1], "rise from 0 to 2"),
             (&[0, 1], &[0, 1], "rise from 0 to 2"),
             (&[1, 2], &[0, 1], "rise from 0 to 2"),
             (&[0, 3, 2], &[0, 1], "rise from 0 to 2"),
+            // The columns of the first row descend too: the later rows are not read to find that out.
+            (&[0, 2, 1, 2], &[1, 0], "rise from 0 to 2"),
             (&[0, -1, 2], &[0, 1], "rise from 0 to 2"),
             (&[0, 2], &[0], "indices has 1 entries"),
             (&[0, 2], &[0, 3], "of 3 columns cannot have a cell in column 3"),

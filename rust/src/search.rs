@@ -116,10 +116,10 @@ impl<N> NodeSearch<N> {
         self.histogram.as_ref().map_or(0, NodeHistogram::bytes)
     }
 
-    /// Drops the histograms if with them more than `budget` bytes would be held beside `held`; returns the bytes that
-    /// the node holds now.
-    pub(crate) fn keep_within(&mut self, held: usize, budget: usize) -> usize {
-        if held + self.bytes() > budget {
+    /// Drops the histograms if with them more than `budget` bytes would be held in all, `total` by other nodes; returns
+    /// the bytes that the node holds now.
+    pub(crate) fn keep_within(&mut self, total: usize, budget: usize) -> usize {
+        if total + self.bytes() > budget {
             self.histogram = None;
         }
         self.bytes()
@@ -301,8 +301,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
 
     /// Searches the two children of a split node, given as searched rows and node (none: the child is not searched).
     ///
-    /// The larger child's histograms are the parent's less the smaller's where that loses no digits. `removed`: searched
-    /// rows of the parent that are in neither child.
+    /// The larger child's histograms are the parent's less the smaller's where that loses no digits. `removed`:
+    /// searched rows of the parent that are in neither child.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the monitor was asked to stop.

@@ -24,6 +24,9 @@ pub const TILE: usize = 1024;
 /// Bytes of neighbouring rows that stay in a cache between the columns of a C-ordered matrix.
 const CACHED: usize = 4 << 20;
 
+/// Cells that one task checks for NaN and infinities.
+const CELLS_PER_TASK: usize = 1 << 16;
+
 /// A cell type a column may have.
 pub trait Value: Copy + Send + Sync + 'static {
     /// The cell as `f64` (64-bit integers beyond 2^53 are rounded, as they are everywhere in scikit-learn).
@@ -206,7 +209,7 @@ impl<'a> Table<'a> {
     /// A table of the given columns.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the columns differ in length, [`Error::Value`] if there are more than 2^32 - 1 rows.
+    /// [`Error::Shape`] if the columns differ in length, [`Error::Value`] if there are more than 2^32 - 2 rows.
     pub fn new(columns: Vec<Column<'a>>) -> Result<Self> {
         let n_samples = columns.first().map_or(0, Column::len);
         for column in &columns {
@@ -252,7 +255,7 @@ impl<'a> Table<'a> {
         Table { columns: self.columns.clone(), monitor: Some(monitor), ..*self }
     }
 
-    /// Whether results no longer matter.
+    /// Whether the monitor was asked to stop: results no longer count.
     pub fn stopped(&self) -> bool {
         self.monitor.is_some_and(|monitor| monitor.check().is_err())
     }
@@ -269,7 +272,7 @@ impl<'a> Table<'a> {
     }
 
     /// Column ranges of at most `most` columns to hand to threads, `each` or more a thread if there are enough columns:
-    /// small enough to share out evenly, because columns differ in cost and the dear ones often lie side by side.
+    /// small enough to share out evenly, because columns differ in cost and the expensive ones often lie side by side.
     pub fn feature_chunks(&self, each: usize, most: usize) -> Vec<std::ops::Range<usize>> {
         let d = self.n_features();
         let length = (d / (each * parallel::n_threads())).clamp(1, most);
@@ -300,7 +303,7 @@ impl<'a> Table<'a> {
         };
         for first in (0..self.n_samples).step_by(block) {
             let last = (first + block).min(self.n_samples);
-            // Columns differ in cost, the dear ones often side by side.
+            // Columns differ in cost, the expensive ones often side by side.
             chunks.par_iter_mut().with_max_len(1).for_each(|chunk| {
                 let mut cells = [0.0; TILE];
                 for start in (first..last).step_by(TILE) {
@@ -318,9 +321,12 @@ impl<'a> Table<'a> {
         chunks.into_iter().flatten().map(|(_, state)| state).collect()
     }
 
-    /// The columns that hold NaN or infinite cells, in column order.
-    pub fn find_non_finite(&self) -> Vec<NonFinite> {
-        if !self.columns.iter().any(Column::is_float) {
+    /// The columns that hold NaN or infinite cells, in column order. `memory`: the cells of all columns in any order,
+    /// where they fill their memory without gaps; one pass over it ends the search if all cells are finite.
+    pub fn find_non_finite(&self, memory: Option<&[f64]>) -> Vec<NonFinite> {
+        let is_finite =
+            |cells: &[f64]| cells.par_chunks(CELLS_PER_TASK).with_max_len(1).all(all_finite);
+        if !self.columns.iter().any(Column::is_float) || memory.is_some_and(is_finite) {
             return Vec::new();
         }
         let found = self.scan_columns(
@@ -380,14 +386,27 @@ mod tests {
             NonFinite { column: 1, n_nan: 1, n_inf: 0, first_row: 2100 },
             NonFinite { column: 3, n_nan: 1, n_inf: 1, first_row: 40 },
         ];
-        assert_eq!(table.find_non_finite(), expected);
+        assert_eq!(table.find_non_finite(None), expected);
+        let matrix = matrix.mapv(f64::from);
+        let table = Table::from_matrix(matrix.view()).unwrap();
+        assert_eq!(table.find_non_finite(matrix.as_slice()), expected);
+    }
+
+    #[test]
+    fn finite_cells_are_found_by_one_pass_over_memory() {
+        let (finite, mut matrix) = (vec![1.0; 6], Array2::<f64>::zeros((2, 3)));
+        matrix[[1, 2]] = f64::NAN;
+        let table = Table::from_matrix(matrix.view()).unwrap();
+        assert_eq!(table.find_non_finite(matrix.as_slice()).len(), 1);
+        // Of other memory than the table's: the columns are not read.
+        assert!(table.find_non_finite(Some(&finite)).is_empty());
     }
 
     #[test]
     fn huge_cells_are_finite() {
         let column = Array1::from_elem(2000, f64::MAX);
         let table = Table::new(vec![column.view().into()]).unwrap();
-        assert!(table.find_non_finite().is_empty());
+        assert!(table.find_non_finite(None).is_empty());
     }
 
     #[test]

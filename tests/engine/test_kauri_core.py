@@ -47,8 +47,8 @@ def fit(
 
     fitted = _core.fit_kauri(
         X,
-        features=matrix(features),
-        gram=matrix(gram),
+        kernel=matrix(features if gram is None else gram),
+        is_gram=gram is not None,
         sample_weight=matrix(w),
         max_clusters=max_clusters,
         max_leaves=len(X) if max_leaves is None else max_leaves,
@@ -596,10 +596,8 @@ def test_kernels_of_a_wrong_shape():
         fit(X, gram=np.eye(3))
     with pytest.raises(ValueError, match="kernel"):
         fit(X, features=np.ones((5, 2)))
-    with pytest.raises(ValueError, match="either"):
-        fit(X, features=X, gram=X @ X.T)
-    with pytest.raises(ValueError, match="either"):
-        fit(X)
+    with pytest.raises(ValueError, match="kernel has 3 columns, but 4"):
+        fit(X, gram=np.ones((4, 3)))
     with pytest.raises(ValueError, match="weights"):
         fit(X, features=X, w=np.ones(3))
 

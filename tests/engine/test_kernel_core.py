@@ -122,13 +122,11 @@ def fit(
     regrets, _ = oracle.regrets(D, fitted.w)
     return _core.fit_tree(
         fitted.X,
-        np.ascontiguousarray(regrets),
         fitted.labels.astype(np.uint32),
-        base_centers=None,
-        base_centers_low=None,
-        surrogate=fitted.surrogate if base else None,
+        n_labels=regrets.shape[1],
+        base=fitted.surrogate if base else None,
+        criterion=(np.ascontiguousarray(regrets), cuts == "interval"),
         sample_weight=fitted.w,
-        interval=cuts == "interval",
         max_leaves=fitted.k if max_leaves is None else max_leaves,
         max_depth=limits.get("max_depth"),
         min_samples_leaf=limits.get("min_samples_leaf", 1),

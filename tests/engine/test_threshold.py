@@ -30,12 +30,11 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
     regrets, minima = oracle.regrets(oracle.squared_costs(X, centers), w)
     fitted = _engine.fit_tree(
         np.ascontiguousarray(X[kept]),
-        np.ascontiguousarray(regrets[kept]),
         labels[kept].astype(np.uint32),
-        base_centers=centers if base else None,
-        base_centers_low=np.zeros_like(centers) if base else None,
+        n_labels=len(centers),
+        base=_engine.ImmBase(centers, np.zeros_like(centers), "mistakes") if base else None,
+        criterion=_engine.LabelCost(np.ascontiguousarray(regrets[kept]), interval),
         sample_weight=None if w is None else np.ascontiguousarray(w[kept]),
-        interval=interval,
         max_leaves=max_leaves,
         max_depth=limits.get("max_depth"),
         min_samples_leaf=limits.get("min_samples_leaf", 1),

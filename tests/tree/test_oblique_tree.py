@@ -709,6 +709,7 @@ def test_files_of_other_trees_are_as_before():
         ({"oblique_indptr": [0]}, "oblique_indptr .* has 1 entries; 8 were expected"),
         ({"oblique_indptr": [0.0] * 8}, "oblique_indptr .* holds a number"),
         ({"oblique_indptr": [0] * 8}, "does not rise from 0 to 8"),
+        ({"oblique_indptr": [0, 2, 2, 8, 7, 8, 8, 8]}, "does not rise from 0 to 8"),
         ({"oblique_indptr": [2**63] * 8}, "oblique_indptr .* integer that is too large"),
         ({"oblique_indices": {}}, "oblique_indices .* must be a list, not an object"),
         ({"oblique_indices": [0]}, "oblique_weights .* has 8 entries; 1 were expected"),

@@ -64,18 +64,19 @@ def grow_tree(
     `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
     """
     limits = growth.limits
+    base: _engine.ImmBase | SurrogateFeatures | None = surrogate
+    if base_centers is not None:
+        base = _engine.ImmBase(base_centers.high, base_centers.low, growth.cut_score)
+    criterion: _engine.LabelCost | str = growth.criterion
+    if criterion == "label_cost":
+        criterion = _engine.LabelCost(regrets, growth.interval)
     return _engine.fit_tree(
         fit_rows.rows.data,
-        regrets if growth.criterion == "label_cost" else None,
         labels,
         n_labels=regrets.shape[1],
-        cut_score=growth.cut_score,
-        criterion=growth.criterion,
-        base_centers=None if base_centers is None else base_centers.high,
-        base_centers_low=None if base_centers is None else base_centers.low,
-        surrogate=surrogate,
+        base=base,
+        criterion=criterion,
         sample_weight=fit_rows.weight,
-        interval=growth.interval,
         max_leaves=limits.max_leaves or regrets.shape[1],
         max_depth=limits.max_depth,
         min_samples_leaf=limits.min_samples_leaf,

@@ -203,10 +203,12 @@ class Kauri(KernelModel):
         seed = int(rng.randint(np.iinfo(np.int32).max))
         stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng, rank_tol=self.tol)
         progress = fit_rows.progress(self.verbose)
+        kernel = stocks.gram if stocks.features is None else stocks.features
+        assert kernel is not None
         fitted = _engine.fit_kauri(
             rows.data,
-            features=stocks.features,
-            gram=stocks.gram,
+            kernel=kernel,
+            is_gram=stocks.features is None,
             sample_weight=fit_rows.weight,
             max_clusters=self.max_clusters,
             max_leaves=rows.n_samples if self.max_leaves is None else self.max_leaves,

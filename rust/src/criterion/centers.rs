@@ -38,7 +38,7 @@ pub trait CenterColumns: Sync {
     /// Half of the column's range, in its own unit: the range itself may overflow.
     fn half_range(&self, feature: usize) -> f64;
 
-    /// Called before a column's cuts are compared exactly, for work put off until then.
+    /// Called before a column's cuts are compared exactly: centers of a table are then snapped to all of its values.
     fn prepare(&self, feature: usize) {
         let _ = feature;
     }
@@ -198,12 +198,12 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
     }
     let mut order: Vec<usize> = (0..centers.len()).collect();
     order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
-    let mut kept = order[0];
+    let mut lowest = order[0];
     for &this in &order[1..] {
-        if centers[this].minus(&centers[kept]) <= margins[this].min(margins[kept]) {
-            centers[this] = centers[kept];
+        if centers[this].minus(&centers[lowest]) <= margins[this].min(margins[lowest]) {
+            centers[this] = centers[lowest];
         } else {
-            kept = this;
+            lowest = this;
         }
     }
 }
@@ -219,8 +219,8 @@ struct Snap<'a, 't> {
     index: &'a Index,
     labels: &'a [u32],
     k: usize,
-    /// The centers as given, by column.
-    given: Vec<Vec<Coordinate>>,
+    /// The centers before snapping, by column.
+    original: Vec<Vec<Coordinate>>,
     /// Half of each column's range.
     half_range: Vec<f64>,
     /// Snapping makes two centers equal: leave them alone.
@@ -237,13 +237,13 @@ impl<'a, 't> Snap<'a, 't> {
     ) -> Self {
         let d = index.n_features();
         let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
-        let given: Vec<Vec<Coordinate>> =
+        let original: Vec<Vec<Coordinate>> =
             (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
         let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
-        let mut snap = Snap { table, index, labels, k, given, half_range, collide: false };
+        let mut snap = Snap { table, index, labels, k, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
         let close = |a: usize, b: usize, f: usize| {
-            snap.given[f][a].minus(&snap.given[f][b]).abs() <= 4.0 * snap.reach(f)
+            snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f)
         };
         let any_pair =
             |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
@@ -257,22 +257,25 @@ impl<'a, 't> Snap<'a, 't> {
 
     /// No margin of the column exceeds this.
     fn reach(&self, feature: usize) -> f64 {
-        let largest = self.given[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
+        let largest = self.original[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
         2.0 * CLOSE * self.half_range[feature] + ROUNDING * largest
     }
 
     /// The column's coordinates and their clusters, sorted. `closely`: with regard to every value of the column, not
     /// only the ends of bins; takes a pass over the column.
     fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
-        let x =
-            if self.collide { self.given[feature].clone() } else { self.snapped(feature, closely) };
+        let x = if self.collide {
+            self.original[feature].clone()
+        } else {
+            self.snapped(feature, closely)
+        };
         in_order(x)
     }
 
     /// The column's coordinates by cluster, snapped. Margins are computed, at O(n), only where some center lies close
     /// to a value or to another center.
     fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
-        let mut centers = self.given[feature].clone();
+        let mut centers = self.original[feature].clone();
         let reach = self.reach(feature);
         let candidates = self.values_near(feature, reach, &centers, closely);
         let mut order: Vec<usize> = (0..self.k).collect();

@@ -9,15 +9,14 @@
 //! | deg(S) = sum of l_c (G_c - 1), ends of edges in S | `degree` |
 //! | phi(S) = cut(S) / deg(S), 0/0 = 0 | [`SideCost::cost`] |
 //!
-//! A cut of the node N is worth phi(N) - phi(L) - phi(R); growth is best first, so the smallest
-//! phi(L) + phi(R) - phi(N) comes first. It may be positive: growth goes on all the same until the tree has as many leaves
-//! as asked for. A pure node (rows of one label) is not split.
+//! A cut of the node N is worth phi(N) - phi(L) - phi(R), and growth is best first. The best cut may be worth less than
+//! nothing: growth goes on until the tree has its number of leaves. A pure node (rows of one label) is not split.
 //!
 //! **Weights.** A row of weight w counts as w rows. The 1 in G_c - 1 stands for one row; where weights are below 1
 //! it is the smallest weight instead, so that no degree is negative and weights may be scaled to any sum.
 //!
-//! **Bounds.** Over all sets between two given ones, phi is least where every label has either all or none of the
-//! rows in question: cut is concave in each count and degree is linear. Dinkelbach's method (1967) finds that least ratio:
+//! **Bounds.** Over all sets between two given ones, phi is least where every label has either all or none of the rows
+//! in question: cut is concave in each count and degree is linear. Dinkelbach's method (1967) finds that least ratio:
 //! take the smallest cut - r degree, label by label, set r to its ratio, and repeat until r falls no more, a few rounds
 //! of O(k).
 

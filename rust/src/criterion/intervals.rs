@@ -8,9 +8,10 @@
 //! | (a, b], the groups inside | `[start, stop)` |
 //! | inside gets the label l, outside j | `Intervals::pairs` |
 //!
-//! The cost of "inside has label l, outside j" is `T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j])`, T being the totals. So
-//! for each pair of labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in place
-//! of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone queue.
+//! The cost of "inside has label l, outside j" is `T[j] + (P_b[l] - P_b[j]) - (P_a[l] - P_a[j])`, T being the totals.
+//! So for each pair of labels a running maximum over a gives the best interval that ends at b: O(k^2) per group in
+//! place of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone
+//! queue.
 //!
 //! Memory: 8 k bytes per group. Scores are in the unit of the costs, as those of thresholds.
 
@@ -71,7 +72,7 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
     }
 
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
-        0.0 // no second key: no need to look
+        0.0 // no second key
     }
 
     fn mark_ends(&self, node: &AdditiveNode, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {

@@ -35,12 +35,8 @@ impl<'a> OneHot<'a> {
     /// # Errors
     /// [`Error::Value`] if a label is out of range.
     pub fn new(labels: &'a [u32], k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
-        match labels.iter().find(|&&label| label as usize >= k) {
-            Some(label) => {
-                Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")))
-            }
-            None => Ok(OneHot { labels, weights, k }),
-        }
+        Error::check_labels(labels, labels.len(), k)?;
+        Ok(OneHot { labels, weights, k })
     }
 
     /// The label of every row.

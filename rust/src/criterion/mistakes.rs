@@ -60,8 +60,8 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         self.rows.label(row)
     }
 
-    /// The mistakes at a node whose best score is `best`, of which `cut` is taken. Tied cuts may differ in the last digits
-    /// where weights are added in another order; the plain score then counts the fewest.
+    /// The mistakes at a node whose best score is `best`, of which `cut` is taken. Tied cuts may differ in the last
+    /// digits where weights are added in another order; the plain score then counts the fewest.
     pub fn count(&self, best: f64, cut: CenterCut) -> f64 {
         match self.score {
             CutScore::Mistakes => -best,

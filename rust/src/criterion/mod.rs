@@ -148,8 +148,8 @@ pub trait RowSums: Sync {
         fill_rows(self, rows, count, sums);
     }
 
-    /// Completes the counts after the last [`RowSums::fill`] of a column: where sums determine the number of rows, `fill`
-    /// may leave the counts to this method.
+    /// Completes the counts after the last [`RowSums::fill`] of a column: where sums determine the number of rows,
+    /// `fill` may leave the counts to this method.
     fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
         let _ = (count, sums);
     }
@@ -250,7 +250,7 @@ pub trait Criterion: Sync {
         0.0
     }
 
-    /// Called before a column's cuts are compared exactly, for work put off until then.
+    /// Called before a column's cuts are compared exactly, for work that only such columns need.
     fn prepare(&self, feature: usize) {
         let _ = feature;
     }

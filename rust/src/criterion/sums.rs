@@ -203,7 +203,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     }
 
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
-        0.0 // no second key: no need to look
+        0.0 // no second key
     }
 }
 

@@ -1,7 +1,7 @@
 //! The clusters of a growing tree: their rows, and the stocks of all rows with them.
 //!
 //! Every split moves rows between clusters. With features a cluster's stocks are computed from the sum of its rows'
-//! features, which is added up from its leaves each time: nothing drifts. With a Gram matrix the stocks of rows
+//! features, which is added up from its leaves each time: rounding does not accumulate. With a Gram matrix the stocks of rows
 //! S({i}, C) are updated by the rows that move, or by those that stay if they are fewer: O(n moved).
 //!
 //! Cost of a split: O(n rank) per cluster that changed with features, O(n min(moved, staying)) with a Gram matrix.
@@ -45,7 +45,8 @@ impl Growth<'_, '_> {
     /// Moves the rows of the two children of a split leaf to their clusters, and updates the clusters that changed.
     /// These are added to `changed`, which is then ascending and without repetitions.
     ///
-    /// `id`: the split node; `clusters`: those of the children, the number of clusters so far and one more for new ones.
+    /// `id`: the split node; `clusters`: those of the children, the number of clusters so far, or
+    /// one more, for new ones.
     pub(super) fn move_rows(&mut self, id: usize, children: [usize; 2], clusters: [usize; 2]) {
         let source = self.cluster_of[id];
         self.clusters[source].leaves.retain(|&leaf| leaf != id);

@@ -101,7 +101,7 @@ impl Side {
     }
 }
 
-/// The leaf's cluster, as the gains of all its cuts see it.
+/// What the gains of all cuts of a leaf read of its cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LeafState {
     /// Number of the leaf's cluster.

@@ -32,14 +32,17 @@ pub enum Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    /// Checks that the matrix has `n` rows.
+    /// Checks that the matrix has `n` rows, and a Gram matrix as many columns.
     ///
     /// # Errors
     /// [`Error::Shape`] if it does not.
     pub fn check(&self, n: usize) -> Result<()> {
         let (got, expected) = match *self {
             Kernel::Features { z, rank } => (z.len(), n * rank),
-            Kernel::Gram { k, n: width } => (k.len(), n * width),
+            Kernel::Gram { k, n: width } => {
+                Error::check_len("The kernel", width, n, "columns")?;
+                (k.len(), n * n)
+            }
         };
         Error::check_len("The kernel", got, expected, "entries")
     }

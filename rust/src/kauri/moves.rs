@@ -128,7 +128,7 @@ impl Default for TopTwo {
 }
 
 impl TopTwo {
-    /// Takes a value of a cluster not seen before.
+    /// Takes a value of one more cluster.
     pub(super) fn take(&mut self, value: f64, cluster: usize) {
         if value > self.first.0 {
             self.second = self.first;

@@ -2,7 +2,7 @@
 //!
 //! Fleissner, Vankadara, Ghoshdastidar (2024), Explaining kernel clustering via decision trees, algorithm 1. The
 //! clusters' means in feature space are separated one by one. Each node takes the cut phi_{i,j}(x) <= theta of fewest
-//! mistakes, rows that it separates from their own center; these rows travel on but are not searched again.
+//! mistakes, rows that it separates from their own center; these rows go down the tree but are not searched again.
 //!
 //! | paper | here |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! The rows of a node along each column, by distinct value.
 //!
-//! A feature of a column is a function of its distinct values, so that one pass over the sorted values serves all of
-//! its features: nothing is sorted per feature. A value is represented by its *rank*, its place among the distinct
+//! A feature of a column is a function of its distinct values, so that one sort of the values is enough for all of
+//! its features. A value is represented by its *rank*, its place among the distinct
 //! values of the column in the whole table, so equal cells need no comparison of floats.
 //!
 //! Cost: O(m log m) per column for the m rows of a node; memory: O(m + k v) for k clusters and v distinct values.

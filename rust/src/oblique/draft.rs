@@ -31,7 +31,7 @@ pub enum DraftNode {
     },
 }
 
-/// A tree under work; node 0 is the root. Nodes that are no longer reached remain until [`DraftTree::compact`].
+/// A tree while it changes; node 0 is the root. Nodes that are no longer reached remain until [`DraftTree::compact`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct DraftTree {
     /// The nodes.

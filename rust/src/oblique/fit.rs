@@ -30,7 +30,7 @@ use crate::parallel::Monitor;
 pub struct ClusterProblem<'a, 't> {
     /// The rows, and how far they are from centers.
     pub geometry: &'a Geometry<'a, 't>,
-    /// The rows as tests see them, and how new tests are found.
+    /// The rows that tests are evaluated on, and how new tests are found.
     pub splits: Splits<'a, 't>,
     /// Row weights, all positive.
     pub weights: Option<&'a [f64]>,
@@ -125,8 +125,8 @@ pub(super) struct Alternation<'a, 'b, 't> {
     pub(super) rounds: Vec<Round>,
     /// Whether only the cost counts and tests keep to their columns.
     pub(super) relaxed: bool,
-    /// As [`TaoSettings::steady`]: along a path the labels hardly differ from one mu to the next, while the direct solver
-    /// depends on what its tests are replaced by.
+    /// As [`TaoSettings::steady`]: along a path the labels hardly differ from one mu to the next, while the direct
+    /// solver depends on what its tests are replaced by.
     pub(super) steady: bool,
 }
 
@@ -217,7 +217,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         self.rounds.push(Round { mu, objective, mismatch, n_weights, n_leaves });
     }
 
-    /// DraftTree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
+    /// Tree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
     /// that the tests have, which undoes what the penalty took from their weights (Meinshausen: Relaxed Lasso, 2007).
     fn descend(&mut self) -> Result<bool> {
         let (mut before, mut n_sweeps) = (f64::INFINITY, 0);
@@ -254,8 +254,8 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Ok(false)
     }
 
-    /// The last descent if there is to be one, and the sums of the nodes: leaves of the rows, regrets of every label in every
-    /// node from the leaves up, and the cost about the last centers.
+    /// The last descent if there is to be one, and the sums of the nodes: leaves of the rows, regrets of every label in
+    /// every node from the leaves up, and the cost about the last centers.
     pub(super) fn finish(mut self, mut converged: bool) -> Result<ObliqueFit> {
         if self.plan.relax {
             (self.relaxed, self.steady) = (true, false);
@@ -303,20 +303,10 @@ impl<'a, 't> ClusterProblem<'a, 't> {
     ) -> Result<Alternation<'a, 'b, 't>> {
         let (n, d) = (self.geometry.rows().n_samples(), self.geometry.rows().n_features());
         let k = self.centers.len() / d.max(1);
-        Error::check_len("labels", self.labels.len(), n, "rows")?;
         Error::check_len("centers", self.centers.len(), k * d, "entries")?;
-        if let Some(label) = self.labels.iter().find(|&&label| label as usize >= k) {
-            return Err(Error::Value(format!("Label {label} is not in the range [0, {k}).")));
-        }
-        let free = self.geometry.costs(self.centers, self.weights)?;
-        let own: f64 = self
-            .labels
-            .iter()
-            .zip(free.regrets.chunks(k))
-            .map(|(&label, regrets)| regrets[label as usize])
-            .sum();
+        let (_, free_inertia) =
+            self.geometry.assign(self.centers, Some(self.labels), self.weights)?;
         let weight: f64 = self.weights.map_or(n as f64, |w| w.iter().sum());
-        let free_inertia = free.minimum + own;
         let unit = if free_inertia > 0.0 { free_inertia / weight } else { 1.0 };
         let (tree, centers) = (tree.compact(), self.centers.to_vec());
         Ok(Alternation {

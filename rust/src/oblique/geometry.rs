@@ -113,7 +113,7 @@ impl<'a, 't> Geometry<'a, 't> {
         }
     }
 
-    /// A row as centers see it: in units, or of length 1.
+    /// A row in the space of the centers: in units, or of length 1.
     /// O(d).
     pub fn row(&self, row: u32) -> Vec<f64> {
         let mut cells = self.rows().row(row);
@@ -165,6 +165,26 @@ impl<'a, 't> Geometry<'a, 't> {
                 Ok(cosine_costs(*rows, inverse, centers, weights))
             }
         }
+    }
+
+    /// The nearest center of every row, and the cost of the rows about the centers of `labels`, one per row in
+    /// `[0, k)`; none: about the nearest. `centers`: k x d, row-major, in units.
+    ///
+    /// # Errors
+    /// As [`Error::check_labels`]; [`Error::Value`] if a distance overflows.
+    pub fn assign(
+        &self,
+        centers: &[f64],
+        labels: Option<&[u32]>,
+        weights: Option<&[f64]>,
+    ) -> Result<(Vec<u32>, f64)> {
+        if let Some(labels) = labels {
+            let k = centers.len() / self.rows().n_features().max(1);
+            Error::check_labels(labels, self.rows().n_samples(), k)?;
+        }
+        let costs = self.costs(centers, weights)?;
+        let cost = costs.of_labels(labels.unwrap_or(&costs.nearest));
+        Ok((costs.nearest, cost))
     }
 
     /// Weight and sums of the rows of each group: in units, or of the rows made as long as 1.
@@ -229,8 +249,8 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 }
 
-/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose minima
-/// are added up in the order of the blocks.
+/// Regrets of all rows about centers of length 1; `inverse`: 1 / the length of each row. In blocks of rows, whose
+/// minima are added up in the order of the blocks.
 fn cosine_costs(
     rows: Rows<'_, '_>,
     inverse: &[f64],
@@ -239,7 +259,7 @@ fn cosine_costs(
 ) -> LabelCosts {
     let (n, d) = (rows.n_samples(), rows.n_features());
     let k = centers.len() / d.max(1);
-    // The centers' cells of one column side by side: a cell meets them all at once.
+    // The centers' cells of one column side by side: each cell is read once for all centers.
     let mut by_column = vec![0.0; centers.len()];
     for (label, center) in centers.chunks(d).enumerate() {
         for (j, x) in center.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! Trees to start from: bisecting 2-means, or bisectors of random pairs of rows (appendix A.2 of the paper).
 //!
-//! The tree is complete up to the given depth as far as the rows of its nodes differ, and grows a depth at a time. A test
-//! is the bisector of two centers: rows nearer to the second one go right. For 2-means the centers start as a row and one
-//! drawn in proportion to the squared distance (k-means++, Arthur and Vassilvitskii, 2007), then take turns with the
-//! sides; what a split explains is the weighted sum of squares between its two means and the origin, which grows from
-//! step to step.
+//! The tree is complete up to the given depth as far as the rows of its nodes differ, and grows a depth at a time. A
+//! test is the bisector of two centers: rows nearer to the second one go right. For 2-means the centers start as a row
+//! and one drawn in proportion to the squared distance (k-means++, Arthur and Vassilvitskii, 2007), then take turns
+//! with the sides; what a split explains is the weighted sum of squares between its two means and the origin, which
+//! grows from step to step.
 //!
 //! Every node has a random generator of its own, seeded by its place in the tree, so that neither threads nor the other
 //! nodes change what it draws. Cost: one pass over the rows for all nodes of a depth together, `N_STARTS` times at most
@@ -23,11 +23,11 @@ use crate::tree::{Plane, Test};
 const N_STARTS: usize = 2;
 /// Most steps of 2-means.
 const MAX_STEPS: usize = 12;
-/// A step that explains less more than this share is the last.
+/// A step that raises what the split explains by less than this share is the last.
 const MIN_GAIN: f64 = 1e-3;
 /// Rows among which the second center is drawn.
 const MAX_CANDIDATES: usize = 64;
-/// Pairs drawn for a random bisector before the node is given up.
+/// Pairs drawn for a random bisector before the node stays a leaf.
 const MAX_PAIRS: usize = 10;
 
 /// How the tests of the first tree are made: each is the bisector of two centers.
@@ -113,7 +113,7 @@ pub fn tree(
 
 /// One start of 2-means at every open node.
 /// Rows of all open nodes are assigned, summed and moved together; a node whose step explains no more than [`MIN_GAIN`]
-/// above the last keeps its best split and waits.
+/// above the last keeps its best split and takes no more steps.
 fn two_means(
     geometry: &Geometry<'_, '_>,
     weights: Option<&[f64]>,

@@ -3,8 +3,8 @@
 //! Three things are cached, each by what it depends on:
 //! - *exhausted problems*: a two-class problem with its plane and prices, by a hash of 128 bits, whose solution was no
 //!   better than what is there; it is not solved again while all of that stays;
-//! - *solver states*: what the last solve at a node left (its point and its curvature), by the node's number, from which
-//!   the next solve starts; it is kept only while it takes no more memory than the rows it is about;
+//! - *solver states*: what the last solve at a node left (its point and its curvature), by the node's number, from
+//!   which the next solve starts; it is kept only while it takes no more memory than the rows it is about;
 //! - *sides*: on which side of a plane rows lie, two bits a row, for planes of many weights, while the tree has them.
 //!
 //! Without the caches a fit takes longer and its node problems are solved from other starts, to the same precision.
@@ -97,16 +97,16 @@ impl Memory {
         self.exhausted.lock().unwrap_or_else(PoisonError::into_inner).insert(key.0);
     }
 
-    /// What the last solve at a node left. The node may be another one by now.
+    /// The state of the last solve at a node. Rows and test of the node may have changed since.
     pub(super) fn last(&self, node: NodeKey) -> Option<Arc<SolverState>> {
         self.solved.lock().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Keeps what a solve left, if that is worth its memory.
-    pub(super) fn remember(&self, node: NodeKey, kept: SolverState) {
+    /// Stores the state of a solve for the next one at the node, if it is small enough ([`SolverState::is_small`]).
+    pub(super) fn remember(&self, node: NodeKey, state: SolverState) {
         let mut solved = self.solved.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_worth_its_room() {
-            solved.insert(node, Arc::new(kept));
+        if state.is_small() {
+            solved.insert(node, Arc::new(state));
         } else {
             solved.remove(&node);
         }
@@ -127,8 +127,8 @@ impl Memory {
                 None => open.push(place),
             }
         }
-        let asked: Vec<u32> = open.iter().map(|&place| rows[place]).collect();
-        for (place, right) in open.into_iter().zip(evaluate(&asked)) {
+        let unknown: Vec<u32> = open.iter().map(|&place| rows[place]).collect();
+        for (place, right) in open.into_iter().zip(evaluate(&unknown)) {
             sides[place] = right;
             known.set(rows[place], right);
         }
@@ -147,14 +147,14 @@ impl Memory {
 
     /// Drops the sides of all planes but the given ones.
     pub(super) fn keep_only<'a>(&self, planes: impl Iterator<Item = &'a Plane>) {
-        let kept: HashSet<Digest> =
+        let current: HashSet<Digest> =
             planes.map(|plane| digest(|hasher| write_plane(plane, hasher))).collect();
         let mut sides = self.sides.write().unwrap_or_else(PoisonError::into_inner);
-        sides.retain(|key, _| kept.contains(key));
+        sides.retain(|key, _| current.contains(key));
     }
 }
 
-/// On which side of a plane rows lie, as far as it was asked. Threads may find the same side at the same time.
+/// On which side of a plane rows lie, as far as it was computed. Threads may find the same side at the same time.
 #[derive(Debug)]
 struct Sides(Vec<AtomicU64>);
 

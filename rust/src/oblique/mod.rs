@@ -8,9 +8,9 @@
 //! | `fit.rs`, `path.rs` | tree and centers in turns (eq. 4); auxiliary labels and a growing mu (section 7) |
 //! | `tao.rs`, `reduced.rs` | tree alternating optimisation; the two-class problem of a test (eq. 9) |
 //! | `splits.rs`, `leaf_loss.rs` | the kinds of tests; what rows cost in leaves (eq. 10) |
-//! | `draft.rs`, `initial.rs` | the tree under work; trees to start from (appendix A.2) |
+//! | `draft.rs`, `initial.rs` | the tree while it changes; trees to start from (appendix A.2) |
 //! | `geometry.rs`, `spherical.rs` | distances and centers; spherical k-means |
-//! | `memory.rs` | results that are known from before |
+//! | `memory.rs` | caches of results of earlier passes |
 //! | `logistic/` | the node solver: l1 logistic regression with a free bias |
 
 pub mod draft;

@@ -1,8 +1,8 @@
 //! The paper's way to a tree (section 7, figure 2): auxiliary labels Z that follow the tree more and more closely.
 //!
-//! For each mu of a growing sequence, labels and centers take a step with the tree fixed (eq. 7), then the tree takes one
-//! with the labels fixed (eq. 8), until both agree. Minimised is E(Z, Psi) + mu (P(Z, T) + lambda phi(T)): eq. (8) as
-//! printed, with lambda / mu, collapses the tree to one leaf at the small mu of the start.
+//! For each mu of a growing sequence, labels and centers take a step with the tree fixed (eq. 7), then the tree takes
+//! one with the labels fixed (eq. 8), until both agree. Minimised is E(Z, Psi) + mu (P(Z, T) + lambda phi(T)): eq. (8)
+//! as printed, with lambda / mu, collapses the tree to one leaf at the small mu of the start.
 //!
 //! | paper | here |
 //! |---|---|
@@ -14,8 +14,9 @@
 //!
 //! The path begins with the direct fit: the tree that reproduces the free labels as well as its price allows (mu = 0).
 //! From there mu grows by a fixed factor. It ends when labels and tree agree and neither moves, when mu is larger than
-//! all gaps (no row can gain by leaving the tree's label), or after a given number of values. Centers at the end are those
-//! of the tree's clusters. A round costs `MAX_CLUSTERING_STEPS` times O(n d k) at most, and `n_passes` passes of TAO.
+//! all gaps (no row can gain by leaving the tree's label), or after a given number of values. Centers at the end are
+//! those of the tree's clusters. A round costs `MAX_CLUSTERING_STEPS` times O(n d k) at most, and `n_passes` passes of
+//! TAO.
 
 use super::draft::{DraftNode, DraftTree};
 use super::fit::{Alternation, ClusterProblem, ObliqueFit, TreeClusters};
@@ -62,7 +63,7 @@ pub fn path(
     let memory = Memory::default();
     let mut run = problem.start(start, plan, monitor, &memory)?;
     run.steady = true;
-    let given = if plan.keep_labels {
+    let initial = if plan.keep_labels {
         let free = run.centers.clone();
         let objective = run.measure()?.objective;
         Some((run.tree.clone(), std::mem::replace(&mut run.centers, free), objective))
@@ -112,7 +113,7 @@ pub fn path(
         // Clustering step (eq. 7): the tree stays.
         let changed_labels =
             clustering_step(&mut run, &mut z, &leaf_of_row, mu, schedule.histograms)?;
-        // DraftTree step (eq. 8): labels and centers stay.
+        // Tree step (eq. 8): labels and centers stay.
         let z_labels = Labels { labels: &z, weights: problem.weights, k: run.k };
         let tao = run.tao(schedule.loss(z_labels), plan.n_sweeps);
         let mut tree = std::mem::replace(&mut run.tree, DraftTree::leaf(0));
@@ -128,7 +129,7 @@ pub fn path(
         converged = !changed_labels && !changed_tree && run.labels(&leaf_of_row) == z;
     }
     // A tree that was given is never made worse.
-    if let (Some((tree, centers, objective)), Some(&last)) = (given, run.rounds.last())
+    if let (Some((tree, centers, objective)), Some(&last)) = (initial, run.rounds.last())
         && objective.value(plan.lambda) < last.objective.value(plan.lambda)
     {
         (run.tree, run.centers) = (tree, centers);
@@ -299,7 +300,8 @@ mod tests {
         });
     }
 
-    /// Heavy rows and light ones see the same price of leaving the tree's label: both costs are multiplied by the weight.
+    /// Heavy rows and light ones see the same price of leaving the tree's label: both costs are multiplied by the
+    /// weight.
     #[test]
     fn labels_are_the_cheapest_ones_whatever_the_rows_weigh() {
         with_weighted_problem(|problem, weighted, unit, start, monitor| {

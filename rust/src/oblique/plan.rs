@@ -1,7 +1,7 @@
 //! An ObliqueTree from documented options: the defaults, the first tree, and how the solvers are run.
 //!
-//! [`fit_tree`] is the whole estimator but for the free clustering, which is given: it makes the first tree, the index or
-//! the solver's copy of the rows, and runs the direct solver ([`direct`]) or the path ([`path`]). Cost of a round:
+//! [`fit_tree`] is the whole estimator but for the free clustering, which is given: it makes the first tree, the index
+//! or the solver's copy of the rows, and runs the direct solver ([`direct`]) or the path ([`path`]). Cost of a round:
 //! O(n d) a level of the tree beside the node problems.
 
 use super::draft::DraftTree;

@@ -1,13 +1,13 @@
 //! The two-class problem of a test (the paper's eq. 9): rows that cost more on one side than on the other.
 //!
-//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is the
-//! weight of the rows on their dearer side. The node solver minimises a logistic stand-in for it; what is done here works
-//! on that 0/1 loss itself:
+//! A row that reaches the node has a cheaper side (its *sign*) and a difference (its *weight*); the loss of a test is
+//! the weight of the rows on their costlier side. The node solver minimises a logistic surrogate of it; the functions
+//! here work on that 0/1 loss itself:
 //!
 //! | function | what it finds | cost, m rows, w weights |
 //! |---|---|---|
-//! | [`ReducedProblem::best_bias`] | the best bias for given weights, by a sweep over the sorted scores | O(m (w + log m)) |
-//! | [`ReducedProblem::best_scale`] | the scale of a plane at which its penalised logistic loss is least | O(m w), then O(m) a Newton step |
+//! | [`ReducedProblem::best_bias`] | the best bias for given weights, by a sweep over the scores | O(m (w + log m)) |
+//! | [`ReducedProblem::best_scale`] | the scale of least penalised logistic loss | O(m w), then O(m) a Newton step |
 //! | [`ReducedProblem::refine`] | one weight after the other moved to its best value, or to 0 | O(m log m) a weight |
 //!
 //! Scores and losses that differ by rounding only count as equal ([`TIE`], [`MIN_GAP`]), and a bias or weight stays
@@ -37,12 +37,12 @@ fn share(shares: Option<&[f64]>, column: u32) -> f64 {
     shares.map_or(1.0, |shares| shares[column as usize])
 }
 
-/// A plane, and the weight of the rows it sends to their dearer side.
+/// A plane, and the weight of the rows it sends to their costlier side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// The plane.
     pub plane: Plane,
-    /// The weight of the rows on their dearer side.
+    /// The weight of the rows on their costlier side.
     pub loss: f64,
 }
 
@@ -82,7 +82,7 @@ impl ReducedProblem {
         self.all[0] + self.all[1]
     }
 
-    /// Weight of the rows on their dearer side. `goes_right`: one entry per row of the problem, in their order.
+    /// Weight of the rows on their costlier side. `goes_right`: one entry per row of the problem, in their order.
     pub fn loss(&self, goes_right: impl IntoIterator<Item = bool>) -> f64 {
         let rows = self.sign.iter().zip(goes_right).zip(&self.weight);
         rows.filter(|((sign, right), _)| **sign != *right).map(|(_, weight)| weight).sum()
@@ -95,7 +95,7 @@ impl ReducedProblem {
         (self.loss(scores.iter().map(|score| !is_left(*score))), left > 0 && left < scores.len())
     }
 
-    /// The bias that sends the least weight to the dearer side; none if all rows then go one way. Among equally good
+    /// The bias that sends the least weight to the costlier side; none if all rows then go one way. Among equally good
     /// gaps between scores the one nearest to `hint` is taken, and in it `hint` itself, away from the ends.
     pub fn best_bias(&self, rows: Rows<'_, '_>, weights: &[(u32, f64)], hint: f64) -> Option<f64> {
         let scores = sums(rows, &self.rows, weights, 0.0);
@@ -134,8 +134,8 @@ impl ReducedProblem {
         Some(-cut.max(below + guard).min(above - guard))
     }
 
-    /// The scale of a plane at which its penalised logistic loss is least: 0 if the plane is not worth its penalty. Rows
-    /// go the same way at every other scale, so this is what planes are compared at.
+    /// The scale of a plane at which its penalised logistic loss is least: 0 if the plane is not worth its penalty.
+    /// Rows go the same way at every other scale, so this is what planes are compared at.
     pub fn best_scale(
         &self,
         rows: Rows<'_, '_>,
@@ -188,7 +188,7 @@ impl ReducedProblem {
     }
 
     /// Coordinate descent on the loss itself: one weight after the other moves to where the fewest rows lie on their
-    /// dearer side, or to 0 where that costs less than the weight's share of the penalty; then the bias. The penalty
+    /// costlier side, or to 0 where that costs less than the weight's share of the penalty; then the bias. The penalty
     /// does not grow.
     pub fn refine(
         &self,

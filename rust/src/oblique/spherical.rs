@@ -1,8 +1,9 @@
 //! Spherical k-means: the clustering of rows by the cosine to centers of length 1.
 //!
-//! Dhillon, Modha: Concept Decompositions for Large Sparse Text Data Using Clustering, Machine Learning 42, 2001; starts
-//! as in appendix A.2 of the oblique-tree paper. Each step assigns every row to the center of the largest cosine (the
-//! lowest label among equals) and moves the centers to the directions of their clusters' sums; neither raises the cost.
+//! Dhillon, Modha: Concept Decompositions for Large Sparse Text Data Using Clustering, Machine Learning 42, 2001;
+//! starts as in appendix A.2 of the oblique-tree paper. Each step assigns every row to the center of the largest cosine
+//! (the lowest label among equals) and moves the centers to the directions of their clusters' sums; neither raises the
+//! cost.
 
 use super::geometry::Geometry;
 use crate::error::Result;
@@ -32,9 +33,9 @@ pub struct Clustering {
     pub inertia: f64,
 }
 
-/// The best of several starts, each from distinct random rows (appendix A.2 of the paper), by alternating assignment and
-/// centers until no label changes. A cluster that runs empty is given the row that costs most. O(n_init max_iter k) per
-/// stored cell.
+/// The best of several starts, each from distinct random rows (appendix A.2 of the paper), by alternating assignment
+/// and centers until no label changes. A cluster that runs empty is given the row that costs most. O(n_init max_iter k)
+/// per stored cell.
 ///
 /// # Errors
 /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.

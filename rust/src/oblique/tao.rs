@@ -1,4 +1,4 @@
-//! DraftTree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpiñán and Tavallali,
+//! Tree alternating optimisation (TAO): a tree of hard tests improved node by node (Carreira-Perpiñán and Tavallali,
 //! NeurIPS 2018; section 8 of the oblique-tree paper).
 //!
 //! The objective is the loss of the rows in their leaves plus lambda times phi, phi being the sum over the tests of the
@@ -14,16 +14,16 @@
 //! | eq. (10) | `Loss::leaf` |
 //!
 //! Departures, all of which lower the objective: a new test gets the best bias for its weights (a sweep over the
-//! scores) in place of the logistic one; its weights may then be moved one by one (`ReducedProblem::refine`); a test that is
-//! not worth its penalty and that of a subtree goes at once, with that subtree; and leaves are split where that pays
-//! ([`Tao::grow`]), which brings back what was lost too early.
+//! scores) in place of the logistic one; its weights may then be moved one by one (`ReducedProblem::refine`); a test
+//! that lowers the loss by less than its penalty and that of a subtree is removed at once, with that subtree; and
+//! leaves are split where that lowers the objective ([`Tao::grow`]), which restores tests that were removed too early.
 //!
 //! Symbols besides: `lambda` is the price of phi; a *reduced* problem is the rows of a node that cost more on one side
 //! than on the other, with the differences as weights; a *plane* is the weighted sum of an oblique test.
 //!
 //! Every change is accepted only if it lowers the exact objective by more than rounding (`TIE`), so the objective of a
-//! pass never rises, whatever the solver returns. Nodes of one depth are independent: each reads the tree as it was when
-//! the depth began, and the updates are applied in the order of the nodes, so that threads change no bit.
+//! pass never rises, whatever the solver returns. Nodes of one depth are independent: each reads the tree as it was
+//! when the depth began, and the updates are applied in the order of the nodes, so that threads change no bit.
 //!
 //! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
 //! problems, which see every row once a level. Which way a row goes at a test is remembered while the test stays.
@@ -94,7 +94,7 @@ impl Objective {
 /// The optimisation of a tree for given losses.
 #[derive(Debug, Clone, Copy)]
 pub struct Tao<'a, 't> {
-    /// The rows as tests see them, and how new tests are found.
+    /// The rows that tests are evaluated on, and how new tests are found.
     pub splits: Splits<'a, 't>,
     /// What rows cost in leaves.
     pub loss: Loss<'a>,
@@ -309,9 +309,10 @@ impl Tao<'_, '_> {
         }
     }
 
-    /// The best change of the test of a node: to keep it, to replace it, or to remove it with one of its subtrees. `rows`:
-    /// those that reach the node. What is compared is the objective under the node, as far as it depends on the test: its
-    /// loss, its own penalty, and the penalties of the two subtrees, of which one goes with a test that is removed.
+    /// The best change of the test of a node: to keep it, to replace it, or to remove it with one of its subtrees.
+    /// `rows`: those that reach the node. What is compared is the objective under the node, as far as it depends on the
+    /// test: its loss, its own penalty, and the penalties of the two subtrees, of which one goes with a test that is
+    /// removed.
     fn update(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Result<Update> {
         let DraftNode::Split { test, left, right } = &tree.nodes[id] else {
             return Ok(Update::Keep);
@@ -336,8 +337,8 @@ impl Tao<'_, '_> {
             Splits::Oblique { shares, .. } => {
                 let Test::Oblique(old) = test else { return Ok(update) };
                 let TaoSettings { n_sweeps, keep_columns, steady, .. } = self.settings;
-                let (sweeps, kept) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
-                let numbers = [before, below[0], below[1], lambda, sweeps, kept];
+                let (sweeps, keep) = (n_sweeps as f64, f64::from(u8::from(keep_columns)));
+                let numbers = [before, below[0], below[1], lambda, sweeps, keep];
                 let key = ProblemKey::of(&reduced, Some(old), &numbers);
                 if self.memory.is_exhausted(key) {
                     return Ok(update);
@@ -348,8 +349,8 @@ impl Tao<'_, '_> {
                 };
                 let norm = new.plane.norm(shares);
                 let below = lambda * (below[0] + below[1]);
-                // A larger norm must not stand in the way of a better test: rows go the same way if it is smaller. But
-                // a test that is not worth its own norm goes.
+                // A better test of a larger norm is scaled down, which moves no row. But a test whose penalty is more
+                // than what it gains is removed.
                 let worth =
                     matches!(update, Update::Keep) || new.loss + lambda * norm + below < best;
                 // With as many mistakes, one that is merely scaled down to the old norm gains nothing.
@@ -383,9 +384,9 @@ impl Tao<'_, '_> {
         Ok(update)
     }
 
-    /// A plane better than the old one, both compared in the scale that suits them; none if there is none.
-    /// The solver starts from the old plane, or from what it left at this node; its weights get the best bias, and after the
-    /// first rounds one weight after the other is moved too.
+    /// A plane better than the old one, both compared in the scale that suits them; none if there is none. The solver
+    /// starts from the old plane, or from what it left at this node; its weights get the best bias, and after the first
+    /// rounds one weight after the other is moved too.
     fn better_plane(
         &self,
         id: usize,
@@ -448,23 +449,23 @@ impl Tao<'_, '_> {
             true => StartPoint::State,
             false => StartPoint::Curvature,
         };
-        let last_first = last.iter().map(|kept| resumed(kept));
+        let last_first = last.iter().map(|state| resumed(state));
         let from: Vec<StartPoint<'_>> =
             last_first.chain(start.iter().map(StartPoint::Weights)).collect();
-        let (found, kept) =
+        let (solution, state) =
             logistic::solve_from(&problem, &from, self.settings.solver, self.monitor)?;
         if let Some(solved) = solved {
-            self.memory.remember(solved, kept);
+            self.memory.remember(solved, state);
         }
-        let weights = found.weights;
-        let Some(bias) = reduced.best_bias(rows, &weights, found.bias) else { return Ok(None) };
+        let weights = solution.weights;
+        let Some(bias) = reduced.best_bias(rows, &weights, solution.bias) else { return Ok(None) };
         let plane = Plane { weights, bias };
         let (loss, splits) = reduced.judge(rows, &plane);
         Ok(splits.then_some(Candidate { plane, loss }))
     }
 
-    /// The best threshold test by enumeration, and its loss with the low values on the left. Whether they should be on
-    /// the right is for the caller to see.
+    /// The best threshold test by enumeration, and its loss with the low values on the left. The caller
+    /// exchanges the sides where that costs less.
     /// The search is that of threshold trees, for the two labels left and right: exact, over all columns and cuts.
     fn best_threshold(&self, reduced: &ReducedProblem) -> Result<Option<(Test, f64)>> {
         let Splits::Axis { table, index } = self.splits else { return Ok(None) };
@@ -539,8 +540,8 @@ impl Tao<'_, '_> {
         Ok(changed)
     }
 
-    /// The best split of a leaf into two labels, if it pays.
-    /// Of the most promising pairs of labels each is tried once: a test for that pair, then the best leaves for its sides.
+    /// The best split of a leaf into two labels, if it pays. Of the most promising pairs of labels each is tried once:
+    /// a test for that pair, then the best leaves for its sides.
     fn split_leaf(&self, leaf: &Leaf, rows: &[u32]) -> Result<Option<LeafSplit>> {
         let lambda = self.settings.lambda;
         let loss = |rows: &[u32], leaf: &Leaf| -> f64 {

@@ -1,4 +1,14 @@
 //! NumPy arrays as tables and slices, without copying, and values as NumPy arrays.
+//!
+//! | Python | core |
+//! |---|---|
+//! | a matrix of numbers or booleans (n x d), any order; or a list of n-vectors | [`Table`] by [`TableArgument`] |
+//! | a contiguous vector, a C-ordered matrix | `&[T]` by [`slice()`], [`slice2`], [`rows_of`] |
+//! | an object with `shift` and `scale` | [`Units`] by [`UnitsArgument`] |
+//!
+//! The arrays stay borrowed, and marked as read, while the core works without the GIL: another thread that writes to
+//! them in that time is not stopped. Python has checked dtypes and lengths; what the core cannot index safely is
+//! checked here or there, once.
 
 use numpy::{
     Element, IntoPyArray, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray1,
@@ -22,6 +32,10 @@ macro_rules! define_borrowed_columns {
         }
 
         impl<'py> BorrowedColumns<'py> {
+            /// Borrows an array of one of the dtypes, of shape (n, d) or (n,).
+            ///
+            /// # Errors
+            /// `TypeError` for another object, dtype or number of dimensions.
             fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
                 let untyped = array.cast::<PyUntypedArray>().map_err(|_| not_an_array(array))?;
                 let dtype = untyped.dtype();
@@ -33,12 +47,14 @@ macro_rules! define_borrowed_columns {
                 Err(PyTypeError::new_err(format!("An array of type {dtype} is not supported.")))
             }
 
+            /// Number of columns.
             fn n_columns(&self) -> usize {
                 match self {
                     $(BorrowedColumns::$variant(array) => array.n_columns(),)*
                 }
             }
 
+            /// Views of the columns.
             fn columns(&self) -> Vec<Column<'_>> {
                 match self {
                     $(BorrowedColumns::$variant(array) => array.columns(),)*
@@ -52,9 +68,9 @@ define_borrowed_columns!(F64: f64, F32: f32, I8: i8, I16: i16, I32: i32, I64: i6
 
 /// A matrix or a single column.
 pub enum BorrowedArray<'py, T: Element> {
-    /// Rows are samples.
+    /// Of shape (n, d): rows are samples.
     Matrix(PyReadonlyArray2<'py, T>),
-    /// One column.
+    /// Of shape (n,): one column.
     Column(PyReadonlyArray1<'py, T>),
 }
 
@@ -84,12 +100,13 @@ impl<'py, T: Element + Value> BorrowedArray<'py, T> {
     }
 }
 
+/// The `TypeError` of an argument that is no array of one or two dimensions.
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("A NumPy array of one or two dimensions is expected, not {name}."))
 }
 
-/// Rows that follow each other in memory.
+/// The cells of a C-ordered matrix: rows that follow each other in memory.
 pub enum Rows<'a> {
     /// Of `f64`.
     F64(&'a [f64]),
@@ -168,6 +185,15 @@ pub fn slice<'a, T: numpy::Element>(array: &'a PyReadonlyArray1<'_, T>) -> PyRes
 /// The entries of a C-contiguous matrix, row after row.
 pub fn slice2<'a, T: numpy::Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
     array.as_slice().map_err(|_| PyValueError::new_err("A matrix is not C-contiguous."))
+}
+
+/// The entries of a C-contiguous matrix whose rows are points of `n_features` columns.
+///
+/// # Errors
+/// `ValueError` if the matrix has another number of columns.
+pub fn rows_of<'a>(array: &'a PyReadonlyArray2<'_, f64>, n_features: usize) -> PyResult<&'a [f64]> {
+    Error::check_len("A matrix of centers", array.as_array().ncols(), n_features, "columns")?;
+    slice2(array)
 }
 
 /// The entries of an array that may be None.

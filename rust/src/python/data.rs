@@ -1,17 +1,19 @@
 //! What is computed from a table before a fit: checks, units, label costs, sums over groups.
+//!
+//! All functions take the table (n x d) as [`TableArgument`] and the threads as [`Jobs`]; none copies the table.
+//! Callers:
+//! `_data/table.py` (checks, units) and `_reference/` (costs and centers of the reference clustering).
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use rayon::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
-use crate::error::Error;
 use crate::parallel::Monitor;
-use crate::table::all_finite;
 
-/// Columns with NaN or infinite cells, as tuples (column, n_nan, n_inf, first_row).
+/// Columns with NaN or infinite cells, ascending, as tuples (column, n_nan, n_inf, first_row):
+/// [`crate::table::Table::find_non_finite`].
 #[pyfunction]
 pub fn find_non_finite(
     py: Python<'_>,
@@ -21,17 +23,15 @@ pub fn find_non_finite(
     let monitor = Monitor::default();
     let (cells, table) = (table.flat(), table.table()?);
     let table = table.with_monitor(&monitor);
-    let found = run(py, &n_jobs, &monitor, None, || {
-        // Clean data need no columns to be told apart: one pass over the memory as it lies.
-        let clean =
-            cells.is_some_and(|cells| cells.par_chunks(1 << 16).with_max_len(1).all(all_finite));
-        Ok(if clean { vec![] } else { table.find_non_finite() })
-    })?;
-    Ok(found.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
+    let columns = run(py, &n_jobs, &monitor, None, || Ok(table.find_non_finite(cells)))?;
+    Ok(columns.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 
-/// Origin and unit of every column, as two arrays of shape (n_features,). `standardise`: units are standard deviations,
-/// else 1.
+/// Origin and unit of every column, as two arrays of shape (d,): [`Units::of`]. `standardise`: units are standard
+/// deviations, else 1. `sample_weight`: of shape (n,), positive; None: 1 each.
+///
+/// # Errors
+/// `ValueError` if there are not as many weights as rows.
 #[pyfunction]
 #[pyo3(signature = (table, sample_weight, standardise, n_jobs))]
 #[allow(clippy::type_complexity, reason = "a pair of arrays")]
@@ -44,17 +44,17 @@ pub fn column_units<'py>(
 ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
     let table = table.table()?;
     let weights = optional(&sample_weight)?;
-    if let Some(weights) = weights {
-        Error::check_len("sample_weight", weights.len(), table.n_samples(), "rows")?;
-    }
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let units = run(py, &n_jobs, &monitor, None, || Ok(Units::of(&table, weights, standardise)))?;
+    let units = run(py, &n_jobs, &monitor, None, || Units::of(&table, weights, standardise))?;
     Ok((units.shift.into_pyarray(py), units.scale.into_pyarray(py)))
 }
 
 /// Regrets (n x k), nearest label and the weighted sum of the cheapest costs: [`costs::label_costs`]. `centers`: k x d,
-/// in units; `manhattan`: l1 distances, else squared Euclidean ones.
+/// in units; `manhattan`: l1 distances, else squared Euclidean ones; `sample_weight`: as for [`column_units`].
+///
+/// # Errors
+/// `ValueError` if the centers or units have another number of columns than the table, or a cost overflows.
 #[pyfunction]
 #[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -71,8 +71,7 @@ pub fn label_costs<'py>(
     let units = units.read(table.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
-    let centers = slice2(&centers)?;
-    Error::check_len("centers", centers.len(), k * table.n_features(), "entries")?;
+    let centers = rows_of(&centers, table.n_features())?;
     let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
@@ -83,8 +82,11 @@ pub fn label_costs<'py>(
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
 }
 
-/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry per
-/// row, in `[0, n_groups)`.
+/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry
+/// per row, in `[0, n_groups)`; `sample_weight`: as for [`column_units`].
+///
+/// # Errors
+/// `ValueError` if a group is out of range, or there is not one per row.
 #[pyfunction]
 #[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]

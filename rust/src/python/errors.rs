@@ -1,4 +1,10 @@
-//! Core errors as Python exceptions.
+//! Core errors as Python exceptions. Every core call ends in `?`, which converts by the one `match` below.
+//!
+//! | core | Python |
+//! |---|---|
+//! | [`Error::Value`], [`Error::Shape`], [`Error::Tree`] | `ValueError` |
+//! | [`Error::Interrupted`] | `KeyboardInterrupt` |
+//! | [`Error::Internal`] | `RuntimeError` |
 
 use pyo3::PyErr;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};

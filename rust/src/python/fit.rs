@@ -1,4 +1,12 @@
-//! Fitting threshold trees.
+//! Threshold trees: [`fit`] for any base and any criterion.
+//!
+//! Called by `_base/growth.py` for IMM, ExKMC, the kernel trees, KMeansTree and SpExTree.
+//!
+//! | Python | core |
+//! |---|---|
+//! | None, `ImmBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
+//! | `LabelCost`, a name | [`GrowthCriterion`] by [`CriterionArgument`] |
+//! | `FittedTree` | [`ThresholdFit`] |
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
@@ -45,7 +53,7 @@ pub struct FittedTree {
 }
 
 impl FittedTree {
-    /// `k`: number of labels.
+    /// Moves the core's vectors into NumPy arrays. `k`: number of labels.
     fn new(py: Python<'_>, fitted: ThresholdFit, k: usize) -> PyResult<Py<Self>> {
         let nodes = fitted.nodes;
         let (tests, _) = PyTestArrays::new(py, nodes.arrays());
@@ -67,97 +75,107 @@ impl FittedTree {
     }
 }
 
-/// What IMM judges a cut by, by name.
+/// The base of a threshold tree: the tuple (centers, low parts of the centers, cut score) for IMM, with centers (k x d)
+/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn"; surrogate features for Kernel IMM.
+#[derive(FromPyObject)]
+pub enum BaseArgument<'py> {
+    /// [`Base::Imm`].
+    Imm(PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>, String),
+    /// [`Base::KernelImm`].
+    #[pyo3(transparent)]
+    KernelImm(SurrogateArgument<'py>),
+}
+
+/// The criterion of growth: the tuple (regrets (n x k), whether cuts are intervals) for the label cost; "gini",
+/// "entropy" or "clique" for the counts of reference labels.
+#[derive(FromPyObject)]
+pub enum CriterionArgument<'py> {
+    /// [`GrowthCriterion::LabelCost`].
+    LabelCost(PyReadonlyArray2<'py, f64>, bool),
+    /// The others.
+    #[pyo3(transparent)]
+    LabelCounts(String),
+}
+
+impl CriterionArgument<'_> {
+    /// Returns the criterion as the core takes it.
+    ///
+    /// # Errors
+    /// `ValueError` for any other name.
+    fn read(&self) -> PyResult<GrowthCriterion<'_>> {
+        match self {
+            CriterionArgument::LabelCost(regrets, interval) => Ok(GrowthCriterion::LabelCost {
+                regrets: slice2(regrets)?,
+                cuts: if *interval { CutKind::Interval } else { CutKind::Threshold },
+            }),
+            CriterionArgument::LabelCounts(name) => match name.as_str() {
+                "gini" => Ok(GrowthCriterion::Gini),
+                "entropy" => Ok(GrowthCriterion::Entropy),
+                "clique" => Ok(GrowthCriterion::Clique),
+                _ => Err(PyValueError::new_err(format!("There is no criterion {name:?}."))),
+            },
+        }
+    }
+}
+
+/// Returns what IMM judges a cut by.
+///
+/// # Errors
+/// `ValueError` for any other name.
 fn cut_score(name: &str) -> PyResult<CutScore> {
     match name {
         "mistakes" => Ok(CutScore::Mistakes),
         "emn" => Ok(CutScore::Emn),
-        _ => Err(PyValueError::new_err(format!(
-            "The cut score must be 'mistakes' or 'emn'. Got {name:?} instead."
-        ))),
+        _ => Err(PyValueError::new_err(format!("There is no cut score {name:?}."))),
     }
 }
 
-/// What growth after the base judges a cut by, by name. `cuts`: of the label cost, the only one with interval cuts.
-fn growth_criterion<'a>(
-    name: &str,
-    regrets: Option<&'a [f64]>,
-    cuts: CutKind,
-) -> PyResult<GrowthCriterion<'a>> {
-    if name != "label_cost" && cuts == CutKind::Interval {
-        return Err(PyValueError::new_err("Interval cuts need the criterion 'label_cost'."));
-    }
-    match (name, regrets) {
-        ("label_cost", Some(regrets)) => Ok(GrowthCriterion::LabelCost { regrets, cuts }),
-        ("label_cost", None) => {
-            Err(PyValueError::new_err("The criterion 'label_cost' needs regrets."))
-        }
-        ("gini", _) => Ok(GrowthCriterion::Gini),
-        ("entropy", _) => Ok(GrowthCriterion::Entropy),
-        ("clique", _) => Ok(GrowthCriterion::Clique),
-        _ => Err(PyValueError::new_err(format!(
-            "The criterion must be 'label_cost', 'gini', 'entropy' or 'clique'. Got {name:?} instead."
-        ))),
-    }
-}
-
-/// Fits a threshold or interval tree. `regrets` (n x k) may be None where the criterion does not need them.
-/// `search` = (most bins, rows sorted directly) is for tests: it changes the speed, never the tree.
+/// Fits a threshold or interval tree to the rows of `table` (n x d) with `labels` in `[0, n_labels)`: [`fit`].
+/// `base`: None for a single leaf. `sample_weight`: positive, one per row; None: 1 each. `progress(n_leaves, gain)` is
+/// called twice a second. `search` = (most bins, rows sorted directly) is for tests: it changes the speed, never the
+/// tree.
+///
+/// # Errors
+/// `ValueError` if sizes disagree, a label is out of range, a name is unknown, or Kernel IMM's features cannot tell two
+/// clusters apart; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, regrets, labels, *, base_centers, base_centers_low, sample_weight, interval,
-                    max_leaves, max_depth, min_samples_leaf, n_jobs, progress, search=None, surrogate=None,
-                    cut_score="mistakes", criterion="label_cost", n_labels=None))]
+#[pyo3(signature = (table, labels, *, n_labels, base, criterion, sample_weight, max_leaves, max_depth,
+                    min_samples_leaf, n_jobs, progress, search=None))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_tree(
     py: Python<'_>,
     table: TableArgument<'_>,
-    regrets: Option<PyReadonlyArray2<'_, f64>>,
     labels: PyReadonlyArray1<'_, u32>,
-    base_centers: Option<PyReadonlyArray2<'_, f64>>,
-    base_centers_low: Option<PyReadonlyArray2<'_, f64>>,
+    n_labels: usize,
+    base: Option<BaseArgument<'_>>,
+    criterion: CriterionArgument<'_>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
-    interval: bool,
     max_leaves: usize,
     max_depth: Option<usize>,
     min_samples_leaf: usize,
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
     search: Option<(usize, usize)>,
-    surrogate: Option<SurrogateArgument<'_>>,
-    cut_score: &str,
-    criterion: &str,
-    n_labels: Option<usize>,
 ) -> PyResult<Py<FittedTree>> {
     let table = table.table()?;
-    let labels = slice(&labels)?;
-    let high = base_centers.as_ref().map(slice2).transpose()?;
-    let low = base_centers_low.as_ref().map(slice2).transpose()?;
-    let parts = surrogate.as_ref().map(SurrogateArgument::parts).transpose()?;
-    let score = self::cut_score(cut_score)?;
-    let base = match (high.zip(low), &parts) {
-        (None, None) => Base::Leaf,
-        (Some((high, low)), None) => Base::Imm { centers: Centers { high, low }, score },
-        (None, Some(parts)) => Base::KernelImm(parts.spec()),
-        _ => return Err(PyValueError::new_err("Give either centers or surrogate features.")),
+    let parts = match &base {
+        Some(BaseArgument::KernelImm(surrogate)) => Some(surrogate.parts()?),
+        _ => None,
     };
-    if score != CutScore::Mistakes && !matches!(base, Base::Imm { .. }) {
-        return Err(PyValueError::new_err(format!("The cut score {cut_score:?} needs centers.")));
-    }
-    let cuts = if interval { CutKind::Interval } else { CutKind::Threshold };
-    let values = regrets.as_ref().map(slice2).transpose()?;
-    let in_labels = || labels.iter().max().map_or(0, |&label| label as usize + 1);
-    let k = match (n_labels, &regrets, &base_centers) {
-        (Some(n_labels), _, _) => n_labels,
-        (None, Some(regrets), _) => regrets.as_array().ncols(),
-        (None, None, Some(centers)) => centers.as_array().nrows(),
-        (None, None, None) => in_labels(),
+    let base = match (&base, &parts) {
+        (Some(BaseArgument::Imm(high, low, score)), _) => Base::Imm {
+            centers: Centers { high: slice2(high)?, low: slice2(low)? },
+            score: cut_score(score)?,
+        },
+        (_, Some(parts)) => Base::KernelImm(parts.spec()),
+        _ => Base::Leaf,
     };
     let problem = ThresholdProblem {
-        labels,
-        k,
+        labels: slice(&labels)?,
+        k: n_labels,
         weights: optional(&sample_weight)?,
         base,
-        criterion: growth_criterion(criterion, values, cuts)?,
+        criterion: criterion.read()?,
         limits: Limits { max_leaves, max_depth, min_samples_leaf },
         search: search.map_or_else(SearchOptions::default, |(max_bins, direct)| SearchOptions {
             max_bins,
@@ -167,5 +185,5 @@ pub fn fit_tree(
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
-    FittedTree::new(py, fitted, k)
+    FittedTree::new(py, fitted, n_labels)
 }

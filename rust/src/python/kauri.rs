@@ -1,7 +1,12 @@
-//! Kauri.
+//! Kauri: [`fit`] on features of a kernel or on its matrix. Called by `estimators/kauri.py`.
+//!
+//! | Python | core |
+//! |---|---|
+//! | `kernel`, `is_gram` | [`Kernel`] |
+//! | the limits of the signature | [`KauriProblem`] |
+//! | codes of `move` | [`MoveKind`] |
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::convert::{TableArgument, optional, slice2};
@@ -13,10 +18,12 @@ use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
 
-/// A fitted Kauri tree: its tests, and arrays with one entry per node, but `objective` (one per number of leaves) and
-/// `leaf_of_row` (one per row).
+/// A fitted Kauri tree ([`FittedKauri`]): its tests, and arrays with one entry per node, but `objective` (one per
+/// number of leaves) and `leaf_of_row` (one per row). Arrays are NumPy's, of `f64` or, for what counts or numbers, of
+/// `i64`.
 #[pyclass(frozen, get_all, extends = PyTestArrays, name = "FittedKauri", module = "treeclust_rs._core")]
 pub struct PyFittedKauri {
+    /// Number of rows.
     n_node_samples: Integers,
     /// Weight of the rows.
     weighted_n_node_samples: Floats,
@@ -28,22 +35,28 @@ pub struct PyFittedKauri {
     r#move: Integers,
     /// Of the split, in units of the objective; NaN at leaves.
     gain: Floats,
-    /// Before the first and after every split.
+    /// Of shape (n_leaves,): the objective before the first and after every split.
     objective: Floats,
-    /// Node of each row's leaf.
+    /// Of shape (n,): node id of each row's leaf.
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
-/// Fits a Kauri tree. Exactly one of `features` (n x rank) and `gram` (n x n) is given.
+/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank).
+/// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns
+/// drawn at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called
+/// twice a second.
+///
+/// # Errors
+/// `ValueError` if sizes disagree or sums of kernel values overflow; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, features, gram, sample_weight, max_clusters, max_leaves, max_depth,
+#[pyo3(signature = (table, *, kernel, is_gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_kauri(
     py: Python<'_>,
     table: TableArgument<'_>,
-    features: Option<PyReadonlyArray2<'_, f64>>,
-    gram: Option<PyReadonlyArray2<'_, f64>>,
+    kernel: PyReadonlyArray2<'_, f64>,
+    is_gram: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     max_clusters: usize,
     max_leaves: usize,
@@ -57,10 +70,11 @@ pub fn fit_kauri(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyFittedKauri>> {
     let table = table.table()?;
-    let kernel = match (&features, &gram) {
-        (Some(z), None) => Kernel::Features { rank: z.as_array().ncols(), z: slice2(z)? },
-        (None, Some(k)) => Kernel::Gram { n: k.as_array().ncols(), k: slice2(k)? },
-        _ => return Err(PyValueError::new_err("Give either features or gram.")),
+    let (values, width) = (slice2(&kernel)?, kernel.as_array().ncols());
+    let kernel = if is_gram {
+        Kernel::Gram { k: values, n: width }
+    } else {
+        Kernel::Features { z: values, rank: width }
     };
     let problem = KauriProblem {
         kernel,
@@ -79,6 +93,7 @@ pub fn fit_kauri(
 }
 
 impl PyFittedKauri {
+    /// Moves the core's vectors into NumPy arrays; moves become their codes.
     fn new(py: Python<'_>, fitted: FittedKauri) -> PyResult<Py<Self>> {
         let nodes = fitted.nodes;
         let (tests, _) = PyTestArrays::new(py, nodes.arrays());

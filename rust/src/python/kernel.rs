@@ -1,4 +1,4 @@
-//! Surrogate features of kernels.
+//! Surrogate features of kernels: [`Spec`] from the attributes of `_kernels/surrogate.py`'s `SurrogateFeatures`.
 
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -7,7 +7,9 @@ use pyo3::prelude::*;
 use super::convert::slice;
 use crate::kernel::features::{Family, Spec};
 
-/// Surrogate features, an object with the attributes `family`, `parameter` (gamma or beta), `order`, `shift`, `scale`, `anchors`.
+/// Surrogate features, an object with the attributes `family` ("root", "taylor", "laplace", "gauss", "intersection" or
+/// "chi2"), `parameter` (gamma or beta), `order`, `shift` and `scale` (of shape (d,), in the columns' own units) and
+/// `anchors` (an array per column, ascending).
 #[derive(FromPyObject)]
 pub struct SurrogateArgument<'py> {
     family: String,
@@ -18,7 +20,7 @@ pub struct SurrogateArgument<'py> {
     anchors: Vec<PyReadonlyArray1<'py, f64>>,
 }
 
-/// The parts that a [`Spec`] borrows.
+/// The parts that a [`Spec`] borrows: `shift` and `scale` of shape (d,), one array of anchors per column.
 pub struct SpecParts<'a> {
     family: Family,
     shift: &'a [f64],
@@ -27,7 +29,7 @@ pub struct SpecParts<'a> {
 }
 
 impl SurrogateArgument<'_> {
-    /// Reads the family and borrows the arrays.
+    /// Reads the family and borrows the arrays; the core checks that they fit the table.
     ///
     /// # Errors
     /// `ValueError` if the family is unknown or an array is not contiguous.

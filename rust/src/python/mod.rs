@@ -1,5 +1,14 @@
-//! The bindings: the only place that names PyO3. They convert arguments, release the GIL, call the core and wrap what it
-//! returns; they decide nothing.
+//! The bindings: the only place that names PyO3. They convert arguments, release the GIL, call the core and wrap what
+//! it returns; they decide nothing. Only `treeclust_rs/_engine.py` imports the compiled module.
+//!
+//! | file | what crosses |
+//! |---|---|
+//! | `convert.rs` | arrays as tables, slices and matrices; units |
+//! | `data.rs` | checks, units, label costs and sums of groups, before a fit |
+//! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
+//! | `kauri.rs`, `oblique_tree.rs` | the methods with engines of their own |
+//! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
+//! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
 
 mod convert;
 mod data;

@@ -1,14 +1,23 @@
-//! Oblique trees, and axis-aligned ones fitted in the same way.
+//! Oblique trees, axis-aligned ones fitted in the same way, and the costs and centers of their clusterings.
+//!
+//! | function | core | called by |
+//! |---|---|---|
+//! | [`fit_oblique`] | [`fit_tree`] | `estimators/oblique_tree.py` |
+//! | [`spherical_kmeans`] | [`spherical::kmeans`] | `_reference/kmeans.py` |
+//! | [`assign_rows`], [`mean_centers`] | [`Geometry::assign`], [`Geometry::centers`] | `_reference/`, `score` |
+//!
+//! Rows (n x d) come as a table or as a sparse matrix; a [`MeasureArgument`] names distance, units, weights and
+//! threads. Sparse rows are taken for the cosine distance alone: the core refuses them for the Euclidean one.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, slice, slice2};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
 use super::router::PyRouter;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::oblique::draft::DraftTree;
 use crate::oblique::fit::{ObliqueFit, Round};
 use crate::oblique::geometry::{Distance, Geometry};
@@ -23,8 +32,10 @@ use crate::table::Table;
 /// The rows of a fit, as they arrive: a table, or a sparse matrix.
 #[derive(FromPyObject)]
 pub enum RowsArgument<'py> {
+    /// indptr, indices, values, number of columns.
     #[pyo3(transparent)]
     Sparse(Sparse<'py>),
+    /// A matrix, or a list of columns.
     #[pyo3(transparent)]
     Table(TableArgument<'py>),
 }
@@ -36,6 +47,18 @@ enum RowsData<'a> {
 }
 
 impl RowsArgument<'_> {
+    /// Number of columns, d.
+    fn n_features(&self) -> usize {
+        match self {
+            RowsArgument::Sparse((.., n_columns)) => *n_columns,
+            RowsArgument::Table(table) => table.n_features(),
+        }
+    }
+
+    /// Borrows the rows; passes over a table stop once `monitor` is asked to.
+    ///
+    /// # Errors
+    /// `ValueError` if columns differ in length, or the arrays are not those of a sparse matrix.
     fn data<'a>(&'a self, monitor: &'a Monitor) -> PyResult<RowsData<'a>> {
         Ok(match self {
             RowsArgument::Table(table) => RowsData::Table(table.table()?.with_monitor(monitor)),
@@ -48,6 +71,10 @@ impl RowsArgument<'_> {
 }
 
 impl<'t> RowsData<'t> {
+    /// The view that the core reads.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Value`] if the columns of a sparse row do not ascend.
     fn rows(&self) -> Result<Rows<'_, 't>> {
         match self {
             RowsData::Table(table) => Ok(Rows::Table(table)),
@@ -67,6 +94,7 @@ pub struct MeasureArgument<'py> {
 }
 
 impl MeasureArgument<'_> {
+    /// The distance by its name.
     fn distance(&self) -> Distance {
         if self.cosine { Distance::Cosine } else { Distance::Euclidean }
     }
@@ -77,6 +105,9 @@ impl MeasureArgument<'_> {
     }
 
     /// Calls `work` on the jobs with the geometry of the rows and their weights.
+    ///
+    /// # Errors
+    /// `ValueError` if the units are not one per column, or the rows do not suit the distance; what `work` returns.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -135,6 +166,7 @@ pub struct FittedOblique {
 }
 
 impl FittedOblique {
+    /// Moves the core's vectors into NumPy arrays; rounds become one array per number.
     fn new(py: Python<'_>, fitted: ObliqueFit, n_features: usize) -> PyResult<Py<Self>> {
         let ObliqueFit { tree, centers, rounds, converged, summary } = fitted;
         let k = centers.len() / n_features.max(1);
@@ -164,9 +196,14 @@ impl FittedOblique {
     }
 }
 
-/// Fits an oblique or axis-aligned tree. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no `tree`
-/// (and the cluster of each of its leaves) is given. `schedule`: factor and number of values of mu, and whether leaves
-/// hold histograms; none: the direct solver.
+/// Fits an oblique or axis-aligned tree. Sparse rows only with `cosine`. `init`: "bisecting" or "random" where no
+/// `tree` (and the cluster of each of its leaves) is given. `schedule`: factor and number of values of mu, and whether
+/// leaves hold histograms; None: the direct solver. `centers` (k x d, in units) and `labels` (n): the free clustering.
+/// `axis`: whether tests are thresholds. `alpha`, `max_depth`, `max_iter`, `relax` and `seed`: see [`ObliqueOptions`].
+/// `progress(n_leaves, gain)` is called twice a second.
+///
+/// # Errors
+/// `ValueError` as [`fit_tree`], or if `init` is neither word; `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels, init, tree, axis, alpha, max_depth, max_iter, schedule, relax,
                     seed, progress))]
@@ -192,13 +229,12 @@ pub fn fit_oblique(
     let data = rows.data(&monitor)?;
     let rows = data.rows()?;
     let (units, weights) = (measure.units.read(rows.n_features())?, measure.weights()?);
-    let free = FreeClustering { labels: slice(&labels)?, centers: slice2(&centers)? };
-    let given = match &tree {
-        Some((router, clusters)) => {
-            Some(DraftTree::from_tree(&router.get().0, slice(clusters)?, axis)?)
-        }
-        None => None,
+    let free =
+        FreeClustering { labels: slice(&labels)?, centers: rows_of(&centers, rows.n_features())? };
+    let draft = |(router, clusters): &(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)| {
+        PyResult::Ok(DraftTree::from_tree(&router.get().0, slice(clusters)?, axis)?)
     };
+    let first_tree = tree.as_ref().map(draft).transpose()?;
     let first = match init {
         "bisecting" => FirstTree::Bisecting,
         "random" => FirstTree::Random,
@@ -218,12 +254,13 @@ pub fn fit_oblique(
         seed,
     };
     let fitted = run(py, &measure.n_jobs, &monitor, progress, || {
-        fit_tree(rows, &units, weights, free, given, &options, &monitor)
+        fit_tree(rows, &units, weights, free, first_tree, &options, &monitor)
     })?;
     FittedOblique::new(py, fitted, rows.n_features())
 }
 
-/// Spherical k-means: labels and centers of the best of `n_init` starts.
+/// Spherical k-means: labels (n) and centers (n_clusters x d, of length 1) of the best of `n_init` starts of at most
+/// `max_iter` steps. `sample_weight`: of shape (n,), positive; None: 1 each.
 #[pyfunction]
 #[pyo3(signature = (rows, n_clusters, *, sample_weight, n_init, max_iter, seed, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -241,15 +278,18 @@ pub fn spherical_kmeans<'py>(
     let data = rows.data(&monitor)?;
     let rows = data.rows()?;
     let weights = optional(&sample_weight)?;
-    let found = run(py, &n_jobs, &monitor, None, || {
+    let clustering = run(py, &n_jobs, &monitor, None, || {
         let options = spherical::SphericalOptions { n_clusters, n_init, max_iter, seed };
         spherical::kmeans(&Geometry::cosine(rows), weights, &options, &monitor)
     })?;
-    Ok((found.labels.into_pyarray(py), matrix(py, found.centers, rows.n_features())?))
+    Ok((clustering.labels.into_pyarray(py), matrix(py, clustering.centers, rows.n_features())?))
 }
 
 /// The nearest center of every row, and the cost of the rows about the centers of `labels` (none: about the nearest).
-/// `centers`: k x d, in units.
+/// `centers`: k x d, in units; `labels`: of shape (n,), in `[0, k)`. Returns an array of shape (n,) and a number.
+///
+/// # Errors
+/// `ValueError` if the centers have another number of columns, a label is out of range, or a distance overflows.
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn assign_rows<'py>(
@@ -259,19 +299,17 @@ pub fn assign_rows<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, f64)> {
-    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
+    let centers = rows_of(&centers, rows.n_features())?;
     let labels = labels.as_ref().map(slice).transpose()?;
-    let (nearest, cost) = measure.run(py, &rows, |geometry, weights| {
-        check_labels(labels, geometry.rows().n_samples(), k)?;
-        let costs = geometry.costs(centers, weights)?;
-        let regrets = costs.regrets.chunks(k).zip(labels.unwrap_or(&costs.nearest));
-        let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
-        Ok((costs.nearest, costs.minimum + own))
-    })?;
+    let (nearest, cost) =
+        measure.run(py, &rows, |geometry, weights| geometry.assign(centers, labels, weights))?;
     Ok((nearest.into_pyarray(py), cost))
 }
 
 /// The centers (k x d, in units) of the clusters of `labels`; clusters without rows keep those of `centers`.
+///
+/// # Errors
+/// As [`assign_rows`].
 #[pyfunction]
 #[pyo3(signature = (rows, measure, *, centers, labels))]
 pub fn mean_centers<'py>(
@@ -281,20 +319,9 @@ pub fn mean_centers<'py>(
     centers: PyReadonlyArray2<'_, f64>,
     labels: PyReadonlyArray1<'_, u32>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let (k, centers) = (centers.as_array().nrows(), slice2(&centers)?);
-    let labels = slice(&labels)?;
-    let (found, n_features) = measure.run(py, &rows, |geometry, weights| {
-        check_labels(Some(labels), geometry.rows().n_samples(), k)?;
-        Ok((geometry.centers(labels, weights, centers)?, geometry.rows().n_features()))
-    })?;
-    matrix(py, found, n_features)
-}
-
-fn check_labels(labels: Option<&[u32]>, n_samples: usize, k: usize) -> Result<()> {
-    let Some(labels) = labels else { return Ok(()) };
-    Error::check_len("labels", labels.len(), n_samples, "rows")?;
-    match labels.iter().find(|&&label| label as usize >= k) {
-        Some(label) => Err(Error::Value(format!("Label {label} is not in the range [0, {k})."))),
-        None => Ok(()),
-    }
+    let (labels, n_features) = (slice(&labels)?, rows.n_features());
+    let centers = rows_of(&centers, n_features)?;
+    let means =
+        measure.run(py, &rows, |geometry, weights| geometry.centers(labels, weights, centers))?;
+    matrix(py, means, n_features)
 }

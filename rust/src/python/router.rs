@@ -1,4 +1,8 @@
-//! A tree that routes rows: its arrays are checked once, when the handle is made.
+//! A tree that routes rows: its arrays are checked once, when the handle is made, so that a call on one row takes
+//! microseconds.
+//!
+//! `ClusterTree` in `tree/cluster_tree.py` makes one on its first prediction and keeps it. Rows come in three forms:
+//! C-ordered matrices of `f64` or `f32` are read where they lie, other tables by columns, sparse matrices by rows.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,14 +17,19 @@ use crate::parallel::Monitor;
 use crate::rows::Csr;
 use crate::tree::ClusterTree;
 
-/// A checked tree for rows of `n_features` columns. Few rows are routed without threads.
+/// A checked tree for rows of `n_features` columns: [`ClusterTree`]. Few rows are routed without threads.
 #[pyclass(frozen, name = "Router", module = "treeclust_rs._core")]
 pub struct PyRouter(pub ClusterTree);
 
+/// The leaf of each row, of shape (n,); None if a cell is NaN or infinite.
 type Leaves<'py> = Option<Bound<'py, PyArray1<i64>>>;
 
 #[pymethods]
 impl PyRouter {
+    /// Checks the tests of a tree, and its oblique terms if it has any.
+    ///
+    /// # Errors
+    /// `ValueError` if the arrays are not one binary tree with tests of `n_features` columns.
     #[new]
     #[pyo3(signature = (tests, n_features, oblique=None))]
     fn new(tests: Arrays<'_>, n_features: usize, oblique: Option<Oblique<'_>>) -> PyResult<Self> {
@@ -34,7 +43,10 @@ impl PyRouter {
         self.0.n_features()
     }
 
-    /// The leaf of every row, as a node id; None if a cell of the table is NaN or infinite.
+    /// The leaf of every row of a table (n x d), as a node id; None if a cell of the table is NaN or infinite.
+    ///
+    /// # Errors
+    /// `ValueError` if the tree tests a column that the table does not have; `KeyboardInterrupt`.
     fn apply<'py>(
         &self,
         py: Python<'py>,
@@ -55,7 +67,10 @@ impl PyRouter {
         self.route(py, table.n_samples(), &n_jobs, &monitor, || tree.apply(&table))
     }
 
-    /// As `apply` for the rows of a sparse matrix.
+    /// As `apply` for the rows of a sparse matrix, whose columns may come in any order.
+    ///
+    /// # Errors
+    /// As `apply`; `ValueError` if the arrays are not those of a matrix.
     fn apply_sparse<'py>(
         &self,
         py: Python<'py>,
@@ -72,7 +87,10 @@ impl PyRouter {
 }
 
 impl PyRouter {
-    /// Runs `work` on this thread if the rows are few, else on `jobs`.
+    /// Runs `work` on this thread if the rows are few ([`ClusterTree::is_small`]), else on `jobs`.
+    ///
+    /// # Errors
+    /// What `work` returns; `RuntimeError` if it panics.
     fn route<'py>(
         &self,
         py: Python<'py>,

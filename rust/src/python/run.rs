@@ -1,7 +1,8 @@
 //! Runs core work without the GIL, on a local thread pool, so that Ctrl-C can stop it.
 //!
-//! The calling thread waits for the result. Meanwhile it checks for signals and reports progress; both take the GIL for a
-//! moment. A panic of the core becomes an [`Error::Internal`].
+//! The calling thread waits for the result. While it waits it checks for signals every [`POLL`] and reports progress
+//! every [`REPORT`]; both take the GIL for a moment. A signal stops the core through its [`Monitor`], and the call
+//! returns once the core has. A panic of the core becomes an [`Error::Internal`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -18,9 +19,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(500);
 
-/// Threads that the calls of one fit share: started by the first call, ended with the object. New threads for every call
-/// would pay for their first memory each time; threads that outlive a fit wake on the core they ran on last, which may
-/// be the same for all.
+/// Threads that the calls of one fit share: started by the first call, ended with the object. New threads for every
+/// call would allocate their first memory each time; threads that outlive a fit wake on the core they ran on last,
+/// which may be the same for all. Made by `_base/fit_rows.py`.
 #[pyclass(frozen, name = "Threads", module = "treeclust_rs._core")]
 pub struct PyThreads {
     n_jobs: usize,
@@ -30,9 +31,10 @@ pub struct PyThreads {
 
 #[pymethods]
 impl PyThreads {
+    /// `n_jobs` threads, at least one.
     #[new]
     fn new(n_jobs: usize) -> Self {
-        PyThreads { n_jobs: n_jobs.max(1), pool: Mutex::new(None) }
+        PyThreads { n_jobs, pool: Mutex::new(None) }
     }
 
     /// Number of threads.
@@ -45,21 +47,27 @@ impl PyThreads {
 /// Where a call runs: on a number of threads of its own, or on those of a fit.
 #[derive(FromPyObject)]
 pub enum Jobs<'py> {
+    /// Threads of this call alone.
     Number(usize),
+    /// The threads of a fit.
     Threads(PyRef<'py, PyThreads>),
 }
 
 impl Jobs<'_> {
+    /// The pool of the threads, started if it is not running.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the threads cannot be started.
     fn pool(&self) -> Result<Arc<rayon::ThreadPool>> {
         match self {
             Jobs::Number(n_jobs) => pool(*n_jobs).map(Arc::new),
             Jobs::Threads(threads) => {
-                let mut made = threads.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                let pool = match made.take() {
+                let mut shared = threads.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                let pool = match shared.take() {
                     Some(pool) => pool,
                     None => Arc::new(pool(threads.n_jobs)?),
                 };
-                Ok(made.insert(pool).clone())
+                Ok(shared.insert(pool).clone())
             }
         }
     }

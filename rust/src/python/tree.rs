@@ -1,4 +1,4 @@
-//! Trees as arrays, in and out, and routing.
+//! Trees as arrays, in (for a [`super::router::PyRouter`]) and out (in the fitted trees): one entry per node.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -11,8 +11,8 @@ pub type Floats = Py<PyArray1<f64>>;
 /// A NumPy array of counts, columns, labels or nodes, of shape (n,).
 pub type Integers = Py<PyArray1<i64>>;
 
-/// The tests of a fitted tree, one entry per node: what the fitted trees have in common. Python routes by these arrays,
-/// and [`PyTestArrays`] is only ever met as part of one of them.
+/// The tests of a fitted tree, one entry per node: the base class of the fitted trees, never an
+/// object of its own.
 #[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
 pub struct PyTestArrays {
     /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
@@ -76,6 +76,10 @@ pub type Oblique<'py> = (
     PyReadonlyArray1<'py, f64>,
 );
 
+/// Borrows the arrays of a tree, and those of its oblique tests if it has any.
+///
+/// # Errors
+/// `ValueError` if an array is not contiguous.
 pub fn tree_arrays<'a>(
     tree: &'a Arrays<'_>,
     oblique: Option<&'a Oblique<'_>>,
@@ -102,6 +106,7 @@ pub fn tree_arrays<'a>(
     })
 }
 
-/// A sparse matrix: indptr, indices, values, number of columns.
+/// A matrix in compressed sparse rows: indptr (n + 1), indices and values (one entry per stored cell), and the number
+/// of columns.
 pub type Sparse<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);

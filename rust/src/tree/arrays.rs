@@ -7,7 +7,7 @@
 //! | `threshold` | of threshold tests; -2 at leaves, NaN elsewhere |
 //! | `lower`, `upper` | the ends of interval tests; NaN elsewhere |
 //! | `children_left`, `children_right` | node ids above its own; -1 at leaves |
-//! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in a sparse matrix by rows |
+//! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in sparse rows |
 
 use super::test::{Plane, Test};
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ pub struct ObliqueArrays<'a> {
 pub struct TreeArrays<'a> {
     /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
     pub kind: &'a [i8],
-    /// Column of the test; not looked at where it is oblique.
+    /// Column of the test; not read where it is oblique.
     pub feature: &'a [i64],
     /// Threshold of threshold tests.
     pub threshold: &'a [f64],
@@ -231,7 +231,7 @@ impl Default for ObliqueTerms {
 }
 
 impl TestArrays {
-    /// The arrays of nodes given by test and children; those of a leaf are not looked at.
+    /// The arrays of nodes given by test and children; those of a leaf are not read.
     pub fn of<'a>(nodes: impl IntoIterator<Item = (&'a Test, [usize; 2])>) -> Self {
         let mut arrays = TestArrays::default();
         for (test, children) in nodes {

@@ -7,7 +7,8 @@
 //! | `arrays.rs` | arrays from outside and their checks; the arrays of tests |
 //! | `routing.rs` | the leaf of each row, for dense and sparse rows |
 //!
-//! A fit works on a tree of its own (`Growth` of threshold trees, `DraftTree` of oblique ones), made of the same tests.
+//! A fit works on a tree of its own (`GrowingTree` of threshold trees, `DraftTree` of oblique ones), made of the same
+//! tests.
 
 pub mod arrays;
 mod routing;

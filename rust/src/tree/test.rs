@@ -62,8 +62,8 @@ pub(super) fn add_terms<S: ?Sized>(
     }
 }
 
-/// `bias + sum of weight * x` of the rows `ids`, for weights in ascending columns. O(cells of the rows in these columns;
-/// of sparse rows: all stored cells).
+/// `bias + sum of weight * x` of the rows `ids`, for weights in ascending columns. O(cells of the rows in these
+/// columns; of sparse rows: all stored cells).
 pub fn sums(rows: Rows<'_, '_>, ids: &[u32], weights: &[(u32, f64)], bias: f64) -> Vec<f64> {
     let mut sums = vec![bias; ids.len()];
     match rows {
@@ -98,7 +98,7 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// The test of a node. One type serves fits, fitted trees and files. "Left" is the side where the test holds.
+/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.

@@ -91,7 +91,7 @@ pub enum Cells<V> {
     Wide(SparseCells<V, u32>),
 }
 
-/// Columns of which each has its own `u16`, and one is left.
+/// Most columns that `u16` numbers while one number stays free, for [`NO_PLACE`].
 pub const MAX_NARROW_COLUMNS: usize = u16::MAX as usize;
 
 impl<V: Cell> Cells<V> {

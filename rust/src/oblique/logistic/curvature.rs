@@ -23,7 +23,8 @@ const MAX_CURVATURE_CHANGE: f64 = 0.25;
 const PRECISION: [f64; 2] = [0.01, 0.1];
 /// Share of the columns of the working set that H need not hold.
 const MAX_OTHER_COLUMNS: f64 = 0.1;
-/// Added to the unit diagonal of H where it comes from a sample, so that columns not met together cannot run away.
+/// Added to the unit diagonal of H where it comes from a sample, so that columns whose cells the sample holds in no
+/// common row get bounded steps.
 const RIDGE: f64 = 1e-3;
 /// A column whose variance at the node is at most this share of its mean square counts as constant.
 const MIN_SPREAD: f64 = 1e-12;
@@ -49,9 +50,9 @@ pub(super) struct Curvature {
 }
 
 impl Curvature {
-    /// The model at a point: `all_h` and `moments` are the curvatures of the rows and the weighted moments of all columns there,
-    /// `columns` the working set. Correlations come from `rows_per_column` rows for each of them, or from all rows where that
-    /// is about as cheap.
+    /// The model at a point: `all_h` and `moments` are the curvatures of the rows and the weighted moments of all
+    /// columns there, `columns` the working set. Correlations come from `rows_per_column` rows for each of them, or
+    /// from all rows where that is about as cheap.
     pub(super) fn new<V: Cell>(
         solver: &Solver<'_, V>,
         all_h: &[f64],
@@ -97,9 +98,9 @@ impl Curvature {
         self.others(columns).count() as f64 <= MAX_OTHER_COLUMNS * columns.len() as f64
     }
 
-    /// Makes the model give the change of slopes that a step made (BFGS; Nocedal, Wright: Numerical Optimization, 2006,
-    /// section 6.1): the directions that a sample gets wrong are those in which steps go wrong. What the columns that
-    /// the model does not hold add to the change, few as they are, is laid to the others.
+    /// Updates the model to predict the change of slopes that a step made (BFGS; Nocedal, Wright: Numerical
+    /// Optimization, 2006, section 6.1): the directions that a sample gets wrong are those in which steps go wrong.
+    /// What the columns that the model does not hold add to the change, few as they are, is attributed to the others.
     pub(super) fn learn(&mut self, from: (&[f64], &[f64]), to: (&[f64], &[f64])) {
         let width = self.columns.len();
         let step: Vec<f64> =
@@ -152,7 +153,7 @@ impl Curvature {
         needed: &[usize],
     ) -> Step {
         let precision = PRECISION[usize::from(self.n_rows < solver.rows.len())];
-        // A constant column stands still at 0 in the model.
+        // A constant column keeps the weight 0 in the model.
         let local = |of_column: &dyn Fn(usize, f64) -> f64, constant: f64| -> Vec<f64> {
             let of_column = |&j: &usize| match self.scale[j] {
                 s if s > 0.0 => of_column(j, s),

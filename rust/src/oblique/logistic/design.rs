@@ -33,7 +33,7 @@ const CELLS_SAMPLED: usize = 256;
 
 /// The cells, in the smaller type that holds them exactly.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Stored {
+pub(super) enum DesignCells {
     F32(Cells<f32>),
     F64(Cells<f64>),
 }
@@ -48,7 +48,9 @@ pub(super) struct Scale {
 /// A matrix ready for the solver; see the module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
-    pub(super) stored: Stored,
+    /// The cells, in the units of their columns.
+    pub(super) cells: DesignCells,
+    /// Origin and unit of each column.
     pub(super) scales: Vec<Scale>,
     /// Mean over the columns of each row's share in the column's sum of squares, times the rows: 1 on average.
     pub(super) sizes: Vec<f32>,
@@ -79,17 +81,17 @@ impl Design {
         let scales: Vec<Scale> = bases.iter().enumerate().map(scale).collect();
         // A width of 0 has no cells either way.
         let dense = counts.iter().sum::<usize>() as f64 > MIN_DENSE_SHARE * (n * d) as f64;
-        let stored = if dense {
+        let cells = if dense {
             fill_dense(table, &scales)
-                .map(Stored::F32)
-                .or_else(|| fill_dense(table, &scales).map(Stored::F64))
+                .map(DesignCells::F32)
+                .or_else(|| fill_dense(table, &scales).map(DesignCells::F64))
         } else {
             fill_sparse(table, &scales, &counts)
-                .map(Stored::F32)
-                .or_else(|| fill_sparse(table, &scales, &counts).map(Stored::F64))
+                .map(DesignCells::F32)
+                .or_else(|| fill_sparse(table, &scales, &counts).map(DesignCells::F64))
         };
-        let stored = stored.ok_or_else(not_finite)?;
-        Ok(Design::new(stored, scales, n))
+        let cells = cells.ok_or_else(not_finite)?;
+        Ok(Design::new(cells, scales, n))
     }
 
     /// Copies rows of either form.
@@ -135,26 +137,26 @@ impl Design {
         // Powers of two: as exact as a division, and faster.
         let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
         let scaled = |(j, &x): (&J, &V)| -> f64 { x.into() * factors[j.get()] };
-        let cells = indices.par_iter().zip(values).map(scaled);
-        let exact = cells.clone().all(|x| f64::from(x as f32) == x);
+        let values = indices.par_iter().zip(values).map(scaled);
+        let exact = values.clone().all(|x| f64::from(x as f32) == x);
         let n_rows = indptr.len() - 1;
-        let stored = if exact {
-            let values = cells.map(|x| x as f32).collect();
-            Stored::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
+        let cells = if exact {
+            let values = values.map(|x| x as f32).collect();
+            DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         } else {
-            let values = cells.collect();
-            Stored::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
+            let values = values.collect();
+            DesignCells::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };
-        Ok(Design::new(stored, scales, n_rows))
+        Ok(Design::new(cells, scales, n_rows))
     }
 
     /// Adds the sizes of the rows.
-    fn new(stored: Stored, scales: Vec<Scale>, n_rows: usize) -> Self {
-        let sizes = match &stored {
-            Stored::F32(cells) => sizes(cells, n_rows, scales.len()),
-            Stored::F64(cells) => sizes(cells, n_rows, scales.len()),
+    fn new(cells: DesignCells, scales: Vec<Scale>, n_rows: usize) -> Self {
+        let sizes = match &cells {
+            DesignCells::F32(cells) => sizes(cells, n_rows, scales.len()),
+            DesignCells::F64(cells) => sizes(cells, n_rows, scales.len()),
         };
-        Design { stored, scales, sizes, identity: Arc::new(()), n_rows }
+        Design { cells, scales, sizes, identity: Arc::new(()), n_rows }
     }
 
     /// Rows of the matrix.
@@ -427,9 +429,9 @@ mod tests {
             (0..n).map(of_row).collect()
         }
         let (n, d) = (design.n_rows(), design.n_columns());
-        let mut rows = match &design.stored {
-            Stored::F32(cells) => rows(cells, n, d),
-            Stored::F64(cells) => rows(cells, n, d),
+        let mut rows = match &design.cells {
+            DesignCells::F32(cells) => rows(cells, n, d),
+            DesignCells::F64(cells) => rows(cells, n, d),
         };
         for row in &mut rows {
             for (x, scale) in row.iter_mut().zip(&design.scales) {
@@ -455,16 +457,16 @@ mod tests {
             if (i * 5 + j) % 4 == 0 { ((i + j) % 256) as f64 } else { j as f64 }
         });
         let design = check(&few);
-        assert!(matches!(design.stored, Stored::F32(Cells::Narrow(_))));
+        assert!(matches!(design.cells, DesignCells::F32(Cells::Narrow(_))));
         let bases: Vec<f64> = design.scales.iter().map(|scale| scale.base).collect();
         assert_eq!(bases, [0.0, 1.0, 2.0, 3.0, 4.0]);
         let many = Array2::from_shape_fn((n, 3), |(i, j)| ((i * 7 + j) % 1009) as f64 + 2e9);
         let design = check(&many);
-        assert!(matches!(design.stored, Stored::F32(Cells::Dense { .. })));
+        assert!(matches!(design.cells, DesignCells::F32(Cells::Dense { .. })));
         assert!(design.scales.iter().all(|scale| scale.unit <= 2048.0));
         // 1/3 is not exact in 32 bits, 2^-600 not in their range; the base is 0.
         let sparse = few.mapv(|x| if x > 4.0 { x / 3.0 * 2f64.powi(-600) } else { 0.0 });
-        assert!(matches!(check(&sparse).stored, Stored::F64(Cells::Narrow(_))));
+        assert!(matches!(check(&sparse).cells, DesignCells::F64(Cells::Narrow(_))));
     }
 
     #[test]
@@ -487,7 +489,7 @@ mod tests {
         let design = Design::from_rows(Rows::sparse(&csr).unwrap()).unwrap();
         let expected = [[1.0, 0.0, 0.0, -8.0], [0.0; 4], [0.5, 1e-3, 0.0, 3.0]];
         assert_eq!(cells(&design), expected);
-        assert!(matches!(design.stored, Stored::F64(_)));
+        assert!(matches!(design.cells, DesignCells::F64(_)));
     }
 
     #[test]
@@ -495,7 +497,7 @@ mod tests {
         for width in [MAX_NARROW_COLUMNS, MAX_NARROW_COLUMNS + 1] {
             let x = Array2::from_shape_fn((3, width), |(i, j)| f64::from(u8::from(j % 9 == i)));
             let design = Design::from_table(&Table::from_matrix(x.view()).unwrap()).unwrap();
-            let Stored::F32(stored) = &design.stored else { unreachable!() };
+            let DesignCells::F32(stored) = &design.cells else { unreachable!() };
             assert_eq!(matches!(stored, Cells::Narrow(_)), width == MAX_NARROW_COLUMNS);
             assert_eq!(cells(&design), x.outer_iter().map(|x| x.to_vec()).collect::<Vec<_>>());
         }
@@ -503,7 +505,7 @@ mod tests {
         let csr = Csr::from_i64(&[0, 2, 3], &[1, 9, 4], &values, 10).unwrap();
         let narrow = Design::from_csr::<_, u16>(&csr).unwrap();
         let wide = Design::from_csr::<_, u32>(&csr).unwrap();
-        assert!(narrow.stored != wide.stored);
+        assert!(narrow.cells != wide.cells);
         assert_eq!(cells(&narrow), cells(&wide));
         // As many columns as narrow ones can be: the last one has its own number.
         let last = (MAX_NARROW_COLUMNS - 1) as i64;

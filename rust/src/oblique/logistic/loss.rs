@@ -1,13 +1,13 @@
 //! The logistic loss over the rows of a problem, with the bias at its optimum.
 //!
-//! For margins m_i = w . x_i and a bias b the loss is sum_i weight_i log(1 + exp(-y_i (m_i + b))). [`Targets::evaluate`]
-//! finds the b that minimises it, by Newton steps kept in a bracket, so that to the solver the loss is a convex function
-//! of w alone. Symbols: a_i = y_i (m_i + b); p_i = 1 / (1 + exp(a_i)), how wrong row i is; r_i = y_i weight_i p_i, the
-//! negative slope of the loss by the margin; h_i = weight_i p_i (1 - p_i), its curvature.
+//! For margins m_i = w . x_i and a bias b the loss is sum_i weight_i log(1 + exp(-y_i (m_i + b))).
+//! [`Targets::evaluate`] finds the b that minimises it, by Newton steps kept in a bracket, so that to the solver the
+//! loss is a convex function of w alone. Symbols: a_i = y_i (m_i + b); p_i = 1 / (1 + exp(a_i)), how wrong row i is;
+//! r_i = y_i weight_i p_i, the negative slope of the loss by the margin; h_i = weight_i p_i (1 - p_i), its curvature.
 //!
 //! Weights add up to 1. A pass reads every row once, in chunks whose sums are added up in order (the same bits for any
-//! number of threads), by loops without branches: exponential and logarithm are series of our own for that reason, exact
-//! to the last few bits. The dual objective, for the duality gap, is the entropy of the p_i.
+//! number of threads), by loops without branches: exponential and logarithm are series of our own for that reason,
+//! exact to the last few bits. The dual objective, for the duality gap, is the entropy of the p_i.
 
 use rayon::prelude::*;
 

@@ -6,13 +6,13 @@
 //! Proximal Newton steps over a working set (Friedman, Hastie, Tibshirani: Regularization Paths for Generalized Linear
 //! Models via Coordinate Descent, 2010; Yuan, Ho, Lin: An Improved GLMNET for L1-regularized Logistic Regression,
 //! 2012), with what makes them cheap here:
-//! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are looked
-//!   at before every step, which takes one pass over the cells.
+//! - *Working set.* The columns with a weight and those whose gradient exceeds their penalty; all columns are checked
+//!   before every step, which takes one pass over the cells.
 //! - *Curvature from a sample.* H = X' diag(h) X, centred because the bias is free, is formed from some of the rows,
 //!   drawn in proportion to about their share in it (their leverage, so that a column with few cells keeps them;
-//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. It is the step that is approximate, not what is
-//!   minimised: gradient, line search and stopping rule read all rows. A step that gains less than expected makes the
-//!   next sample larger, up to all rows.
+//!   Drineas, Mahoney: RandNLA, 2016), and rescaled to its exact diagonal. Only the step is approximate: gradient, line
+//!   search and stopping rule read all rows. A step that gains less than expected makes the next sample larger, up to
+//!   all rows.
 //! - *Quasi-Newton updates.* The slopes change along each step, and H is updated to match that change (BFGS). Steps
 //!   by a model from a sample would else keep going wrong in the same directions.
 //! - *Coordinate descent on H itself*: a sweep over k columns takes k^2 operations, however many rows there are.
@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use curvature::Curvature;
-use design::{Design, Stored};
+use design::{Design, DesignCells};
 use loss::Targets;
 use solver::Solver;
 
@@ -74,10 +74,10 @@ pub struct StartWeights<'a> {
     pub bias: f64,
 }
 
-/// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a little:
-/// the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature, which
-/// saves more. Where some rows have come or gone the curvature is still of use; on other rows it is worth its
-/// weights.
+/// The state a solve leaves for the next one on the same rows, whose labels, weights, lambda or penalties differ a
+/// little: the point reached with its margins and slopes, each of which saves a pass over the cells, and the curvature,
+/// which saves more. Where some rows were added or removed the curvature is still used; on other rows only the
+/// weights are.
 #[derive(Debug, Clone)]
 pub struct SolverState {
     /// Of the matrix.
@@ -96,13 +96,14 @@ pub struct SolverState {
     gradient: Vec<f64>,
     /// The model of the last step.
     curvature: Option<Arc<Curvature>>,
-    /// Stored cells of the rows.
+    /// DesignCells cells of the rows.
     n_cells: usize,
 }
 
 impl SolverState {
-    /// Whether there is a curvature, and no more numbers than the rows have cells: many nodes may be remembered.
-    pub(super) fn is_worth_its_room(&self) -> bool {
+    /// Whether there is a curvature, and no more numbers than the rows have cells: the states of many nodes may be
+    /// held.
+    pub(super) fn is_small(&self) -> bool {
         let by_column = 4 * self.w.len();
         let of_model = |model: &Arc<Curvature>| model.correlations.len() + by_column;
         self.curvature.as_ref().is_some_and(|model| of_model(model) <= self.n_cells)
@@ -159,9 +160,9 @@ pub struct Solution {
 
 /// The bias where all rows are on one side, whose best one is infinite: the loss is then 2^-52 of the weight.
 const ONE_SIDED_BIAS: f64 = 52.0 * std::f64::consts::LN_2;
-/// Solves a problem. Without rows of positive weight w and b are 0; with all of them on one side w is 0 and b is
-/// +36.04 or -36.04, where log(1 + exp(-|b|)) is 2^-52. A start that is worse than w = 0 is not used. The result has the
-/// same bits for every number of threads.
+/// Solves a problem. Without rows of positive weight w and b are 0; with all of them on one side w is 0 and b is +36.04
+/// or -36.04, where log(1 + exp(-|b|)) is 2^-52. A start that is worse than w = 0 is not used. The result has the same
+/// bits for every number of threads.
 ///
 /// # Errors
 /// [`Error::Shape`] if lengths disagree; [`Error::Value`] if a row or column is out of range, or a weight, `lambda`,
@@ -180,7 +181,7 @@ pub fn solve(
 /// one leaves too.
 ///
 /// # Errors
-/// As [`solve`]; [`Error::Value`] if what was kept belongs to another matrix.
+/// As [`solve`]; [`Error::Value`] if a state belongs to another matrix.
 pub fn solve_from(
     problem: &LogisticProblem<'_>,
     from: &[StartPoint<'_>],
@@ -204,15 +205,15 @@ pub fn solve_from(
         let (rows, gradient) = (rows.into_owned(), w.clone());
         let (bias, curvature) = (0.0, None);
         let n_cells = 0;
-        let kept =
+        let state =
             SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
-        return Ok((solution, kept));
+        return Ok((solution, state));
     }
-    match &problem.design.stored {
-        Stored::F32(cells) => {
+    match &problem.design.cells {
+        DesignCells::F32(cells) => {
             Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
-        Stored::F64(cells) => {
+        DesignCells::F64(cells) => {
             Solver::new(cells, &rows, &targets, problem, total).solve(from, options, monitor)
         }
     }
@@ -241,9 +242,9 @@ fn check(problem: &LogisticProblem<'_>, from: &[StartPoint<'_>]) -> Result<()> {
     }
     for origin in from {
         match origin {
-            StartPoint::State(kept) | StartPoint::Curvature(kept) => {
-                if !Arc::ptr_eq(&kept.identity, &design.identity) {
-                    return bad("What was kept belongs to another matrix.");
+            StartPoint::State(state) | StartPoint::Curvature(state) => {
+                if !Arc::ptr_eq(&state.identity, &design.identity) {
+                    return bad("The state belongs to another matrix.");
                 }
             }
             StartPoint::Weights(start) => {

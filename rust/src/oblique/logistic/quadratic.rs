@@ -1,9 +1,9 @@
 //! The quadratic model of a Newton step with an l1 penalty, minimised by coordinate descent and conjugate gradients.
 //!
 //! minimise slope' x + 1/2 x' H x + sum_j penalty_j |from_j + x_j|, H with a unit diagonal. Sweeps over the coordinates
-//! (soft thresholding, one after the other) find out which of them are 0; where columns are much alike they crawl, and
-//! conjugate gradients on the face of the other coordinates take over, up to where the first ones become 0. Both keep
-//! the slope at the current point up to date, so that a coordinate that does not move costs nothing.
+//! (soft thresholding, one after the other) find out which of them are 0; where columns are much alike they converge
+//! slowly, and conjugate gradients on the face of the other coordinates take over, up to where the first ones become 0.
+//! Both keep the slope at the current point up to date, so that a coordinate that does not move costs nothing.
 //!
 //! Cost: k operations for each coordinate that moves, k^2 for a gradient, over k coordinates; the number of rows does
 //! not enter.
@@ -38,8 +38,8 @@ impl Model<'_> {
     /// The minimising from + x, and by how much the value there lies below that at x = 0; about `precision` times as
     /// much may be left to gain.
     ///
-    /// Coordinate descent finds out which coordinates are 0, but crawls where columns are much alike; conjugate
-    /// gradients on the face of the others do not.
+    /// Coordinate descent finds out which coordinates are 0, but converges slowly where columns are much alike;
+    /// conjugate gradients on the face of the others do not.
     pub fn minimise(mut self, precision: f64) -> (Vec<f64>, f64) {
         let all: Vec<usize> = (0..self.from.len()).collect();
         let mut gained = 0.0;
@@ -66,7 +66,7 @@ impl Model<'_> {
         (self.from, gained)
     }
 
-    /// Sweeps over some coordinates; whether that left next to nothing to gain.
+    /// Sweeps over some coordinates; returns whether less than the precision is left to gain.
     /// Gains of sweeps fall geometrically in the end; what is to come is estimated from the last two.
     fn settle(&mut self, coordinates: &[usize], gained: &mut f64, precision: f64) -> bool {
         let (mut last, mut last_rate) = (f64::INFINITY, 1.0f64);
@@ -129,7 +129,7 @@ impl Model<'_> {
         for _ in 0..MAX_GRADIENTS.min(2 * face.len()) {
             let image = self.image(&face, &direction);
             let bend: f64 = face.iter().zip(&direction).map(|(&j, d)| image[j] * d).sum();
-            // Next to no bend is none: far along, where a coordinate becomes 0.
+            // Almost no bend counts as none: the step ends where a coordinate becomes 0.
             let step = size / bend.max(MIN_BEND * dot(&direction, &direction));
             if !step.is_finite() {
                 break;

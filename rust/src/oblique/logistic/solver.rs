@@ -1,10 +1,10 @@
 //! Proximal Newton steps over a working set: one solve of an l1 logistic regression.
 //!
 //! The point is w with its margins, its bias (always the best one) and the slopes of the loss. A step minimises the
-//! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the gain
-//! that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative slope
-//! of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units of the
-//! stored cells.
+//! quadratic model of [`Curvature`] over the columns of the working set and is halved until it keeps a share of the
+//! gain that the model promised. The slopes of all columns are computed before every step. Symbols: r is the negative
+//! slope of the loss by row and h its curvature ([`State`]), weights of the rows add up to 1, columns are in the units
+//! of the stored cells.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(super) struct Solver<'a, V: Cell> {
     pub(super) penalty: Option<&'a [f64]>,
     /// The sum of the weights.
     pub(super) total: f64,
-    /// Stored cells of these rows.
+    /// DesignCells cells of these rows.
     pub(super) n_cells: usize,
     /// Largest working set.
     pub(super) most_columns: usize,
@@ -166,7 +166,7 @@ impl<'a, V: Cell> Solver<'a, V> {
         Point { w, margins, state, objective }
     }
 
-    /// The best of the given starts, or w = 0 if that is better; and what was kept there, if it was on these rows.
+    /// The best of the given starts, or w = 0 if that is better; and the state it comes from, if that is of these rows.
     /// A start whose margins are not finite is passed over.
     fn start<'b>(&self, from: &[StartPoint<'b>]) -> (Point, Option<&'b SolverState>) {
         let (n, d) = (self.rows.len(), self.lambda.len());
@@ -174,7 +174,7 @@ impl<'a, V: Cell> Solver<'a, V> {
         let mut least = -right * right.ln() - (1.0 - right) * (-right).ln_1p();
         let mut best = None;
         for origin in from {
-            let (w, bias, kept) = match *origin {
+            let (w, bias, state) = match *origin {
                 StartPoint::Weights(start) => {
                     let (mut w, mut bias) = (vec![0.0; d], start.bias);
                     for &(j, weight) in start.weights {
@@ -184,24 +184,24 @@ impl<'a, V: Cell> Solver<'a, V> {
                     }
                     (w, bias, None)
                 }
-                StartPoint::State(kept) => {
-                    (kept.w.clone(), kept.bias, (kept.rows == self.rows).then_some(kept))
+                StartPoint::State(state) => {
+                    (state.w.clone(), state.bias, (state.rows == self.rows).then_some(state))
                 }
                 StartPoint::Curvature(_) => continue,
             };
-            let margins = kept.map_or_else(
+            let margins = state.map_or_else(
                 || {
                     let mut margins = vec![0.0; n];
                     self.selected.dots(&w, &mut margins);
                     margins
                 },
-                |kept| kept.margins.clone(),
+                |state| state.margins.clone(),
             );
             if margins.iter().sum::<f64>().is_finite() && bias.is_finite() {
                 let point = self.point(w, margins, bias);
                 if point.objective <= least {
                     least = point.objective;
-                    best = Some((point, kept));
+                    best = Some((point, state));
                 }
             }
         }
@@ -209,20 +209,19 @@ impl<'a, V: Cell> Solver<'a, V> {
     }
 
     /// The curvature that another solve left, for the rows of this one, whose curvatures are now `h`; none if too many
-    /// rows have come or gone.
-    /// Rows are compared in ascending order; the curvatures of those that are in both are brought to the new ones by one
-    /// factor.
-    fn carried(&self, kept: &SolverState, h: &[f64]) -> Option<Arc<Curvature>> {
-        let model = kept.curvature.as_ref()?;
-        if kept.rows == self.rows {
+    /// rows have come or gone. Rows are compared in ascending order; the curvatures of those that are in both are
+    /// brought to the new ones by one factor.
+    fn carried_curvature(&self, state: &SolverState, h: &[f64]) -> Option<Arc<Curvature>> {
+        let model = state.curvature.as_ref()?;
+        if state.rows == self.rows {
             return Some(model.clone());
         }
         let is_ascending = |rows: &[u32]| rows.is_sorted_by(|a, b| a < b);
-        if !is_ascending(&kept.rows) || !is_ascending(self.rows) {
+        if !is_ascending(&state.rows) || !is_ascending(self.rows) {
             return None;
         }
         // Each row's curvature there, 0 where it is new.
-        let mut others = kept.rows.iter().zip(&model.h).peekable();
+        let mut others = state.rows.iter().zip(&model.h).peekable();
         let (mut n_common, mut common) = (0, 0.0);
         let of_row = |(row, h): (&u32, &f64)| {
             while others.next_if(|(other, _)| *other < row).is_some() {}
@@ -234,7 +233,7 @@ impl<'a, V: Cell> Solver<'a, V> {
         };
         let before: Vec<f64> = self.rows.iter().zip(h).map(of_row).collect();
         let ratio = common / before.iter().sum::<f64>();
-        let enough = (1.0 - MAX_CHANGED_SHARE) * kept.rows.len().max(h.len()) as f64;
+        let enough = (1.0 - MAX_CHANGED_SHARE) * state.rows.len().max(h.len()) as f64;
         if (n_common as f64) < enough || !(ratio > 0.0 && ratio.is_finite()) {
             return None;
         }
@@ -243,41 +242,41 @@ impl<'a, V: Cell> Solver<'a, V> {
             correlations: model.correlations.clone(),
             scale: model.scale.iter().map(|scale| scale * ratio.sqrt()).collect(),
             means: model.means.clone(),
-            // However many they were, they are not these.
+            // A sample in any case: some of these rows are not among them.
             n_rows: model.n_rows.min(h.len() - 1),
             h: before.into_iter().map(|h| h * ratio).collect(),
         }))
     }
 
-    /// The slopes at a point that was kept: those found there, if no target is another since. Where some are, their
-    /// rows are added. That the bias has followed them is laid to all rows in proportion to their curvature, which is
-    /// right to first order. None if too many are.
-    fn kept_slopes(&self, point: &Point, kept: &SolverState) -> Option<StartSlopes> {
-        let (old, new) = (&kept.targets.0, &self.targets.0);
+    /// The slopes at the point of an earlier solve: those of that solve if all targets are the same. Where some differ,
+    /// the change of their rows is added; the change of the bias is spread over all rows in proportion to their
+    /// curvature, which is right to first order. None if too many targets differ.
+    fn start_slopes(&self, point: &Point, last: &SolverState) -> Option<StartSlopes> {
+        let (old, new) = (&last.targets.0, &self.targets.0);
         let changed: Vec<usize> = (0..new.len()).filter(|&i| old[i] != new[i]).collect();
         if changed.is_empty() {
-            return Some(StartSlopes { gradient: kept.gradient.clone(), exact: true });
+            return Some(StartSlopes { gradient: last.gradient.clone(), exact: true });
         }
-        let means = &kept.curvature.as_ref()?.means;
+        let means = &last.curvature.as_ref()?.means;
         if changed.len() as f64 > MAX_CHANGED_SHARE * new.len() as f64 {
             return None;
         }
         let rows: Vec<u32> = changed.iter().map(|&i| self.rows[i]).collect();
-        let before = |i: usize| kept.targets.slope(i, kept.margins[i], kept.bias);
+        let before = |i: usize| last.targets.slope(i, last.margins[i], last.bias);
         let change: Vec<f64> = changed.iter().map(|&i| point.state.r[i] - before(i)).collect();
         let sums = RowSelection::new(self.cells, &rows, self.lambda.len()).sums(&change);
         let sum: f64 = change.iter().sum();
         let of_column = |((g, x), mean): ((&f64, &f64), &f64)| g - (x - sum * mean);
-        let gradient = kept.gradient.iter().zip(&sums).zip(means).map(of_column).collect();
+        let gradient = last.gradient.iter().zip(&sums).zip(means).map(of_column).collect();
         Some(StartSlopes { gradient, exact: false })
     }
 
-    /// Steps from the best of the starts until what is left to gain is at most the tolerance, by the model or by the duality
-    /// gap, or steps gain no more.
+    /// Steps from the best of the starts until what is left to gain is at most the tolerance, by the model or by the
+    /// duality gap, or steps gain no more.
     ///
-    /// The model of the step before is used again while it covers the columns that have or should have a weight and each
-    /// step gains what the model promised; a new model costs about as much as two more steps. A step that had to be
-    /// shortened, or gained too little, makes the next sample larger, up to all rows.
+    /// The model of the step before is used again while it covers the columns that have or should have a weight and
+    /// each step gains what the model promised; a new model costs about as much as two more steps. A step that had to
+    /// be shortened, or gained too little, makes the next sample larger, up to all rows.
     pub(super) fn solve(
         &self,
         from: &[StartPoint<'_>],
@@ -288,18 +287,18 @@ impl<'a, V: Cell> Solver<'a, V> {
         let is_cold = from.iter().all(|origin| matches!(origin, StartPoint::Curvature(_)));
         let (mut point, start) = self.start(from);
         let mut curvature = from.iter().find_map(|origin| match origin {
-            StartPoint::State(kept) | StartPoint::Curvature(kept) => {
-                self.carried(kept, &point.state.h)
+            StartPoint::State(state) | StartPoint::Curvature(state) => {
+                self.carried_curvature(state, &point.state.h)
             }
             StartPoint::Weights(_) => None,
         });
-        let mut slopes = start.and_then(|kept| self.kept_slopes(&point, kept));
+        let mut slopes = start.and_then(|state| self.start_slopes(&point, state));
         let mut rows_per_column = curvature.as_ref().map_or(ROWS_PER_COLUMN, |model| {
             (model.n_rows / model.columns.len().max(1)).max(ROWS_PER_COLUMN)
         });
         let mut last_gain = f64::INFINITY;
         // The share of its promised gain that the last step kept; the steps taken, all and with this model.
-        let mut kept = 1.0;
+        let mut gain_share = 1.0;
         let (mut n_iter, mut n_with) = (0, 0);
         // Where the last step started: the weights and the slopes.
         let mut last: Option<(Vec<f64>, Vec<f64>)> = None;
@@ -326,7 +325,7 @@ impl<'a, V: Cell> Solver<'a, V> {
                 Arc::make_mut(model).learn((&w, &before), (&point.w, &gradient));
             }
             let working = self.working_set(&point.w, &gradient);
-            // The model of the step before serves while it covers the columns and steps gain what they promise.
+            // The model of the step before is used while it covers the columns and steps gain what they promise.
             let mut step = None;
             let mut is_untried = n_iter == 0;
             if let Some(old) = curvature.as_ref().filter(|old| old.covers(&working.needed)) {
@@ -362,7 +361,7 @@ impl<'a, V: Cell> Solver<'a, V> {
             // Gains fall geometrically at worst: what the steps to come gain together, by the share of its gain that
             // a step keeps.
             let least = if is_untried { LEFT_BY_UNTRIED_MODEL } else { LEFT_BY_TRIED_MODEL };
-            let to_come = (kept / (1.0 - (step.gain / last_gain).min(0.9))).max(least);
+            let to_come = (gain_share / (1.0 - (step.gain / last_gain).min(0.9))).max(least);
             let gap = step.gain * to_come * working.left_out / point.objective;
             if gap <= tol && !is_exact {
                 continue;
@@ -377,7 +376,7 @@ impl<'a, V: Cell> Solver<'a, V> {
             let sampled = curvature.as_ref().is_some_and(|model| model.n_rows < self.rows.len());
             match next {
                 Some(next) => {
-                    kept = (point.objective - next.objective) / step.gain;
+                    gain_share = (point.objective - next.objective) / step.gain;
                     last = Some((std::mem::replace(&mut point, next).w, gradient));
                 }
                 None if sampled || !is_exact => {}
@@ -418,8 +417,8 @@ impl<'a, V: Cell> Solver<'a, V> {
         ((point.objective - dual) / point.objective).max(0.0)
     }
 
-    /// The columns of the next step: those with a weight, and those whose gradient is near or above their penalty, the most
-    /// violated first; at most `most_columns`.
+    /// The columns of the next step: those with a weight, and those whose gradient is near or above their penalty, the
+    /// most violated first; at most `most_columns`.
     fn working_set(&self, w: &[f64], gradient: &[f64]) -> WorkingSet {
         let support = w.iter().filter(|w| **w != 0.0).count();
         let keep_all = 2 * support <= self.most_columns;
@@ -506,9 +505,9 @@ impl<'a, V: Cell> Solver<'a, V> {
         let (identity, rows) = (self.design.identity.clone(), self.rows.to_vec());
         let (targets, bias, gradient) = (self.targets.clone(), state.bias, gradient.to_vec());
         let n_cells = self.n_cells;
-        let kept =
+        let state =
             SolverState { identity, rows, targets, w, margins, bias, gradient, curvature, n_cells };
-        (solution, kept)
+        (solution, state)
     }
 }
 
@@ -516,7 +515,7 @@ impl<'a, V: Cell> Solver<'a, V> {
 mod tests {
     use ndarray::Array2;
 
-    use super::super::design::Stored;
+    use super::super::design::DesignCells;
     use super::super::{solve, solve_from, targets};
     use super::*;
     use crate::error::Error;
@@ -550,7 +549,7 @@ mod tests {
         let expected = solve(&problem, None, options, &monitor).unwrap();
         assert!(expected.weights.len() > 20);
         let (_, targets, total) = targets(&problem);
-        let Stored::F64(cells) = &design.stored else { unreachable!() };
+        let DesignCells::F64(cells) = &design.cells else { unreachable!() };
         let mut solver = Solver::new(cells, &rows, &targets, &problem, total);
         solver.most_columns = 12;
         let found = solver.solve(&[], options, &monitor).unwrap().0;
@@ -572,24 +571,24 @@ mod tests {
             lambda: 1.0,
             penalty: None,
         };
-        let kept =
+        let last =
             solve_from(&problem, &[], SolverOptions::default(), &Monitor::default()).unwrap().1;
-        let model = kept.curvature.as_ref().unwrap();
-        for (without, serves) in [(20, true), (4, false)] {
+        let model = last.curvature.as_ref().unwrap();
+        for (without, is_carried) in [(20, true), (4, false)] {
             let fewer: Vec<u32> = all.iter().copied().filter(|i| i % without != 1).collect();
             let sign: Vec<bool> = fewer.iter().map(|&i| sign[i as usize]).collect();
             let weight = &weight[..fewer.len()];
             let problem = LogisticProblem { rows: &fewer, sign: &sign, weight, ..problem };
             let (_, targets, total) = targets(&problem);
-            let Stored::F64(cells) = &design.stored else { unreachable!() };
+            let DesignCells::F64(cells) = &design.cells else { unreachable!() };
             let solver = Solver::new(cells, &fewer, &targets, &problem, total);
             // Twice the curvature in every row, in another problem's units.
             let h: Vec<f64> = fewer.iter().map(|&i| 2.0 * model.h[i as usize]).collect();
-            let Some(carried) = solver.carried(&kept, &h) else {
-                assert!(!serves);
+            let Some(carried) = solver.carried_curvature(&last, &h) else {
+                assert!(!is_carried);
                 continue;
             };
-            assert!(serves && !carried.is_stale(&h) && carried.n_rows < fewer.len());
+            assert!(is_carried && !carried.is_stale(&h) && carried.n_rows < fewer.len());
             assert_eq!(carried.correlations, model.correlations);
             for (new, old) in carried.scale.iter().zip(&model.scale) {
                 assert!((new / old - 2f64.sqrt()).abs() < 1e-12);

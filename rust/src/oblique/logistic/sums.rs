@@ -223,17 +223,17 @@ mod tests {
             if noise % 5 < share { ((noise >> 8) % 17) as f64 / 16.0 - 0.4 } else { 0.0 }
         };
         let values: Vec<f64> = (0..N * WIDTH).map(|at| of_cell(at / WIDTH, at % WIDTH)).collect();
-        let (mut indptr, mut indices, mut kept) = (vec![0], Vec::new(), Vec::new());
+        let (mut indptr, mut indices, mut nonzero) = (vec![0], Vec::new(), Vec::new());
         for row in values.chunks(WIDTH) {
             for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
                 indices.push(j as u16);
-                kept.push(x);
+                nonzero.push(x);
             }
-            indptr.push(kept.len());
+            indptr.push(nonzero.len());
         }
         (
             Cells::Dense { values, width: WIDTH },
-            Cells::Narrow(Csr::from_parts(indptr, indices, kept, WIDTH)),
+            Cells::Narrow(Csr::from_parts(indptr, indices, nonzero, WIDTH)),
         )
     }
 
