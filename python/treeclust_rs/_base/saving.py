@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -16,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from .._util.arrays import FloatArray
 from .._util.docs import documented, estimator
+from .._util.files import replacing
 from .._util.model_json import check_keys, dumps, float_array, loads
 from ..tree.cluster_tree import ClusterTree
 
@@ -126,7 +124,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params.pop("reference", None)
-        write_text(path, dumps({"model": type(self).__name__, "params": params, **payload}))
+        text = dumps({"model": type(self).__name__, "params": params, **payload})
+        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
 
     def _payload(self) -> dict[str, Any]:
         """Return what the file holds beside the class and its parameters; raises before a fit."""
@@ -208,24 +208,6 @@ def _of_text(text: str) -> SavedEstimator:
             f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
         )
     return _MODELS[name]._from_payload(payload)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all, with the permissions a new or the old file would have."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", os.fspath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.fspath(target.parent))
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class Check(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import arguments as read
-from .fit_options import add_fit_options
-from .messages import UserError
+from .fit_options import add_escape_formulas, add_fit_options, add_force
+from .messages import EXIT_STATUSES, UserError
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -51,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
         f"  {program} demo\n"
         f"  {program} fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
         f"  {program} predict customers.json new.csv -o labelled.csv\n"
-        f"\nThe options of a command: {program} COMMAND --help",
+        f"\nThe options of a command: {program} COMMAND --help\n\n{EXIT_STATUSES}",
         formatter_class=_Layout,
     )
     parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
@@ -68,7 +68,9 @@ def _add_command(commands: Any, name: str, summary: str, examples: str) -> argpa
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog="For example:\n" + examples.replace("  treeclust ", f"  {program_name()} "),
+        epilog="For example:\n"
+        + examples.replace("  treeclust ", f"  {program_name()} ")
+        + f"\n\n{EXIT_STATUSES}",
         formatter_class=_Layout,
     )
     return parser
@@ -109,7 +111,8 @@ def _add_predict(commands: Any) -> None:
         "add the cluster of every row to a table",
         "  treeclust predict customers.json new.csv -o labelled.csv\n"
         "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
-        "  treeclust predict customers.json new.csv | head",
+        "  treeclust predict customers.json new.csv | head\n"
+        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz",
     )
     _add_model_and_data(parser)
     parser.add_argument(
@@ -121,6 +124,8 @@ def _add_predict(commands: Any) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a column of that name in the table"
     )
+    add_escape_formulas(parser)
+    add_force(parser)
 
 
 def _add_explain(commands: Any) -> None:
@@ -154,6 +159,7 @@ def _add_plot(commands: Any) -> None:
         required=True,
         help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
     )
+    add_force(parser)
     _add_truncation(parser)
 
 
@@ -181,7 +187,13 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; several files of the "
+        "same columns are one table",
+    )
     text = parser.add_argument_group("how DATA is written, if it is text")
     text.add_argument(
         "--separator",
