@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import subprocess
 import sys
@@ -14,46 +15,12 @@ import pytest
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
+from cli_tables import CLUSTERS, FIT, fitted, points
 from treeclust_rs._kernels.kernels import KERNELS
 from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
 
-CLUSTERS = {"low": (0.0, 0.0), "right": (8.0, 4.0), "high": (3.0, 9.0)}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, holding points.csv: columns id, x, y, segment."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    rows = [
-        (f"{len(CLUSTERS) * number + order:03}", *(np.round(rng.normal(center, 2.5), 3)), name)
-        for number in range(20)
-        for order, (name, center) in enumerate(CLUSTERS.items())
-    ]
-    frame = pl.DataFrame(rows, schema=["id", "x", "y", "segment"], orient="row")
-    frame.write_csv("points.csv")
-    return tmp_path
-
-
-@pytest.fixture
-def model(folder: Path) -> Path:
-    assert main([*FIT, "-q"]) == 0
-    return folder / "model.json"
-
-
-FIT = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "--leaves", "4", "-o", "model.json"]
-
-
 KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
-
-
-def points() -> pl.DataFrame:
-    return pl.read_csv("points.csv", schema_overrides={"id": pl.String})
-
-
-def fitted() -> tc.ExKMC:
-    return tc.ExKMC(3, max_leaves=4, random_state=0).fit(points().select("x", "y"))
 
 
 def fitted_kauri() -> tc.Kauri:
@@ -463,7 +430,15 @@ def test_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(expected.tree_) in out
     assert f"ratio             {expected.cost_ratio_:.4f}" in out
     assert main(["info", "model.json", "--leaves", "3"]) == 0
-    assert str(expected.truncate(3).tree_) in capsys.readouterr().out
+    out = capsys.readouterr().out
+    smaller = expected.truncate(3)
+    assert str(smaller.tree_) in out
+    bound = smaller.cost_path_["cost"].item()
+    assert f"cost              at most {bound:,.6g}\n" in out
+    assert f"of the reference  {expected.reference_inertia_:,.6g}\n" in out
+    ratio = bound / expected.reference_inertia_
+    assert smaller.cost_ratio_ <= ratio
+    assert f"ratio             at most {ratio:.4f}\n" in out
     assert main(["info", "model.json", "--rules"]) == 0
     out = capsys.readouterr().out
     assert all(rule in out for rule in expected.tree_.rules()["rule"])
@@ -630,12 +605,24 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "no command": (2, [], "required: COMMAND (see treeclust --help)"),
     "unknown command": (2, ["grow"], "invalid choice: 'grow'"),
     "no data": (2, ["fit"], "required: DATA (see treeclust fit --help)"),
+    "abbreviated option": (
+        2,
+        ["fit", "points.csv", "--k", "3"],
+        "unrecognized arguments: --k (see treeclust fit --help)",
+    ),
+    "table behind the options": (
+        2,
+        ["fit", "points.csv", "-k", "3", "few.csv"],
+        "few.csv: name all files in front of the options (see treeclust fit --help)",
+    ),
     "no number": (
         2,
         ["fit", "points.csv", "-k", "three"],
         "-k/--clusters: must be a whole number, at least 1. Got 'three'",
     ),
     "no such file": (4, ["fit", "none.csv"], "none.csv: no such file."),
+    "a folder of tables": (4, ["fit", "."], ". is a folder: name the files in it, as in *.csv"),
+    "pattern of no file": (4, ["fit", "none*.csv"], "none*.csv: no file has such a name."),
     "unknown kind of file": (2, ["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
     "empty file": (3, ["fit", "empty.csv"], "empty.csv is empty."),
     "ragged file": (3, ["fit", "ragged.csv"], "ragged.csv cannot be read: "),
@@ -644,18 +631,23 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         3,
         ["fit", "points.csv", "-k", "3", "--drop", "id"],
         "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave columns out: "
-        "--drop segment.",
+        "add --drop segment.",
     ),
     "parquet columns of text": (
         3,
         ["fit", "points.parquet"],
         "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave columns out: "
-        "--drop id,segment.",
+        "add --drop id,segment.",
     ),
     "options of text for parquet": (
         2,
         ["fit", "points.parquet", "--separator", ";"],
         "points.parquet: the options on how a text is read are not for Parquet.",
+    ),
+    "chosen columns of text": (
+        3,
+        ["fit", "points.csv", "--columns", "x,segment"],
+        "'segment' (row 0: 'low'); rows count from 0. Take segment out of --columns.",
     ),
     "unknown column": (
         3,
@@ -682,7 +674,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         3,
         ["fit", "holes.csv", "-k", "1"],
         "holes.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from "
-        "0). Fill these cells, or remove their rows, before; or leave columns out: --drop x.",
+        "0). Fill these cells, or remove their rows, before; or leave columns out: add --drop x.",
     ),
     "reference with holes": (
         3,
@@ -874,6 +866,28 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         [*FIT, "--plot", "tree.gif"],
         "must end in .png, .svg, .pdf or .dot",
     ),
+    "a folder as the model": (4, ["info", "."], ". is a folder."),
+    "no model file": (
+        4,
+        ["info", "none.txt.json"],
+        "none.txt.json: Not a model file of treeclust_rs: it lacks",
+    ),
+    "parquet without formulas": (
+        2,
+        ["predict", "model.json", "points.csv", "-o", "o.parquet", "--escape-formulas"],
+        "o.parquet: --escape-formulas is for tables in text files.",
+    ),
+    "missing cells of columns that were fitted": (
+        3,
+        ["predict", "model.json", "holes.csv"],
+        "'x' 1, the first in row 1 (rows count from 0). Fill these cells, or remove their rows, "
+        "before.",
+    ),
+    "missing cells of chosen columns": (
+        3,
+        ["fit", "holes.csv", "--columns", "x,y", "-k", "1"],
+        "before; or take x out of --columns.",
+    ),
     "no model": (4, ["predict", "none.json", "points.csv"], "none.json: no such file."),
     "no model in it": (2, ["info", "points.csv"], "points.csv is named as a table: MODEL is"),
     "other columns": (3, ["predict", "model.json", "few.csv"], "few.csv has no column 'y'; its"),
@@ -934,6 +948,7 @@ def test_errors_are_one_line_and_leave_nothing(
     Path("text.parquet").write_text("no parquet")
     Path("holes.csv").write_text("x,y\n1,2\n,4\n")
     Path("few.csv").write_text("x,z\n1,2\n")
+    Path("none.txt.json").write_text("{}")
     Path("text.csv").write_text("x,y\n1,2\ntwo,2\n")
     points().write_parquet("points.parquet")
     X = points().select("x", "y").to_numpy()
@@ -988,7 +1003,8 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x;y\n1,5;1.000\n",
         ["--separator", ";", "--decimal-comma"],
-        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: --drop y.",
+        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: add "
+        "--drop y.",
     ),
     "long lines": (
         3,
@@ -1036,6 +1052,31 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         "t.csv has several columns named '5': give each its own name; if the file has no header, "
         "add --no-header.",
     ),
+    "infinite cells": (
+        3,
+        b"x,y\n1,2\n-inf,3\n4,5\n",
+        [],
+        "t.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from 0). "
+        "Fill these cells, or remove their rows, before; or leave columns out: add --drop x.",
+    ),
+    "every column has gaps": (
+        3,
+        b"x,y\n1,\n,3\n4,5\n",
+        [],
+        "Fill these cells, or remove their rows, before.",
+    ),
+    "gzip by another name": (
+        4,
+        gzip.compress(b"x\n1\n"),
+        [],
+        "t.csv is no text but compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
+    ),
+    "spreadsheet": (
+        4,
+        b"PK\x03\x04\x14\x00\xff",
+        [],
+        "t.csv is no text but a spreadsheet or zip file: save it as CSV first.",
+    ),
     "no names": (3, b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
     "missing cells": (
         3,
@@ -1048,7 +1089,7 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         b"x,y,z\n1,N/A,1\n2,3,b\n3,?,c\n",
         [],
         "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave columns "
-        "out: --drop y,z.",
+        "out: add --drop y,z.",
     ),
 }
 
@@ -1306,6 +1347,7 @@ def test_help_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert out.startswith(f"usage: treeclust {command}".rstrip())
     assert f"For example:\n  treeclust {command}" in out
+    assert "exit status: 0 done; 2 the command line is wrong; 3 a table" in out
 
 
 def test_version() -> None:

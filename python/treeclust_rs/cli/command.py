@@ -70,6 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_message(f"{name}{one_line(error)}")
         _discard_stdout()
         return FileError.status
+    except UnicodeEncodeError as error:  # of stdout: files are written in UTF-8
+        write_message(f"the output is not {error.encoding} text: set PYTHONIOENCODING=utf-8.")
+        return FileError.status
     except (ValueError, TypeError, ImportError, pl.exceptions.PolarsError) as error:
         write_message(in_words_of_the_command(one_line(error)))
         return DataError.status

@@ -50,9 +50,9 @@ def output_path(
     if path.exists() and not arguments.force:
         for read in _files_read(arguments):
             if os.path.exists(read) and path.samefile(read):
+                which = "is" if name == read else f"is the file {read}, which is"
                 raise UserError(
-                    f"{name} is the file {read}, which is read: write to another file, or replace "
-                    "it with --force."
+                    f"{name} {which} read too: write to another file, or replace it with --force."
                 )
     return path
 

@@ -23,7 +23,19 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument errors as one line, like all others."""
+    """Argument errors as one line, like all others; options are written out in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the arguments; those that are not known are errors of this very command."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [word for word in unknown if word.startswith("-")]
+            hint = "" if options else ": name all files in front of the options"
+            self.error(f"unrecognized arguments: {' '.join(options or unknown)}{hint}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")

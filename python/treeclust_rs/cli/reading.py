@@ -168,7 +168,7 @@ def _leave_out(columns: list[str], chosen_by: str) -> str:
     names = ",".join(columns)
     if chosen_by == "--columns":
         return f"take {names} out of --columns"
-    return f"leave columns out: --drop {shlex.quote(names)}"
+    return f"leave columns out: add --drop {shlex.quote(names)}"
 
 
 def table_names(names: Sequence[str]) -> list[str]:

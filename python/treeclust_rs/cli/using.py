@@ -153,8 +153,9 @@ def _load(name: str) -> SavedEstimator:
         raise UserError(
             f"{name} is named as a table: MODEL is a file that treeclust fit -o wrote (.json)."
         )
-    if not Path(name).is_file():
-        raise FileError(f"{name}: no such file.")
+    path = Path(name)
+    if not path.is_file():
+        raise FileError(f"{name} is a folder." if path.is_dir() else f"{name}: no such file.")
     try:
         return load(name)
     except ValueError as error:

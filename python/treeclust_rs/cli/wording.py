@@ -32,7 +32,8 @@ _PARTS = re.compile(
     # Names of columns and labels in quotes stay as they are; an apostrophe opens no quotes.
     r"|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\""
     r"|(?P<table>(?:\bInput )?\bX\b)(?![=.(\[]\S)"
-    rf"|\b(?P<word>{_WORDS})\b(?![=.(]\S)"
+    # Kernel IMM in two words is the method's name, no class.
+    rf"|(?<!Kernel )\b(?P<word>{_WORDS})\b(?![=.(]\S)"
 )
 
 
