@@ -63,6 +63,13 @@ def test_fit_drops_columns_and_takes_other_formats(folder: Path) -> None:
         assert tc.load(out).tree_ == fitted().tree_
 
 
+def test_spaces_may_follow_the_commas_between_columns(folder: Path) -> None:
+    assert (
+        main(["fit", "points.csv", "--drop", "id, segment", "-k", "2", "-q", "-o", "t.json"]) == 0
+    )
+    assert tc.load("t.json").feature_names_in_.tolist() == ["x", "y"]
+
+
 def test_column_names_may_hold_commas(folder: Path) -> None:
     points().rename({"x": "x, in m"}).write_csv("points.csv")
     assert main(["fit", "points.csv", "-k", "3", "--columns", "x, in m", "-q", "-o", "m.json"]) == 0
@@ -613,7 +620,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "table behind the options": (
         2,
         ["fit", "points.csv", "-k", "3", "few.csv"],
-        "few.csv: name all files in front of the options (see treeclust fit --help)",
+        "few.csv: files come before the options, commas between columns (see treeclust fit --help)",
     ),
     "no number": (
         2,
@@ -674,7 +681,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         3,
         ["fit", "holes.csv", "-k", "1"],
         "holes.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from "
-        "0). Fill these cells, or remove their rows, before; or leave columns out: add --drop x.",
+        "0). Fill these cells or remove their rows first; or leave columns out: add --drop x.",
     ),
     "reference with holes": (
         3,
@@ -880,13 +887,13 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "missing cells of columns that were fitted": (
         3,
         ["predict", "model.json", "holes.csv"],
-        "'x' 1, the first in row 1 (rows count from 0). Fill these cells, or remove their rows, "
-        "before.",
+        "'x' 1, the first in row 1 (rows count from 0). Fill these cells or remove their rows "
+        "first.",
     ),
     "missing cells of chosen columns": (
         3,
         ["fit", "holes.csv", "--columns", "x,y", "-k", "1"],
-        "before; or take x out of --columns.",
+        "first; or take x out of --columns.",
     ),
     "no model": (4, ["predict", "none.json", "points.csv"], "none.json: no such file."),
     "no model in it": (2, ["info", "points.csv"], "points.csv is named as a table: MODEL is"),
@@ -1057,13 +1064,13 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         b"x,y\n1,2\n-inf,3\n4,5\n",
         [],
         "t.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from 0). "
-        "Fill these cells, or remove their rows, before; or leave columns out: add --drop x.",
+        "Fill these cells or remove their rows first; or leave columns out: add --drop x.",
     ),
     "every column has gaps": (
         3,
         b"x,y\n1,\n,3\n4,5\n",
         [],
-        "Fill these cells, or remove their rows, before.",
+        "Fill these cells or remove their rows first.",
     ),
     "gzip by another name": (
         4,
@@ -1076,6 +1083,12 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         b"PK\x03\x04\x14\x00\xff",
         [],
         "t.csv is no text but a spreadsheet or zip file: save it as CSV first.",
+    ),
+    "all of it text": (
+        3,
+        b"x,y\na,b\nc,d\n",
+        [],
+        "t.csv: not numbers: 'x' (row 0: 'a'), 'y' (row 0: 'b'); rows count from 0.",
     ),
     "no names": (3, b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
     "missing cells": (
@@ -1112,6 +1125,7 @@ def test_tables_that_cannot_be_used(
     printed = capsys.readouterr()
     error = printed.err.splitlines()[-1]
     assert message in error
+    assert "--drop x,y" not in error  # which would leave nothing
     assert "infer_schema" not in error and "truncate_ragged_lines" not in error
     assert printed.out == ""
 

@@ -155,6 +155,10 @@ def test_formulas_are_escaped_on_request(folder: Path, capsys: pytest.CaptureFix
         }
     )
     assert pl.read_csv("safe.csv").equals(expected)
+    table.with_columns(pl.col("kind").cast(pl.Categorical)).write_parquet("t.parquet")
+    again = ["predict", "t.json", "t.parquet", "--escape-formulas", "-o", "again.csv"]
+    assert main(again) == 0
+    assert Path("again.csv").read_text() == Path("safe.csv").read_text()
     assert main([*predict, "--escape-formulas"]) == 0
     assert capsys.readouterr().out == Path("safe.csv").read_text()
 

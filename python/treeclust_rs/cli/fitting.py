@@ -160,8 +160,10 @@ def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
 
 def _named_columns(options: list[str], source: Source) -> list[str]:
     """Return the columns that `--drop` or `--columns` name, commas in names included."""
+    known = source.frame.columns
     names: list[str] = []
     for option in options:
-        names.extend([option] if option in source.frame.columns else option.split(","))
+        parts = [option] if option in known else option.split(",")
+        names.extend(part if part in known else part.strip() for part in parts)
     source.require(names)
     return list(dict.fromkeys(names))

@@ -45,7 +45,7 @@ def output_path(
         raise FileError(f"{name}: there is no folder {path.parent}.")
     if path.is_dir():
         raise FileError(f"{name} is a folder.")
-    if not os.access(os.path.realpath(path.parent), os.W_OK):
+    if not os.access(Path(os.path.realpath(path)).parent, os.W_OK):  # a link leads elsewhere
         raise FileError(f"{name} cannot be written: the folder {path.parent} is read-only.")
     if path.exists() and not arguments.force:
         for read in _files_read(arguments):
@@ -162,7 +162,8 @@ def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """
 
     def escaped(column: pl.Series) -> pl.Series:
-        return _escaped(column) if column.dtype == pl.String else column
+        is_text = column.dtype in (pl.String, pl.Categorical, pl.Enum)
+        return _escaped(column.cast(pl.String)) if is_text else column
 
     names = _escaped(pl.Series(frame.columns, dtype=pl.String)).to_list()
     return pl.DataFrame([escaped(frame[:, j]).alias(names[j]) for j in range(frame.width)])

@@ -33,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             options = [word for word in unknown if word.startswith("-")]
-            hint = "" if options else ": name all files in front of the options"
+            hint = "" if options else ": files come before the options, commas between columns"
             self.error(f"unrecognized arguments: {' '.join(options or unknown)}{hint}")
         return parsed, unknown
 

@@ -92,7 +92,8 @@ class Source:
             frame = frame.with_columns(_as_numbers(cells, decimal_comma) for cells in frame)
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
-            raise DataError(f"{self.name}: {self._not_numbers(wrong, chosen_by)}")
+            some = len(wrong) < frame.width
+            raise DataError(f"{self.name}: {self._not_numbers(wrong, chosen_by if some else None)}")
         self._check_gaps(frame, chosen_by)
         return frame
 
@@ -133,7 +134,7 @@ class Source:
             return
         more = len(gaps) - MAX_LISTED
         shown = "; ".join(which[:MAX_LISTED]) + (f"; and {more} more columns" if more > 0 else "")
-        fill = "Fill these cells, or remove their rows, before"
+        fill = "Fill these cells or remove their rows first"
         if chosen_by is not None and len(gaps) < frame.width:
             fill += f"; or {_leave_out(gaps, chosen_by)}"
         raise DataError(
