@@ -1084,6 +1084,18 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         [],
         "t.csv is no text but a spreadsheet or zip file: save it as CSV first.",
     ),
+    "words with gaps as the reference": (
+        3,
+        b"x,kind\n1,a\n2,\n3,b\n",
+        ["--reference", "kind"],
+        "'kind' has 1 empty cell, the first in row 1 (rows count from 0): fill them, or remove",
+    ),
+    "numbers with gaps as the reference": (
+        3,
+        b"x,kind\n1,4\n2,\n3,5\n",
+        ["--reference", "kind"],
+        "row 1 (rows count from 0): write -1 for rows of no cluster, or remove their rows first.",
+    ),
     "all of it text": (
         3,
         b"x,y\na,b\nc,d\n",

@@ -108,9 +108,10 @@ class Source:
                 labels = labels.set(labels == "", None)
         if n_empty := labels.null_count():
             first = self.row(labels.is_null().arg_max() or 0)
+            fill = "write -1 for rows of no cluster" if labels.dtype.is_numeric() else "fill them"
             raise DataError(
                 f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
-                f"{first} (rows count from 0): write -1 for rows that belong to no cluster."
+                f"{first} (rows count from 0): {fill}, or remove their rows first."
             )
         if labels.dtype.is_float() and (labels != labels.round()).any():
             raise DataError(
