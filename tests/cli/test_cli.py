@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
 import subprocess
 import sys
@@ -14,46 +15,12 @@ import pytest
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
+from cli_tables import CLUSTERS, FIT, fitted, points
 from treeclust_rs._kernels.kernels import KERNELS
 from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
 
-CLUSTERS = {"low": (0.0, 0.0), "right": (8.0, 4.0), "high": (3.0, 9.0)}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, holding points.csv: columns id, x, y, segment."""
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    rows = [
-        (f"{len(CLUSTERS) * number + order:03}", *(np.round(rng.normal(center, 2.5), 3)), name)
-        for number in range(20)
-        for order, (name, center) in enumerate(CLUSTERS.items())
-    ]
-    frame = pl.DataFrame(rows, schema=["id", "x", "y", "segment"], orient="row")
-    frame.write_csv("points.csv")
-    return tmp_path
-
-
-@pytest.fixture
-def model(folder: Path) -> Path:
-    assert main([*FIT, "-q"]) == 0
-    return folder / "model.json"
-
-
-FIT = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "--leaves", "4", "-o", "model.json"]
-
-
 KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
-
-
-def points() -> pl.DataFrame:
-    return pl.read_csv("points.csv", schema_overrides={"id": pl.String})
-
-
-def fitted() -> tc.ExKMC:
-    return tc.ExKMC(3, max_leaves=4, random_state=0).fit(points().select("x", "y"))
 
 
 def fitted_kauri() -> tc.Kauri:
@@ -94,6 +61,13 @@ def test_fit_drops_columns_and_takes_other_formats(folder: Path) -> None:
         arguments = ["-k", "3", "--drop", "id,segment", "--leaves", "4", "-q", "-o", out]
         assert main(["fit", name, *arguments]) == 0
         assert tc.load(out).tree_ == fitted().tree_
+
+
+def test_spaces_may_follow_the_commas_between_columns(folder: Path) -> None:
+    assert (
+        main(["fit", "points.csv", "--drop", "id, segment", "-k", "2", "-q", "-o", "t.json"]) == 0
+    )
+    assert tc.load("t.json").feature_names_in_.tolist() == ["x", "y"]
 
 
 def test_column_names_may_hold_commas(folder: Path) -> None:
@@ -262,16 +236,25 @@ def test_fit_prints_what_a_kernel_tree_explains(
     ]
     # The file has the rows' costs, but not those of smaller trees.
     assert main(["info", "model.json"]) == 0
-    assert capsys.readouterr().out.rpartition("\n\n")[2] in out.replace(
-        " (4 asked for: no further cut lowers the cost)", ""
-    )
+    facts, _, path = capsys.readouterr().out.rpartition("\n\n")
+    assert f"{facts}\n" == out.replace(" (4 asked for: no further cut lowers the cost)", "")
+    mistakes = [f"{cost:g}" for cost in expected.cost_path_["cost"]]
+    title, *lines = path.splitlines()
+    assert title == "  mistakes by number of leaves"
+    assert [line.split() for line in lines] == [
+        ["leaves", "mistakes"],
+        ["3", mistakes[0]],
+        ["4", mistakes[1]],
+    ]
     expected = tc.KernelExKMC(3, max_leaves=6, gamma=0.05, approximation="rpcholesky", scale=None)
     expected.fit(points().select("x", "y")).save("grown.json")
     assert main(["info", "grown.json", "--leaves", "3"]) == 0
     out = capsys.readouterr().out
     assert out.startswith(str(expected.truncate(3).tree_))
     assert "approximation     rpcholesky, at most 100 features" in out
-    assert "ratio" not in out
+    bound = expected.cost_path_["cost"][0] / expected.reference_inertia_
+    assert bound >= expected.truncate(3).price_of_explainability_
+    assert f"ratio             at most {bound:.4f}" in out
     assert "agreement" in out
 
 
@@ -393,7 +376,7 @@ def test_predict_replaces_a_column_only_when_told_so(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     predict = ["predict", "model.json", "points.csv", "--column", "segment", "-o", "out.csv"]
-    assert main(predict) == 2
+    assert main(predict) == 3
     assert "has a column 'segment' already" in capsys.readouterr().err
     assert not Path("out.csv").exists()
     assert main([*predict, "--overwrite"]) == 0
@@ -454,7 +437,15 @@ def test_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(expected.tree_) in out
     assert f"ratio             {expected.cost_ratio_:.4f}" in out
     assert main(["info", "model.json", "--leaves", "3"]) == 0
-    assert str(expected.truncate(3).tree_) in capsys.readouterr().out
+    out = capsys.readouterr().out
+    smaller = expected.truncate(3)
+    assert str(smaller.tree_) in out
+    bound = smaller.cost_path_["cost"].item()
+    assert f"cost              at most {bound:,.6g}\n" in out
+    assert f"of the reference  {expected.reference_inertia_:,.6g}\n" in out
+    ratio = bound / expected.reference_inertia_
+    assert smaller.cost_ratio_ <= ratio
+    assert f"ratio             at most {ratio:.4f}\n" in out
     assert main(["info", "model.json", "--rules"]) == 0
     out = capsys.readouterr().out
     assert all(rule in out for rule in expected.tree_.rules()["rule"])
@@ -490,7 +481,6 @@ def test_commands_on_a_model_of_douglas(folder: Path, capsys: pytest.CaptureFixt
     [
         ([*DOUGLAS, "--leaves", "4"], "--leaves goes with --method exkmc, kauri"),
         ([*DOUGLAS, "--plot", "a.dot"], "--plot: a model of douglas has no tree"),
-        ([*DOUGLAS[:-1], "99"], "-k 99 is more than the 60 rows"),
         (["fit", "points.csv", "--n-cuts", "2"], "--n-cuts goes with --method douglas"),
         (["fit", "points.csv", "--prune", "0.1"], "--prune goes with --method douglas"),
         (["plot", "model.json", "-o", "a.dot"], "a.dot: a model of douglas has no tree"),
@@ -509,7 +499,7 @@ def test_advice_on_cells_names_options(folder: Path, capsys: pytest.CaptureFixtu
     wide = pl.DataFrame({f"c{j}": [0.0, 1.0, 5.0, 6.0 + j] for j in range(40)})
     wide.write_csv(folder / "wide.csv")
     options = ["--method", "douglas", "-k", "2", "--n-cuts", "2", "-o", "model.json"]
-    assert main(["fit", "wide.csv", *options]) == 2
+    assert main(["fit", "wide.csv", *options]) == 3
     message = capsys.readouterr().err
     assert "Cut fewer columns (--columns or --drop), or less often (--n-cuts 2)." in message
 
@@ -617,137 +607,205 @@ def test_demo_without_matplotlib(
 
 # ---- what can go wrong --------------------------------------------------------------------------
 
-WRONG = {
-    "no command": ([], "required: COMMAND (see treeclust --help)"),
-    "unknown command": (["grow"], "invalid choice: 'grow'"),
-    "no data": (["fit"], "required: DATA (see treeclust fit --help)"),
+# Exit status, arguments, what is said on stderr.
+WRONG: dict[str, tuple[int, list[str], str]] = {
+    "no command": (2, [], "required: COMMAND (see treeclust --help)"),
+    "unknown command": (2, ["grow"], "invalid choice: 'grow'"),
+    "no data": (2, ["fit"], "required: DATA (see treeclust fit --help)"),
+    "abbreviated option": (
+        2,
+        ["fit", "points.csv", "--k", "3"],
+        "unrecognized arguments: --k (see treeclust fit --help)",
+    ),
+    "table behind the options": (
+        2,
+        ["fit", "points.csv", "-k", "3", "few.csv"],
+        "few.csv: files come before the options, commas between columns (see treeclust fit --help)",
+    ),
     "no number": (
+        2,
         ["fit", "points.csv", "-k", "three"],
         "-k/--clusters: must be a whole number, at least 1. Got 'three'",
     ),
-    "no such file": (["fit", "none.csv"], "none.csv: no such file."),
-    "unknown kind of file": (["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
-    "empty file": (["fit", "empty.csv"], "empty.csv is empty."),
-    "ragged file": (["fit", "ragged.csv"], "ragged.csv cannot be read: "),
-    "no parquet": (["fit", "text.parquet"], "text.parquet cannot be read: "),
+    "no such file": (4, ["fit", "none.csv"], "none.csv: no such file."),
+    "a folder of tables": (4, ["fit", "."], ". is a folder: name the files in it, as in *.csv"),
+    "pattern of no file": (4, ["fit", "none*.csv"], "none*.csv: no file has such a name."),
+    "unknown kind of file": (2, ["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
+    "empty file": (3, ["fit", "empty.csv"], "empty.csv is empty."),
+    "ragged file": (3, ["fit", "ragged.csv"], "ragged.csv cannot be read: "),
+    "no parquet": (4, ["fit", "text.parquet"], "text.parquet cannot be read: "),
     "columns of text": (
+        3,
         ["fit", "points.csv", "-k", "3", "--drop", "id"],
-        "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave them out with "
-        "--drop segment, or choose with --columns.",
+        "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave columns out: "
+        "add --drop segment.",
     ),
     "parquet columns of text": (
+        3,
         ["fit", "points.parquet"],
-        "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave them out with "
-        "--drop id,segment, or choose with --columns.",
+        "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave columns out: "
+        "add --drop id,segment.",
     ),
     "options of text for parquet": (
+        2,
         ["fit", "points.parquet", "--separator", ";"],
         "points.parquet: the options on how a text is read are not for Parquet.",
     ),
+    "chosen columns of text": (
+        3,
+        ["fit", "points.csv", "--columns", "x,segment"],
+        "'segment' (row 0: 'low'); rows count from 0. Take segment out of --columns.",
+    ),
     "unknown column": (
+        3,
         ["fit", "points.csv", "--drop", "id,name"],
         "points.csv has no column 'name'; its columns are 'id', 'x', 'y', 'segment'.",
     ),
-    "unknown reference": (["fit", "points.csv", "--reference", "z"], "has no column 'z'"),
+    "unknown reference": (3, ["fit", "points.csv", "--reference", "z"], "has no column 'z'"),
     "both ways to choose": (
+        2,
         ["fit", "points.csv", "--columns", "x", "--drop", "y"],
         "not allowed with argument --columns",
     ),
-    "nothing left": (["fit", "points.csv", "--drop", "id,x,y,segment"], "no column of points.csv"),
+    "nothing left": (
+        3,
+        ["fit", "points.csv", "--drop", "id,x,y,segment"],
+        "no column of points.csv",
+    ),
     "nothing left but the reference": (
+        3,
         ["fit", "points.csv", "--columns", "x", "--reference", "x"],
         "no column of points.csv, besides the reference, is left to fit.",
     ),
-    "missing cells": (["fit", "holes.csv", "-k", "1"], "column 'x' has 1 null"),
-    "reference with holes": (["fit", "holes.csv", "--reference", "x"], "'x' has empty cells"),
+    "missing cells": (
+        3,
+        ["fit", "holes.csv", "-k", "1"],
+        "holes.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from "
+        "0). Fill these cells or remove their rows first; or leave columns out: add --drop x.",
+    ),
+    "reference with holes": (
+        3,
+        ["fit", "holes.csv", "--reference", "x"],
+        "the column 'x' has 1 empty cell, the first in row 1 (rows",
+    ),
     "reference of measures": (
+        3,
         ["fit", "points.csv", "--reference", "x"],
         "the column 'x' names no clusters: they are whole numbers or words",
     ),
     "more clusters than rows": (
+        3,
         ["fit", "points.csv", "--columns", "x", "-k", "61"],
         "-k 61 is more than the 60 rows of points.csv.",
     ),
-    "the default is more than the rows": (
-        ["fit", "few.csv"],
-        "-k 8, the default, is more than the 1 rows of few.csv.",
+    "more clusters of douglas than rows": (
+        3,
+        ["fit", "points.csv", "--columns", "x", "--method", "douglas", "-k", "99"],
+        "-k 99 is more than the 60 rows",
     ),
-    "no clusters": (["fit", "none.csv", "-k", "0"], "-k/--clusters: must be a whole number, at"),
-    "seed below 0": (["fit", "none.csv", "--seed", "-1"], "--seed: must be a whole number, from 0"),
-    "seed too large": (["fit", "none.csv", "--seed", "4294967296"], "from 0 to 4294967295. Got"),
+    "the default is more than the rows": (
+        3,
+        ["fit", "few.csv"],
+        "-k 8, the default, is more than the 1 row of few.csv.",
+    ),
+    "no clusters": (2, ["fit", "none.csv", "-k", "0"], "-k/--clusters: must be a whole number, at"),
+    "seed below 0": (
+        2,
+        ["fit", "none.csv", "--seed", "-1"],
+        "--seed: must be a whole number, from 0",
+    ),
+    "seed too large": (2, ["fit", "none.csv", "--seed", "4294967296"], "from 0 to 4294967295. Got"),
     "no threads": (
+        2,
         ["fit", "none.csv", "--jobs", "0"],
         "--jobs: must be a whole number, at least 1",
     ),
     "fewer leaves than clusters": (
+        2,
         ["fit", "none.csv", "-k", "5", "--leaves", "3"],
         "--leaves 3 is less than -k 5: every cluster needs a leaf.",
     ),
     "fewer leaves than the default": (
+        2,
         ["fit", "none.csv", "--leaves", "3"],
         "--leaves 3 is less than the 8 clusters that are sought without -k: give -k too.",
     ),
     "fewer leaves than the reference": (
+        3,
         ["fit", "points.csv", "--columns", "x,y", "--reference", "segment", "--leaves", "2"],
         "--leaves 2 is less than the 3 clusters of the column 'segment'",
     ),
     "not as many as the reference": (
+        3,
         ["fit", "points.csv", "--columns", "x,y", "--reference", "segment", "-k", "4"],
         "-k 4, but the column 'segment' has 3 clusters.",
     ),
     "leaves of imm": (
+        2,
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
         "--leaves goes with --method exkmc, kauri, kernel-exkmc, kernel-expand, kmeans-tree or "
         "spex; an imm tree has",
     ),
     "cuts of imm": (
+        2,
         ["fit", "points.csv", "--columns", "x", "--method", "imm", "--cuts", "interval"],
         "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; an imm tree",
     ),
     "kernel of exkmc": (
+        2,
         ["fit", "none.csv", "--kernel", "rbf"],
         "--kernel goes with --method kauri, kernel-imm, kernel-exkmc or kernel-expand; an exkmc "
         "tree explains the clusters of k-means, or of",
     ),
     "moves of imm": (
+        2,
         ["fit", "none.csv", "--method", "imm", "--moves", "all"],
         "--moves goes with --method kauri; an imm tree has threshold cuts and one leaf per",
     ),
     "reference of kauri": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
         "--reference goes with --method exkmc, imm, oblique, voronoi, kernel-imm, kernel-exkmc, "
         "kernel-expand, kmeans-tree or spex; a kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
         "--criterion goes with --method exkmc or imm",
     ),
     "cuts of kauri": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--cuts", "interval"],
         "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; a kauri",
     ),
     "leaves of kernel-imm": (
+        2,
         ["fit", "none.csv", "--method", "kernel-imm", "--leaves", "9"],
         "a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference.",
     ),
     "criterion of kernel-exkmc": (
+        2,
         ["fit", "none.csv", "--method", "kernel-exkmc", "--criterion", "kmedians"],
         "--criterion goes with --method exkmc or imm; a kernel-exkmc tree explains the clusters of",
     ),
     "moves of kernel-expand": (
+        2,
         ["fit", "none.csv", "--method", "kernel-expand", "--moves", "all"],
         "--moves goes with --method kauri; a kernel-expand tree explains the clusters of kernel",
     ),
     "kernel without features of kernel-imm": (
+        2,
         ["fit", "none.csv", "--method", "kernel-imm", "--kernel", "polynomial"],
         "--method kernel-imm goes with --kernel linear, rbf, laplacian, additive_chi2, "
         "histogram_intersection or hellinger; kernel-exkmc and kernel-expand take every kernel.",
     ),
     "gamma of a kernel tree's kernel without": (
+        2,
         ["fit", "none.csv", "--method", "kernel-imm", "--kernel", "hellinger", "--gamma", "2"],
         "--gamma goes with --kernel rbf, laplacian, polynomial or chi2; the kernel hellinger has",
     ),
     "random features of a kernel tree's other kernel": (
+        2,
         [
             *("fit", "none.csv", "--method", "kernel-expand", "--kernel", "laplacian"),
             *("--approximation", "rff"),
@@ -755,101 +813,156 @@ WRONG = {
         "--approximation rff goes with --kernel rbf;",
     ),
     "fewer leaves than clusters of kauri": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "-k", "5", "--leaves", "3"],
         "--leaves 3 is less than -k 5: every cluster needs a leaf.",
     ),
     "fewer leaves than the default of kauri": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--leaves", "2"],
         "--leaves 2 is less than the 3 clusters that are sought without -k: give -k too.",
     ),
     "unknown kernel": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--kernel", "quadratic"],
         "argument --kernel: invalid choice: 'quadratic' (choose from",
     ),
     "gamma that is none": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--kernel", "rbf", "--gamma", "nan"],
         "argument --gamma: must be a number above 0, or scale. Got 'nan'",
     ),
     "price that is none": (
+        2,
         ["fit", "none.csv", "--method", "oblique", "--alpha", "-1"],
         "argument --alpha: must be a number, at least 0. Got '-1'",
     ),
     "share that is all": (
+        2,
         ["fit", "none.csv", "--method", "douglas", "--prune", "1"],
         "argument --prune: must be at least 0 and below 1. Got '1'",
     ),
     "gamma of a kernel without": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--gamma", "2"],
         "--gamma goes with --kernel rbf, laplacian, polynomial or chi2; the kernel linear has none",
     ),
     "features of an exact kernel": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--n-components", "20"],
         "--n-components goes with --approximation; without it the kernel is exact.",
     ),
     "random features of another kernel": (
+        2,
         ["fit", "none.csv", "--method", "kauri", "--approximation", "rff"],
         "--approximation rff goes with --kernel rbf; nystroem and rpcholesky take every kernel.",
     ),
     "kernel of cells below 0": (
+        3,
         ["fit", "points.csv", "--columns", "x,y", "--method", "kauri", "--kernel", "chi2"],
         "The kernel 'chi2' needs values >= 0, but column 'x' holds",
     ),
-    "model of another name": ([*FIT[:-1], "model.txt"], "model.txt: the name must end in .json."),
-    "no such folder": ([*FIT[:-1], "no/model.json"], "there is no folder no."),
-    "picture of another kind": ([*FIT, "--plot", "tree.gif"], "must end in .png or .svg or"),
-    "no model": (["predict", "none.json", "points.csv"], "none.json: no such file."),
-    "no model in it": (["info", "points.csv"], "points.csv: The model file is no valid JSON"),
-    "other columns": (["predict", "model.json", "few.csv"], "few.csv has no column 'y'; its"),
+    "model of another name": (
+        2,
+        [*FIT[:-1], "model.txt"],
+        "model.txt: the name must end in .json.",
+    ),
+    "no such folder": (4, [*FIT[:-1], "no/model.json"], "there is no folder no."),
+    "picture of another kind": (
+        2,
+        [*FIT, "--plot", "tree.gif"],
+        "must end in .png, .svg, .pdf or .dot",
+    ),
+    "a folder as the model": (4, ["info", "."], ". is a folder."),
+    "no model file": (
+        4,
+        ["info", "none.txt.json"],
+        "none.txt.json: Not a model file of treeclust_rs: it lacks",
+    ),
+    "parquet without formulas": (
+        2,
+        ["predict", "model.json", "points.csv", "-o", "o.parquet", "--escape-formulas"],
+        "o.parquet: --escape-formulas is for tables in text files.",
+    ),
+    "missing cells of columns that were fitted": (
+        3,
+        ["predict", "model.json", "holes.csv"],
+        "'x' 1, the first in row 1 (rows count from 0). Fill these cells or remove their rows "
+        "first.",
+    ),
+    "missing cells of chosen columns": (
+        3,
+        ["fit", "holes.csv", "--columns", "x,y", "-k", "1"],
+        "first; or take x out of --columns.",
+    ),
+    "no model": (4, ["predict", "none.json", "points.csv"], "none.json: no such file."),
+    "no model in it": (2, ["info", "points.csv"], "points.csv is named as a table: MODEL is"),
+    "other columns": (3, ["predict", "model.json", "few.csv"], "few.csv has no column 'y'; its"),
     "text where numbers were": (
+        3,
         ["predict", "model.json", "text.csv"],
         "text.csv: not numbers: 'x' (row 1: 'two'); rows count from 0.",
     ),
     "wrong number of unnamed columns": (
+        3,
         ["predict", "unnamed.json", "points.csv"],
         "points.csv has 4 columns; the model, fitted without names, reads 2.",
     ),
     "model and data swapped": (
+        2,
         ["predict", "points.csv", "model.json"],
         "points.csv is named as a table, model.json as a model: is the order MODEL DATA?",
     ),
     "model and data swapped in explain": (
+        2,
         ["explain", "points.csv", "model.json"],
         "is the order MODEL DATA?",
     ),
     "no name for the new column": (
+        2,
         ["predict", "model.json", "points.csv", "--column", ""],
         "--column: the new column needs a name.",
     ),
-    "a file as the folder of the demo": (["demo", "-o", "points.csv"], "points.csv is a file"),
-    "a folder in a file": (["demo", "-o", "points.csv/demo"], "points.csv/demo is a file or lies"),
-    "row out of range": (["explain", "model.json", "points.csv", "--rows", "60"], "row 60"),
-    "rows that are none": (["explain", "model.json", "points.csv", "--rows", "-1"], "--rows"),
-    "rows backwards": (["explain", "model.json", "points.csv", "--rows", "9-3"], "backwards"),
+    "a file as the folder of the demo": (4, ["demo", "-o", "points.csv"], "points.csv is a file"),
+    "a folder in a file": (
+        4,
+        ["demo", "-o", "points.csv/demo"],
+        "points.csv/demo is a file or lies",
+    ),
+    "row out of range": (3, ["explain", "model.json", "points.csv", "--rows", "60"], "row 60"),
+    "rows that are none": (2, ["explain", "model.json", "points.csv", "--rows", "-1"], "--rows"),
+    "rows backwards": (2, ["explain", "model.json", "points.csv", "--rows", "9-3"], "backwards"),
     "too few leaves": (
+        2,
         ["plot", "model.json", "--leaves", "2", "-o", "t.png"],
         "from 3 leaves, those of",
     ),
-    "no leaves": (["info", "model.json", "--leaves", "0"], "--leaves: must be a whole number, at"),
-    "nowhere to plot": (["plot", "model.json"], "required: -o/--output"),
+    "no leaves": (
+        2,
+        ["info", "model.json", "--leaves", "0"],
+        "--leaves: must be a whole number, at",
+    ),
+    "nowhere to plot": (2, ["plot", "model.json"], "required: -o/--output"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(("status", "arguments", "message"), WRONG.values(), ids=WRONG.keys())
 def test_errors_are_one_line_and_leave_nothing(
-    model: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    model: Path, status: int, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("empty.csv").touch()
     Path("ragged.csv").write_text("a,b\n1,2\n3,4,5\n")
     Path("text.parquet").write_text("no parquet")
     Path("holes.csv").write_text("x,y\n1,2\n,4\n")
     Path("few.csv").write_text("x,z\n1,2\n")
+    Path("none.txt.json").write_text("{}")
     Path("text.csv").write_text("x,y\n1,2\ntwo,2\n")
     points().write_parquet("points.parquet")
     X = points().select("x", "y").to_numpy()
     tc.IMM(reference=points()["segment"].to_numpy()).fit(X).save("unnamed.json")
     Path("points.xlsx").touch()
     before = {path.name: path.read_bytes() for path in Path().iterdir()}
-    assert main(arguments) == 2
+    assert main(arguments) == status
     printed = capsys.readouterr()
     errors = [
         line
@@ -863,95 +976,155 @@ def test_errors_are_one_line_and_leave_nothing(
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
 
 
-# What a file holds, options of fit beside -k 1, what is said on stderr.
-TABLES: dict[str, tuple[bytes, list[str], str]] = {
-    "header only": (b"x,y\n", [], "t.csv: the file has no rows."),
-    "blank": (b"\n \n", [], "t.csv is empty."),
+# Exit status, what a file holds, options of fit beside -k 1, what is said on stderr.
+TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
+    "header only": (3, b"x,y\n", [], "t.csv: the file has no rows."),
+    "blank": (3, b"\n \n", [], "t.csv is empty."),
     "semicolons": (
+        3,
         b"x;y\n1;2\n3;4\n",
         [],
         "t.csv seems to be separated by ';': add --separator ';'.",
     ),
     "semicolons and decimal commas": (
+        3,
         b"x;y\n1,5;2,5\n3;4\n",
         [],
         "t.csv seems to be separated by ';': add --separator ';' --decimal-comma.",
     ),
-    "tabs": (b"x\ty\n1\t2\n", [], "t.csv seems to be separated by tabs: add --separator tab."),
+    "tabs": (3, b"x\ty\n1\t2\n", [], "t.csv seems to be separated by tabs: add --separator tab."),
     "commas after all": (
+        3,
         b"x,y\n1,2\n",
         ["--separator", ";"],
         "t.csv seems to be separated by ',': add --separator ,.",
     ),
     "decimal commas": (
+        3,
         b"x;y\n1,5;2\n",
         ["--separator", ";"],
         "t.csv: not numbers: 'x' (row 0: '1,5'); rows count from 0. If these are numbers with "
         "decimal commas, add --decimal-comma.",
     ),
     "points for thousands": (
+        3,
         b"x;y\n1,5;1.000\n",
         ["--separator", ";", "--decimal-comma"],
-        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave them out with --drop "
-        "y, or choose with --columns.",
+        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: add "
+        "--drop y.",
     ),
     "long lines": (
+        3,
         b"x,y\n1,2\n3,4,5\n",
         [],
         "t.csv cannot be read: line 3 has 3 cells, the first line 2.",
     ),
     "open quotes": (
+        3,
         b'x,y\n1,"2\n3,4\n',
         [],
         "t.csv cannot be read: the quotes in line 2 do not match.",
     ),
     "Latin-1": (
+        4,
         b"caf\xe9,y\n1,2\n",
         [],
         "t.csv is not UTF-8 text. Name its encoding, for instance --encoding latin-1, or convert "
         "it: iconv -f latin-1 -t utf-8 t.csv > t-utf8.csv",
     ),
-    "UTF-16": ("x,y\n1,2\n".encode("utf-16"), [], "for instance --encoding utf-16, or"),
+    "UTF-16": (4, "x,y\n1,2\n".encode("utf-16"), [], "for instance --encoding utf-16, or"),
     "another encoding": (
+        4,
         b"caf\xe9,y\n1,2\n",
         ["--encoding", "ascii"],
         "t.csv is no text in the encoding ascii.",
     ),
     "unknown encoding": (
+        2,
         b"x\n1\n",
         ["--encoding", "klingon"],
         "argument --encoding: there is no encoding 'klingon'",
     ),
-    "separator of two": (b"x\n1\n", ["--separator", ";;"], "must be one character, or tab. Got"),
+    "separator of two": (2, b"x\n1\n", ["--separator", ";;"], "must be one character, or tab. Got"),
     "same names": (
+        3,
         b"x,y, x\n1,2,3\n",
         [],
         "t.csv has several columns named 'x': give each its own name.",
     ),
     "same numbers as names": (
+        3,
         b"5,5,1\n1,2,3\n",
         [],
         "t.csv has several columns named '5': give each its own name; if the file has no header, "
         "add --no-header.",
     ),
-    "no names": (b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
+    "infinite cells": (
+        3,
+        b"x,y\n1,2\n-inf,3\n4,5\n",
+        [],
+        "t.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from 0). "
+        "Fill these cells or remove their rows first; or leave columns out: add --drop x.",
+    ),
+    "every column has gaps": (
+        3,
+        b"x,y\n1,\n,3\n4,5\n",
+        [],
+        "Fill these cells or remove their rows first.",
+    ),
+    "gzip by another name": (
+        4,
+        gzip.compress(b"x\n1\n"),
+        [],
+        "t.csv is no text but compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
+    ),
+    "spreadsheet": (
+        4,
+        b"PK\x03\x04\x14\x00\xff",
+        [],
+        "t.csv is no text but a spreadsheet or zip file: save it as CSV first.",
+    ),
+    "words with gaps as the reference": (
+        3,
+        b"x,kind\n1,a\n2,\n3,b\n",
+        ["--reference", "kind"],
+        "'kind' has 1 empty cell, the first in row 1 (rows count from 0): fill them, or remove",
+    ),
+    "numbers with gaps as the reference": (
+        3,
+        b"x,kind\n1,4\n2,\n3,5\n",
+        ["--reference", "kind"],
+        "row 1 (rows count from 0): write -1 for rows of no cluster, or remove their rows first.",
+    ),
+    "all of it text": (
+        3,
+        b"x,y\na,b\nc,d\n",
+        [],
+        "t.csv: not numbers: 'x' (row 0: 'a'), 'y' (row 0: 'b'); rows count from 0.",
+    ),
+    "no names": (3, b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
     "missing cells": (
+        3,
         b"x,y\n1,2\n3,NA\n4,nan\n",
         [],
-        "column 'y' has 2 null, the first in row 1 (rows count from 0).",
+        "t.csv has empty, NaN or infinite cells: 'y' 2, the first in row 1 (rows count from 0).",
     ),
     "text among missing cells": (
+        3,
         b"x,y,z\n1,N/A,1\n2,3,b\n3,?,c\n",
         [],
-        "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave them out "
-        "with --drop y,z, or choose with --columns.",
+        "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave columns "
+        "out: add --drop y,z.",
     ),
 }
 
 
-@pytest.mark.parametrize(("content", "options", "message"), TABLES.values(), ids=TABLES.keys())
+@pytest.mark.parametrize(
+    ("status", "content", "options", "message"), TABLES.values(), ids=TABLES.keys()
+)
 def test_tables_that_cannot_be_used(
     tmp_path: Path,
+    status: int,
     content: bytes,
     options: list[str],
     message: str,
@@ -960,10 +1133,11 @@ def test_tables_that_cannot_be_used(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_bytes(content)
-    assert main(["fit", "t.csv", "-k", "1", *options]) == 2
+    assert main(["fit", "t.csv", "-k", "1", *options]) == status
     printed = capsys.readouterr()
     error = printed.err.splitlines()[-1]
     assert message in error
+    assert "--drop x,y" not in error  # which would leave nothing
     assert "infer_schema" not in error and "truncate_ragged_lines" not in error
     assert printed.out == ""
 
@@ -974,8 +1148,8 @@ def test_words_for_missing_cells(
 ) -> None:
     for cells in (["1", "2"], ["1.5", "2"], ["true", "false"]):
         Path("holes.csv").write_text(f"x,y\n{cells[0]},1\n{word},1\n{cells[1]},1\n")
-        assert main(["fit", "holes.csv", "-k", "1"]) == 2
-        assert "column 'x' has 1 null, the first in row 1" in capsys.readouterr().err
+        assert main(["fit", "holes.csv", "-k", "1"]) == 3
+        assert "infinite cells: 'x' 1, the first in row 1" in capsys.readouterr().err
 
 
 # ---- tables as they come ------------------------------------------------------------------------
@@ -1165,7 +1339,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", half)
     before = sorted(Path().iterdir())
-    assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 2
+    assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 4
     message = "treeclust: out.csv cannot be written: No space left on device\n"
     assert capsys.readouterr().err == message
     assert Path("out.csv").read_text() == "old"
@@ -1199,6 +1373,7 @@ def test_help_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -
     out = capsys.readouterr().out
     assert out.startswith(f"usage: treeclust {command}".rstrip())
     assert f"For example:\n  treeclust {command}" in out
+    assert "exit status: 0 done; 2 the command line is wrong; 3 a table" in out
 
 
 def test_version() -> None:
@@ -1221,7 +1396,7 @@ def test_process_writes_and_reports(folder: Path) -> None:
     assert done.returncode == 0
     assert str(fitted().tree_) in done.stdout
     done = process("predict", "model.json", "none.csv")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr == "treeclust: none.csv: no such file.\n"
 
 

@@ -12,13 +12,29 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data import Rows, SparseTable, Table, Units, WeightedRows, take_rows
-from .._data.checks import check_finite, check_sample_weight
-from .._data.table import collected, read_table
+from .._data import (
+    Rows,
+    SparseTable,
+    Table,
+    Units,
+    WeightedRows,
+    check_finite,
+    check_sample_weight,
+    collected,
+    read_table,
+    take_rows,
+)
 from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
-from .._util import BoolArray, Codes, FloatArray, effective_n_jobs, progress_line
-from .._util.validation import Interval, StrOptions
+from .._util import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    Interval,
+    StrOptions,
+    effective_n_jobs,
+    progress_line,
+)
 from ..tree import ClusterTree
 
 

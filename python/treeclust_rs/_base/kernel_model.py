@@ -9,8 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._data import Table, Units, check_sample_weight, take_rows
-from .._kernels import FeatureMap, Kernel, KernelData, KernelRows, check_gram, kernel_rows
-from .._kernels.parameters import check_gram_argument, kernel_of
+from .._kernels import (
+    FeatureMap,
+    Kernel,
+    KernelData,
+    KernelRows,
+    check_gram,
+    check_gram_argument,
+    kernel_of,
+    kernel_rows,
+)
 from .._util import FloatArray, IntArray, effective_n_jobs, estimator
 from ..tree import ClusterTree
 from .fit_rows import fitted_mask, square_part

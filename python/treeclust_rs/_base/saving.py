@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -15,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from .._util.files import replacing
 from ..tree import ClusterTree
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
@@ -117,7 +115,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params.pop("reference", None)
-        write_text(path, dumps({"model": type(self).__name__, "params": params, **payload}))
+        text = dumps({"model": type(self).__name__, "params": params, **payload})
+        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
 
     def _payload(self) -> dict[str, Any]:
         """Return what the file holds beside the class and its parameters; raises before a fit."""
@@ -208,24 +208,6 @@ def _of_text(text: str) -> SavedEstimator:
             f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
         )
     return _MODELS[name]._from_payload(payload)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all, with the permissions a new or the old file would have."""
-    target = Path(os.path.realpath(path))  # a link stays a link
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", os.fspath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", os.fspath(target.parent))
-    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
-        if target.exists():
-            shutil.copymode(target, temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 class Check(NamedTuple):

@@ -16,8 +16,16 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise
 
-from .._util import FloatArray, as_rows, check_size, map_in_order, mean_row, one_blas_thread
-from .._util.words import format_count, quoted_column
+from .._util import (
+    FloatArray,
+    as_rows,
+    check_size,
+    format_count,
+    map_in_order,
+    mean_row,
+    one_blas_thread,
+    quoted_column,
+)
 
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
 """Other names of kernels."""

@@ -9,8 +9,8 @@ from sklearn.datasets import load_wine
 
 from ..estimators.exkmc import ExKMC
 from ..metrics import agreement
-from .messages import UserError
-from .output import can_draw, draw, print_fact, print_fit, write_table
+from .messages import FileError
+from .output import can_draw, draw, print_fact, print_fit, save, write_table
 from .parser import program_name
 
 
@@ -20,7 +20,7 @@ def demo(arguments: argparse.Namespace) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise UserError(
+        raise FileError(
             f"{folder} is a file or lies in one: -o takes a folder, which may be new."
         ) from error
     wine = load_wine()
@@ -39,7 +39,7 @@ def demo(arguments: argparse.Namespace) -> None:
     print("\nWhy the first three wines are where they are:")
     for line in model.explain(frame.head(3)):
         print(f"  {line}")
-    model.save(saved)
+    save(model, saved)
     print(f"\nThe data are in {table}, the model in {saved}", end="")
     if can_draw():
         draw(model, picture)

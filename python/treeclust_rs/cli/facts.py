@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import polars as pl
+
 from ..gemini import make_gemini
 from ..metrics import n_parameters
+from ..metrics.costs import ratio_of_costs
 from ..tree import MOVES
 
 _Facts = Iterator[tuple[str, str]]
@@ -16,12 +19,42 @@ def parameters(model: Any) -> _Facts:
         yield "parameters", f"{n_parameters(model):,} (weights, biases, leaves)"
 
 
-def costs(model: Any) -> _Facts:
+def true_costs(model: Any) -> _Facts:
     """Yield the costs of tree and reference; a model from a file may lack them."""
     if hasattr(model, "inertia_") and hasattr(model, "reference_inertia_"):
         yield "cost", f"{model.inertia_:,.6g}"
         yield "of the reference", f"{model.reference_inertia_:,.6g}"
         yield "ratio", f"{model.cost_ratio_:.4f}"
+
+
+def costs(model: Any) -> _Facts:
+    """Yield the costs, or at least their bounds.
+
+    A tree that was cut down after it was read has only its cost about the reference's centers,
+    which its own cost does not exceed.
+    """
+    yield from true_costs(model)
+    if not hasattr(model, "inertia_") and hasattr(model, "reference_inertia_"):
+        last = cost_path(model).tail(1)
+        yield "cost", f"at most {last['cost'].item():,.6g}"
+        yield "of the reference", f"{model.reference_inertia_:,.6g}"
+        yield "ratio", f"at most {last['ratio'].item():.4f}"
+
+
+def cost_path(model: Any) -> pl.DataFrame:
+    """Return the path of a model whose costs compare with its reference's, with their ratio."""
+    path: pl.DataFrame = model.cost_path_
+    if not hasattr(model, "reference_inertia_"):
+        return path
+    reference = model.reference_inertia_
+    ratios = [ratio_of_costs(cost, reference) for cost in path["cost"]]
+    return path.with_columns(pl.Series("ratio", ratios, dtype=pl.Float64))
+
+
+def mistakes_path(model: Any) -> pl.DataFrame:
+    """Return the path of a model whose growth lowers the weight of the rows with other labels."""
+    path: pl.DataFrame = model.cost_path_
+    return path.rename({"cost": "mistakes"})
 
 
 def agreement(model: Any) -> _Facts:

@@ -8,7 +8,7 @@ from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..gemini import GEMINIS
 from . import arguments as read
 from .messages import UserError, either
-from .methods import KERNELS, METHODS, Method, shared_options, takers_of
+from .methods import KERNELS, METHODS, Method, attribute_of, shared_options, takers_of
 
 # The scikit-learn way of drawing numbers takes seeds up to this one.
 _MAX_SEED = 2**32 - 1
@@ -59,12 +59,7 @@ def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None
 
 def value_of(arguments: argparse.Namespace, option: str) -> Any:
     """Return the value of an option, None if the user did not set it."""
-    return getattr(arguments, parameter_of(option))
-
-
-def parameter_of(option: str) -> str:
-    """Return the parameter's name: ``--n-cuts`` sets ``n_cuts``."""
-    return option.removeprefix("--").replace("-", "_")
+    return getattr(arguments, attribute_of(option))
 
 
 # ---- what they are ------------------------------------------------------------------------
@@ -185,6 +180,19 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         help="of an oblique tree (default: 4)",
     )
     tree.add_argument(
+        "--n-init",
+        type=read.whole_number(1),
+        metavar="N",
+        help="starts of kernel k-means, douglas and an oblique tree's k-means, of which the best "
+        "counts (default: 10; douglas 5)",
+    )
+    tree.add_argument(
+        "--max-iter",
+        type=read.whole_number(1),
+        metavar="N",
+        help="most rounds of an oblique tree, or epochs of douglas (default: 100; douglas 200)",
+    )
+    tree.add_argument(
         "--relax",
         action="store_true",
         default=None,
@@ -246,6 +254,20 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_escape_formulas(parser: argparse._ActionsContainer) -> None:
+    """Add the option that makes written tables harmless to spreadsheets."""
+    parser.add_argument(
+        "--escape-formulas",
+        action="store_true",
+        help="for spreadsheets: write an apostrophe before text that begins with = + - @",
+    )
+
+
+def add_force(parser: argparse._ActionsContainer) -> None:
+    """Add the option that allows to write to a file that is read."""
+    parser.add_argument("--force", action="store_true", help="write even to a file that is read")
+
+
 def _add_output(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("what to write")
     output.add_argument("-o", "--output", metavar="MODEL", help="the model (.json)")
@@ -253,6 +275,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--labels-out", metavar="TABLE", help="the cluster of every row, in order (.csv, .parquet)"
     )
+    add_escape_formulas(output)
+    add_force(output)
 
     work = parser.add_argument_group("the work")
     work.add_argument(

@@ -10,16 +10,14 @@ import polars as pl
 
 from .._util import format_count
 from .._util.arrays import NOISE
-from .fit_options import check_fit_options, parameter_of, value_of
-from .messages import UserError, write_remark
-from .methods import METHODS
-from .output import draw, output_path, picture_path, print_fit, write_table
-from .reading import TABLE_SUFFIXES, Source, read_source
+from .fit_options import check_fit_options, value_of
+from .messages import DataError, UserError, write_remark
+from .methods import METHODS, parameter_of
+from .output import draw, output_path, picture_path, print_fit, save, table_path, write_table
+from .reading import Source, read_source
 
 # Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
 _MAX_COST_ROWS = 10_000
-# Parameters whose names differ from those of the options.
-_PARAMETERS = {"--leaves": "max_leaves"}
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.95
 
@@ -30,16 +28,16 @@ def fit(arguments: argparse.Namespace) -> None:
     method = METHODS[arguments.method]
     if not method.has_tree and arguments.plot is not None:
         raise UserError(f"--plot: {method.no_tree}.")
-    model_path = output_path(arguments.output, (".json",))
-    labels_path = output_path(arguments.labels_out, tuple(TABLE_SUFFIXES))
-    picture = picture_path(arguments.plot)
+    model_path = output_path(arguments.output, (".json",), arguments)
+    labels_path = table_path(arguments.labels_out, arguments)
+    picture = picture_path(arguments.plot, arguments)
     source = read_source(arguments)
     columns = _chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
     _check_sizes(arguments, source, reference)
-    frame = source.numbers(columns, advice=True)
+    frame = source.numbers(columns, chosen_by="--columns" if arguments.columns else "--drop")
     size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
-    write_remark(f"{arguments.data}: {size}.", arguments)
+    write_remark(f"{source.name}: {size}.", arguments)
 
     model = _estimator(arguments, reference).fit(frame)
     with_costs = True
@@ -58,13 +56,14 @@ def fit(arguments: argparse.Namespace) -> None:
             arguments,
         )
     if model_path is not None:
-        model.save(model_path)
+        save(model, model_path)
         write_remark(f"model written to {model_path}", arguments)
     if picture is not None:
         draw(model, picture)
         write_remark(f"picture written to {picture}", arguments)
     if labels_path is not None:
-        write_table(pl.DataFrame({"cluster": model.labels_}), labels_path)
+        labels = pl.DataFrame({"cluster": model.labels_})
+        write_table(labels, labels_path, escape_formulas=arguments.escape_formulas)
         write_remark(f"labels written to {labels_path}", arguments)
     if model_path is None:
         what = "nothing" if picture is None and labels_path is None else "the model is not"
@@ -79,18 +78,17 @@ def _check_sizes(
         n_rows, n_clusters = source.frame.height, _n_clusters(arguments)
         if n_clusters > n_rows and not METHODS[arguments.method].is_maximum:
             default = "" if arguments.clusters else ", the default,"
-            raise UserError(
-                f"-k {n_clusters}{default} is more than the {n_rows:,} rows of {arguments.data}."
-            )
+            rows = format_count(n_rows, "row")
+            raise DataError(f"-k {n_clusters}{default} is more than the {rows} of {source.name}.")
         return
     n_clusters = _n_labels(reference)
     column = arguments.reference
     if arguments.clusters not in (None, n_clusters):
-        raise UserError(
+        raise DataError(
             f"-k {arguments.clusters}, but the column {column!r} has {n_clusters} clusters."
         )
     if arguments.leaves is not None and arguments.leaves < n_clusters:
-        raise UserError(
+        raise DataError(
             f"--leaves {arguments.leaves} is less than the {n_clusters} clusters of the column "
             f"{column!r}: every cluster needs a leaf."
         )
@@ -129,7 +127,7 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
     for option in method.options:
         value = value_of(arguments, option)
         if value is not None:
-            parameters[_PARAMETERS.get(option, parameter_of(option))] = value
+            parameters[parameter_of(option)] = value
     # "imm" stands for the base tree of the method, which is the default.
     if parameters.pop("base_tree", None) == "none":
         parameters["base_tree"] = None
@@ -152,7 +150,7 @@ def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
     features = [name for name in chosen if name != reference]
     if not features:
         besides = "" if reference is None else ", besides the reference,"
-        raise UserError(f"no column of {arguments.data}{besides} is left to fit.")
+        raise DataError(f"no column of {source.name}{besides} is left to fit.")
     if reference in named and arguments.columns:
         write_remark(f"the column {reference!r} is the reference, and so no feature.", arguments)
     return features
@@ -160,8 +158,10 @@ def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
 
 def _named_columns(options: list[str], source: Source) -> list[str]:
     """Return the columns that `--drop` or `--columns` name, commas in names included."""
+    known = source.frame.columns
     names: list[str] = []
     for option in options:
-        names.extend([option] if option in source.frame.columns else option.split(","))
+        parts = [option] if option in known else option.split(",")
+        names.extend(part if part in known else part.strip() for part in parts)
     source.require(names)
     return list(dict.fromkeys(names))

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
 from .._base import SavedEstimator, TreeClusterer
 from .._kernels import has_features
 from .._reference.checks import DEFAULT_N_CLUSTERS
@@ -54,6 +56,8 @@ class Method:
     """Options that not all methods take; each sets the parameter of its name."""
     facts: tuple[Callable[[Any], Iterator[tuple[str, str]]], ...]
     """What is printed below the tree, beside the numbers of clusters and leaves."""
+    path: Callable[[Any], pl.DataFrame | None] = lambda _: None
+    """The costs of its trees by number of leaves, if the models have them."""
     settings: Callable[[int], dict[str, Any]] = lambda _: {}
     """Parameters that follow from the number of clusters, where no option sets them."""
     check: Callable[[argparse.Namespace], None] = lambda _: None
@@ -109,7 +113,8 @@ def _check_surrogate_features(arguments: argparse.Namespace) -> None:
 _KERNEL = ("--kernel", "--gamma", "--approximation", "--n-components")
 _GROWTH = ("--leaves", "--cuts", "--base-tree")
 _EXPLAINED = (facts.parameters, facts.costs, facts.agreement)
-_KERNEL_EXPLAINED = (facts.kernel, facts.costs, facts.agreement)
+_SURROGATE = ("--n-init", *_KERNEL)
+_KERNEL_EXPLAINED = (facts.kernel, facts.true_costs, facts.agreement)
 
 _ROWS = (
     Method(
@@ -119,6 +124,7 @@ _ROWS = (
         nature="an exkmc tree explains the clusters of k-means, or of --reference",
         options=("--reference", "--criterion", *_GROWTH),
         facts=_EXPLAINED,
+        path=facts.cost_path,
     ),
     Method(
         "imm",
@@ -145,7 +151,7 @@ _ROWS = (
         Douglas,
         summary="douglas makes clusters by soft bins of few columns, and has no tree",
         nature="douglas makes its clusters itself, and has soft bins in place of a tree",
-        options=("--gemini", "--n-cuts", "--prune"),
+        options=("--gemini", "--n-cuts", "--prune", "--n-init", "--max-iter"),
         facts=(facts.bins,),
     ),
     Method(
@@ -153,7 +159,7 @@ _ROWS = (
         ObliqueTree,
         summary="oblique fits clusters and a tree of weighted sums together",
         nature="an oblique tree has weighted sums of columns as tests, fitted with the clusters",
-        options=("--reference", "--alpha", "--max-depth", "--relax"),
+        options=("--reference", "--alpha", "--max-depth", "--relax", "--n-init", "--max-iter"),
         facts=_EXPLAINED,
         is_grown=False,
     ),
@@ -173,7 +179,7 @@ _ROWS = (
         KernelIMM,
         summary="kernel-imm explains kernel k-means by one leaf per cluster",
         nature="a kernel-imm tree has one leaf per cluster of kernel k-means, or of --reference",
-        options=("--reference", *_KERNEL),
+        options=("--reference", *_SURROGATE),
         facts=_KERNEL_EXPLAINED,
         check=_check_surrogate_features,
     ),
@@ -182,16 +188,18 @@ _ROWS = (
         KernelExKMC,
         summary="kernel-exkmc explains kernel k-means and grows up to --leaves",
         nature="a kernel-exkmc tree explains the clusters of kernel k-means, or of --reference",
-        options=("--reference", *_GROWTH, *_KERNEL),
-        facts=_KERNEL_EXPLAINED,
+        options=("--reference", *_GROWTH, *_SURROGATE),
+        facts=(facts.kernel, facts.costs, facts.agreement),
+        path=facts.cost_path,
     ),
     Method(
         "kernel-expand",
         KernelExpand,
         summary="kernel-expand explains any labels, by fewest mistakes",
         nature="a kernel-expand tree explains the clusters of kernel k-means, or of --reference",
-        options=("--reference", *_GROWTH, *_KERNEL),
+        options=("--reference", *_GROWTH, *_SURROGATE),
         facts=_KERNEL_EXPLAINED,
+        path=facts.mistakes_path,
     ),
     Method(
         "kmeans-tree",
@@ -200,6 +208,7 @@ _ROWS = (
         nature="a kmeans-tree has threshold cuts that follow labels, not distances",
         options=("--reference", "--leaves", "--impurity"),
         facts=_EXPLAINED,
+        path=facts.cost_path,
         enough_leaves="every leaf has one label",
     ),
     Method(
@@ -209,6 +218,7 @@ _ROWS = (
         nature="a spex tree has threshold cuts that follow labels, not distances",
         options=("--reference", "--leaves"),
         facts=_EXPLAINED,
+        path=facts.cost_path,
         enough_leaves="every leaf has one label",
     ),
 )
@@ -222,6 +232,16 @@ def method_of(model: SavedEstimator) -> Method:
         if type(model) is method.estimator:
             return method
     raise UserError(f"this command has no method for a {type(model).__name__}.")
+
+
+def attribute_of(option: str) -> str:
+    """Return the attribute of the parsed arguments: that of ``--n-cuts`` is ``n_cuts``."""
+    return option.removeprefix("--").replace("-", "_")
+
+
+def parameter_of(option: str) -> str:
+    """Return the parameter of estimators that an option sets."""
+    return "max_leaves" if option == "--leaves" else attribute_of(option)
 
 
 def takers_of(option: str) -> Sequence[str]:

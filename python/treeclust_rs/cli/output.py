@@ -1,8 +1,13 @@
 """What the command writes: pictures and tables in files, models on stdout."""
 
+from __future__ import annotations
+
+import argparse
+import gzip
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast, overload
@@ -10,35 +15,68 @@ from typing import Any, cast, overload
 import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
-from .facts import costs
-from .messages import UserError, one_line
+from .._util.files import replacing
+from .facts import costs, true_costs
+from .messages import FileError, UserError, either, one_line
 from .methods import method_of
-from .reading import TABLE_SUFFIXES
+from .reading import TABLE_SUFFIXES, is_text, suffix_of, table_names
 
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
+# Most lines of the table of costs by number of leaves.
+_MAX_PATH_ROWS = 12
+# How cells begin that spreadsheets take for formulas.
+_FORMULA = r"^[=+\-@\t\r\n]"
 
 
-def output_path(name: str | None, suffixes: tuple[str, ...]) -> Path | None:
-    """Return the path to write to; raise UserError, before the work, if that cannot be."""
+def output_path(
+    name: str | None, suffixes: tuple[str, ...], arguments: argparse.Namespace
+) -> Path | None:
+    """Return the path to write to; raise UserError, before the work, if that cannot be.
+
+    A file that the command reads is written to with ``--force`` only.
+    """
     if name is None:
         return None
     path = Path(name)
-    if path.suffix.lower() not in suffixes:
-        raise UserError(f"{name}: the name must end in {' or '.join(suffixes)}.")
+    if not name.lower().endswith(suffixes):
+        raise UserError(f"{name}: the name must end in {either(suffixes)}.")
     if not path.parent.is_dir():
-        raise UserError(f"{name}: there is no folder {path.parent}.")
+        raise FileError(f"{name}: there is no folder {path.parent}.")
     if path.is_dir():
-        raise UserError(f"{name} is a folder.")
+        raise FileError(f"{name} is a folder.")
+    if not os.access(Path(os.path.realpath(path)).parent, os.W_OK):  # a link leads elsewhere
+        raise FileError(f"{name} cannot be written: the folder {path.parent} is read-only.")
+    if path.exists() and not arguments.force:
+        for read in _files_read(arguments):
+            if os.path.exists(read) and path.samefile(read):
+                which = "is" if name == read else f"is the file {read}, which is"
+                raise UserError(
+                    f"{name} {which} read too: write to another file, or replace it with --force."
+                )
+    return path
+
+
+def _files_read(arguments: argparse.Namespace) -> list[str]:
+    """Return the names of the files that the command reads."""
+    models = [arguments.model] if hasattr(arguments, "model") else []
+    return models + table_names(getattr(arguments, "data", []))
+
+
+def table_path(name: str | None, arguments: argparse.Namespace) -> Path | None:
+    """Return the path of a table; raise UserError, before the work, if it cannot be written."""
+    path = output_path(name, tuple(TABLE_SUFFIXES), arguments)
+    if path is not None and arguments.escape_formulas and not is_text(path):
+        raise UserError(f"{path}: --escape-formulas is for tables in text files.")
     return path
 
 
 @overload
-def picture_path(name: str) -> Path: ...
+def picture_path(name: str, arguments: argparse.Namespace) -> Path: ...
 @overload
-def picture_path(name: None) -> None: ...
-def picture_path(name: str | None) -> Path | None:
+def picture_path(name: None, arguments: argparse.Namespace) -> None: ...
+def picture_path(name: str | None, arguments: argparse.Namespace) -> Path | None:
     """Return the path of a picture; raise UserError, before the work, if it cannot be drawn."""
-    path = output_path(name, _PICTURE_SUFFIXES)
+    path = output_path(name, _PICTURE_SUFFIXES, arguments)
     if path is not None and path.suffix.lower() != ".dot" and not can_draw():
         raise UserError(f"{name} needs matplotlib: pip install treeclust_rs[plot] (.dot does not).")
     return path
@@ -52,15 +90,19 @@ def can_draw() -> bool:
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces `path` only if no error occurs."""
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
-        yield temporary
-        temporary.replace(path)
+        with replacing(path) as temporary:
+            yield temporary
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{path} cannot be written: {one_line(error)}") from error
+
+
+def save(model: SavedEstimator, path: Path) -> None:
+    """Write the model file."""
+    try:
+        model.save(path)
     except OSError as error:
-        reason = one_line(error).replace(str(temporary), str(path))
-        raise UserError(f"{path} cannot be written: {reason}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise FileError(f"{path} cannot be written: {one_line(error)}") from error
 
 
 def draw(model: SavedEstimator, path: Path) -> None:
@@ -86,15 +128,51 @@ def draw(model: SavedEstimator, path: Path) -> None:
 
 
 def write_table(
-    frame: pl.DataFrame, path: Path, separator: str | None = None, *, header: bool = True
+    frame: pl.DataFrame,
+    path: Path | None,
+    separator: str | None = None,
+    *,
+    header: bool = True,
+    escape_formulas: bool = False,
 ) -> None:
-    """Write a table; the name's ending sets the format."""
-    with _replacing(path) as temporary:
-        usual = TABLE_SUFFIXES[path.suffix.lower()]
-        if usual:
-            frame.write_csv(temporary, separator=separator or usual, include_header=header)
-        else:
+    """Write a table; the ending of the name sets the format, None is CSV on stdout."""
+    if escape_formulas:
+        frame = _without_formulas(frame)
+    if path is None:
+        sys.stdout.write(frame.write_csv(separator=separator or ",", include_header=header))
+        return
+    usual = TABLE_SUFFIXES[suffix_of(path) or ""]
+    with _replacing(path) as temporary, ExitStack() as files:
+        if not usual:
             frame.write_parquet(temporary)
+            return
+        target: Any = temporary
+        if path.suffix.lower() == ".gz":
+            raw = files.enter_context(open(temporary, "xb"))
+            # Neither name nor time, so that the same table makes the same file.
+            target = files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+        frame.write_csv(target, separator=separator or usual, include_header=header)
+
+
+def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a table in which no text, nor a column's name, is a formula to a spreadsheet.
+
+    Text that begins as formulas do, and is no number, gets an apostrophe in front.
+    """
+
+    def escaped(column: pl.Series) -> pl.Series:
+        is_text = column.dtype in (pl.String, pl.Categorical, pl.Enum)
+        return _escaped(column.cast(pl.String)) if is_text else column
+
+    names = _escaped(pl.Series(frame.columns, dtype=pl.String)).to_list()
+    return pl.DataFrame([escaped(frame[:, j]).alias(names[j]) for j in range(frame.width)])
+
+
+def _escaped(texts: pl.Series) -> pl.Series:
+    # The point may be a comma, which is no part of a formula either.
+    numbers = texts.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    formulas = texts.str.contains(_FORMULA) & numbers.is_null()
+    return texts.zip_with(~formulas.fill_null(False), "'" + texts)
 
 
 # ---- stdout -----------------------------------------------------------------------------------
@@ -123,9 +201,26 @@ def print_facts(model: Any, max_leaves: int | None = None, *, with_costs: bool =
             leaves += f" ({max_leaves:,} asked for: {method.enough_leaves})"
         print_fact("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
     for facts in method.facts:
-        if with_costs or facts is not costs:
+        if with_costs or facts not in (costs, true_costs):
             for name, text in facts(model):
                 print_fact(name, text)
+
+
+def print_path(model: Any) -> None:
+    """Print cost and ratio by number of leaves, if the model has trees of several sizes."""
+    path = method_of(model).path(model)
+    if path is None or path.height < 2:
+        return
+    last = path.height - 1
+    shown_rows = {round(last * step / (_MAX_PATH_ROWS - 1)) for step in range(_MAX_PATH_ROWS)}
+    rows = path[sorted(shown_rows)]
+    what = "mistakes" if "mistakes" in path.columns else "cost, about the reference's centers,"
+    print(f"\n  {what} by number of leaves")
+    names = [name.removeprefix("n_") for name in path.columns]
+    print("  " + "".join(f"{name:>14}" for name in names))
+    for n_leaves, cost, *ratio in rows.iter_rows():
+        cells = [f"{n_leaves:,}", f"{cost:,.6g}", *(f"{value:.4f}" for value in ratio)]
+        print("  " + "".join(f"{cell:>14}" for cell in cells))
 
 
 def print_fact(name: str, text: str) -> None:

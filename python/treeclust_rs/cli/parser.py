@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import arguments as read
-from .fit_options import add_fit_options
-from .messages import UserError
+from .fit_options import add_escape_formulas, add_fit_options, add_force
+from .messages import EXIT_STATUSES, UserError
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
@@ -21,7 +21,19 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument errors as one line, like all others."""
+    """Argument errors as one line, like all others; options are written out in full."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return the arguments; those that are not known are errors of this very command."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [word for word in unknown if word.startswith("-")]
+            hint = "" if options else ": files come before the options, commas between columns"
+            self.error(f"unrecognized arguments: {' '.join(options or unknown)}{hint}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         raise UserError(f"{message} (see {self.prog} --help)")
@@ -49,7 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
         f"  {program} demo\n"
         f"  {program} fit customers.parquet -k 6 --leaves 12 -o customers.json --plot tree.png\n"
         f"  {program} predict customers.json new.csv -o labelled.csv\n"
-        f"\nThe options of a command: {program} COMMAND --help",
+        f"\nThe options of a command: {program} COMMAND --help\n\n{EXIT_STATUSES}",
         formatter_class=_Layout,
     )
     parser.add_argument("--version", action="version", version=f"treeclust {__version__}")
@@ -66,7 +78,9 @@ def _add_command(commands: Any, name: str, summary: str, examples: str) -> argpa
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
-        epilog="For example:\n" + examples.replace("  treeclust ", f"  {program_name()} "),
+        epilog="For example:\n"
+        + examples.replace("  treeclust ", f"  {program_name()} ")
+        + f"\n\n{EXIT_STATUSES}",
         formatter_class=_Layout,
     )
     return parser
@@ -107,7 +121,8 @@ def _add_predict(commands: Any) -> None:
         "add the cluster of every row to a table",
         "  treeclust predict customers.json new.csv -o labelled.csv\n"
         "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
-        "  treeclust predict customers.json new.csv | head",
+        "  treeclust predict customers.json new.csv | head\n"
+        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz",
     )
     _add_model_and_data(parser)
     parser.add_argument(
@@ -119,6 +134,8 @@ def _add_predict(commands: Any) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a column of that name in the table"
     )
+    add_escape_formulas(parser)
+    add_force(parser)
 
 
 def _add_explain(commands: Any) -> None:
@@ -152,6 +169,7 @@ def _add_plot(commands: Any) -> None:
         required=True,
         help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
     )
+    add_force(parser)
     _add_truncation(parser)
 
 
@@ -179,7 +197,13 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", metavar="DATA", help="a table: .csv, .tsv, .txt (tabs), .parquet")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="+",
+        help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; several files of the "
+        "same columns are one table",
+    )
     text = parser.add_argument_group("how DATA is written, if it is text")
     text.add_argument(
         "--separator",

@@ -2,69 +2,88 @@
 
 A text file is read as text, cell by cell, and a column becomes numbers when it is needed. So a
 message can show the cell that is no number, columns that are not used may hold anything, and
-`predict` writes the cells back as they were.
+`predict` writes the cells back as they were. Several files of the same columns are one table.
 """
 
 import argparse
-import csv
-import re
 import shlex
-import warnings
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from glob import glob
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy.typing as npt
 import polars as pl
 
-from .._util.words import MAX_LISTED, column_name, listed
-from .messages import UserError, one_line
+from .._util import format_count
+from .._util.words import MAX_LISTED
+from .messages import DataError, FileError, UserError, either, one_line
+from .text_files import DECIMAL_COMMA, TextFormat, quoted, read_text
 
-# The separator of each kind of text file; none for Parquet.
-TABLE_SUFFIXES = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".parquet": "", ".pq": ""}
+TABLE_SUFFIXES = {
+    ".csv": ",",
+    ".tsv": "\t",
+    ".txt": "\t",
+    ".csv.gz": ",",
+    ".tsv.gz": "\t",
+    ".txt.gz": "\t",
+    ".parquet": "",
+    ".pq": "",
+}
+"""The separator of each kind of table; none for Parquet."""
 
 # Texts of missing cells, in small letters.
 _MISSING = ["", "na", "n/a", "nan", "null"]
-_SEPARATORS = ";\t,|"
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _MAX_SHOWN = 40
 
 
-@dataclass(frozen=True, slots=True)
-class TextFormat:
-    """How a text file is written; None: as its name or content implies."""
-
-    separator: str | None = None
-    decimal_comma: bool = False
-    encoding: str | None = None
-    header: bool = True
+def suffix_of(name: str | Path) -> str | None:
+    """Return the ending, of those in `TABLE_SUFFIXES`, of a file's name; None if it has none."""
+    return next((end for end in TABLE_SUFFIXES if str(name).lower().endswith(end)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table that was read: of a text file every cell as text, None where it is empty."""
+    """A table that was read: of text files every cell as text, None where it is empty."""
 
-    name: str
+    files: tuple[tuple[str, int], ...]
+    """Name and number of rows of each file, in order."""
     frame: pl.DataFrame
     text: TextFormat | None
     """None for Parquet, whose columns have types."""
 
+    @property
+    def name(self) -> str:
+        """What messages call the table."""
+        first, more = self.files[0][0], len(self.files) - 1
+        return f"{first} and {format_count(more, 'more file')}" if more else first
+
+    def row(self, number: int) -> str:
+        """Return the words for a row of the table: the number within its file, counted from 0."""
+        if len(self.files) == 1:
+            return f"row {number}"
+        stops = list(accumulate(n_rows for _, n_rows in self.files))
+        file = bisect_right(stops, number)
+        name, n_rows = self.files[file]
+        return f"row {number - stops[file] + n_rows} of {name}"
+
     def require(self, columns: Iterable[str]) -> None:
-        """Raise UserError if the table lacks one of the columns."""
+        """Raise DataError if the table lacks one of the columns."""
         missing = [column for column in columns if column not in self.frame.columns]
         if missing:
-            raise UserError(
-                f"{self.name} has no column {_quoted(missing)}; its columns are "
-                f"{_quoted(self.frame.columns)}."
+            raise DataError(
+                f"{self.name} has no column {quoted(missing)}; its columns are "
+                f"{quoted(self.frame.columns)}."
             )
 
-    def numbers(self, columns: Sequence[str], *, advice: bool = False) -> pl.DataFrame:
-        """Return columns as numbers, with null for missing cells.
+    def numbers(self, columns: Sequence[str], *, chosen_by: str | None = None) -> pl.DataFrame:
+        """Return columns as finite numbers.
 
-        Raises UserError for columns that are not numbers; with `advice` the message says how to
-        choose others.
+        Raises DataError for columns with other cells. `chosen_by` is the option that can choose
+        other columns, "--drop" or "--columns", which the message then advises.
         """
         frame = self.frame.select(columns)
         if self.text is not None:
@@ -72,7 +91,9 @@ class Source:
             frame = frame.with_columns(_as_numbers(cells, decimal_comma) for cells in frame)
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
-            raise UserError(f"{self.name}: {self._not_numbers(wrong, advice)}")
+            some = len(wrong) < frame.width
+            raise DataError(f"{self.name}: {self._not_numbers(wrong, chosen_by if some else None)}")
+        self._check_gaps(frame, chosen_by)
         return frame
 
     def labels(self, column: str) -> npt.NDArray[Any]:
@@ -84,16 +105,43 @@ class Source:
             labels = numbers if numbers.dtype.is_numeric() else labels.str.strip_chars()
             if labels.dtype == pl.String:
                 labels = labels.set(labels == "", None)
-        if labels.null_count():
-            raise UserError(f"the column {column!r} has empty cells.")
+        if n_empty := labels.null_count():
+            first = self.row(labels.is_null().arg_max() or 0)
+            fill = "write -1 for rows of no cluster" if labels.dtype.is_numeric() else "fill them"
+            raise DataError(
+                f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
+                f"{first} (rows count from 0): {fill}, or remove their rows first."
+            )
         if labels.dtype.is_float() and (labels != labels.round()).any():
-            raise UserError(
+            raise DataError(
                 f"the column {column!r} names no clusters: they are whole numbers or words, and "
                 "it holds other numbers."
             )
         return labels.to_numpy()
 
-    def _not_numbers(self, wrong: list[pl.Series], advice: bool) -> str:
+    def _check_gaps(self, frame: pl.DataFrame, chosen_by: str | None) -> None:
+        """Raise DataError for columns with missing or infinite cells."""
+        gaps, which = [], []
+        for column in frame:
+            bad = column.is_null()
+            if column.dtype.is_float():
+                bad |= ~column.fill_null(0.0).is_finite()
+            if n_bad := int(bad.sum()):
+                gaps.append(column.name)
+                first = self.row(bad.arg_max() or 0)
+                which.append(f"{column.name!r} {n_bad:,}, the first in {first}")
+        if not gaps:
+            return
+        more = len(gaps) - MAX_LISTED
+        shown = "; ".join(which[:MAX_LISTED]) + (f"; and {more} more columns" if more > 0 else "")
+        fill = "Fill these cells or remove their rows first"
+        if chosen_by is not None and len(gaps) < frame.width:
+            fill += f"; or {_leave_out(gaps, chosen_by)}"
+        raise DataError(
+            f"{self.name} has empty, NaN or infinite cells: {shown} (rows count from 0). {fill}."
+        )
+
+    def _not_numbers(self, wrong: list[pl.Series], chosen_by: str | None) -> str:
         kinds, commas = [], False
         for column in wrong[:MAX_LISTED]:
             if self.text is None:
@@ -101,8 +149,8 @@ class Source:
                 continue
             row, cell = _first_text(column, self.text.decimal_comma)
             shown = repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
-            kinds.append(f"{column.name!r} (row {row}: {shown})")
-            commas |= not self.text.decimal_comma and _DECIMAL_COMMA.fullmatch(cell) is not None
+            kinds.append(f"{column.name!r} ({self.row(row)}: {shown})")
+            commas |= not self.text.decimal_comma and DECIMAL_COMMA.fullmatch(cell) is not None
         more = len(wrong) - MAX_LISTED
         which = ", ".join(kinds) + (f" and {more} more" if more > 0 else "")
         message = f"not numbers: {which}"
@@ -110,56 +158,71 @@ class Source:
             message += "; rows count from 0"
         if commas:
             return f"{message}. If these are numbers with decimal commas, add --decimal-comma."
-        if advice:
-            names = shlex.quote(",".join(column.name for column in wrong))
-            return f"{message}. Leave them out with --drop {names}, or choose with --columns."
+        if chosen_by is not None:
+            advice = _leave_out([column.name for column in wrong], chosen_by)
+            return f"{message}. {advice[0].upper()}{advice[1:]}."
         return f"{message}."
 
 
-def read_table(name: str, text: TextFormat) -> Source:
-    """Read a table from a file.
+def _leave_out(columns: list[str], chosen_by: str) -> str:
+    """Return the advice to leave columns out."""
+    names = ",".join(columns)
+    if chosen_by == "--columns":
+        return f"take {names} out of --columns"
+    return f"leave columns out: add --drop {shlex.quote(names)}"
+
+
+def table_names(names: Sequence[str]) -> list[str]:
+    """Return the names of the files, with the matches of patterns such as ``part-*.csv``."""
+    found: list[str] = []
+    for name in names:
+        is_pattern = any(mark in name for mark in "*?[") and not Path(name).exists()
+        matches = sorted(glob(name)) if is_pattern else [name]
+        if not matches:
+            raise FileError(f"{name}: no file has such a name.")
+        found.extend(matches)
+    return found
+
+
+def read_tables(names: Sequence[str], text: TextFormat) -> Source:
+    """Read a table from one or more files, whose rows follow each other.
 
     Parameters
     ----------
-    name : str
-        The path as the user wrote it; its ending sets the format.
+    names : sequence of str
+        The paths as the user wrote them; their endings set the format.
     text : TextFormat
-        How a text file is written.
+        How text files are written.
 
     Returns
     -------
     Source
-        With at least one row, and with names of columns that differ from each other.
+        The table, with the columns in the order of the first file.
 
     Raises
     ------
     UserError
-        If there is no such table.
+        If a file is of no known kind, is no such table or has no rows, or if the files differ in
+        their columns.
+    OSError
+        If a file cannot be read.
     """
-    path = Path(name)
-    separator = TABLE_SUFFIXES.get(path.suffix.lower())
-    if separator is None:
-        known = ", ".join(TABLE_SUFFIXES)
-        raise UserError(f"{name}: a table is read from a file named {known}.")
-    if not path.is_file():
-        raise UserError(f"{name}: no such file.")
-    if separator:
-        frame = _read_text(path, name, text, text.separator or separator)
-    else:
-        if text != TextFormat():
-            raise UserError(f"{name}: the options on how a text is read are not for Parquet.")
-        try:
-            frame = pl.read_parquet(path, glob=False)
-        except pl.exceptions.PolarsError as error:
-            raise UserError(f"{name} cannot be read: {one_line(error)}") from error
-    if not frame.height:
-        raise UserError(f"{name}: the file has no rows.")
-    return Source(name, frame, text if separator else None)
+    names = table_names(names)
+    tables = [_read_table(name, text) for name in names]
+    first = tables[0]
+    for name, table in zip(names[1:], tables[1:], strict=True):
+        _check_alike(names[0], first, name, table)
+    frame = first
+    if len(tables) > 1:
+        ordered = [table.select(first.columns) for table in tables]
+        frame = pl.concat(ordered, how="vertical_relaxed", rechunk=True)
+    files = zip(names, (table.height for table in tables), strict=True)
+    return Source(tuple(files), frame, text if is_text(names[0]) else None)
 
 
 def read_source(arguments: argparse.Namespace) -> Source:
     """Read the table of a command in the format that its options describe."""
-    return read_table(
+    return read_tables(
         arguments.data,
         TextFormat(
             separator=arguments.separator,
@@ -170,156 +233,52 @@ def read_source(arguments: argparse.Namespace) -> Source:
     )
 
 
-# ---- text files ---------------------------------------------------------------------------
+def is_text(name: str | Path) -> bool:
+    """Whether a table is text, by the ending of its name."""
+    return bool(TABLE_SUFFIXES[suffix_of(name) or ""])
 
 
-def _read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.DataFrame:
-    _check_encoding(path, name, text.encoding)
-    n_blank, first_lines = _first_lines(path, text.encoding)
-    if not first_lines:
-        raise UserError(f"{name} is empty.")
-    if (found := _other_separator(first_lines, separator)) is not None:
-        raise UserError(f"{name} seems to be separated by {_separator_advice(found, first_lines)}.")
-    data = path if text.encoding is None else path.read_bytes().decode(text.encoding).encode()
+def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
+    """Return the columns of one file: of text every cell as text."""
+    path = Path(name)
+    suffix = suffix_of(name)
+    if path.is_dir():
+        raise FileError(f"{name} is a folder: name the files in it, as in {path / '*.csv'}")
+    if suffix is None:
+        known = either(list(TABLE_SUFFIXES))
+        raise UserError(f"{name}: a table is read from a file named {known}.")
+    if not path.is_file():
+        raise FileError(f"{name}: no such file.")
+    separator = TABLE_SUFFIXES[suffix]
+    if not separator and text != TextFormat():
+        raise UserError(f"{name}: the options on how a text is read are not for Parquet.")
     try:
-        # Without a header for polars, which renames columns of one name in silence.
-        frame = pl.read_csv(
-            data,
-            separator=separator,
-            has_header=False,
-            infer_schema=False,
-            skip_lines=n_blank,
-            glob=False,
-        )
-    except pl.exceptions.PolarsError as error:
-        with _opened(path, text.encoding) as lines:
-            raise UserError(f"{name} cannot be read: {_complaint(lines, separator)}") from error
-    while frame.height and frame.row(-1).count(None) == frame.width:  # empty lines at the end
-        frame = frame[:-1]
-    if not text.header:
-        frame.columns = [column_name(None, number) for number in range(frame.width)]
-        return frame
-    names = [(cell or "").strip() for cell in frame.row(0)]
-    frame = frame[1:]
-    # A separator at the end of every line makes a column of nothing.
-    kept = [
-        number
-        for number, column in enumerate(frame)
-        if names[number] or column.null_count() < frame.height
-    ]
-    names = [names[number] for number in kept]
-    frame = frame[:, kept]
-    _check_header(name, names)
-    frame.columns = names
+        if separator:
+            frame = read_text(path, name, text, text.separator or separator)
+        else:
+            frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{name} cannot be read: {one_line(error)}") from error
+    if not frame.height:
+        raise DataError(f"{name}: the file has no rows.")
     return frame
 
 
-def _opened(path: Path, encoding: str | None) -> TextIO:
-    return path.open(encoding=encoding or "utf-8-sig", newline="")
-
-
-def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
-    """Raise UserError for text that polars would read with replacement characters."""
-    try:
-        with _opened(path, encoding) as file:
-            while file.read(1 << 20):
-                pass
-    except UnicodeError as error:
-        if encoding is not None:
-            raise UserError(f"{name} is no text in the encoding {encoding}.") from error
-        with path.open("rb") as binary:
-            utf16 = binary.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        guess = "utf-16" if utf16 else "latin-1"
-        converted = shlex.quote(f"{path.stem}-utf8{path.suffix}")
-        raise UserError(
-            f"{name} is not UTF-8 text. Name its encoding, for instance --encoding {guess}, or "
-            f"convert it: iconv -f {guess} -t utf-8 {shlex.quote(name)} > {converted}"
-        ) from error
-
-
-def _first_lines(path: Path, encoding: str | None) -> tuple[int, list[str]]:
-    """Return the number of empty lines in front, and the first two lines that are not empty."""
-    n_blank, lines = 0, []
-    with _opened(path, encoding) as file:
-        for line in file:
-            if line.strip():
-                lines.append(line.rstrip("\r\n"))
-                if len(lines) == 2:
-                    break
-            elif not lines:
-                n_blank += 1
-    return n_blank, lines
-
-
-def _other_separator(lines: list[str], separator: str) -> str | None:
-    """Return the separator that fits the first lines better than the assumed one, if any."""
-
-    def counts(mark: str) -> set[int]:
-        return {re.sub('"[^"]*"', "", line).count(mark) for line in lines}
-
-    here = counts(separator)
-    if len(here) == 1 and here != {0}:
-        return None
-    for other in _SEPARATORS:
-        if other != separator and len(there := counts(other)) == 1 and there != {0}:
-            return other
-    return None
-
-
-def _separator_advice(separator: str, lines: list[str]) -> str:
-    cells = lines[-1].split(separator)
-    commas = separator != "," and any(_DECIMAL_COMMA.fullmatch(cell) for cell in cells)
-    if separator == "\t":
-        advice = "tabs: add --separator tab"
-    else:
-        advice = f"{separator!r}: add --separator {shlex.quote(separator)}"
-    return f"{advice} --decimal-comma" if commas else advice
-
-
-def _complaint(lines: Iterable[str], separator: str) -> str:
-    """Return why a file is no table, in words for its reader."""
-    reader = csv.reader(lines, delimiter=separator, strict=True)
-    width, done = 0, 0
-    try:
-        for cells in reader:
-            width = width or len(cells)
-            if len(cells) > width:
-                return f"line {reader.line_num} has {len(cells)} cells, the first line {width}."
-            done = reader.line_num
-    except csv.Error:
-        return f"the quotes in line {done + 1} do not match."
-    return "its lines are no rows of a table."
-
-
-def _check_header(name: str, names: list[str]) -> None:
-    """Raise UserError for names of several columns; warn of names that look like a row."""
-    # pandas names columns 0, 1, 2, ... that have no names.
-    counted = names == [str(number) for number in range(len(names))]
-    is_row = all(_is_number(column) for column in names) and not counted
-    advice = "if the file has no header, add --no-header" if is_row else ""
-    repeated = [column for column, count in Counter(names).items() if count > 1]
-    if repeated == [""]:
-        raise UserError(f"{name}: {names.count('')} columns have no name.")
-    if repeated:
-        alternative = f"; {advice}" if advice else ""
-        raise UserError(
-            f"{name} has several columns named {_quoted(repeated)}: give each its own name"
-            f"{alternative}."
-        )
-    if advice:
-        warnings.warn(
-            f"the first line of {name}, {_quoted(names)}, was taken for the names of the columns; "
-            f"{advice}.",
-            stacklevel=2,
-        )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text.replace(",", "."))
-    except ValueError:
-        return False
-    return True
+def _check_alike(first_name: str, first: pl.DataFrame, name: str, table: pl.DataFrame) -> None:
+    """Raise UserError if a file is of another kind than the first, or has other columns."""
+    if is_text(first_name) != is_text(name):
+        raise UserError(f"{first_name} and {name} are of two kinds: name text files or Parquet.")
+    lacking = [column for column in first.columns if column not in table.columns]
+    extra = [column for column in table.columns if column not in first.columns]
+    if lacking:
+        raise DataError(f"{name} lacks the column {quoted(lacking)}, which {first_name} has.")
+    if extra:
+        raise DataError(f"{name} has the column {quoted(extra)}, which {first_name} lacks.")
+    for column, dtype in first.schema.items():
+        other = table.schema[column]
+        numbers = _is_numeric(dtype) and _is_numeric(other)
+        if dtype != other and not numbers and pl.Null not in (dtype, other):
+            raise DataError(f"column {column!r} is {dtype} in {first_name}, and {other} in {name}.")
 
 
 # ---- cells --------------------------------------------------------------------------------
@@ -360,7 +319,3 @@ def _odd(text: pl.Series, numbers: pl.Series) -> pl.Series:
     """Mark the cells that are not empty, are no numbers and do not stand for a missing one."""
     odd = numbers.is_null() & text.is_not_null()
     return odd & ~text.str.to_lowercase().is_in(_MISSING).fill_null(True) if odd.any() else odd
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return listed([repr(name) for name in names])

@@ -1,7 +1,6 @@
 """Commands that use a model: `predict`, `explain`, `plot` and `info`."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +8,40 @@ import numpy as np
 import polars as pl
 
 from .._base import SavedEstimator, load
-from .messages import UserError, one_line
+from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
-from .output import draw, output_path, picture_path, print_facts, shown, write_table
-from .reading import TABLE_SUFFIXES, Source, read_source
+from .output import draw, picture_path, print_facts, print_path, shown, table_path, write_table
+from .reading import TABLE_SUFFIXES, Source, read_source, suffix_of
 
 
 def predict(arguments: argparse.Namespace) -> None:
     """Write a table with the cluster of every row."""
     if not arguments.column:
         raise UserError("--column: the new column needs a name.")
-    output = output_path(arguments.output, tuple(TABLE_SUFFIXES))
+    output = table_path(arguments.output, arguments)
     model = _load_for(arguments)
     source = read_source(arguments)
     if arguments.column in source.frame.columns and not arguments.overwrite:
-        raise UserError(
-            f"{arguments.data} has a column {arguments.column!r} already: name the new one with "
+        raise DataError(
+            f"{source.name} has a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
     labels = model.predict(_features(source, model, arguments.column))
     labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
     # A table of the same kind is written in the format of the one that was read.
-    alike = output is None or output.suffix.lower() == Path(arguments.data).suffix.lower()
-    separator = arguments.separator if alike else None
-    if output is None:
-        header = not arguments.no_header
-        sys.stdout.write(labelled.write_csv(separator=separator or ",", include_header=header))
-    else:
-        write_table(labelled, output, separator, header=not arguments.no_header)
+    first = source.files[0][0]
+    alike = output is None or _separator_of(output) == _separator_of(first)
+    write_table(
+        labelled,
+        output,
+        arguments.separator if alike else None,
+        header=not arguments.no_header,
+        escape_formulas=arguments.escape_formulas,
+    )
+
+
+def _separator_of(name: str | Path) -> str:
+    return TABLE_SUFFIXES[suffix_of(name) or ""]
 
 
 def explain(arguments: argparse.Namespace) -> None:
@@ -54,7 +59,7 @@ def explain(arguments: argparse.Namespace) -> None:
 
 def plot(arguments: argparse.Namespace) -> None:
     """Draw the tree of a model."""
-    picture = picture_path(arguments.output)
+    picture = picture_path(arguments.output, arguments)
     draw(_truncated(_load(arguments.model), arguments), picture)
 
 
@@ -68,6 +73,7 @@ def info(arguments: argparse.Namespace) -> None:
     print(shown(model))
     print()
     print_facts(model)
+    print_path(model)
 
 
 def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
@@ -102,7 +108,7 @@ def _features(
     columns = [name for name in source.frame.columns if name != column]
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
-        raise UserError(
+        raise DataError(
             f"{source.name} has {len(columns)} columns; the model, fitted without names, reads "
             f"{n_wanted}."
         )
@@ -122,7 +128,7 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
         if stop < start:
             raise UserError(f"--rows: the range {part} runs backwards.")
         if stop >= n_rows:
-            raise UserError(
+            raise DataError(
                 f"--rows asks for row {stop}; the last of the {n_rows:,} rows is {n_rows - 1:,}."
             )
         numbers.extend(range(start, stop + 1))
@@ -131,19 +137,26 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
 
 def _load_for(arguments: argparse.Namespace) -> SavedEstimator:
     """Load the model of a command that reads a table too."""
-    kinds = Path(arguments.model).suffix.lower(), Path(arguments.data).suffix.lower()
-    if kinds[0] in TABLE_SUFFIXES and kinds[1] == ".json":
+    models = [name for name in arguments.data if name.lower().endswith(".json")]
+    if models and suffix_of(arguments.model):
         raise UserError(
-            f"{arguments.model} is named as a table, {arguments.data} as a model: is the order "
+            f"{arguments.model} is named as a table, {models[0]} as a model: is the order "
             "MODEL DATA?"
         )
     return _load(arguments.model)
 
 
 def _load(name: str) -> SavedEstimator:
-    if not Path(name).is_file():
-        raise UserError(f"{name}: no such file.")
+    if suffix_of(name):
+        raise UserError(
+            f"{name} is named as a table: MODEL is a file that treeclust fit -o wrote (.json)."
+        )
+    path = Path(name)
+    if not path.is_file():
+        raise FileError(f"{name} is a folder." if path.is_dir() else f"{name}: no such file.")
     try:
         return load(name)
     except ValueError as error:
-        raise UserError(one_line(error)) from error
+        raise FileError(one_line(error)) from error
+    except OSError as error:
+        raise FileError(f"{name} cannot be read: {one_line(error)}") from error

@@ -7,9 +7,22 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._base import EXPLAINING, CenterModel, Constraints, FitRows, Growth, grow_tree
-from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
-from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
+from .._base import (
+    COST_PATH,
+    EXPLAINING,
+    NO_NEGATIVE_INERTIA,
+    POSITIVE,
+    CenterModel,
+    Constraints,
+    CostTree,
+    Fields,
+    FitRows,
+    Growth,
+    LeafSums,
+    SavedField,
+    TrainingState,
+    grow_tree,
+)
 from .._data import Table
 from .._reference.centers import Criterion, cost_of_labels, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS

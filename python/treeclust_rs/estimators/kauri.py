@@ -12,9 +12,22 @@ import polars as pl
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base import AT_LEAST_1, COMMON, GAMMA, LIMITS, Constraints, FitRows, KernelModel
-from .._base.saving import POSITIVE, Check, Fields, SavedField
-from .._base.truncation import LeafSums, TrainingState, normalised
+from .._base import (
+    AT_LEAST_1,
+    COMMON,
+    GAMMA,
+    LIMITS,
+    POSITIVE,
+    Check,
+    Constraints,
+    Fields,
+    FitRows,
+    KernelModel,
+    LeafSums,
+    SavedField,
+    TrainingState,
+    normalised,
+)
 from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
 from .._util import FloatArray, Interval, StrOptions, estimator

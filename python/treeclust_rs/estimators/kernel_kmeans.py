@@ -15,13 +15,32 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
 from .._base.saving import set_columns
 from .._data import Table, Units, align_table, check_finite, check_sample_weight
-from .._kernels import FeatureMap, Kernel, KernelData, Tell, cluster, kernel_rows, make_kernel_data
-from .._kernels.means import Means, first_least
-from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
+from .._kernels import (
+    KERNEL_CONSTRAINTS,
+    FeatureMap,
+    Kernel,
+    KernelData,
+    Means,
+    Tell,
+    check_gram_argument,
+    cluster,
+    first_least,
+    kernel_rows,
+    make_kernel_data,
+)
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
-from .._util import BoolArray, FloatArray, IntArray, Interval, documented, estimator, progress_text
-from .._util.threads import effective_n_jobs, one_blas_thread
-from .._util.words import format_count
+from .._util import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Interval,
+    documented,
+    effective_n_jobs,
+    estimator,
+    format_count,
+    one_blas_thread,
+    progress_text,
+)
 
 
 @estimator

@@ -11,13 +11,37 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .._base import GAMMA, POSITIVE, Fields, Growth, KernelModel, Limits, SavedField, grow_tree
-from .._base.fit_rows import AT_LEAST_1, EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
+from .._base import (
+    AT_LEAST_1,
+    COST_PATH,
+    EXPLAINING,
+    GAMMA,
+    LIMITS,
+    POSITIVE,
+    Constraints,
+    CostTree,
+    Fields,
+    FitRows,
+    Growth,
+    KernelModel,
+    LeafSums,
+    Limits,
+    SavedField,
+    TrainingState,
+    grow_tree,
+)
 from .._data import Table
-from .._kernels import KernelData, cluster, make_kernel_data
-from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
-from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
+from .._kernels import (
+    FEATURES,
+    KERNEL_CONSTRAINTS,
+    KernelData,
+    SurrogateFeatures,
+    check_gram_argument,
+    choose_features,
+    cluster,
+    has_features,
+    make_kernel_data,
+)
 from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
 from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column

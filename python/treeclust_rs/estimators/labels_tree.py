@@ -7,8 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._base import COST_PATH, EXPLAINING, LIMITS, Constraints, FitRows, Growth, Limits
-from .._base.saving import NO_NEGATIVE_INERTIA, Fields
+from .._base import (
+    COST_PATH,
+    EXPLAINING,
+    LIMITS,
+    NO_NEGATIVE_INERTIA,
+    Constraints,
+    Fields,
+    FitRows,
+    Growth,
+    Limits,
+)
 from .._data import Table
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference

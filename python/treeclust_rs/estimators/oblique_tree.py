@@ -20,8 +20,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base import AT_LEAST_1, EXPLAINING, CenterModel, Constraints, FitRows, TreeClusterer
-from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
+from .._base import (
+    AT_LEAST_1,
+    EXPLAINING,
+    NO_NEGATIVE_INERTIA,
+    POSITIVE,
+    CenterModel,
+    Check,
+    Constraints,
+    Fields,
+    FitRows,
+    SavedField,
+    TreeClusterer,
+)
 from .._base.truncation import feature_importances
 from .._data import SparseTable, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from .._util import format_count
-from ..tree import LEAF, ClusterTree, HasTree, as_tree, cluster_colors, lighten
-from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
+from ..tree import (
+    LEAF,
+    ClusterTree,
+    HasTree,
+    as_tree,
+    branch_lines,
+    cluster_colors,
+    format_share,
+    lighten,
+    split_text,
+)
+from ..tree.words import format_weight, shares_text
 
 # Oblique tests are broken into lines of so many characters.
 _LINE_WIDTH = 40

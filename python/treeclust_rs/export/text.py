@@ -9,8 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .._util import FloatArray
-from ..tree import MAX_TERMS, ClusterTree, HasTree, ObliqueCondition, as_tree, row_text, walk_leaves
-from ..tree.text import MAX_INDENT, tree_text
+from ..tree import (
+    MAX_INDENT,
+    MAX_TERMS,
+    ClusterTree,
+    HasTree,
+    ObliqueCondition,
+    as_tree,
+    row_text,
+    tree_text,
+    walk_leaves,
+)
 
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues

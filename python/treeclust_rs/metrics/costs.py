@@ -14,8 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .._data import Units
-from .._kernels import ORIGIN_FREE, KernelData, KernelRows, check_gram
-from .._kernels.parameters import check_gram_argument, make_kernel
+from .._kernels import (
+    ORIGIN_FREE,
+    KernelData,
+    KernelRows,
+    check_gram,
+    check_gram_argument,
+    make_kernel,
+)
 from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from sklearn.utils import check_array, column_or_1d
 
-from .._util.arrays import NOISE, FloatArray, is_noise
+from .._util import FloatArray, is_noise
+from .._util.arrays import NOISE
 
 # Matching the clusters of two clusterings takes a table of their sizes' product.
 _MAX_CONTINGENCY = 50_000_000

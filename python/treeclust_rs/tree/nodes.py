@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
-from .._util import FloatArray, IntArray
-from .._util.words import column_name, printable
+from .._util import FloatArray, IntArray, column_name
+from .._util.words import printable
 
 LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.

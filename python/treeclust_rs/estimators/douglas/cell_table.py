@@ -14,8 +14,16 @@ import polars as pl
 from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, column_name, format_count
 from ...export.polars import column_expr
-from ...tree import Condition, Span, cluster_colors, cluster_html, html_table
-from ...tree.words import format_share, row_text, rule_text
+from ...tree import (
+    Condition,
+    Span,
+    cluster_colors,
+    cluster_html,
+    format_share,
+    html_table,
+    row_text,
+    rule_text,
+)
 from .soft_bins import hard_cells
 
 # Most cells of a polars expression: planning and running it then takes some milliseconds.

@@ -12,12 +12,20 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base.fit_rows import AT_LEAST_1, COMMON, Constraints
-from ..._base.saving import SavedEstimator, set_columns
+from ..._base import AT_LEAST_1, COMMON, Constraints, SavedEstimator
+from ..._base.saving import set_columns
 from ..._data import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
-from ..._util import Interval, StrOptions, check_keys, estimator, float_array, progress_text
-from ..._util.threads import effective_n_jobs, one_blas_thread
+from ..._util import (
+    Interval,
+    StrOptions,
+    check_keys,
+    effective_n_jobs,
+    estimator,
+    float_array,
+    one_blas_thread,
+    progress_text,
+)
 from ...gemini import GEMINIS, Gemini, make_gemini
 from .cell_table import CellTable
 from .column_bins import ColumnBins

@@ -10,8 +10,16 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from ..._data import Table, align_table, check_finite
-from ..._util import FloatArray, IntArray, check_keys, documented, float_array, int_array
-from ..._util.threads import effective_n_jobs, one_blas_thread
+from ..._util import (
+    FloatArray,
+    IntArray,
+    check_keys,
+    documented,
+    effective_n_jobs,
+    float_array,
+    int_array,
+    one_blas_thread,
+)
 from .cell_table import CellTable
 from .column_bins import ColumnBins
 from .search import Trainer

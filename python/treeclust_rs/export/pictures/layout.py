@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._util import FloatArray, format_count, format_short
-from ...tree import LEAF, THRESHOLD, ObliqueCondition, TreeNodes, branch_condition
-from ...tree.words import format_share, split_text
+from ...tree import (
+    LEAF,
+    THRESHOLD,
+    ObliqueCondition,
+    TreeNodes,
+    branch_condition,
+    format_share,
+    split_text,
+)
 from .drawing import FONTSIZE, shorten, size_in_points
 
 if TYPE_CHECKING:
