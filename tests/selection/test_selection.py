@@ -640,3 +640,15 @@ def test_numbers_need_not_follow_each_other():
     assert found.frame["k"].to_list() == [2, 4, 8] and found.best_k == 4
     gap = found.frame["gap"].to_list()
     assert [after > before for before, after in pairwise(gap)] == [True, False]
+
+
+def test_print_and_notebook_show_the_numbers_tried():
+    found = silhouette(IMM(reference=None), blobs(3), range(2, 20), random_state=0)
+    text, html = repr(found), found._repr_html_()
+    assert text.startswith("Selection: best_k 3, of 18 tried with IMM\n")
+    assert sum(line.startswith("│ ") for line in text.splitlines()) == 3 + 18
+    assert html.count("<tr>") == 1 + 18
+    assert [row.split("<b>")[1].split("<")[0] for row in html.split("<tr>") if "<b>" in row][
+        1:
+    ] == ["3"]
+    assert "best_estimator is IMM(n_clusters=3" in html

@@ -13,11 +13,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import estimator_html_repr
 
 from .._util.arrays import FloatArray
 from .._util.docs import documented, estimator
 from .._util.model_json import check_keys, dumps, float_array, loads
 from ..tree.cluster_tree import ClusterTree
+from .display import without_data
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -78,6 +80,15 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             self.feature_names_in_ = np.asarray(feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return str(without_data(self).__repr__(N_CHAR_MAX))
+
+    def _html_repr(self) -> str:
+        """Return the parameters as scikit-learn shows them, and what was fitted."""
+        fitted = self.__dict__.get(self._fitted_by)
+        result = "" if fitted is None else fitted._repr_html_()
+        return f"{estimator_html_repr(without_data(self))}{result}"
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as scikit-learn's estimators do; ValueError if a name is unknown."""

@@ -20,7 +20,7 @@ import polars as pl
 
 from .. import _engine
 from .._util.arrays import BoolArray, FloatArray
-from .._util.words import quoted_column
+from .._util.words import check_unicode, quoted_column
 from .arrays import check_width, count_words, filled, missing_message, number_array
 from .frames import (
     FrameSource,
@@ -103,16 +103,16 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
     TypeError
         For sparse input, columns that are not numbers, and names of which only some are strings.
     ValueError
-        For nulls, an empty table, duplicate column names, complex numbers, and anything that is
-        not two-dimensional. NaN and inf are left to `check_finite`.
+        For nulls, an empty table, duplicate or invalid column names, complex numbers, and anything
+        that is not two-dimensional. NaN and inf are left to `check_finite`.
     """
     source = frame_source(X)
     if source is None:
         return _array_table(number_array(X, estimator_name), None)
     check_unique(source.names)
-    return _frame_table(
-        source, range(len(source.names)), string_names(source.names), estimator_name
-    )
+    names = string_names(source.names)
+    check_unicode(names or [], "X has a column")
+    return _frame_table(source, range(len(source.names)), names, estimator_name)
 
 
 def align_table(

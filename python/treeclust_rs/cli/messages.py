@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 # Parameters that messages of estimators advise to change, as options of the command.
-_OPTIONS = {"(feature_mask)": "(--columns or --drop)", "(n_cuts=": "(--n-cuts "}
+_OPTIONS = {"(feature_mask)": "(--columns or --drop)", "(n_cuts)": "(--n-cuts)"}
 
 
 class UserError(Exception):

@@ -23,6 +23,7 @@ from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._util.arrays import FloatArray
 from .._util.docs import estimator
 from .._util.validation import Interval, StrOptions
+from .._util.words import column_name
 from ..tree.build import tests_of
 from ..tree.cluster_tree import ClusterTree
 from ..tree.nodes import MOVES
@@ -293,7 +294,8 @@ class Kauri(KernelModel):
         inner = np.flatnonzero(tree.kind != 0)
         order = inner[np.argsort(tree.children_left[inner])]
         assert tree.move is not None and tree.gain is not None
-        names = [tree.feature_name(feature) for feature in tree.feature[order].tolist()]
+        features = tree.feature[order].tolist()
+        names = [column_name(tree.feature_names, feature) for feature in features]
         return pl.DataFrame(
             {
                 "n_leaves": np.arange(2, len(order) + 2),

@@ -20,14 +20,16 @@ from .._kernels.parameters import has_gamma
 from .._util.arrays import FloatArray, is_noise
 from .._util.progress import ProgressBar
 from .._util.validation import is_number
+from .._util.words import format_count
 from ..metrics import adjusted_rand_index, agreement
 from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
+from .views import frame_html, table_text
 
 # Default gammas span this many factors of 2 on both sides of that of "scale".
 _OCTAVES = 6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GammaSweep:
     """Measures of fits with different gammas.
 
@@ -87,6 +89,20 @@ class GammaSweep:
             self.table.drop_nulls(by).sort(by, "gamma", descending=[True, False]).row(0, named=True)
         )
         return dict(row)
+
+    @property
+    def _head(self) -> str:
+        return f"GammaSweep: {format_count(self.table.height, 'gamma')}"
+
+    def __repr__(self) -> str:
+        return table_text(self._head, self.table)
+
+    def _repr_html_(self) -> str:
+        try:
+            best = self.table["gamma"].to_list().index(self.best()["gamma"])
+        except ValueError as error:  # nothing to choose by
+            return frame_html(self._head, self.table, None, str(error))
+        return frame_html(self._head, self.table, best, "Bold: best().")
 
 
 def _use(known: list[str]) -> str:
