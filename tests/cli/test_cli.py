@@ -511,7 +511,7 @@ def test_advice_on_cells_names_options(folder: Path, capsys: pytest.CaptureFixtu
     options = ["--method", "douglas", "-k", "2", "--n-cuts", "2", "-o", "model.json"]
     assert main(["fit", "wide.csv", *options]) == 2
     message = capsys.readouterr().err
-    assert "Cut at most 16 columns (--columns or --drop)." in message
+    assert "Cut at most 15 columns (--columns or --drop)." in message
 
 
 @pytest.mark.parametrize(

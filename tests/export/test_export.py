@@ -619,8 +619,8 @@ def test_long_names_are_shortened_in_texts_and_stay_different(pyplot):
         assert "a" * 37 + "…" + "a" * 18 + " [0]" in text
         assert not any(name in text for name in (*names, *alike))
     texts = [text.get_text() for text in node_texts(plot_tree(tree))]
-    assert "How satisfie… year? [0] ≤ 41.5" in texts
-    assert "How satisfie… year? [1] ≤ 4.5" in texts
+    assert "How satisfied… year? [0] ≤ 41.5" in texts
+    assert "How satisfied… year? [1] ≤ 4.5" in texts
     assert f"cluster {'a' * 13}…{'a' * 6} [1]" in texts
     # Files, rules and expressions keep them whole.
     assert tree_from_dict(tree_to_dict(tree)) == tree
