@@ -587,8 +587,10 @@ def test_distances_beyond_the_limit_are_refused(monkeypatch):
     X = blobs(3, n=40)
     model = Kauri(kernel="rbf", approximation="nystroem", n_components=10, random_state=0)
     monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 100 * 100)
-    with pytest.raises(ValueError, match=r"The distances of 120 rows would .* Use sample_size"):
+    with pytest.raises(ValueError, match=r"The distances of 120 rows would .* most 100 at once"):
         silhouette(model, X, [2, 3])
+    with pytest.raises(ValueError, match=r"of 110 rows would .* at most 100 at once \(sample_size"):
+        silhouette(model, X, [2, 3], sample_size=110)
     assert silhouette(model, X, [2, 3], sample_size=90, random_state=0).best_k == 3
 
 

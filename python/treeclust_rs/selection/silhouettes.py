@@ -17,7 +17,7 @@ from .._data.table import Table, Units
 from .._kernels.gram import check_gram
 from .._kernels.kernel_data import kernel_rows
 from .._kernels.parameters import make_kernel
-from .._util.arrays import FloatArray, IntArray, check_size
+from .._util.arrays import FloatArray, IntArray, check_pairs
 from .._util.threads import effective_n_jobs
 from .._util.validation import is_number
 from .fits import (
@@ -211,7 +211,7 @@ def _kernel_geometry(
 
 
 def _check_distances(n: int) -> None:
-    check_size(n * n, f"The distances of {n:,} rows", "Use sample_size.")
+    check_pairs(n, "The distances", "sample_size")
 
 
 def _kernel_distances(gram: FloatArray) -> FloatArray:
