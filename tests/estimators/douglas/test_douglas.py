@@ -461,12 +461,13 @@ def test_html_of_the_table():
 
 def test_wide_tables_are_printed_with_letters():
     name = "a name that is much too long for a column of its own, and then some more"
-    table = small_table(feature_names=("age", "b", name), n_agreeing=np.array([5, 20, 15]))
+    age = "the age of a customer at the time"
+    table = small_table(feature_names=(age, "b", name), n_agreeing=np.array([5, 20, 15]))
     short = f"{name[:40]}…{name[-19:]}"
     assert str(table) == (
         "CellTable: 3 of 6 cells with rows, 3 clusters, 40 rows\n"
         "\n"
-        f"age{' ' * (len(short) - 3)}  a: <= 1.5  b: > 1.5\n"
+        f"{age:{len(short)}}  a: <= 1.5  b: > 1.5\n"
         f"{short}  a: <= -2   b: -2 to 3.25  c: > 3.25\n"
         "\n"
         "cell  rows    share   purity  cluster\n"
