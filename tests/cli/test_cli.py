@@ -501,7 +501,7 @@ def test_advice_on_cells_names_options(folder: Path, capsys: pytest.CaptureFixtu
     options = ["--method", "douglas", "-k", "2", "--n-cuts", "2", "-o", "model.json"]
     assert main(["fit", "wide.csv", *options]) == 3
     message = capsys.readouterr().err
-    assert "Cut fewer columns (--columns or --drop), or less often (--n-cuts 2)." in message
+    assert "Cut at most 15 columns (--columns or --drop)." in message
 
 
 @pytest.mark.parametrize(

@@ -542,9 +542,117 @@ def test_picture_shows_moves_and_clusters_of_all_nodes(pyplot):
         assert (to_hex(frame.get_facecolor()) == "#ffffff") == (tree.kind[node] != 0)
 
 
+def legend_of(ax):
+    """Title and texts of the legend of the bars, and its place, in pixels."""
+    legend = ax.get_legend()
+    texts = [text.get_text() for text in legend.get_texts()]
+    ax.figure.canvas.draw()
+    return legend.get_title().get_text(), texts, legend.get_window_extent()
+
+
+@pytest.mark.parametrize("orientation", ["down", "right"])
+@pytest.mark.parametrize("fontsize", [6.0, 9.0, 20.0])
+@pytest.mark.parametrize(
+    "classes", ["0123456789", [f"a long name, of {number}" for number in range(10)]]
+)
+def test_legend_of_the_bars_lies_below_the_tree(pyplot, classes, fontsize, orientation):
+    from matplotlib.colors import to_hex
+
+    tree, _ = random_tree(2, 12, n_clusters=10, classes=list(classes))
+    ax = plot_tree(tree, fontsize=fontsize, orientation=orientation)
+    title, texts, place = legend_of(ax)
+    assert title == "bars: rows by reference cluster"
+    assert texts == [f"cluster {name}" for name in classes]
+    assert not any(place.overlaps(box) for box in boxes_of(ax))
+    figure = ax.figure.bbox
+    assert figure.x0 <= place.x0 and place.x1 <= figure.x1 and figure.y0 <= place.y0
+    faces = [patch.get_facecolor() for patch in ax.get_legend().get_patches()]
+    assert [to_hex(face) for face in faces] == cluster_colors(10)
+
+
+def test_legend_of_the_bars_in_given_axes_and_of_moves(pyplot):
+    _, axes = pyplot.subplots(figsize=(6, 3))
+    title, texts, place = legend_of(plot_tree(all_moves(), axes))
+    assert title == "bars: rows by final cluster"
+    assert len(texts) == 5
+    assert not any(place.overlaps(box) for box in boxes_of(axes))
+    assert axes.bbox.y0 <= place.y0
+    assert plot_tree(all_moves(), legend=False).get_legend() is None
+    assert plot_tree(all_moves().truncate(1)).get_legend() is None
+    many = random_tree(2, 40, n_clusters=31)[0]
+    assert plot_tree(many).get_legend() is None
+    assert len(plot_tree(many, legend=True).get_legend().get_texts()) == 31
+
+
+@pytest.mark.parametrize("tree", [customers(), all_moves()], ids=["customers", "moves"])
+def test_picture_without_details(pyplot, tree):
+    ax = plot_tree(tree, details=False)
+    texts = [text.get_text() for text in node_texts(ax)]
+    assert not any(word in text for text in texts for word in ("row", "pure", "gain"))
+    assert ax.get_legend() is None
+    assert not [patch for patch in ax.patches if type(patch).__name__ == "Rectangle"]
+    leaves = tree.leaves.tolist()
+    shares = tree.n_node_samples[leaves] / tree.n_node_samples[0]
+    assert [text for text in texts if "%" in text] == [
+        format_share(share) for _, share in sorted(zip(leaves, shares, strict=True))
+    ]
+    full = plot_tree(tree).figure.get_size_inches()
+    assert (ax.figure.get_size_inches() < full).all()
+
+
+def test_colors_are_those_of_matplotlib(pyplot):
+    from matplotlib.colors import to_hex
+    from matplotlib.patches import FancyBboxPatch
+
+    ax = plot_tree(customers(), colors=["C0", *["red"] * 3])
+    frames = [patch for patch in ax.patches if isinstance(patch, FancyBboxPatch)]
+    assert {to_hex(frame.get_edgecolor()) for frame in frames} == {"#6b7280", "#ff0000", "#1f77b4"}
+
+
+def test_long_names_are_shortened_in_texts_and_stay_different(pyplot):
+    question = "How satisfied are you with the {} of our service in the last quarter of this year?"
+    names = [question.format("speed"), question.format("price")]
+    alike = ["a" * 80, "a" * 45 + "b" * 15 + "a" * 20]
+    tree = customers(feature_names=names, classes=[*alike, "c", "d"])
+    for text in (export_text(tree), tree._repr_html_(), to_graphviz(tree)):
+        assert "How satisfied are you with the speed of …arter of this year?" in text
+        assert "a" * 37 + "…" + "a" * 18 + " [0]" in text
+        assert not any(name in text for name in (*names, *alike))
+    texts = [text.get_text() for text in node_texts(plot_tree(tree))]
+    assert "How satisfied… year? [0] ≤ 41.5" in texts
+    assert "How satisfied… year? [1] ≤ 4.5" in texts
+    assert f"cluster {'a' * 13}…{'a' * 6} [1]" in texts
+    # Files, rules and expressions keep them whole.
+    assert tree_from_dict(tree_to_dict(tree)) == tree
+    assert names[0] in tree.rules()["rule"][0]
+    assert names[0] in str(to_polars_expr(tree))
+
+
+HIDDEN = "".join(map(chr, [0x202E, 0x2066, 0x200F, 0x061C, 0x200B, 0x85, 0x7]))
+
+
+def test_characters_that_reorder_text_are_escaped(pyplot):
+    tree = customers(feature_names=[f"in{HIDDEN}come", "tenure"], classes=[HIDDEN, *"bcd"])
+    texts = [
+        export_text(tree),
+        tree._repr_html_(),
+        to_graphviz(tree),
+        *[text.get_text() for text in plot_tree(tree).texts],
+        *explain_rows(tree, [1], np.zeros((1, 2))),
+        str(tree.rules()),
+        tree.rules()._repr_html_(),
+    ]
+    assert not any(character in text for text in texts for character in HIDDEN)
+    assert all(r"\u202e" in text for text in (*texts[:3], *texts[-3:]))
+    # Joiners are part of words and of pictures.
+    family = "a\u200db"
+    assert f"{family} <= " in export_text(customers(feature_names=[family, "b"]))
+
+
 def test_picture_in_given_axes(pyplot):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(8, 4))
-    assert plot_tree(chain(9), ax=left) is left
+    with pytest.warns(UserWarning, match=r"too small for a tree of 9 leaves: .* 3\.\d points"):
+        assert plot_tree(chain(9), ax=left) is left
     assert plot_tree(customers(), right, title="right") is right
     for ax in (left, right):
         for box in boxes_of(ax):
@@ -555,8 +663,12 @@ def test_picture_in_given_axes(pyplot):
 
 
 def test_picture_refuses(pyplot, monkeypatch):
-    with pytest.raises(ValueError, match="2 colors for 4 clusters"):
+    with pytest.raises(ValueError, match=r"each of the 4 clusters, in the order .* Got 2 colors"):
         plot_tree(customers(), colors=["#000000", "#ffffff"])
+    with pytest.raises(ValueError, match=r"must be a list .* Got 'red'"):
+        plot_tree(customers(), colors="red")
+    with pytest.raises(ValueError, match="colors holds 'rde', which is no colour"):
+        plot_tree(customers(), colors=["red", "rde", "red", "red"])
     with pytest.raises(ValueError, match="orientation must be"):
         plot_tree(customers(), orientation="up")
     with pytest.raises(ValueError, match=r"301 leaves is too large .*truncate"):

@@ -387,7 +387,7 @@ def test_refusals(monkeypatch):
     for wrong in (np.full(120, 0.5), np.full(120, np.nan), [None, *"a" * 119]):
         with pytest.raises(ValueError, match="labels must hold integers or strings"):
             model.plot_partition(X, labels=wrong)
-    with pytest.raises(ValueError, match="2 colors for 3 clusters"):
+    with pytest.raises(ValueError, match=r"each of the 3 clusters, .* Got 2 colors"):
         model.plot_partition(X, colors=["#000000", "#ffffff"])
     for wrong in (5, ((0, 1),), ((1, 0), (0, 1)), ((0, math.inf), (0, 1)), "ab"):
         with pytest.raises(ValueError, match="limits must be"):
@@ -418,3 +418,32 @@ def test_what_only_touches_the_edge_is_not_drawn():
     assert [edges for _, *edges in rectangles(ax)] == [[1.5, 4, 0, 1]]
     assert sum(len(segments) for segments in lines(ax).values()) == 0
     assert legend_texts(ax) == ["cluster 1"]
+
+
+def names_in_cells(ax):
+    return [text for text in ax.texts if text.get_text().isdigit()]
+
+
+@pytest.mark.parametrize("oblique", [False, True])
+def test_many_clusters_have_their_names_in_their_cells(oblique):
+    centers = np.stack(np.divmod(np.arange(12.0), 4), axis=1) * 10
+    X = np.repeat(centers, 10, axis=0) + np.random.default_rng(0).normal(size=(120, 2))
+    model = tc.VoronoiTree if oblique else tc.ExKMC
+    tree = model(12, reference=centers).fit(X).tree_
+    ax = plot_partition(tree, X)
+    assert legend_texts(ax) == []
+    names = names_in_cells(ax)
+    assert {text.get_text() for text in names} == set(map(str, range(12)))
+    places = [text.get_position() for text in names]
+    assert tree.predict(np.array(places)).tolist() == [int(text.get_text()) for text in names]
+    assert names_in_cells(plot_partition(tree, X, names=False)) == []
+    assert names_in_cells(plot_partition(tree, X, legend=True)) == []
+    few = tc.IMM(3, random_state=0).fit(blobs())
+    assert names_in_cells(few.plot_partition()) == []
+    assert len(names_in_cells(few.plot_partition(names=True))) == 3
+
+
+def test_colors_are_those_of_matplotlib():
+    model = tc.IMM(3, random_state=0).fit(blobs())
+    fills = {fill for fill, *_ in rectangles(model.plot_partition(colors=["red", "C0", (0, 0, 0)]))}
+    assert fills == {lighten(color, 0.72) for color in ("#ff0000", "#1f77b4", "#000000")}

@@ -643,3 +643,13 @@ def test_wasserstein_in_the_smallest_and_largest_units(form):
         found, slope = gemini.value_and_gradient(y, gemini.affinity(X) * unit)
         assert found == pytest.approx(unit * value, rel=1e-9)
         np.testing.assert_allclose(slope / unit, gradient, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("gemini", ["wasserstein_ova", "mmd_ova", "mmd2_ovo"])
+def test_too_many_rows_at_once_are_refused_with_how_many_fit(gemini, monkeypatch):
+    monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 100 * 100)
+    X = np.random.default_rng(0).normal(size=(101, 2))
+    message = r"of 101 rows would take .* Take at most 100 at once \(batch_size of Douglas\)"
+    with pytest.raises(ValueError, match=message):
+        make_gemini(gemini).affinity(X)
+    assert make_gemini(gemini).affinity(X[1:]).shape == (100, 100)

@@ -12,10 +12,12 @@ import types
 import warnings
 
 import numpy as np
+import pandas
 import polars as pl
 import pytest
 from scipy import sparse
 
+import treeclust_rs as tc
 from treeclust_rs._data.checks import check_finite, check_sample_weight
 from treeclust_rs._data.table import Table, align_table, collected, read_table, take_rows
 
@@ -940,3 +942,21 @@ def test_take_rows_of_columns_and_bad_masks():
         take_rows(table, np.ones(3, dtype=bool))
     with pytest.raises(ValueError, match="bool array of shape"):
         take_rows(table, np.array([0, 1]))
+
+
+ESTIMATORS = sorted(name for name in tc.__all__ if hasattr(getattr(tc, name), "fit"))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_estimator_refuses_names_that_no_file_can_hold(name):
+    names = pandas.Index(["a", "b\ud800"], dtype=object)
+    frame = pandas.DataFrame(np.arange(16.0).reshape(8, 2), columns=names)
+    with pytest.raises(ValueError, match=r"X has a column named 'b\\ud800', .*Rename it"):
+        getattr(tc, name)(2).fit(frame)
+
+
+def test_names_that_no_file_can_hold_are_ignored_in_columns_that_are_not_used():
+    frame = pandas.DataFrame(np.arange(16.0).reshape(8, 2), columns=["a", "b"])
+    model = tc.IMM(2, random_state=0).fit(frame[["a"]])
+    frame.columns = pandas.Index(["a", "b\ud800"], dtype=object)
+    assert model.predict(frame).tolist() == model.labels_.tolist()

@@ -310,3 +310,15 @@ def test_elsewhere_it_is_lines_and_only_if_asked(monkeypatch):
         "gamma 3",
     ]
     assert "1/3" in lines[0]
+
+
+def test_print_and_notebook_show_all_gammas():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    gammas = np.geomspace(0.01, 10, 15)
+    sweep = gamma_sweep(KernelKMeans(2, n_init=1), X, gammas, y=X[:, 0] > 0, random_state=0)
+    text, html = repr(sweep), sweep._repr_html_()
+    assert text.startswith("GammaSweep: 15 gammas\n")
+    assert sum(line.startswith("│ ") for line in text.splitlines()) == 3 + 15
+    assert f"<b>{sweep.best()['gamma']:.4g}</b>" in html
+    without = gamma_sweep(KernelKMeans(2, n_init=1), X, [0.1], random_state=0)
+    assert "There is nothing to choose a gamma by" in without._repr_html_()

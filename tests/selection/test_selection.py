@@ -587,8 +587,10 @@ def test_distances_beyond_the_limit_are_refused(monkeypatch):
     X = blobs(3, n=40)
     model = Kauri(kernel="rbf", approximation="nystroem", n_components=10, random_state=0)
     monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 8 * 100 * 100)
-    with pytest.raises(ValueError, match=r"The distances of 120 rows would .* Use sample_size"):
+    with pytest.raises(ValueError, match=r"The distances of 120 rows would .* most 100 at once"):
         silhouette(model, X, [2, 3])
+    with pytest.raises(ValueError, match=r"of 110 rows would .* at most 100 at once \(sample_size"):
+        silhouette(model, X, [2, 3], sample_size=110)
     assert silhouette(model, X, [2, 3], sample_size=90, random_state=0).best_k == 3
 
 
@@ -640,3 +642,15 @@ def test_numbers_need_not_follow_each_other():
     assert found.frame["k"].to_list() == [2, 4, 8] and found.best_k == 4
     gap = found.frame["gap"].to_list()
     assert [after > before for before, after in pairwise(gap)] == [True, False]
+
+
+def test_print_and_notebook_show_the_numbers_tried():
+    found = silhouette(IMM(reference=None), blobs(3), range(2, 20), random_state=0)
+    text, html = repr(found), found._repr_html_()
+    assert text.startswith("Selection: best_k 3, of 18 tried with IMM\n")
+    assert sum(line.startswith("│ ") for line in text.splitlines()) == 3 + 18
+    assert html.count("<tr>") == 1 + 18
+    assert [row.split("<b>")[1].split("<")[0] for row in html.split("<tr>") if "<b>" in row][
+        1:
+    ] == ["3"]
+    assert "best_estimator is IMM(n_clusters=3" in html

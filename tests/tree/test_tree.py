@@ -106,7 +106,7 @@ def small_tree(**changes):
         ({"feature_names": ["age"]}, "1 feature_names for 2 features"),
         ({"feature_names": ["age", 3]}, "must be strings"),
         ({"feature_names": ["age", "age"]}, "must differ"),
-        ({"feature_names": ["age", "\ud800"]}, "no valid Unicode"),
+        ({"feature_names": ["age", "\ud800"]}, "not valid Unicode"),
         ({"classes": []}, "at least one class"),
         ({"classes": [0, 1, 1]}, "must differ"),
         ({"classes": [0, 1, "2"]}, "all int or all str"),

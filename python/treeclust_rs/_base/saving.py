@@ -10,10 +10,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import estimator_html_repr
 
 from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
 from .._util.files import replacing
 from ..tree import ClusterTree
+from .display import without_data
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -67,6 +69,15 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     def unsaved_params(self) -> frozenset[str]:
         """Parameters that a model file did not hold and that were not set since."""
         return self._not_saved
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return str(without_data(self).__repr__(N_CHAR_MAX))
+
+    def _html_repr(self) -> str:
+        """Return the parameters as scikit-learn shows them, and what was fitted."""
+        fitted = self.__dict__.get(self._fitted_by)
+        result = "" if fitted is None else fitted._repr_html_()
+        return f"{estimator_html_repr(without_data(self))}{result}"
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as scikit-learn's estimators do; ValueError if a name is unknown."""

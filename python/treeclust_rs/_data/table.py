@@ -18,9 +18,13 @@ import numpy.typing as npt
 import polars as pl
 
 from .._util import BoolArray
+from .._util.words import check_unicode
 from . import frames
 from .arrays import check_width, number_array
-from .frames import FrameSource, frame_source
+from .frames import (
+    FrameSource,
+    frame_source,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +97,16 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
     TypeError
         For sparse input, columns that are not numbers, and names of which only some are strings.
     ValueError
-        For nulls, an empty table, duplicate column names, complex numbers, and anything that is
-        not two-dimensional. NaN and inf are left to `check_finite`.
+        For nulls, an empty table, duplicate or invalid column names, complex numbers, and anything
+        that is not two-dimensional. NaN and inf are left to `check_finite`.
     """
     source = frame_source(X)
     if source is None:
         return _array_table(number_array(X, estimator_name), None)
     frames.check_unique(source.names)
-    return _frame_table(
-        source, range(len(source.names)), frames.string_names(source.names), estimator_name
-    )
+    names = frames.string_names(source.names)
+    check_unicode(names or [], "X has a column")
+    return _frame_table(source, range(len(source.names)), names, estimator_name)
 
 
 def align_table(

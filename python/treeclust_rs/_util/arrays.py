@@ -1,5 +1,6 @@
 """Types, sizes and shapes of numpy arrays; labels, of which -1 marks noise."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,16 @@ def check_size(n_numbers: int, what: str, instead: str) -> None:
             f"{what} would take {size:,.3g} GiB; the limit is "
             f"{MAX_ARRAY_BYTES / 2**30:,.3g} GiB. {instead}"
         )
+
+
+def check_pairs(n_rows: int, what: str, parameter: str) -> None:
+    """Raise ValueError if a float64 for every two rows takes more than `MAX_ARRAY_BYTES`.
+
+    `what` is computed of them; `parameter` limits the rows.
+    """
+    most = math.isqrt(MAX_ARRAY_BYTES // 8)
+    advice = f"Take at most {most:,} at once ({parameter})."
+    check_size(n_rows * n_rows, f"{what} of {n_rows:,} rows", advice)
 
 
 def as_rows(X: npt.ArrayLike) -> FloatArray:

@@ -2,10 +2,22 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 MAX_LISTED = 5
 """Messages list at most so many names, and count the others."""
+
+MAX_NAME_LENGTH = 60
+"""Longer names of columns and clusters are shortened in texts."""
+
+# Invisible characters that reorder, join or break the text beside them: the marks, embeddings,
+# overrides and isolates of bidirectional text, soft hyphens and spaces without width. Joiners
+# (U+200C, U+200D) stay: some scripts need them.
+_INVISIBLE = frozenset(
+    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
+    "\u2060\u2066\u2067\u2068\u2069\ufeff"
+)
 
 
 def format_number(number: float) -> str:
@@ -28,13 +40,13 @@ def format_short(number: float) -> str:
 
 
 def printable(text: object) -> str:
-    """Return a name or a label with control characters and line breaks escaped."""
+    """Return a name or a label with control characters, bidirectional ones too, escaped."""
     characters = str(text)
     if characters.isprintable():
         return characters
     return "".join(
         character.encode("unicode_escape").decode("ascii")
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
+        if character in _INVISIBLE or unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")
         else character
         for character in characters
     )
@@ -49,9 +61,49 @@ def listed(parts: Sequence[str], what: str = "", separator: str = ", ") -> str:
     return f"{shown} and {format_count(more, f'more {what}') if what else f'{more} more'}"
 
 
-def column_name(names: Sequence[str] | None, column: int) -> str:
+def column_name(names: Sequence[object] | None, column: int) -> str:
     """Return the name a column is shown by; x0, x1, ... without names."""
     return f"x{column}" if names is None else printable(names[column])
+
+
+def shorten(text: str, max_length: int) -> str:
+    """Return the text, or its front and its end with … between them."""
+    if len(text) <= max_length:
+        return text
+    n_kept = max(max_length - 1, 2)
+    n_front = (2 * n_kept + 2) // 3
+    return f"{text[:n_front]}…{text[len(text) - (n_kept - n_front) :]}"
+
+
+def short_names(
+    names: Sequence[object] | None, which: Iterable[int], max_length: int = MAX_NAME_LENGTH
+) -> dict[int, str]:
+    """Return by number what some columns, or clusters, are called in texts.
+
+    Names longer than `max_length` are shortened; those that then look alike end with their number.
+    """
+    whole = {number: column_name(names, number) for number in which}
+    short = {number: shorten(name, max_length) for number, name in whole.items()}
+    count = Counter(short.values())
+    for number, name in short.items():
+        if count[name] > 1 and name != whole[number]:
+            mark = f" [{number}]"
+            short[number] = shorten(whole[number], max_length - len(mark)) + mark
+    return short
+
+
+def check_unicode(names: Iterable[object], what: str) -> None:
+    """Raise ValueError if a name holds half of a surrogate pair, which no file can hold.
+
+    `what` begins the message, for instance "X has a column".
+    """
+    for name in names:
+        try:
+            str(name).encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"{what} named {name!r}, which is not valid Unicode (a lone surrogate). Rename it."
+            ) from None
 
 
 def quoted_column(names: Sequence[str] | None, column: int) -> str:

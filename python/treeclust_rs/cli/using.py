@@ -67,7 +67,7 @@ def info(arguments: argparse.Namespace) -> None:
     """Print the tree of a model and the facts about it, or its rules."""
     model = _truncated(_load(arguments.model), arguments)
     if arguments.rules:
-        with pl.Config(tbl_rows=-1, tbl_cols=-1, fmt_str_lengths=10_000, tbl_width_chars=10_000):
+        with pl.Config(tbl_width_chars=10_000):
             print(shown(model).rules())
         return
     print(shown(model))

@@ -30,7 +30,7 @@ from .._base import (
 )
 from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
-from .._util import FloatArray, Interval, StrOptions, estimator
+from .._util import FloatArray, Interval, StrOptions, column_name, estimator
 from ..tree import MOVES, ClusterTree, tests_of
 
 
@@ -298,7 +298,8 @@ class Kauri(KernelModel):
         inner = np.flatnonzero(tree.kind != 0)
         order = inner[np.argsort(tree.children_left[inner])]
         assert tree.move is not None and tree.gain is not None
-        names = [tree.feature_name(feature) for feature in tree.feature[order].tolist()]
+        features = tree.feature[order].tolist()
+        names = [column_name(tree.feature_names, feature) for feature in features]
         return pl.DataFrame(
             {
                 "n_leaves": np.arange(2, len(order) + 2),

@@ -13,7 +13,8 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
 from .._kernels import check_gram
-from .._util import FloatArray, as_rows, check_size
+from .._util import FloatArray, as_rows
+from .._util.arrays import check_pairs
 from .base import Gemini
 
 # Distances smaller than this share of the largest are roundings of 0.
@@ -72,7 +73,7 @@ class DistanceGemini(Gemini):
             return check_square(X, "matrix", check_distances)
         rows = as_rows(X)
         n = len(rows)
-        check_size(n * n, f"The distances of {n:,} rows", "Take minibatches of them.")
+        check_pairs(n, "The distances", "batch_size of Douglas")
         params = self._parameters(rows)
         if not np.isfinite(rows).all():
             i, j = np.argwhere(~np.isfinite(rows))[0].tolist()

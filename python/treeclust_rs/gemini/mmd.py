@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from .._kernels import ORIGIN_FREE, Kernel, kernel_of
 from .._util import FloatArray, as_rows, mean_row
+from .._util.arrays import check_pairs
 from .base import SAME, TINY, ClusterShares, Gemini, differences
 from .distances import check_square
 
@@ -75,6 +76,7 @@ class MMD(Gemini):
         if self._precomputed:
             return check_square(X, "matrix")
         rows = as_rows(X)
+        check_pairs(len(rows), "The kernel matrix", "batch_size of Douglas")
         if isinstance(self.kernel, str) and self.kernel in ORIGIN_FREE:
             rows = rows - mean_row(rows)
         return self._kernel(rows).matrix(rows)

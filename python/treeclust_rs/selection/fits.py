@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 
 from .._data import Table, check_finite, collected, read_table
 from .._util import FloatArray, effective_n_jobs, is_number
+from .views import frame_html, table_text
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Selection:
     """Result of a search for the number of clusters.
 
@@ -33,6 +34,19 @@ class Selection:
     best_k: int
     best_estimator: Any
     frame: pl.DataFrame
+
+    @property
+    def _head(self) -> str:
+        name = type(self.best_estimator).__name__
+        return f"Selection: best_k {self.best_k:,}, of {self.frame.height:,} tried with {name}"
+
+    def __repr__(self) -> str:
+        return table_text(self._head, self.frame)
+
+    def _repr_html_(self) -> str:
+        chosen = self.frame["k"].to_list().index(self.best_k)
+        note = f"Bold: best_k; best_estimator is {self.best_estimator!r}."
+        return frame_html(self._head, self.frame, chosen, note)
 
 
 def read(X: Any, who: str) -> tuple[Any, Table]:

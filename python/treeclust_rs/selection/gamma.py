@@ -16,15 +16,16 @@ from sklearn.base import clone
 
 from .._data import check_sample_weight
 from .._kernels import KERNELS, has_gamma
-from .._util import FloatArray, ProgressBar, is_noise, is_number
+from .._util import FloatArray, ProgressBar, format_count, is_noise, is_number
 from ..metrics import adjusted_rand_index, agreement
 from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
+from .views import frame_html, table_text
 
 # Default gammas span this many factors of 2 on both sides of that of "scale".
 _OCTAVES = 6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GammaSweep:
     """Measures of fits with different gammas.
 
@@ -84,6 +85,20 @@ class GammaSweep:
             self.table.drop_nulls(by).sort(by, "gamma", descending=[True, False]).row(0, named=True)
         )
         return dict(row)
+
+    @property
+    def _head(self) -> str:
+        return f"GammaSweep: {format_count(self.table.height, 'gamma')}"
+
+    def __repr__(self) -> str:
+        return table_text(self._head, self.table)
+
+    def _repr_html_(self) -> str:
+        try:
+            best = self.table["gamma"].to_list().index(self.best()["gamma"])
+        except ValueError as error:  # nothing to choose by
+            return frame_html(self._head, self.table, None, str(error))
+        return frame_html(self._head, self.table, best, "Bold: best().")
 
 
 def _use(known: list[str]) -> str:

@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from .. import _engine
 from .._data import Table, Units
 from .._kernels import check_gram, kernel_rows, make_kernel
-from .._util import FloatArray, IntArray, check_size, effective_n_jobs, is_number
+from .._util import FloatArray, IntArray, effective_n_jobs, is_number
+from .._util.arrays import check_pairs
 from . import fits
 from .fits import Selection
 
@@ -198,7 +199,7 @@ def _kernel_geometry(
 
 
 def _check_distances(n: int) -> None:
-    check_size(n * n, f"The distances of {n:,} rows", "Use sample_size.")
+    check_pairs(n, "The distances", "sample_size")
 
 
 def _kernel_distances(gram: FloatArray) -> FloatArray:

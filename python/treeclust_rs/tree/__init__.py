@@ -6,7 +6,8 @@ from .html import cluster_colors, cluster_html, html_table, lighten
 from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, LEAF, MOVES, OBLIQUE, THRESHOLD, TreeNodes
 from .paths import EVERYTHING, Condition, ObliqueCondition, Span, branch_condition, walk_leaves
 from .reshape import kept_ancestor
+from .rules import RuleTable
 from .text import MAX_INDENT, tree_text
 from .words import MAX_TERMS, branch_lines, format_share, row_text, rule_text, split_text
 
-__all__ = ["ClusterTree", "HasTree", "as_tree"]
+__all__ = ["ClusterTree", "HasTree", "RuleTable", "as_tree"]

@@ -9,7 +9,17 @@ import numpy.typing as npt
 
 from .._engine import ObliqueArrays
 from .._util import BoolArray, FloatArray
-from .nodes import INTERVAL, LEAF, MOVES, NO_CHILD, OBLIQUE, THRESHOLD, UNDEFINED, TreeNodes
+from .._util.words import check_unicode
+from .nodes import (
+    INTERVAL,
+    LEAF,
+    MOVES,
+    NO_CHILD,
+    OBLIQUE,
+    THRESHOLD,
+    UNDEFINED,
+    TreeNodes,
+)
 from .paths import walk_nodes
 
 _INT64 = np.iinfo(np.int64)
@@ -39,7 +49,7 @@ def check_classes(classes: Iterable[object]) -> list[int] | list[str]:
         if min(labels) < _INT64.min or max(labels) > _INT64.max:
             raise ValueError("The classes must fit into 64-bit integers.")
     elif all(type(label) is str for label in labels):
-        _check_unicode(labels, "classes")
+        check_unicode(labels, "The tree has a class")
     else:
         raise ValueError("The classes must be all int or all str.")
     if len(set(labels)) != len(labels):
@@ -58,16 +68,8 @@ def check_names(names: Iterable[object] | None, n_features: int) -> list[str] | 
         raise ValueError(f"There are {len(checked)} feature_names for {n_features} features.")
     if len(set(checked)) != len(checked):
         raise ValueError("The feature_names must differ from each other.")
-    _check_unicode(checked, "feature_names")  # type: ignore[arg-type]
+    check_unicode(checked, "The tree has a feature")
     return checked  # type: ignore[return-value]
-
-
-def _check_unicode(texts: list[str], name: str) -> None:
-    for text in texts:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise ValueError(f"The {name} hold {text!r}, which is no valid Unicode.") from None
 
 
 def check_array(name: str, values: npt.ArrayLike, *, is_int: bool) -> npt.NDArray[Any]:

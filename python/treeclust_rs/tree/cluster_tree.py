@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,6 +27,7 @@ from .html import tree_html
 from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
 from .paths import Condition, ObliqueCondition, Path
 from .reshape import expand_intervals, truncate_nodes
+from .rules import RuleTable
 from .text import leaf_rules, tree_text
 
 # Starting threads takes longer than routing fewer rows than this.
@@ -315,7 +315,7 @@ class ClusterTree(TreeNodes):
             path.enter(self, parent, child == self.children_left[parent])
         return path.conditions()
 
-    def rules(self, max_terms: int | None = None) -> pl.DataFrame:
+    def rules(self, max_terms: int | None = None) -> RuleTable:
         """Return the tree as one rule per leaf.
 
         Redundant conditions are merged: ``x <= 9`` then ``x <= 5`` is ``x <= 5``. The numbers are
@@ -330,8 +330,9 @@ class ClusterTree(TreeNodes):
 
         Returns
         -------
-        polars.DataFrame
-            One row per leaf, from left to right: `cluster` (the user's label), `rule`, `n` (rows of
+        RuleTable
+            A polars frame (`frame`, and all its methods) that is printed whole. One row per leaf,
+            from left to right: `cluster` (the user's label), `rule`, `n` (rows of
             the fit), `share` (of all rows), `purity` (share of the leaf's weight that the reference
             puts in the leaf's cluster; null in an empty leaf) and `depth`. A tree with moves has no
             reference and no `purity`, but, after `depth`, `move` (of the split above the leaf) and
@@ -345,7 +346,7 @@ class ClusterTree(TreeNodes):
         """
         if max_terms is not None:
             max_terms = checks.check_int(max_terms, "max_terms", minimum=1)
-        return leaf_rules(self, max_terms)
+        return RuleTable(leaf_rules(self, max_terms))
 
     def __str__(self) -> str:
         return tree_text(self)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray, column_name
-from .._util.words import printable
+from .._util.words import MAX_NAME_LENGTH, short_names, shorten
 
 LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.
@@ -191,12 +191,39 @@ class TreeNodes:
             raise ValueError(f"The tree has the nodes 0..{self.n_nodes - 1}, and no node {node}.")
 
     def feature_name(self, feature: int) -> str:
-        """Return the name of a feature for texts: the column's, or x0, x1, ... without names."""
-        return column_name(self.feature_names, feature)
+        """Return the name of a feature for texts: the column's, or x0, x1, ... without names.
+
+        Control characters are escaped. Of names longer than 60 the front and the end are returned,
+        and the number of the column where two tested ones would look alike.
+        """
+        name = column_name(self.feature_names, feature)
+        if len(name) <= MAX_NAME_LENGTH:
+            return name
+        return self._tested_names.get(feature) or shorten(name, MAX_NAME_LENGTH)
+
+    @cached_property
+    def _tested_names(self) -> dict[int, str]:
+        return self.tested_names(MAX_NAME_LENGTH)
+
+    def tested_names(self, max_length: int) -> dict[int, str]:
+        """Return the names of the tested features, shortened so that they still differ."""
+        tested = self.feature[self.feature >= 0]
+        if self.oblique_indices is not None:
+            tested = np.concatenate([tested, self.oblique_indices])
+        return short_names(self.feature_names, np.unique(tested).tolist(), max_length)
 
     def cluster_name(self, code: int) -> str:
-        """Return the name of a cluster for texts: the user's label."""
-        return printable(self.classes[code])
+        """Return the name of a cluster for texts: the user's label, shortened as a feature's."""
+        name = column_name(self.classes, code)
+        return name if len(name) <= MAX_NAME_LENGTH else self._cluster_names[code]
+
+    @cached_property
+    def _cluster_names(self) -> dict[int, str]:
+        return self.cluster_names(MAX_NAME_LENGTH)
+
+    def cluster_names(self, max_length: int) -> dict[int, str]:
+        """Return the names of the clusters, by code, shortened so that they still differ."""
+        return short_names(self.classes, range(len(self.classes)), max_length)
 
 
 def _frozen(array: IntArray) -> IntArray:

@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
+from .._util import column_name
 from . import words
 from .nodes import LEAF, MOVES, OBLIQUE, TreeNodes
 from .paths import walk_leaves
@@ -161,9 +163,10 @@ def leaf_rules(tree: TreeNodes, max_terms: int | None) -> pl.DataFrame:
     leaves: list[int] = []
     rules: list[str] = []
     scores: dict[int, str] = {}
+    name = partial(column_name, tree.feature_names)  # whole, where texts shorten it
     for leaf, _, path in walk_leaves(tree):
         leaves.append(leaf)
-        rules.append(words.rule_text(tree, path.conditions(), max_terms, scores))
+        rules.append(words.rule_text(name, path.conditions(), max_terms, scores))
     codes = tree.leaf_clusters[leaves]
     is_empty = (tree.value[leaves, 0] == 0).all(axis=1)
     purity = np.where(is_empty, np.nan, tree.value[leaves, 0, codes])

@@ -1,5 +1,8 @@
 """Words of the tree: texts of branches, rules and rows, of shares, moves and numbers."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -53,24 +56,25 @@ def is_written_in_full(tree: TreeNodes, max_terms: int = MAX_TERMS) -> bool:
 
 
 def rule_text(
-    tree: NamesFeatures,
+    name: Callable[[int], str],
     conditions: list[Condition | ObliqueCondition],
     max_terms: int | None = None,
     scores: dict[int, str] | None = None,
 ) -> str:
     """Return the conditions of a leaf as one sentence; ``always`` if there are none.
 
-    `scores` caches the texts of scores by node, for the next leaves.
+    `name` returns the name of a feature. `scores` caches the texts of scores by node, for the next
+    leaves.
     """
     scores = {} if scores is None else scores
     parts = []
     for condition in conditions:
         if isinstance(condition, ObliqueCondition):
             if condition.node not in scores:
-                scores[condition.node] = " ".join(condition.parts(tree.feature_name, max_terms))
+                scores[condition.node] = " ".join(condition.parts(name, max_terms))
             parts.append(f"{scores[condition.node]} {condition.relation}")
             continue
-        text = condition.text(tree.feature_name(condition.feature))
+        text = condition.text(name(condition.feature))
         parts.append(f"({text})" if condition.holes and len(conditions) > 1 else text)
     return " and ".join(parts) if parts else _ALWAYS
 

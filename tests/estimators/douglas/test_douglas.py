@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+import warnings
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,7 @@ from sizes import repeats
 from treeclust_rs._data.table import read_table
 from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas.cell_table import CellTable
+from treeclust_rs.estimators.douglas.column_bins import _check_n_cells
 from treeclust_rs.estimators.douglas.training_rows import TrainingRows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
 from treeclust_rs.tree.words import format_share
@@ -459,18 +461,22 @@ def test_html_of_the_table():
 
 def test_wide_tables_are_printed_with_letters():
     name = "a name that is much too long for a column of its own, and then some more"
-    table = small_table(feature_names=("age", "b", name), n_agreeing=np.array([5, 20, 15]))
+    age = "the age of a customer at the time"
+    table = small_table(feature_names=(age, "b", name), n_agreeing=np.array([5, 20, 15]))
+    short = f"{name[:40]}…{name[-19:]}"
     assert str(table) == (
         "CellTable: 3 of 6 cells with rows, 3 clusters, 40 rows\n"
         "\n"
-        f"age{' ' * (len(name) - 3)}  a: <= 1.5  b: > 1.5\n"
-        f"{name}  a: <= -2   b: -2 to 3.25  c: > 3.25\n"
+        f"{age:{len(short)}}  a: <= 1.5  b: > 1.5\n"
+        f"{short}  a: <= -2   b: -2 to 3.25  c: > 3.25\n"
         "\n"
         "cell  rows    share   purity  cluster\n"
         "a a      5   12.5 %    100 %  0\n"
         "a b     20   50.0 %    100 %  1\n"
         "b b     15   37.5 %    100 %  2"
     )
+    assert short in table._repr_html_() and name not in table._repr_html_()
+    assert name in table.rules()["rule"][0]
 
 
 def test_tables_are_short_where_they_are_shown():
@@ -625,16 +631,44 @@ def test_constant_columns_are_not_cut():
 
 
 @pytest.mark.parametrize(
-    ("d", "n_cuts", "shown"),
-    [(60, 1, r"1,152,921,504,606,846,976 cells|about 1e18 cells"), (26, 3, "about 1e15 cells"),
-     (2000, 1, "about 1e602 cells"), (26, 1, "67,108,864 cells")],
+    ("d", "n_cuts", "shown", "fits"),
+    [(60, 1, r"1,152,921,504,606,846,976 cells|about 1e18 cells", 24),
+     (26, 3, "about 1e15 cells", 12), (2000, 1, "about 1e602 cells", 24),
+     (26, 1, "67,108,864 cells", 24)],
 )  # fmt: skip
-def test_too_many_cells_are_refused_before_they_are_made(d, n_cuts, shown):
+def test_too_many_cells_are_refused_before_they_are_made(d, n_cuts, shown, fits):
     X = np.random.default_rng(0).normal(size=(20, d))
-    with pytest.raises(ValueError, match=rf"({shown}).*GiB.*feature_mask.*n_cuts={n_cuts}"):
+    with pytest.raises(ValueError, match=rf"({shown}).*GiB.*") as error:
         quick(n_cuts=n_cuts).fit(X)
+    assert str(error.value).endswith(f"Cut at most {fits} columns (feature_mask).")
     mask = np.arange(d) < 3
     assert quick(n_cuts=n_cuts, feature_mask=mask, max_iter=1).fit(X).n_features_in_ == d
+
+
+@pytest.mark.parametrize(
+    ("d", "n_cuts", "advice"),
+    [
+        # With one cut in each column there are no fewer, and of one column none to leave out.
+        (25, 1, "Cut at most 24 columns (feature_mask)."),
+        (13, 3, "Cut at most 12 columns (feature_mask), or each at most 2 times (n_cuts)."),
+        (1, 1 << 23, "Cut each at most 5,315,551 times (n_cuts)."),
+    ],
+)
+def test_advice_on_cells_fits_and_is_not_what_is_set_already(d, n_cuts, advice):
+    X = np.random.default_rng(0).normal(size=(20, d))
+    with pytest.raises(ValueError, match="GiB") as error:
+        quick(n_cuts=n_cuts).fit(X)
+    assert str(error.value).endswith(advice)
+    numbers = [int(number.replace(",", "")) for number in re.findall(r"most ([\d,]+)", advice)]
+    ways = [(numbers[0], n_cuts), (d, numbers[-1])] if len(numbers) > 1 else []
+    ways = ways or [(numbers[0], n_cuts) if "feature_mask" in advice else (d, numbers[0])]
+    for columns, cuts in ways:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _check_n_cells(cuts, columns, 3, 20)
+        over = (columns + 1, cuts) if columns < d else (columns, cuts + 1)
+        with pytest.raises(ValueError, match="GiB"):
+            _check_n_cells(over[1], over[0], 3, 20)
 
 
 def test_too_many_bins_for_a_batch_are_refused_before_they_are_made():
@@ -646,8 +680,12 @@ def test_too_many_bins_for_a_batch_are_refused_before_they_are_made():
 
 def test_many_cells_are_announced():
     X = np.random.default_rng(0).normal(size=(20, 10))
-    with pytest.warns(UserWarning, match=r"10 columns in 4 bins each make 1,048,576 cells, .*long"):
+    with pytest.warns(
+        UserWarning, match=r"10 columns in 4 bins each make 1,048,576 cells, .*long"
+    ) as said:
         quick(n_cuts=3, max_iter=1).fit(X)
+    advice = "Cut at most 9 columns (feature_mask), or each at most 2 times (n_cuts)."
+    assert str(said[0].message).endswith(advice)
 
 
 # ---- small and odd data -------------------------------------------------------------------
@@ -1020,6 +1058,14 @@ def test_files_hold_the_number_of_cuts_where_nothing_is_cut(tmp_path):
     model.save(tmp_path / "model.json")
     again = tc.load(tmp_path / "model.json")
     assert again.cut_points_.shape == model.cut_points_.shape == (2, 2)
+
+
+def test_files_with_names_that_are_not_unicode_are_refused(iris, tmp_path):
+    path = tmp_path / "model.json"
+    iris.save(path)
+    path.write_text(path.read_text().replace(IRIS.columns[0], "\\ud800"))
+    with pytest.raises(ValueError, match=r"model file has a column named '\\ud800', which is not"):
+        tc.load(path)
 
 
 @pytest.mark.parametrize("given", [list, tuple, np.array], ids=lambda given: given.__name__)

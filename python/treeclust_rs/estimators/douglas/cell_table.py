@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import zip_longest
 
 import numpy as np
@@ -13,9 +13,11 @@ import polars as pl
 
 from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, column_name, format_count
+from ..._util.words import MAX_NAME_LENGTH, short_names
 from ...export.polars import column_expr
 from ...tree import (
     Condition,
+    RuleTable,
     Span,
     cluster_colors,
     cluster_html,
@@ -93,7 +95,12 @@ class CellTable:
 
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature in texts."""
-        return column_name(self.feature_names, feature)
+        name = column_name(self.feature_names, feature)
+        return name if len(name) <= MAX_NAME_LENGTH else self._short_names[feature]
+
+    @cached_property
+    def _short_names(self) -> dict[int, str]:
+        return short_names(self.feature_names, self.features.tolist())
 
     # ---- rows -----------------------------------------------------------------------------
 
@@ -163,30 +170,30 @@ class CellTable:
         clusters = self.clusters[self.occupied]
         return np.lexsort((self.occupied, -self.n_rows, clusters)).astype(np.int64)
 
-    def rules(self) -> pl.DataFrame:
+    def rules(self) -> RuleTable:
         """Return one rule per occupied cell.
 
         Returns
         -------
-        polars.DataFrame
-            By cluster, then by rows, the most first: `cluster`, `rule`, `n` (rows of the fit),
-            `share` (of all rows) and `purity` (share of the cell's rows that the model predicts to
-            be of the cell's cluster).
+        RuleTable
+            A polars frame that is printed whole. By cluster, then by rows, the most first:
+            `cluster`, `rule`, `n` (rows of the fit), `share` (of all rows) and `purity` (share of
+            the cell's rows that the model predicts to be of the cell's cluster).
         """
         order = self._order
         cells, n_rows = self.occupied[order], self.n_rows[order]
-        return pl.DataFrame(
+        name = partial(column_name, self.feature_names)  # whole, where texts shorten it
+        rules = [rule_text(name, list(self.conditions(cell))) for cell in cells.tolist()]
+        frame = pl.DataFrame(
             {
                 "cluster": self.clusters[cells],
-                "rule": pl.Series(
-                    [rule_text(self, list(self.conditions(cell))) for cell in cells.tolist()],
-                    dtype=pl.String,
-                ),
+                "rule": pl.Series(rules, dtype=pl.String),
                 "n": n_rows,
                 "share": n_rows / n_rows.sum(),
                 "purity": self.n_agreeing[order] / n_rows,
             }
         )
+        return RuleTable(frame)
 
     def to_polars(self) -> pl.Expr:
         """Return the table as a polars expression named ``cluster``.
@@ -200,7 +207,7 @@ class CellTable:
             raise ValueError(
                 f"A table of {self.n_cells:,} cells is too large for a polars expression (at most "
                 f"{MAX_EXPRESSION_CELLS:,}). Use model.predict(frame) instead, or fit with fewer "
-                "cuts (n_cuts) or features (feature_mask)."
+                f"features (feature_mask){' or cuts (n_cuts)' if max(self.n_bins) > 2 else ''}."
             )
         if not self.cuts:
             return pl.repeat(int(self.clusters[0]), pl.len(), dtype=pl.Int64).alias("cluster")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -13,6 +15,7 @@ import numpy.typing as npt
 from ... import _engine
 from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, check_size, format_count, quoted_column
+from ..._util.arrays import MAX_ARRAY_BYTES
 from .cell_table import CellTable, cells_of
 from .soft_bins import SoftBins, floats_per_row
 
@@ -245,24 +248,41 @@ def _read_mask(feature_mask: Any, table: Table) -> npt.NDArray[np.bool_]:
 
 def _check_n_cells(n_cuts: int, n_features: int, n_clusters: int, batch_size: int) -> None:
     """Raise ValueError if there are too many cells for memory; warn of a long training."""
+
+    def n_floats(n_features: int, n_cuts: int) -> int:
+        of_batch = batch_size * floats_per_row(n_features, n_cuts + 1, n_clusters)
+        cells: int = (n_cuts + 1) ** n_features
+        return _WEIGHT_COPIES * cells * n_clusters + _BATCH_COPIES * of_batch
+
+    def fewer(fits: Callable[[int, int], bool]) -> str:
+        """Return what to do so that the sizes `fits`."""
+        columns = _largest(lambda m: fits(m, n_cuts), n_features)
+        cuts = _largest(lambda t: fits(n_features, t), n_cuts)
+        ways = [f"at most {format_count(columns, 'column')} (feature_mask)"] if columns else []
+        ways += [f"each at most {format_count(cuts, 'time')} (n_cuts)"] if cuts else []
+        return f"Cut {', or '.join(ways)}." if ways else "Take fewer clusters."
+
     cells = (n_cuts + 1) ** n_features
     shown = f"{cells:,}" if cells < 10**15 else f"about 1e{int(math.log10(cells))}"
     columns = format_count(n_features, "column")
     made = f"{columns} in {n_cuts + 1} bins each make {shown} cells"
-    fewer = f"Cut fewer columns (feature_mask), or less often (n_cuts={n_cuts})."
-    of_batch = batch_size * floats_per_row(n_features, n_cuts + 1, n_clusters)
     check_size(
-        _WEIGHT_COPIES * cells * n_clusters + _BATCH_COPIES * of_batch,
+        n_floats(n_features, n_cuts),
         f"{made}; their weights for {n_clusters} clusters, with all that training needs,",
-        fewer,
+        fewer(lambda m, t: 8 * n_floats(m, t) <= MAX_ARRAY_BYTES),
     )
     if cells > _MAX_QUICK_CELLS:
         warnings.warn(
             f"{made}, and every step of the training goes through all of them: it may take long. "
-            f"{fewer}",
+            f"{fewer(lambda m, t: (t + 1) ** m <= _MAX_QUICK_CELLS)}",
             UserWarning,
             stacklevel=5,
         )
+
+
+def _largest(fits: Callable[[int], bool], end: int) -> int:
+    """Return the largest number below `end` that fits, where all smaller ones do; 0: none."""
+    return bisect_left(range(1, end), True, key=lambda number: not fits(number))
 
 
 def _short(number: float, slack: float) -> float:

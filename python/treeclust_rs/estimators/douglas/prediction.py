@@ -20,6 +20,8 @@ from ..._util import (
     int_array,
     one_blas_thread,
 )
+from ..._util.words import check_unicode
+from ...tree import RuleTable
 from .cell_table import CellTable
 from .column_bins import ColumnBins
 from .search import Trainer
@@ -154,15 +156,15 @@ class BinsPredictor:
         shares = self._probabilities(table)
         return self.table_.explain(table, shares.argmax(axis=1), shares.max(axis=1))
 
-    def rules(self) -> pl.DataFrame:
+    def rules(self) -> RuleTable:
         """Return one rule per cell with rows.
 
         Returns
         -------
-        polars.DataFrame
-            By cluster, then by rows, the most first: `cluster`, `rule`, `n` (rows of the fit),
-            `share` (of all rows) and `purity` (share of the cell's rows that `predict` puts in that
-            cluster).
+        RuleTable
+            A polars frame that is printed whole. By cluster, then by rows, the most first:
+            `cluster`, `rule`, `n` (rows of the fit), `share` (of all rows) and `purity` (share of
+            the cell's rows that `predict` puts in that cluster).
         """
         check_is_fitted(self, "table_")
         return self.table_.rules()
@@ -230,6 +232,7 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
             raise ValueError(f"{name} in the model file must be a positive integer.")
     d, k = bins["n_features"], bins["n_clusters"]
     names = bins["feature_names"]
+    check_unicode(names if isinstance(names, list) else [], "The model file has a column")
     if names is not None and not (
         isinstance(names, list)
         and len(names) == d

@@ -1,10 +1,13 @@
-"""What pictures of trees and of partitions share: colours, sizes, shortened names."""
+"""What pictures of trees and of partitions share: colours and sizes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from ..._util import format_count, listed
+from ..._util.words import printable
 from ...tree import cluster_colors
 
 if TYPE_CHECKING:
@@ -27,22 +30,24 @@ def import_pyplot(what: str) -> ModuleType:
     return plt
 
 
-def check_colors(colors: list[str] | None, n_clusters: int) -> list[str]:
-    """Return one colour per cluster: the given ones or, for None, the package's own."""
+def check_colors(colors: Sequence[str] | None, classes: Sequence[object]) -> list[str]:
+    """Return a colour ``#rrggbb`` per cluster: the given ones or, for None, the package's own."""
     if colors is None:
-        return cluster_colors(n_clusters)
-    if len(colors) != n_clusters:
-        raise ValueError(f"There are {len(colors)} colors for {n_clusters} clusters.")
-    return colors
+        return cluster_colors(len(classes))
+    from matplotlib.colors import is_color_like, to_hex
 
-
-def shorten(text: str, max_length: int) -> str:
-    """Return the text, or its front and its end with … between them."""
-    if len(text) <= max_length:
-        return text
-    n_kept = max(max_length - 1, 2)
-    n_front = (2 * n_kept + 2) // 3
-    return f"{text[:n_front]}…{text[len(text) - (n_kept - n_front) :]}"
+    named = f"one colour for each of the {format_count(len(classes), 'cluster')}"
+    if isinstance(colors, str) or len(colors) != len(classes):
+        got = repr(colors) if isinstance(colors, str) else format_count(len(colors), "color")
+        order = listed([printable(label) for label in classes])
+        raise ValueError(f"colors must be a list of {named}, in the order {order}. Got {got}.")
+    for color in colors:
+        if not is_color_like(color):
+            raise ValueError(
+                f"colors holds {color!r}, which is no colour of matplotlib: give names such as "
+                "'red' or '#rrggbb'."
+            )
+    return [to_hex(color) for color in colors]
 
 
 def size_in_points(ax: Axes) -> tuple[float, float]:
@@ -51,3 +56,14 @@ def size_in_points(ax: Axes) -> tuple[float, float]:
     assert figure is not None, "axes always belong to a figure"
     pixels = ax.get_window_extent()
     return pixels.width * 72.0 / figure.dpi, pixels.height * 72.0 / figure.dpi
+
+
+def text_width(text: str, fontsize: float, bold: bool) -> float:
+    """Return the width of a line of text in points."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    properties = FontProperties(size=fontsize, weight="bold" if bold else "normal")
+    width = text_to_path.get_text_width_height_descent(text, properties, False)[0]
+    # Drawn at screen resolutions, hinted glyphs are up to 7 % wider than their outlines.
+    return 1.07 * float(width)

@@ -7,7 +7,7 @@ boxes of the same level meet (the layout of Reingold and Tilford, 1981, for boxe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from ...tree import (
     format_share,
     split_text,
 )
-from .drawing import FONTSIZE, shorten, size_in_points
+from .drawing import FONTSIZE, size_in_points, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +50,13 @@ class Layout:
     width: float
     height: float
     orientation: Literal["down", "right"]
+
+    def with_room_below(self, width: float, height: float) -> Layout:
+        """Return the layout with room for something as wide and high below the tree."""
+        wider = max(width - self.width, 0.0)
+        return replace(
+            self, x=self.x + wider / 2, width=self.width + wider, height=self.height + height
+        )
 
 
 def choose_layout(
@@ -167,57 +174,60 @@ class Box:
     image: NodeImage | None
 
 
+@dataclass(frozen=True)
+class Wording:
+    """What the boxes of a picture say, and how."""
+
+    features: dict[int, str]
+    """Names of the tested features."""
+    clusters: dict[int, str]
+    max_terms: int
+    details: bool
+    """Whether there are numbers of rows, purities, moves and bars."""
+
+
 def box_of(
-    tree: TreeNodes,
-    node: int,
-    fontsize: float,
-    max_length: int,
-    max_terms: int,
-    image: NodeImage | None,
+    tree: TreeNodes, node: int, fontsize: float, wording: Wording, image: NodeImage | None
 ) -> Box:
     """Return the box of a node; bold lines come first."""
     n_rows = int(tree.n_node_samples[node])
     share = format_share(n_rows / max(int(tree.n_node_samples[0]), 1))
-    rows = f"{format_count(n_rows, 'row')} · {share}"
+    lines = [f"{format_count(n_rows, 'row')} · {share}"] if wording.details else []
     if tree.kind[node] == LEAF:
         code = int(tree.leaf_clusters[node])
-        bold = [f"cluster {shorten(tree.cluster_name(code), max_length)}"]
-        lines = [rows]
+        bold = [f"cluster {wording.clusters[code]}"]
         purity = float(tree.value[node, 0, code])
-        if n_rows > 0 and purity < 1:
+        if not wording.details:
+            lines = [share]
+        elif n_rows > 0 and purity < 1:
             lines.append(f"{format_share(purity)} pure")
     else:
-        bold = _test_lines(tree, node, max_length, max_terms, image)
-        lines = [rows]
-        if image is not None and tree.n_node_features[node] > 1:
-            lines = [f"{int(tree.n_node_features[node]):,} weights", rows]
-        if tree.move is not None:
-            cluster = shorten(tree.cluster_name(int(tree.cluster[node])), max_length)
+        bold = _test_lines(tree, node, wording, image)
+        if wording.details and image is not None and tree.n_node_features[node] > 1:
+            lines.insert(0, f"{int(tree.n_node_features[node]):,} weights")
+        if wording.details and tree.move is not None:
+            cluster = wording.clusters[int(tree.cluster[node])]
             lines += [f"cluster {cluster}", split_text(tree, node)]
     width = max(
-        *(_text_width(line, fontsize, bold=True) for line in bold),
-        *(_text_width(line, fontsize, bold=False) for line in lines),
+        *(text_width(line, fontsize, bold=True) for line in bold),
+        *(text_width(line, fontsize, bold=False) for line in lines),
         0.0 if image is None else image.width,
     )
-    height = ((len(bold) + len(lines)) * LINE_HEIGHT + 1.4 * MARGIN + BAR_HEIGHT) * fontsize
+    bar = BAR_HEIGHT if wording.details else 0.0
+    height = ((len(bold) + len(lines)) * LINE_HEIGHT + 1.4 * MARGIN + bar) * fontsize
     if image is not None:
         height += image.height + 0.5 * MARGIN * fontsize
     return Box((*bold, *lines), len(bold), width + 2 * MARGIN * fontsize, height, image)
 
 
-def _test_lines(
-    tree: TreeNodes, node: int, max_length: int, max_terms: int, image: NodeImage | None
-) -> list[str]:
+def _test_lines(tree: TreeNodes, node: int, wording: Wording, image: NodeImage | None) -> list[str]:
     """Return the lines of the test of a node."""
     condition = branch_condition(tree, node, True)
     if not isinstance(condition, ObliqueCondition):
-        name = shorten(tree.feature_name(condition.feature), max_length)
         text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
-        return [text.replace("\0", name)]
+        return [text.replace("\0", wording.features[condition.feature])]
     if image is None:
-        return condition.lines(
-            lambda feature: shorten(tree.feature_name(feature), max_length), _LINE_WIDTH, max_terms
-        )
+        return condition.lines(wording.features.__getitem__, _LINE_WIDTH, wording.max_terms)
     # The weights are those in the image.
     bias = ""
     if condition.bias != 0:
@@ -271,13 +281,3 @@ def images_of(
     for node in tree.leaves.tolist():
         add(node, means[tree.leaf_clusters[node]], limits)
     return images
-
-
-def _text_width(text: str, fontsize: float, bold: bool) -> float:
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    properties = FontProperties(size=fontsize, weight="bold" if bold else "normal")
-    width = text_to_path.get_text_width_height_descent(text, properties, False)[0]
-    # Drawn at screen resolutions, hinted glyphs are up to 7 % wider than their outlines.
-    return 1.07 * float(width)

@@ -22,6 +22,7 @@ from .partition_drawing import (
     draw_borders,
     draw_cells,
     draw_legend,
+    draw_names,
     draw_numbers,
     draw_points,
     legend_entries,
@@ -48,9 +49,10 @@ def plot_partition(
     limits: Limits | None = None,
     annotate: bool = False,
     legend: bool | None = None,
+    names: bool | None = None,
     point_size: float | None = None,
     fontsize: float = 9.0,
-    colors: list[str] | None = None,
+    colors: Sequence[str] | None = None,
     title: str | None = None,
 ) -> Axes:
     """Draw the cells of the tree in the plane of two columns, and points over them.
@@ -84,12 +86,15 @@ def plot_partition(
     legend : bool, default=None
         Name the clusters (and the labels); None: if there are at most ten. In a new figure the
         legend is beside the axes.
+    names : bool, default=None
+        Write the names of the clusters into their cells; None: if `legend` is None and there are
+        more than ten, whose colours are hard to tell apart.
     point_size : float, default=None
         Area of a point, in points squared, as in ``ax.scatter``; None: smaller if there are more.
     fontsize : float, default=9.0
         Size of the text in points.
-    colors : list of str, default=None
-        One colour ``#rrggbb`` per cluster.
+    colors : sequence of str, default=None
+        One colour of matplotlib per cluster: names or ``#rrggbb``.
     title : str, default=None
         Title of the picture.
 
@@ -113,10 +118,10 @@ def plot_partition(
             f"The partition by a tree of {tree.n_leaves:,} leaves is too fine for a picture (at "
             f"most {_MAX_LEAVES:,}). Draw that of a smaller tree: truncate(m)."
         )
-    colors = check_colors(colors, len(tree.classes))
+    shades = check_colors(colors, tree.classes)
     if labels is not None and X is None:
         raise ValueError("labels colour points: give X too.")
-    points = None if X is None else Points.of(tree, X, pair, labels, colors)
+    points = None if X is None else Points.of(tree, X, pair, labels, shades)
 
     is_oblique = bool((tree.kind == OBLIQUE).any())
     if is_oblique and X is None and limits is None:
@@ -139,7 +144,7 @@ def plot_partition(
         drawn = [cell for cell in (clip(cell, window) for cell in cells) if cell is not None]
         borders = borders_of(tree, drawn, window)
         lines, strong = borders.segments, borders.strong
-    draw_cells(ax, tree, drawn, colors, scale)
+    draw_cells(ax, tree, drawn, shades, scale)
     draw_borders(ax, lines, strong, scale)
     if points is not None:
         draw_points(ax, points, point_size, scale)
@@ -150,7 +155,9 @@ def plot_partition(
     if title is not None:
         pad = 6.0 + numbers_height(numbers, fontsize)
         ax.set_title(title, fontsize=1.2 * fontsize, color=INK, pad=pad, parse_math=False)
-    entries = legend_entries(tree, drawn, points, colors)
+    entries = legend_entries(tree, drawn, points, shades)
+    if names if names is not None else legend is None and len(entries) > _MAX_LEGEND:
+        draw_names(ax, tree, drawn, window, fontsize)
     if legend if legend is not None else 1 < len(entries) <= _MAX_LEGEND:
         draw_legend(ax, entries, fontsize, outside=own_figure)
     if numbers and borders is not None:

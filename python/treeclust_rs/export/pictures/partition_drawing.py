@@ -9,9 +9,10 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from ..._util import BoolArray, FloatArray, format_number
+from ..._util.words import short_names, shorten
 from ...tree import TreeNodes, lighten
 from .cells import Borders, Limits, Rectangle
-from .drawing import FONTSIZE, INK, QUIET, shorten, size_in_points
+from .drawing import FONTSIZE, INK, QUIET, size_in_points, text_width
 from .points import Points
 from .polygons import Polygon
 
@@ -125,11 +126,56 @@ def draw_axes(
     ax.set_ylim(window[1])
     ax.grid(visible=False)
     ax.tick_params(labelsize=fontsize, color=QUIET, labelcolor=INK)
-    names = [shorten(tree.feature_name(column), 2 * MAX_NAME_LENGTH) for column in columns]
-    ax.set_xlabel(names[0], fontsize=fontsize, color=INK, parse_math=False)
-    ax.set_ylabel(names[1], fontsize=fontsize, color=INK, parse_math=False)
+    names = short_names(tree.feature_names, columns, 2 * MAX_NAME_LENGTH)
+    across, along = (names[column] for column in columns)
+    ax.set_xlabel(across, fontsize=fontsize, color=INK, parse_math=False)
+    ax.set_ylabel(along, fontsize=fontsize, color=INK, parse_math=False)
     for spine in ax.spines.values():
         spine.set_edgecolor(QUIET)
+
+
+_MAX_CELL_NAME = 12
+# A name has so many times its own height and width around it in cells beyond the largest.
+_ROOM = 1.2
+
+
+def draw_names(
+    ax: Axes,
+    tree: TreeNodes,
+    drawn: list[Rectangle] | list[Polygon],
+    window: Limits,
+    fontsize: float,
+) -> None:
+    """Write the name of each cluster into its largest cell, and into those with room for it."""
+    from matplotlib.patheffects import withStroke
+
+    low, high = np.array(window).T
+    to_points = np.array(size_in_points(ax)) / (high - low)
+    names = tree.cluster_names(_MAX_CELL_NAME)
+    sizes = [np.ptp(cell.corners, axis=0) * to_points for cell in drawn]
+    named: set[int] = set()
+    for place in sorted(range(len(drawn)), key=lambda place: -float(sizes[place].prod())):
+        cell = drawn[place]
+        code = int(tree.leaf_clusters[cell.leaf])
+        width = text_width(names[code], fontsize, bold=True)
+        if code in named and (sizes[place] < _ROOM * np.array([width, fontsize])).any():
+            continue
+        named.add(code)
+        x, y = cell.corners.mean(axis=0)
+        ax.text(
+            x,
+            y,
+            names[code],
+            fontsize=fontsize,
+            fontweight="bold",
+            color=INK,
+            ha="center",
+            va="center",
+            zorder=1.5,
+            clip_on=True,
+            parse_math=False,
+            path_effects=[withStroke(linewidth=0.25 * fontsize, foreground="white")],
+        )
 
 
 _SIZE = 0.85  # in units of the size of other text
@@ -220,9 +266,10 @@ def legend_entries(
     in_cells = points is not None and not points.labels
     if points is not None and in_cells:
         shown |= set(points.codes.tolist()) - {-1}
+    names = tree.cluster_names(MAX_NAME_LENGTH)
     entries = [
         LegendEntry(
-            f"cluster {shorten(tree.cluster_name(code), MAX_NAME_LENGTH)}",
+            f"cluster {names[code]}",
             colors[code],
             colors[code] if in_cells else None,
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...tree import LEAF, MAX_TERMS, ClusterTree, HasTree, TreeNodes, as_tree, lighten
-from .drawing import FONTSIZE, INK, QUIET, check_colors, import_pyplot, size_in_points
+from .drawing import FONTSIZE, INK, QUIET, check_colors, import_pyplot, size_in_points, text_width
 from .layout import (
     BAR_HEIGHT,
     LINE_HEIGHT,
@@ -16,6 +18,7 @@ from .layout import (
     Layout,
     NodeImage,
     Orientation,
+    Wording,
     box_of,
     choose_layout,
     images_of,
@@ -87,7 +90,9 @@ def draw_branches(ax: Axes, tree: TreeNodes, layout: Layout, scale: float) -> No
         )
 
 
-def draw_boxes(ax: Axes, tree: TreeNodes, layout: Layout, scale: float, colors: list[str]) -> None:
+def draw_boxes(
+    ax: Axes, tree: TreeNodes, layout: Layout, scale: float, colors: list[str], *, with_bars: bool
+) -> None:
     """Draw the boxes, with their lines, images and bars."""
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
@@ -129,6 +134,8 @@ def draw_boxes(ax: Axes, tree: TreeNodes, layout: Layout, scale: float, colors: 
                 parse_math=False,
                 **style,
             )
+        if not with_bars:
+            continue
         # The bar of reference clusters, along the lower edge.
         margin = MARGIN * fontsize
         start, length = left + margin, box.width - 2 * margin
@@ -180,6 +187,64 @@ def _draw_image(ax: Axes, image: NodeImage, center: float, top: float, scale: fl
     )
 
 
+class BarLegend:
+    """The legend of the bars below a tree: a square and a name for each cluster."""
+
+    def __init__(self, tree: TreeNodes, wording: Wording, fontsize: float, width: float) -> None:
+        in_bars = np.flatnonzero((tree.value[:, 0] > 0).any(axis=0))
+        self.codes = np.union1d(in_bars, tree.leaf_clusters[tree.leaves]).tolist()
+        self.texts = [f"cluster {wording.clusters[code]}" for code in self.codes]
+        what = "reference" if tree.move is None else "final"
+        self.title = f"bars: rows by {what} cluster"
+        self.fontsize = fontsize
+        entry = max(text_width(text, fontsize, bold=False) for text in self.texts)
+        # A column has the square, two gaps and the text.
+        entry += (_SQUARE + _SQUARE_GAP + _COLUMN_GAP) * fontsize
+        self.width = max(entry, text_width(self.title, fontsize, bold=False)) + 2 * fontsize
+        most = int(max((max(width, self.width) - fontsize) / entry, 1))
+        self.n_rows = -(-len(self.texts) // most)
+        self.n_columns = -(-len(self.texts) // self.n_rows)
+        self.height = (self.n_rows + 1.8) * _LEGEND_LINE * fontsize
+
+    def draw(self, ax: Axes, layout: Layout, scale: float, colors: list[str]) -> None:
+        """Draw the legend into the room below the tree."""
+        from matplotlib.patches import Patch
+
+        size = self.fontsize * scale
+        legend = ax.legend(
+            handles=[Patch(facecolor=colors[code]) for code in self.codes],
+            labels=self.texts,
+            title=self.title,
+            ncols=self.n_columns,
+            loc="upper center",
+            bbox_to_anchor=(layout.width / 2, layout.height - self.height),
+            bbox_transform=ax.transData,
+            fontsize=size,
+            title_fontsize=size,
+            labelcolor=INK,
+            frameon=False,
+            borderaxespad=0.0,
+            borderpad=0.0,
+            handlelength=_SQUARE,
+            handleheight=_SQUARE,
+            handletextpad=_SQUARE_GAP,
+            columnspacing=_COLUMN_GAP,
+            labelspacing=_LEGEND_LINE - 1.15,
+        )
+        legend.get_title().set_color(QUIET)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+
+
+# Lengths of the legend in units of the font size.
+_SQUARE = 0.8
+_SQUARE_GAP = 0.5
+_COLUMN_GAP = 1.6
+_LEGEND_LINE = 1.5
+_MAX_LEGEND = 30
+# Smaller text, in points, is not legible.
+_MIN_FONTSIZE = 4.0
+
 _MAX_LEAVES = 300
 
 
@@ -187,10 +252,12 @@ def plot_tree(
     tree: ClusterTree | HasTree,
     ax: Axes | None = None,
     *,
+    details: bool = True,
+    legend: bool | None = None,
     orientation: Orientation = "auto",
     fontsize: float = 9.0,
     max_name_length: int = 24,
-    colors: list[str] | None = None,
+    colors: Sequence[str] | None = None,
     title: str | None = None,
     max_terms: int = MAX_TERMS,
     image_shape: tuple[int, int] | None = None,
@@ -216,15 +283,21 @@ def plot_tree(
     ax : matplotlib Axes, default=None
         Where to draw; the text is made smaller if the tree does not fit. None makes a figure of
         the size that the tree needs.
+    details : bool, default=True
+        False, for a slide: tests, clusters and their shares of the rows alone, without numbers of
+        rows, purities, moves, bars and legend.
+    legend : bool, default=None
+        Name the colours of the bars below the tree; None: if there are 2 to 30 clusters.
     orientation : {"auto", "down", "right"}, default="auto"
         Direction of growth. "auto" draws to the right if that makes a wide picture smaller, or
         the text in the given axes larger.
     fontsize : float, default=9.0
         Size of the text in points; the largest size where `ax` is given.
     max_name_length : int, default=24
-        Feature names and cluster labels longer than this are shortened in the middle.
-    colors : list of str, default=None
-        One colour ``#rrggbb`` per cluster.
+        Feature names and cluster labels longer than this are shortened in the middle; those that
+        then look alike end with their number.
+    colors : sequence of str, default=None
+        One colour of matplotlib per cluster: names or ``#rrggbb``.
     title : str, default=None
         Title of the picture.
     max_terms : int, default=3
@@ -241,6 +314,11 @@ def plot_tree(
     %(needs_matplotlib)s
         If the tree has more than 300 leaves, or a parameter is invalid.
 
+    Warns
+    -----
+    UserWarning
+        If `ax` is so small that the text has less than 4 points.
+
     Examples
     --------
     >>> plot_tree(model).figure.savefig("tree.png", dpi=150)  # doctest: +SKIP
@@ -256,15 +334,22 @@ def plot_tree(
             f"A tree of {tree.n_leaves:,} leaves is too large for a picture (at most "
             f"{_MAX_LEAVES}). Draw tree.truncate(m), or print the tree."
         )
-    colors = check_colors(colors, len(tree.classes))
+    shades = check_colors(colors, tree.classes)
     if max_terms < 1:
         raise ValueError(f"max_terms must be at least 1. Got {max_terms} instead.")
     images = images_of(tree, image_shape, centers, fontsize)
+    wording = Wording(
+        tree.tested_names(max_name_length), tree.cluster_names(max_name_length), max_terms, details
+    )
     boxes = [
-        box_of(tree, node, fontsize, max_name_length, max_terms, images.get(node))
-        for node in range(tree.n_nodes)
+        box_of(tree, node, fontsize, wording, images.get(node)) for node in range(tree.n_nodes)
     ]
     layout = choose_layout(tree, boxes, orientation, fontsize, ax)
+    key = BarLegend(tree, wording, fontsize, layout.width)
+    if legend is None:
+        legend = 1 < len(key.codes) <= _MAX_LEGEND
+    if details and legend:
+        layout = layout.with_room_below(key.width, key.height)
     if ax is None:
         title_height = 0.0 if title is None else 2.5 * fontsize
         size = (layout.width / 72, (layout.height + title_height) / 72)
@@ -273,7 +358,18 @@ def plot_tree(
         ax = figure.add_axes((0.0, 0.0, 1.0, top))
     scale = fit_axes(ax, layout)
     draw_branches(ax, tree, layout, scale)
-    draw_boxes(ax, tree, layout, scale, colors)
+    if scale < 1 and scale * fontsize < _MIN_FONTSIZE:
+        width, height = layout.width / 72, layout.height / 72
+        warnings.warn(
+            f"The axes are too small for a tree of {tree.n_leaves:,} leaves: its text would have "
+            f"{scale * fontsize:.1f} points. Without ax it has a figure of its own, of "
+            f"{width:.1f} x {height:.1f} inches; truncate(m) and details=False make it smaller.",
+            UserWarning,
+            stacklevel=2,
+        )
+    draw_boxes(ax, tree, layout, scale, shades, with_bars=details)
+    if details and legend:
+        key.draw(ax, layout, scale, shades)
     if title is not None:
         ax.set_title(title, fontsize=1.2 * fontsize, color=INK, parse_math=False)
     return ax
