@@ -72,12 +72,23 @@ def value(number: float, target: str | None = None, **options: Any) -> Figure:
     return _figure("value", target, {"format": ",.6g", **options}, number=number)
 
 
-def growths(
-    sizes: Sequence[float], times: Sequence[Sequence[float]], target: str | None = None
-) -> list[Cell]:
-    """Return the exponent of every step from the size before, and that of all sizes at the end."""
-    steps = [growth(sizes[i - 1 : i + 1], times[i - 1 : i + 1]) for i in range(1, len(sizes))]
-    return ["", *steps, growth(sizes, times, target)]
+def steps(sizes: Sequence[float], times: Sequence[Sequence[float]]) -> list[Cell]:
+    """Return for every size the exponent of the step from the size before."""
+    return ["", *(growth(sizes[i - 1 : i + 1], times[i - 1 : i + 1]) for i in range(1, len(sizes)))]
+
+
+def growth_rows(
+    names: Sequence[str],
+    sizes: Sequence[float],
+    times: Sequence[Sequence[float]],
+    target: str | None = None,
+) -> list[list[Cell]]:
+    """Return a row for every size: its name, seconds, exponent of the step; that of all at last."""
+    rows = [
+        [name, runs(done), step]
+        for name, done, step in zip(names, times, steps(sizes, times), strict=True)
+    ]
+    return [*rows, ["all", "", growth(sizes, times, target)]]
 
 
 def _figure(kind: str, target: str | None, options: dict[str, Any], **raw: Any) -> Figure:

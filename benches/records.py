@@ -192,7 +192,7 @@ def start(package: Path, root: Path = ROOT) -> Start:
     changes = uncommitted(root)
     said = _git(root, "rev-parse", "HEAD")
     commit = os.environ.get(COMMIT_VARIABLE) if said is None else said.decode().strip()
-    beside = _python_files(package) != _python_files(root / "python" / "treeclust_rs")
+    beside = python_files(package) != python_files(root / "python" / "treeclust_rs")
     return Start(
         commit,
         bool(changes) or beside or commit is None,
@@ -202,7 +202,8 @@ def start(package: Path, root: Path = ROOT) -> Start:
     )
 
 
-def _python_files(package: Path) -> str:
+def python_files(package: Path) -> str:
+    """Hash the Python files of an installed package."""
     return digest(
         (path.relative_to(package).as_posix(), path.read_bytes()) for path in package.rglob("*.py")
     )

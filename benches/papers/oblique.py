@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
 from common import table, verdict
+from figures import runs
 from oblique_fit import cost
 
 STARTS, STEPS = 50, 500
@@ -457,13 +458,15 @@ class Fit:
 
 
 class Kept:
-    """The fits done so far, a line of JSON each."""
+    """The fits done so far, a line of JSON each; those of uncommitted changes count if `dirty`."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, dirty: bool) -> None:
         self.file = file
         lines = file.read_text().splitlines() if file.exists() else []
         self.rows = {
-            (row["data"], row["task"], row["alpha"]): row for row in map(json.loads, lines)
+            (row["data"], row["task"], row["alpha"]): row
+            for row in map(json.loads, lines)
+            if dirty or not row["commit"].endswith("-dirty")
         }
 
     def add(self, row: dict[str, Any]) -> None:
@@ -545,7 +548,7 @@ def found(fit: Fit | None) -> list[str]:
     return [f"{fit.cost:.2f}", f"{fit.parameters:,}", f"{row['depth']}", f"{row['leaves']}"]
 
 
-def oblique_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def oblique_table(data: DataSet, fits: Sequence[Fit]) -> dict[str, Any]:
     """Set our best trees of no more parameters beside the oblique trees of the paper."""
     rows = []
     trees = [fit for fit in fits if fit.task.method == "ObliqueTree"]
@@ -594,7 +597,7 @@ def oblique_table(data: DataSet, fits: Sequence[Fit]) -> str:
     )
 
 
-def axis_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def axis_table(data: DataSet, fits: Sequence[Fit]) -> dict[str, Any]:
     """Set trees of thresholds beside the paper's."""
     rows = []
     for method, ours in (
@@ -644,7 +647,7 @@ def axis_table(data: DataSet, fits: Sequence[Fit]) -> str:
     return table((*header, "target: <= paper", "less our ExKMC's, in points"), rows)
 
 
-def baseline_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def baseline_table(data: DataSet, fits: Sequence[Fit]) -> list[Any]:
     """Set other trees of thresholds beside the paper's: a check of data and reference."""
     rows = []
     for row in data.paper:
@@ -658,10 +661,10 @@ def baseline_table(data: DataSet, fits: Sequence[Fit]) -> str:
                 [row.method, f"{row.cost:.2f}", f"{row.depth}", f"{row.leaves}", *found(ours[0])]
             )
     header = ("tree", "paper: cost %", "depth", "leaves", "measured: cost %", "parameters")
-    return table((*header, "depth", "leaves"), rows) if rows else ""
+    return [table((*header, "depth", "leaves"), rows)] if rows else []
 
 
-def fit_table(fits: Sequence[Fit]) -> str:
+def fit_table(fits: Sequence[Fit]) -> dict[str, Any]:
     """List what was fitted and what it took."""
     rows = []
     for fit in fits:
@@ -676,8 +679,8 @@ def fit_table(fits: Sequence[Fit]) -> str:
                 *found(fit),
                 f"{row['features']:.0f}",
                 f"{row['steps']}" if "steps" in row else "",
-                f"{row['seconds']:.1f}",
-                f"{row['cpu']:.1f}",
+                runs([row["seconds"]], format=".1f"),
+                runs([row["cpu"]], format=".1f"),
                 f"{row['threads']}",
                 f"{row['peak'] / 2**20:,.0f}",
                 f"{row['load']:.1f}",
@@ -808,9 +811,9 @@ What the paper leaves open, and what was done:
   where the bench stood when the row was measured."""
 
 
-def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
+def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> list[Any]:
     n, d = free.shape
-    parts = [
+    parts: list[Any] = [
         f"**{data.name}** ({n:,} x {d}, k = {data.n_clusters}). Free clustering: "
         f"{free.cost:.8g}; the {len(free.costs)} runs from {min(free.costs):.8g} to "
         f"{max(free.costs):.8g}, in {free.seconds:.0f} s."
@@ -819,8 +822,7 @@ def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
         parts.append(axis_table(data, fits))
     elif data.paper:
         parts += [oblique_table(data, fits), baseline_table(data, fits)]
-    parts.append(fit_table(fits))
-    return "\n\n".join(part.strip() for part in parts if part)
+    return [*parts, fit_table(fits)]
 
 
 def main() -> None:
@@ -830,7 +832,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of a fit")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one task")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
-    arguments = parser.parse_args()
+    arguments = common.parse(parser)
     common.one_thread()
 
     began = time.monotonic()
@@ -838,8 +840,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        kept = Kept(folder / "fits.jsonl")
-        sections: list[str] = []
+        kept = Kept(folder / "fits.jsonl", arguments.allow_dirty)
+        sections: list[Any] = []
         joint: list[list[str]] = []
         measured: dict[str, list[Fit]] = {}
         for data in DATA_SETS:
@@ -877,11 +879,12 @@ def main() -> None:
         "direct is the best tree of no more parameters, relaxed or not.",
         *sections,
         "**Figure 3**: joint optimisation against the tree fitted to the free labels, where the "
-        "path begins\n\n" + table(JOINT_HEADER, joint),
+        "path begins",
+        table(JOINT_HEADER, joint),
         "**Speed**\n\n" + "\n".join(speed_lines(measured)),
         NOTES,
     ]
-    common.publish("Oblique trees: the paper's tables", sections, missing, arguments.dry)
+    common.publish("Oblique trees: the paper's tables", sections, missing, arguments)
 
 
 if __name__ == "__main__":

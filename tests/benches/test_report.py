@@ -222,6 +222,16 @@ def test_a_wrong_figure_is_refused(figure: dict[str, Any], said: str) -> None:
         figures.read(figure)
 
 
+def test_exponents_of_steps_and_of_all() -> None:
+    rows = figures.growth_rows(["10", "100"], (10, 100), [[1.0], [100.0]], "<= 1.15")
+    assert [[figures.shown(cell) for cell in row] for row in rows] == [
+        ["10", "1 (one run)", ""],
+        ["100", "100 (one run)", "2.00 (one run)"],
+        ["all", "", "2.00 (one run)"],
+    ]
+    assert not figures.met(rows[-1][-1])
+
+
 # ---- sources --------------------------------------------------------------------------------
 
 
