@@ -24,7 +24,6 @@ import records
 import report
 import treeclust_rs
 from figures import Cell
-from report import verdict  # noqa: F401  (for the benches)
 
 HERE = records.HERE
 PACKAGE = Path(treeclust_rs.__file__).parent

@@ -20,9 +20,10 @@ from typing import Any
 
 import common
 import treeclust_rs as tc
-from common import table, verdict
+from common import table
 from figures import Cell, runs, value
 from peer_process import PeerError
+from report import verdict
 
 TARGET = "<= 1"
 LIMIT = 12.0
@@ -76,7 +77,7 @@ WORKS = (
     Work("ObliqueTree", (200_000, 40, 20), {"max_depth": 6}, "centers"),
     Work("ObliqueTree", (200_000, 40, 20), {"max_depth": 6, "solver": "path"}, "centers"),
     Work("ObliqueTree", LARGE, {"max_depth": 6, "splits": "axis"}, "centers"),
-    Work("VoronoiTree", LARGE, reference="centers"),
+    Work("VoronoiTree", (1_000_000, 40, 14), reference="centers"),
     Work("Douglas", (100_000, 6, 4), {"max_iter": 1_000}),
 )
 
@@ -128,7 +129,7 @@ def main() -> None:
             shares = SHARES[2:3] if arguments.quick else SHARES
             ends = [whole, *(fit(work, shape, share * took) for share in shares)]
         except PeerError as error:
-            missing.add(f"{work.name}: {error}.")
+            missing.add(f"{work.name}: {str(error).rstrip('.')}.")
             continue
         waits = [end.seconds for end in ends if end.interrupted]
         if not waits:

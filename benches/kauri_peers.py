@@ -106,7 +106,7 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
         found["ours"] = (model.n_leaves_, model.labels_)
         return elapsed
 
-    runs: dict[str, Callable[[], float]] = {"ours": ours}
+    works: dict[str, Callable[[], float]] = {"ours": ours}
     if peer is not None:
         data = peer.file(X)
         given = peer.file(gram) if work.gram_given else None
@@ -116,9 +116,9 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
             found["gemclus"] = (n_leaves, labels)
             return elapsed
 
-        runs["gemclus"] = theirs
+        works["gemclus"] = theirs
     try:
-        times = common.interleaved(runs, REPEATS, SLOW_REPEATS)
+        times = common.interleaved(works, REPEATS, SLOW_REPEATS)
     except PeerError as error:
         missing.add(f"gemclus on {work.name}: {error}.")
         times = common.interleaved({"ours": ours}, REPEATS, SLOW_REPEATS)

@@ -24,10 +24,11 @@ from sklearn.preprocessing import StandardScaler
 
 import common
 import treeclust_rs as tc
-from common import blobs, seconds, table, verdict
+from common import blobs, seconds, table
 from figures import Cell, mean, ratio, runs
 from peer_process import PeerError, peer_or_none
 from peer_tslearn import TslearnPeer
+from report import verdict
 
 SEEDS = 9
 TARGET = ">= 5"

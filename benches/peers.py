@@ -72,7 +72,7 @@ def main() -> None:
             times += bench.time_rows()
             shares += bench.share_rows()
             quality += bench.quality_rows()
-            if can_measure():
+            if can_measure() and not arguments.quick:
                 memory += bench.memory_rows()
     if not can_measure():
         missing.add("memory: this system has no /proc/self/clear_refs.")
@@ -85,12 +85,12 @@ def main() -> None:
         table(("work", "KMeans(n_init=10), seconds", "tree / k-means"), shares),
         "What the trees cost, over the cost of the reference (1 is the clusters themselves).",
         table(("work", "who", "leaves", "surrogate cost", "true cost"), quality),
-        "Peak memory of the fit above the input, one fit in a fresh process.",
-        table(("work", "who", "input MB", "peak above MB"), memory),
     ]
     if not arguments.quick:
         print("... predict, import", file=sys.stderr, flush=True)
         blocks += [
+            "Peak memory of the fit above the input, one fit in a fresh process.",
+            table(("work", "who", "input MB", "peak above MB"), memory),
             "Predict, 1M x 20, 20 leaves, 1 thread.",
             predict_table(),
             "Import, fresh processes, the bare interpreter's median taken off.",

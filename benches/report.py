@@ -152,7 +152,7 @@ def table(block: dict[str, Any], old: str = "", ranges: Ranges | None = None) ->
         clean = [row for row in rows if not str(row[place]).endswith("-dirty")]
     else:
         clean = rows
-    lines = [[] for _ in clean]
+    lines: list[list[str]] = [[] for _ in clean]
     header: list[str] = []
     for place, name in enumerate(columns):
         cells = [row[place] for row in clean]

@@ -26,7 +26,7 @@ from figures import Cell, ratio, runs
 
 # Tables are measured in turns, so that a busy minute of a shared machine hurts them alike.
 RUNS = 5
-RUN_SECONDS = 4.0
+RUN_SECONDS = 3.0
 MIN_ROUNDS = 3
 TARGET = ">= 1.7"
 ONE, TWO, ALONE, BOTH = "1", "2", "alone", "both"

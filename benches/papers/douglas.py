@@ -36,10 +36,11 @@ from treeclust_rs.estimators.douglas.estimator import Douglas
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
 from figures import Cell, mean, runs
 from peer_gemclus import GemclusPeer
 from peer_process import peer_or_none
+from report import verdict
 
 PAPER, LARGE, OURS = "paper's", "paper's, large weights", "ours"
 SQUARED = "ours, mmd2_ova"

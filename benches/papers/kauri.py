@@ -35,10 +35,11 @@ from treeclust_rs.metrics import agreement
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
 from figures import Cell, mean, value
 from peer_gemclus import GemclusPeer
 from peer_process import PeerError, peer_or_none
+from report import verdict
 
 SHARE = 0.8
 MORE_LEAVES = 4

@@ -40,8 +40,9 @@ from treeclust_rs.metrics import agreement
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
 from figures import mean
+from report import verdict
 
 GRID = (*(float(f"{m}e{e}") for e in range(-7, 1) for m in (1, 2, 5)), 10.0)
 STARTS = 50

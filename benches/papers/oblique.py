@@ -36,9 +36,11 @@ from sklearn.preprocessing import StandardScaler, normalize
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+import records
+from common import table
 from figures import runs
 from oblique_fit import cost
+from report import verdict
 
 STARTS, STEPS = 50, 500
 LAMBDAS = (1.0, 5.0, 10.0, 0.5, 0.1, 100.0)  # those that suit most trees first
@@ -505,7 +507,7 @@ def run_task(
         for line in process.stdout:
             row = json.loads(line)
             row |= {"data": data.name, "task": task.key, "commit": common.revision()}
-            row["threads"] = threads
+            row |= {"threads": threads, "engine": records.engine()}
             row |= {"load": os.getloadavg()[0], "percent": 100 * (row["cost"] / free.cost - 1)}
             kept.add(row)
         timer.cancel()
@@ -664,6 +666,11 @@ def baseline_table(data: DataSet, fits: Sequence[Fit]) -> list[Any]:
     return [table((*header, "depth", "leaves"), rows)] if rows else []
 
 
+def _current(fit: Fit) -> bool:
+    """Whether a fit, which may have been kept from before, is of the sources as they are now."""
+    return fit.row.get("engine") == records.engine()
+
+
 def fit_table(fits: Sequence[Fit]) -> dict[str, Any]:
     """List what was fitted and what it took."""
     rows = []
@@ -684,7 +691,7 @@ def fit_table(fits: Sequence[Fit]) -> dict[str, Any]:
                 f"{row['threads']}",
                 f"{row['peak'] / 2**20:,.0f}",
                 f"{row['load']:.1f}",
-                row["commit"],
+                row["commit"] + ("" if _current(fit) else ", older sources"),
             ]
         )
     return table(
@@ -873,7 +880,10 @@ def main() -> None:
             measured[data.name] = fits
             sections.append(_section(data, free, fits))
             joint += joint_rows(data, fits)
+    all_fits = [fit for fits in measured.values() for fit in fits]
+    older = sum(not _current(fit) for fit in all_fits)
     sections = [
+        f"Fits: {len(all_fits)}, of them {older} kept from older sources than this record's.",
         "Cost in per cent above the free clustering, reckoned from the labels alone. Parameters "
         "are weights, biases and leaves (thresholds: two each). path has the paper's lambdas; "
         "direct is the best tree of no more parameters, relaxed or not.",
