@@ -10,7 +10,8 @@ ratio
     `over` through `under`, run by run, times `factor`: the median of these ratios. Runs beyond the
     shorter of both lists have no partner and do not count.
 growth
-    Slope of log median `times` over log `sizes`; `times` has a list of runs for every size.
+    Slope of log `times` over log `sizes`, run by run: the median of these slopes. `times` has a
+    list of runs for every size.
 mean
     Mean and standard deviation of the `values`.
 value
@@ -138,8 +139,7 @@ def read(figure: Figure) -> Reading:
     if kind == "growth":
         sizes, times = figure["sizes"], figure["times"]
         each = [_slope(sizes, one) for one in zip(*times, strict=False)]
-        return Reading(_slope(sizes, [statistics.median(one) for one in times]), each)
-    if kind == "ratio":
+    elif kind == "ratio":
         pairs = zip(_flat(figure["over"]), _flat(figure["under"]), strict=False)
         each = [figure.get("factor", 1) * over / under for over, under in pairs]
     else:

@@ -117,6 +117,7 @@ def main() -> None:
     } - {work.estimator for work in WORKS}
     for name in sorted(untried):
         missing.add(f"{name}: no work for it in this bench.")
+    shares = SHARES[2:3] if arguments.quick else SHARES
     rows: list[list[Cell]] = []
     for work in WORKS:
         if arguments.only not in work.name:
@@ -126,7 +127,6 @@ def main() -> None:
         try:
             whole = fit(work, shape, LIMIT)
             took = LIMIT if whole.interrupted else whole.seconds
-            shares = SHARES[2:3] if arguments.quick else SHARES
             ends = [whole, *(fit(work, shape, share * took) for share in shares)]
         except PeerError as error:
             missing.add(f"{work.name}: {str(error).rstrip('.')}.")
@@ -140,7 +140,7 @@ def main() -> None:
         rows.append([work.name, f"{shape[0]:,} x {d}, k={k}", wait, longest, unchanged])
     blocks: list[Any] = [
         "Seconds from SIGINT to KeyboardInterrupt, fits on all threads, interrupted after "
-        f"{', '.join(f'{share:.0%}' for share in SHARES)} of their time, at most {LIMIT:g} s, "
+        f"{', '.join(f'{share:.0%}' for share in shares)} of their time, at most {LIMIT:g} s, "
         "and after those: the median, and all.",
         table(("fit", "data", "seconds", "longest", "as before the fit"), rows),
     ]

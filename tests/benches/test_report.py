@@ -191,7 +191,7 @@ def test_a_file_that_is_no_record_is_refused(
         (figures.ratio([2.0, 3.0, 4.0], [1.0, 1.0, 1.0], every=True), "3.00 (2.00, 3.00, 4.00)"),
         (figures.ratio([2.0, 3.0, 4.0], [1.0]), "2.00 (one run)"),
         (figures.ratio([1.0], [2.0], factor=2), "1.00 (one run)"),
-        (figures.growth([10, 100], [[1.0, 2.0], [10.0, 200.0]]), "1.85 (1.00 to 2.00)"),
+        (figures.growth([10, 100], [[1.0, 2.0], [10.0, 200.0]]), "1.50 (1.00 to 2.00)"),
         (figures.mean([1.0, 3.0]), "2.00 (1.00)"),
         (figures.value(1234567.0, format=",.0f"), "1,234,567"),
     ],
