@@ -3,10 +3,14 @@
 #
 #   PYTHON=/path/to/python3.12   the interpreter that the environment is made with
 #   DATA=folder                  where `make bench` finds its data sets
+#   QUICK=1                      only the headline rows of `make bench`, in about ten minutes
+#   OLD=/path/to/python          for `make bench`: an environment with the version before this
 #   TESTS="-k predict -x"        further options for pytest
 
 PYTHON ?=
 DATA ?= ../shared/data
+QUICK ?=
+OLD ?=
 TESTS ?=
 
 VENV := .venv
@@ -32,7 +36,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
 	print(*table, sep="\n")'
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help build demo test test-all check bench clean toolchain lint-tools
+.PHONY: help build demo test test-all check bench results clean toolchain lint-tools
 .DELETE_ON_ERROR:
 
 help: ## list these commands
@@ -60,13 +64,20 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --features python
 
-bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, and how time grows; writes benches/RESULTS.md
-	$(BIN)/python benches/peers.py --data "$(DATA)"
-	$(BIN)/python benches/threads.py --data "$(DATA)"
+# Benches refuse uncommitted changes; each leaves a record, from which the last line prints the page.
+# What cannot be measured (a peer, a data set) is named and left out.
+bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
+	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
+	$(BIN)/python benches/kernel_peers.py $(if $(QUICK),--quick)
+	$(BIN)/python benches/kernel_scaling.py $(if $(QUICK),--quick --parts clusters)
+	@if [ -n "$(OLD)" ]; then set -x; \
+		$(BIN)/python benches/versions.py "$(OLD)" --data "$(DATA)" $(if $(QUICK),--quick); \
+	else echo "!!! NOT MEASURED: versions: name an environment with the version before, OLD=/path/to/python." >&2; fi
+ifeq ($(QUICK),)
 	$(BIN)/python benches/scaling.py
-	$(BIN)/python benches/kauri_peers.py
-	$(BIN)/python benches/kernel_peers.py
-	$(BIN)/python benches/kernel_scaling.py
+	$(BIN)/python benches/interrupts.py
 	$(BIN)/python benches/douglas_peers.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kernel.py --data "$(DATA)"
@@ -74,6 +85,11 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure against other packages, an
 	$(BIN)/python benches/papers/oblique.py --data "$(DATA)" --keep benches/.oblique
 	cargo bench --locked --bench engine
 	cargo bench --locked --bench logistic
+endif
+	$(BIN)/python benches/report.py
+
+results: $(VENV)/.made ## print benches/RESULTS.md again, from the records in benches/results
+	$(BIN)/python benches/report.py
 
 build: $(VENV)/.wheel ## only the environment and the installed wheel
 

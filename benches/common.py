@@ -1,12 +1,9 @@
-"""What the benches share: the data they run on, timing, and the page they write."""
+"""What the benches share: the data they run on, timing, and the records they write."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import re
 import shlex
 import statistics
 import subprocess
@@ -15,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -24,8 +20,13 @@ import polars as pl
 import sklearn.cluster  # noqa: F401  (loads the libraries that `one_thread` limits)
 from threadpoolctl import threadpool_limits
 
-HERE = Path(__file__).resolve().parent
-RESULTS = HERE / "RESULTS.md"
+import records
+import report
+import treeclust_rs
+from figures import Cell
+
+HERE = records.HERE
+PACKAGE = Path(treeclust_rs.__file__).parent
 
 # ---- data -----------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ class Case:
     file: str | None = None
     target_exkmc: float = 1.0
     target_tree: float = 1.0
-    target_threads: float = 1.0
+    base_tree: str | None = "imm"
 
 
 def blobs(n: int, d: int, k: int, std: float = 6.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -87,8 +88,21 @@ def _continuous_case(_: Path) -> Data:
     return Data(array, as_frame(array), "polars Float64")
 
 
+COVTYPE = "covtype_sample_92962.parquet"
+
+
 def _covtype_case(folder: Path) -> Data:
-    frame = pl.read_parquet(folder / "covtype_sample_92962.parquet").drop("label")
+    return _covtype(pl.read_parquet(folder / COVTYPE))
+
+
+def _covtype_500k_case(folder: Path) -> Data:
+    """Draw 500,000 rows of the sample with replacement: it has 92,962."""
+    sample = pl.read_parquet(folder / COVTYPE)
+    return _covtype(sample.sample(500_000, with_replacement=True, seed=0))
+
+
+def _covtype(labelled: pl.DataFrame) -> Data:
+    frame = labelled.drop("label").rechunk()
     kinds = "/".join(sorted({str(dtype) for dtype in frame.dtypes}))
     return Data(np.ascontiguousarray(frame.to_numpy(), np.float64), frame, f"polars {kinds}")
 
@@ -107,17 +121,15 @@ CASES = (
         14,
         _continuous_case,
         target_exkmc=10,
-        target_threads=1.7,
     ),
     Case(
         "covtype 93k x 54, k=7, 14 leaves",
         7,
         14,
         _covtype_case,
-        "covtype_sample_92962.parquet",
+        COVTYPE,
         target_exkmc=5,
         target_tree=2,
-        target_threads=1.7,
     ),
     Case(
         "MNIST 50k x 784, k=10, 20 leaves",
@@ -127,9 +139,25 @@ CASES = (
         "mnist_train.npz",
         target_exkmc=10,
         target_tree=3,
-        target_threads=1.7,
+    ),
+    Case(
+        "continuous 500k x 54, k=7, 14 leaves from an empty tree",
+        7,
+        14,
+        _continuous_case,
+        base_tree=None,
+    ),
+    Case(
+        "covtype drawn to 500k x 54, k=7, 14 leaves from an empty tree",
+        7,
+        14,
+        _covtype_500k_case,
+        COVTYPE,
+        base_tree=None,
     ),
 )
+QUICK = ("blobs 100k x 20, k=10", "covtype 93k", "MNIST")
+"""How the names of the cases of a quick run begin."""
 
 
 # ---- measuring ------------------------------------------------------------------------------
@@ -206,11 +234,6 @@ def fresh_fit(
     return took
 
 
-def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Slope of log time over log size."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-
-
 # ---- reporting ------------------------------------------------------------------------------
 
 
@@ -232,51 +255,33 @@ class Missing:
         return not there
 
 
-def machine() -> str:
-    """Cores and versions, in one line."""
-    names = ("treeclust_rs", "numpy", "scikit-learn", "polars")
-    versions = ", ".join(f"{name} {version(name)}" for name in names)
-    commit = revision()
-    return (
-        f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}, "
-        f"Python {platform.python_version()}, {versions}" + (f", commit {commit}" if commit else "")
-    )
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor() or "unknown processor"
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1) if found else "unknown processor"
-
-
 def revision() -> str:
-    """Give the commit, or nothing outside a repository."""
-    try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True
-        )
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    """Return the commit, with "-dirty" where something measured is in none; or nothing."""
+    state = records.start(PACKAGE)
+    return (state.commit or "")[:7] + ("-dirty" if state.dirty else "")
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Give a Markdown table."""
-    lines = [list(header), ["---"] * len(header), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+def table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> dict[str, Any]:
+    """Return a table as it goes into a record, numpy's numbers as Python's."""
 
+    def plain(cell: Any) -> Cell:
+        return cell.item() if isinstance(cell, np.generic) else cell
 
-def verdict(met: bool) -> str:
-    return "yes" if met else "**no**"
+    return {"columns": list(header), "rows": [list(map(plain, row)) for row in rows]}
 
 
 def parser(
-    doc: str, *, data: bool = False, only: str | None = None, parts: Iterable[str] = ()
+    doc: str,
+    *,
+    data: bool = False,
+    only: str | None = None,
+    parts: Iterable[str] = (),
+    quick: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Return a parser of the arguments that benches share; `only` is the help of ``--only``."""
+    """Return a parser of the arguments that benches share.
+
+    `only` and `quick` are the help of ``--only`` and ``--quick``, which are there if given.
+    """
     shared = argparse.ArgumentParser(description=doc.splitlines()[0])
     if data:
         shared.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
@@ -287,8 +292,37 @@ def parser(
         )
     if only is not None:
         shared.add_argument("--only", default="", help=only)
-    shared.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
+    if quick is not None:
+        shared.add_argument("--quick", action="store_true", help=quick)
+    shared.add_argument("--dry", action="store_true", help="print the page, write no record")
+    shared.add_argument(
+        "--results", type=Path, default=records.RESULTS, help="folder that records are written to"
+    )
+    shared.add_argument(
+        "--allow-dirty",
+        action="store_true",
+        help="measure uncommitted changes; the record says so, and RESULTS.md has none of it",
+    )
     return shared
+
+
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the arguments and note the state of sources and machine as `start`.
+
+    Ends the program where there are uncommitted changes, unless the user allows them.
+    """
+    arguments = parser.parse_args()
+    arguments.start = records.start(PACKAGE)
+    if arguments.start.dirty and not (arguments.allow_dirty or arguments.dry):
+        changes = records.uncommitted() or [
+            "the installed treeclust_rs is not built from these sources, or there is no repository "
+            f"(name the commit in {records.COMMIT_VARIABLE})"
+        ]
+        parser.error(
+            f"uncommitted changes: {', '.join(changes[:5])}. Commit them, or measure with "
+            "--allow-dirty or --dry: such figures are not printed in RESULTS.md"
+        )
+    return arguments
 
 
 class Named(Protocol):
@@ -312,24 +346,54 @@ def chosen(works: Iterable[N], arguments: argparse.Namespace, missing: Missing) 
             yield work
 
 
-def publish(section: str, parts: Iterable[str], missing: Missing, dry: bool) -> None:
-    """Print a section, what could not be measured last; unless dry put it in RESULTS.md too."""
-    lines = [*parts, *(f"Not measured: {line}" for line in missing.lines)]
-    body = "\n\n".join(line.strip() for line in lines if line)
-    if dry:
-        print(body)
-    else:
-        script = Path(sys.argv[0]).resolve().relative_to(HERE.parent).as_posix()
-        record(section, "python " + shlex.join([script, *sys.argv[1:]]), body)
+def publish(
+    section: str, blocks: Iterable[Any], missing: Missing, arguments: argparse.Namespace
+) -> None:
+    """Print a section; unless ``--dry`` write its record.
+
+    `blocks` are texts and tables, or lists of them.
+    """
+    before = arguments.start
+    record = records.Record(
+        section=section,
+        command=_command(),
+        commit=before.commit,
+        dirty=before.dirty or records.engine() != before.engine,
+        engine=before.engine,
+        date=before.date,
+        machine=records.machine(),
+        load=before.load,
+        blocks=list(_flat(blocks)),
+        missing=missing.lines,
+    )
+    if record.dirty:
+        print("!!! Uncommitted changes: RESULTS.md will have none of this.", file=sys.stderr)
+    print("\n\n".join([f"## {section}", *report.body(record, before.engine, {})]), flush=True)
+    if not arguments.dry:
+        print(f"Record: {record.write(arguments.results)}", file=sys.stderr)
 
 
-def record(section: str, command: str, body: str) -> None:
-    """Print a section and put it in RESULTS.md in the place of its last version."""
-    begin, end = f"<!-- {section} -->", f"<!-- end of {section} -->"
-    text = f"{begin}\n## {section}\n\n`{command}`\n\n{machine()}\n\n{body.strip()}\n{end}"
-    print(text)
-    page = RESULTS.read_text(encoding="utf-8") if RESULTS.exists() else "# Measured\n"
-    before, found, rest = page.partition(begin)
-    after = rest.partition(end)[2] if found else "\n"
-    before = before if found else before.rstrip("\n") + "\n\n"
-    RESULTS.write_text(before + text + after, encoding="utf-8")
+def _flat(blocks: Iterable[Any]) -> Iterator[Any]:
+    for block in blocks:
+        if isinstance(block, list | tuple):
+            yield from _flat(block)
+        elif block:
+            yield block.strip() if isinstance(block, str) else block
+
+
+_NOT_MEASURED = ("--data", "--results", "--keep")
+"""Arguments that say where files lie; their values are in no record."""
+
+
+def _command() -> str:
+    """Return the command line without what has no influence on figures."""
+    script = Path(sys.argv[0]).resolve().relative_to(HERE.parent).as_posix()
+    shown, given = [script], iter(sys.argv[1:])
+    for argument in given:
+        if argument in _NOT_MEASURED:
+            next(given, None)
+        elif argument != "--allow-dirty" and not argument.startswith(
+            tuple(f"{name}=" for name in _NOT_MEASURED)
+        ):
+            shown.append(Path(argument).name if Path(argument).is_absolute() else argument)
+    return "python " + shlex.join(shown)

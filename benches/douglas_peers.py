@@ -12,7 +12,6 @@ here fails because something was slow.
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
 import warnings
@@ -32,7 +31,8 @@ from sklearn.preprocessing import StandardScaler
 
 import common
 import treeclust_rs as tc
-from common import blobs, seconds, table, verdict
+from common import blobs, seconds, table
+from figures import Cell, ratio, runs, value
 from memory import can_measure
 from peer_gemclus import GemclusPeer
 from peer_process import peer_or_none
@@ -92,40 +92,29 @@ def model_of(work: Work, epochs: int) -> tc.Douglas:
     )
 
 
-def peers(arguments: argparse.Namespace, missing: common.Missing) -> str:
-    """Measure the works whose name holds `only`."""
+def peers(arguments: argparse.Namespace, missing: common.Missing) -> list[Any]:
+    """Measure the works whose name holds ``--only``."""
     peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
-    rows: list[list[str]] = []
-    parts: list[list[str]] = []
-    for work in common.chosen(WORKS, arguments, missing):
+    rows: list[list[Cell]] = []
+    parts: list[list[Cell]] = []
+    works = WORKS[:1] if arguments.quick else WORKS
+    for work in common.chosen(works, arguments, missing):
         print(f"... {work.name}", file=sys.stderr, flush=True)
         X = standardised(work.load(arguments.data))
         rows += _beside(work, X, peer, missing)
         parts.append(_parts(work, X))
-    sections = [
-        "Standardised columns, one cut each, Wasserstein one-vs-all, Adam, 1 thread; medians.",
+    blocks: list[Any] = [
+        "Standardised columns, one cut each, Wasserstein one-vs-all, Adam, 1 thread.",
         table(
-            (
-                "data",
-                "k",
-                "batch",
-                "who",
-                "ms an epoch",
-                "times faster",
-                "target",
-                "met",
-                "s a fit",
-                "epochs",
-            ),
-            rows,
+            ("data", "k", "batch", "who", "ms an epoch", "times faster", "s a fit", "epochs"), rows
         ),
-        "Where the time of ours goes, of the steps of the long fit:",
+        "Where the time of ours goes, of the steps of one long fit:",
         table(("data", "ms an epoch", *PARTS_OF_A_STEP, "the rest"), parts),
     ]
     if peer is not None:
-        sections.append(f"gemclus: {peer.how}; one thread.")
+        blocks.append(f"gemclus: {peer.how}; one thread.")
         peer.close()
-    return "\n\n".join(sections)
+    return blocks
 
 
 def standardised(X: np.ndarray) -> np.ndarray:
@@ -134,7 +123,7 @@ def standardised(X: np.ndarray) -> np.ndarray:
 
 def _beside(
     work: Work, X: np.ndarray, peer: GemclusPeer | None, missing: common.Missing
-) -> list[list[str]]:
+) -> list[list[Cell]]:
     epochs: dict[str, list[int]] = {}
 
     def ours(max_iter: int) -> float:
@@ -143,7 +132,7 @@ def _beside(
         epochs[f"ours {max_iter}"] = [len(model.loss_curve_)]
         return took
 
-    runs = {f"ours {n}": lambda n=n: ours(n) for n in work.epochs}
+    works = {f"ours {n}": lambda n=n: ours(n) for n in work.epochs}
     names = ["ours"]
     if peer is not None:
         names.append("gemclus")
@@ -162,36 +151,26 @@ def _beside(
             epochs[f"gemclus {max_iter}"] = [n_epochs]
             return took
 
-        runs |= {f"gemclus {n}": lambda n=n: theirs(n) for n in work.epochs}
-    times = common.interleaved(runs, REPEATS, SLOW_REPEATS)
-    medians = {name: statistics.median(done) for name, done in times.items()}
+        works |= {f"gemclus {n}": lambda n=n: theirs(n) for n in work.epochs}
+    times = common.interleaved(works, REPEATS, SLOW_REPEATS)
     short, long = work.epochs
-    per_epoch = {}
-    rows = []
+    per_epoch: dict[str, list[float]] = {}
     for name in names:
         done = [epochs[f"{name} {n}"][0] for n in work.epochs]
         if done != list(work.epochs):
             missing.add(f"{name} on {work.name}: {done} epochs, not {work.epochs}.")
-        per_epoch[name] = (medians[f"{name} {long}"] - medians[f"{name} {short}"]) / (
-            done[1] - done[0]
-        )
-    for name in names:
-        row = [
-            work.name,
-            str(work.n_clusters),
-            str(work.batch_size),
-            name,
-            f"{1e3 * per_epoch[name]:.3g}",
-            "",
-            "",
-            "",
-            f"{medians[f'{name} {long}']:.3g}",
-            str(long),
+        per_epoch[name] = [
+            1e3 * (slow - quick) / (done[1] - done[0])
+            for quick, slow in zip(times[f"{name} {short}"], times[f"{name} {long}"], strict=False)
         ]
+    rows: list[list[Cell]] = []
+    for name in names:
+        faster: Cell = ""
         if name == "ours" and peer is not None:
-            ratio = per_epoch["gemclus"] / per_epoch["ours"]
-            row[5:8] = [f"{ratio:.1f}", f">= {work.target:g}", verdict(ratio >= work.target)]
-        rows.append(row)
+            target = f">= {work.target:g}"
+            faster = ratio(per_epoch["gemclus"], per_epoch["ours"], target, format=".1f")
+        row = [runs(per_epoch[name]), faster, runs(times[f"{name} {long}"]), long]
+        rows.append([work.name, str(work.n_clusters), str(work.batch_size), name, *row])
     if peer is not None:
         peer.forget(data)
     return rows
@@ -213,7 +192,7 @@ PARTS_OF_A_STEP = {
 }
 
 
-def _parts(work: Work, X: np.ndarray) -> list[str]:
+def _parts(work: Work, X: np.ndarray) -> list[Cell]:
     """Time the parts of a step; clocks around them make the whole a little slower."""
     took: dict[str, float] = defaultdict(float)
 
@@ -233,9 +212,9 @@ def _parts(work: Work, X: np.ndarray) -> list[str]:
             clock = clocked(part, getattr(kind, name))
             patched.enter_context(mock.patch.object(kind, name, clock))
         total = seconds(lambda: fit(model_of(work, epochs), X))
-    rest = total - sum(took.values())
-    shares = [f"{took[part] / total:.0%}" for part in PARTS_OF_A_STEP]
-    return [work.name, f"{1e3 * total / epochs:.3g}", *shares, f"{rest / total:.0%}"]
+    took["the rest"] = total - sum(took.values())
+    shares = [value(took[part] / total, format=".0%") for part in (*PARTS_OF_A_STEP, "the rest")]
+    return [work.name, runs([1e3 * total / epochs]), *shares]
 
 
 # ---- a million rows ---------------------------------------------------------------------------
@@ -253,29 +232,29 @@ GROWTH: dict[str, Any] = {
 }
 
 
-def growth(_arguments: argparse.Namespace, missing: common.Missing) -> str:
+def growth(arguments: argparse.Namespace, missing: common.Missing) -> list[Any]:
     """One epoch of ever more rows by minibatches, in processes of their own."""
     if not can_measure():
         missing.add("memory: this system has no /proc/self/clear_refs.")
-        return ""
-    rows = []
-    for n in ROWS:
+        return []
+    rows: list[list[Cell]] = []
+    for n in ROWS[:1] if arguments.quick else ROWS:
         print(f"... {n:,} rows", file=sys.stderr, flush=True)
         X = blobs(n, 4, 4)[0]
-        whole = common.fresh_fit("Douglas", X, **GROWTH)
-        parts = common.fresh_fit("Douglas", X, PART, **GROWTH)
-        rows.append(
-            [
-                f"{n:,}",
-                f"{whole['seconds']:.3g}",
-                f"{1e6 * whole['seconds'] / n:.3g}",
-                f"{whole['above'] / 1e6:,.0f}",
-                f"{whole['peak'] / 1e6:,.0f}",
-                f"{parts['seconds']:.3g}",
-                f"{parts['above'] / 1e6:,.0f}",
-                f"{parts['peak'] / 1e6:,.0f}",
+        works = {
+            "whole": lambda X=X: common.fresh_fit("Douglas", X, **GROWTH),
+            "parts": lambda X=X: common.fresh_fit("Douglas", X, PART, **GROWTH),
+        }
+        done = {name: [work() for _ in range(SLOW_REPEATS)] for name, work in works.items()}
+        row: list[Cell] = [f"{n:,}"]
+        for name, fits in done.items():
+            row.append(runs([fit["seconds"] for fit in fits]))
+            if name == "whole":
+                row.append(runs([1e6 * fit["seconds"] / n for fit in fits]))
+            row += [
+                runs([fit[key] / 1e6 for fit in fits], format=",.0f") for key in ("above", "peak")
             ]
-        )
+        rows.append(row)
     header = (
         "rows (blobs, 4 columns)",
         "fit, s",
@@ -286,26 +265,32 @@ def growth(_arguments: argparse.Namespace, missing: common.Missing) -> str:
         "peak above, MB",
         "whole process, MB",
     )
-    head = (
-        "k = 4, one epoch, batches of the default size, 1 thread; single fits. `partial_fit` reads "
-        f"{PART:,} rows at a time from a file."
-    )
-    return head + "\n\n" + table(header, rows)
+    return [
+        "k = 4, one epoch, batches of the default size, 1 thread. `partial_fit` reads "
+        f"{PART:,} rows at a time from a file.",
+        table(header, rows),
+    ]
 
 
 PARTS = {"peers": peers, "growth": growth}
 
 
 def main() -> None:
-    arguments = common.parser(
-        __doc__, data=True, parts=PARTS, only="beside the peer: only works that hold this"
-    ).parse_args()
+    arguments = common.parse(
+        common.parser(
+            __doc__,
+            data=True,
+            parts=PARTS,
+            only="beside the peer: only works that hold this",
+            quick="the smallest work of each part",
+        )
+    )
     common.one_thread()
     for part, section in PARTS.items():
         if part in arguments.parts:
             missing = common.Missing()
-            body = section(arguments, missing)
-            common.publish(f"Douglas: {part}", [body], missing, arguments.dry)
+            blocks = section(arguments, missing)
+            common.publish(f"Douglas: {part}", blocks, missing, arguments)
 
 
 if __name__ == "__main__":

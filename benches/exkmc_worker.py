@@ -24,16 +24,17 @@ class Worker:
         self.centers = np.load(centers)
         return {}
 
-    def fit(self, max_leaves: int) -> dict[str, float]:
+    def fit(self, max_leaves: int, empty: bool) -> dict[str, float]:
         reference = _k_means(self.centers)
         k = len(self.centers)
-        self.tree = Tree(k, max_leaves=max_leaves, n_jobs=1, random_state=0)
+        base_tree = "NONE" if empty else "IMM"
+        self.tree = Tree(k, max_leaves=max_leaves, base_tree=base_tree, n_jobs=1, random_state=0)
         start = time.perf_counter()
         self.tree.fit(self.X, kmeans=reference)
         return {"seconds": time.perf_counter() - start}
 
-    def memory(self, max_leaves: int) -> dict[str, float]:
-        return {"bytes": peak_above(lambda: self.fit(max_leaves))}
+    def memory(self, max_leaves: int, empty: bool) -> dict[str, float]:
+        return {"bytes": peak_above(lambda: self.fit(max_leaves, empty))}
 
     def labels(self, out: str) -> dict[str, float]:
         np.save(out, np.asarray(self.tree.predict(self.X), dtype=np.int64))

@@ -9,7 +9,7 @@ by name. Nothing here fails because something was slow.
 
 from __future__ import annotations
 
-import statistics
+import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from sklearn.preprocessing import StandardScaler
 
 import common
 import treeclust_rs as tc
-from common import blobs, exponent, seconds, table, verdict
+from common import blobs, seconds, table
+from figures import Cell, growth_rows, ratio, runs, value
 from memory import can_measure
 from peer_gemclus import GemclusPeer
 from peer_process import PeerError, peer_or_none
@@ -74,23 +75,25 @@ WORKS = (
 )
 
 
-def peers(only: str, missing: common.Missing) -> str:
-    """Measure the works whose name holds `only`, and how the peer grows."""
+def peers(arguments: argparse.Namespace, missing: common.Missing) -> list[Any]:
+    """Measure the works that were asked for, and how the peer grows."""
     peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
-    rows: list[list[str]] = []
+    rows: list[list[Cell]] = []
     for work in WORKS:
-        if only in work.name:
+        if arguments.only in work.name and (not arguments.quick or "digits" in work.name):
             print(f"... {work.name}", file=sys.stderr, flush=True)
             rows += _beside(work, peer, missing)
-    header = ("work", "who", "seconds", "times faster", "target", "met", "leaves", "objective")
-    sections = ["Medians of whole fits, 1 thread.", table(header, rows)]
+    header = ("work", "who", "seconds", "times slower than ours", "leaves", "objective")
+    blocks: list[Any] = ["Whole fits, 1 thread.", table(header, rows)]
     if peer is not None:
-        sections += [_peer_growth(peer), f"gemclus: {peer.how}; one thread."]
+        if not arguments.quick:
+            blocks.append(_peer_growth(peer))
+        blocks.append(f"gemclus: {peer.how}; one thread.")
         peer.close()
-    return "\n\n".join(sections)
+    return blocks
 
 
-def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> list[list[str]]:
+def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> list[list[Cell]]:
     X = work.load()
     gram = rbf_kernel(X) if work.kernel == "rbf" else linear_kernel(X - X.mean(axis=0))
     limits: dict[str, Any] = {"max_clusters": work.max_clusters, "max_leaves": work.max_leaves}
@@ -103,7 +106,7 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
         found["ours"] = (model.n_leaves_, model.labels_)
         return elapsed
 
-    runs: dict[str, Callable[[], float]] = {"ours": ours}
+    works: dict[str, Callable[[], float]] = {"ours": ours}
     if peer is not None:
         data = peer.file(X)
         given = peer.file(gram) if work.gram_given else None
@@ -113,21 +116,22 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
             found["gemclus"] = (n_leaves, labels)
             return elapsed
 
-        runs["gemclus"] = theirs
+        works["gemclus"] = theirs
     try:
-        times = common.interleaved(runs, REPEATS, SLOW_REPEATS)
+        times = common.interleaved(works, REPEATS, SLOW_REPEATS)
     except PeerError as error:
         missing.add(f"gemclus on {work.name}: {error}.")
         times = common.interleaved({"ours": ours}, REPEATS, SLOW_REPEATS)
-    medians = {name: statistics.median(done) for name, done in times.items()}
-    rows = []
-    for name, median in medians.items():
+    rows: list[list[Cell]] = []
+    for name, done in times.items():
         leaves, labels = found[name]
-        row = [work.name, name, f"{median:.4g}", "", "", "", str(leaves)]
-        if name == "ours" and "gemclus" in medians:
-            ratio = medians["gemclus"] / median
-            row[3:6] = [f"{ratio:.1f}", f">= {work.target:g}", verdict(ratio >= work.target)]
-        rows.append([*row, f"{objective(gram, labels):.8g}"])
+        slower = (
+            ""
+            if name == "ours"
+            else ratio(done, times["ours"], f">= {work.target:g}", format=".1f")
+        )
+        reached = value(objective(gram, labels), format=".8g")
+        rows.append([work.name, name, runs(done, format=".4g"), slower, leaves, reached])
     if peer is not None:
         peer.forget(data, *filter(None, [given]))
     return rows
@@ -142,24 +146,28 @@ def objective(gram: np.ndarray, labels: np.ndarray) -> float:
     return total
 
 
-def _peer_growth(peer: GemclusPeer) -> str:
+def _peer_growth(peer: GemclusPeer) -> dict[str, Any]:
     """How the peer's time and memory grow with the rows."""
     print("... how gemclus grows", file=sys.stderr, flush=True)
     sizes = (1_000, 2_000, 4_000)
-    times, rows = [], []
+    times, memory = [], []
     for n in sizes:
         data = peer.file(blobs(n, 10, 5)[0])
-        times.append(peer.fit(data, max_clusters=5, max_leaves=20)[0])
-        row = [f"{n:,}", f"{times[-1]:.3g}"]
-        if can_measure():
-            size = peer.memory(data, max_clusters=5, max_leaves=20)
-            row += [f"{size / 2**20:,.0f}", f"{size / n**2:.1f}"]
-        rows.append(row)
+        limits = {"max_clusters": 5, "max_leaves": 20}
+        times.append([peer.fit(data, **limits)[0] for _ in range(SLOW_REPEATS)])
+        size = peer.memory(data, **limits) if can_measure() else None
+        memory.append(["", ""] if size is None else [size / 2**20, size / n**2])
         peer.forget(data)
-    header = ("rows (linear, blobs, 10 columns, 20 leaves)", "seconds", "peak above MB", "bytes/n²")
-    return (
-        table(header[: len(rows[0])], rows)
-        + f"\ngemclus: exponent in rows {exponent(sizes, times):.2f}."
+    rows = growth_rows([f"{n:,}" for n in sizes], sizes, times)
+    header = (
+        "rows (gemclus, linear, blobs, 10 columns, 20 leaves)",
+        "seconds",
+        "exponent of the step",
+        "peak above MB",
+        "bytes/n²",
+    )
+    return table(
+        header, [[*row, *more] for row, more in zip(rows, [*memory, ["", ""]], strict=True)]
     )
 
 
@@ -171,55 +179,44 @@ MOST_SECONDS = 30.0
 MOST_BYTES = 1_500_000_000
 
 
-def growth(_only: str, _missing: common.Missing) -> str:
+def growth(arguments: argparse.Namespace, _missing: common.Missing) -> list[Any]:
     """Linear kernel, n up to a million."""
     print("... growth in rows", file=sys.stderr, flush=True)
-    problems = {n: blobs(n, 10, 10)[0] for n in ROWS}
-    runs = {
+    sizes = ROWS[:3] if arguments.quick else ROWS
+    problems = {n: blobs(n, 10, 10)[0] for n in sizes}
+    works = {
         f"{n} {n_jobs}": _fit(X, n_jobs=n_jobs, **GROWTH)
         for n, X in problems.items()
         for n_jobs in (1, 2)
     }
-    times = {
-        name: statistics.median(done)
-        for name, done in common.interleaved(runs, REPEATS, SLOW_REPEATS).items()
-    }
-    ones = [times[f"{n} 1"] for n in ROWS]
-    rows = []
-    for i, n in enumerate(ROWS):
-        one, two = times[f"{n} 1"], times[f"{n} 2"]
-        step = f"{exponent(ROWS[i - 1 : i + 1], ones[i - 1 : i + 1]):.2f}" if i else ""
-        row = [f"{n:,}", f"{one:.4g}", step, f"{two:.4g}", f"{one / two:.2f}"]
+    times = common.interleaved(works, REPEATS, SLOW_REPEATS)
+    ones, twos = ([times[f"{n} {n_jobs}"] for n in sizes] for n_jobs in (1, 2))
+    rows = growth_rows([f"{n:,}" for n in sizes], sizes, ones, "<= 1.15")
+    for n, row, one, two in zip(sizes, rows, ones, twos, strict=False):
+        full = n == ROWS[-1]
+        row += [runs(two, f"< {MOST_SECONDS:g}" if full else None), ratio(one, two)]
         if can_measure():
             took = common.fresh_fit("Kauri", problems[n], n_jobs=2, **GROWTH)
-            row += [f"{took[key] / 1e6:,.0f}" for key in ("above", "peak")]
-        rows.append(row)
-    header = (
+            target = f"< {MOST_BYTES / 1e6:g}" if full else None
+            row += [
+                value(took["above"] / 1e6, format=",.0f"),
+                value(took["peak"] / 1e6, target, format=",.0f"),
+            ]
+    header = [
         "rows",
         "seconds, 1 thread",
         "exponent of the step",
-        "2 threads",
+        "seconds, 2 threads",
         "times faster",
         "peak above MB, 2 threads",
         "whole process MB",
-    )
-    slope = exponent(ROWS, ones)
-    said = [f"Exponent in rows, 1 thread: {slope:.2f} (target <= 1.15: {verdict(slope <= 1.15)})."]
-    last = times[f"{ROWS[-1]} 2"]
-    said.append(
-        f"A million rows on 2 threads: {last:.3g} s (target < {MOST_SECONDS:g} s: "
-        f"{verdict(last < MOST_SECONDS)})"
-    )
-    if can_measure():
-        said[-1] += (
-            f", {took['peak'] / 1e9:.2f} GB with data and interpreter (target < "
-            f"{MOST_BYTES / 1e9:g} GB: {verdict(took['peak'] < MOST_BYTES)})"
-        )
-    about = (
+    ][: len(rows[0])]
+    rows[-1] += [""] * (len(header) - 3)
+    return [
         f"Linear kernel, blobs that overlap, 10 columns, k={GROWTH['max_clusters']}, "
-        f"{GROWTH['max_leaves']} leaves; medians of whole fits.\n\n"
-    )
-    return about + table(header[: len(rows[0])], rows) + "\n" + " ".join(said) + "."
+        f"{GROWTH['max_leaves']} leaves; whole fits. The last row is the exponent of all sizes.",
+        table(header, rows),
+    ]
 
 
 def _fit(X: np.ndarray, **parameters: Any) -> Callable[[], float]:
@@ -237,55 +234,57 @@ FEATURES: dict[str, Any] = {
 }
 
 
-def features(_only: str, _missing: common.Missing) -> str:
+def features(arguments: argparse.Namespace, _missing: common.Missing) -> list[Any]:
     """Rbf through features of rank 200: against exact at 8,000 rows, and up to 200,000."""
     X = _standard_blobs(8_000, 10)
     gram = rbf_kernel(X)
     exact: dict[str, Any] = {"max_clusters": 10, "max_leaves": 40, "n_jobs": 1}
-    model = tc.Kauri(kernel="rbf", **exact)
-    took = seconds(lambda: model.fit(X))
-    start, best = objective(gram, np.zeros(len(X))), objective(gram, model.labels_)
-    near = [["exact", f"{took:.3g}", f"{best:.6g}", "", "", ""]]
-    large = []
+    repeats = range(1 if arguments.quick else SLOW_REPEATS)
+
+    def fits(**parameters: Any) -> tuple[list[float], float]:
+        model = tc.Kauri(**parameters)
+        times = [seconds(lambda: model.fit(X)) for _ in repeats]
+        return times, objective(gram, model.labels_)
+
+    took, best = fits(kernel="rbf", **exact)
+    start = objective(gram, np.zeros(len(X)))
+    near: list[list[Cell]] = [["exact", runs(took), value(best), "", ""]]
+    large: list[list[Cell]] = []
     for method in ("rpcholesky", "nystroem", "rff"):
         print(f"... rbf by {method}", file=sys.stderr, flush=True)
         parameters = {**FEATURES, "approximation": method}
-        model = tc.Kauri(n_jobs=1, **parameters)
-        took = seconds(lambda: model.fit(X))  # noqa: B023  (called at once)
-        reached = objective(gram, model.labels_)
-        share, gained = reached / best, (reached - start) / (best - start)
-        near.append(
-            [
-                method,
-                f"{took:.3g}",
-                f"{reached:.6g}",
-                f"{share:.5f}",
-                verdict(share >= 0.99),
-                f"{gained:.5f}",
-            ]
-        )
-        for n in FEATURE_ROWS:
+        took, reached = fits(n_jobs=1, **parameters)
+        share = value(reached / best, ">= 0.99", format=".5f")
+        gained = value((reached - start) / (best - start), format=".5f")
+        near.append([method, runs(took), value(reached), share, gained])
+        for n in FEATURE_ROWS[:1] if arguments.quick else FEATURE_ROWS:
             rows = _standard_blobs(n, 10)
-            row = [f"{method}, {n:,}"]
-            for n_jobs in (1, 2):
-                done = common.fresh_fit("Kauri", rows, n_jobs=n_jobs, **parameters)
-                row += [f"{done['seconds']:.3g}"]
-            row += [f"{done['above'] / 1e6:,.0f}", f"{done['above'] / (8 * n * RANK):.2f}"]
-            large.append(row)
+            ones, twos = (
+                [common.fresh_fit("Kauri", rows, n_jobs=n_jobs, **parameters) for _ in repeats]
+                for n_jobs in (1, 2)
+            )
+            above = [one["above"] for one in ones]
+            large.append(
+                [
+                    f"{method}, {n:,}",
+                    *(runs([one["seconds"] for one in done]) for done in (ones, twos)),
+                    runs([one / 1e6 for one in above], format=",.0f"),
+                    runs([one / (8 * n * RANK) for one in above]),
+                ]
+            )
     header = (
         f"rbf, blobs 8k x 10, rank {RANK}",
         "seconds",
         "objective",
         "of exact",
-        ">= 0.99",
         "gain over one cluster, of exact",
     )
-    return (
+    return [
         f"Rbf, standardised blobs that overlap, k={FEATURES['max_clusters']}, "
-        f"{FEATURES['max_leaves']} leaves; single fits, 1 thread unless said.\n\n"
-        + table(header, near)
-        + "\nObjectives are those of the exact kernel.\n\n"
-        + table(
+        f"{FEATURES['max_leaves']} leaves; 1 thread unless said.",
+        table(header, near),
+        "Objectives are those of the exact kernel.",
+        table(
             (
                 f"rbf, blobs x 10, rank {RANK}, rows",
                 "seconds, 1 thread",
@@ -294,25 +293,30 @@ def features(_only: str, _missing: common.Missing) -> str:
                 "of 8 n r bytes",
             ),
             large,
-        )
-    )
+        ),
+    ]
 
 
 PARTS = {"peers": peers, "growth": growth, "features": features}
 
 
 def main() -> None:
-    arguments = common.parser(
-        __doc__, parts=PARTS, only="beside the peer: only works that hold this"
-    ).parse_args()
+    arguments = common.parse(
+        common.parser(
+            __doc__,
+            parts=PARTS,
+            only="beside the peer: only works that hold this",
+            quick="beside the peer only digits; up to 100,000 rows; few repeats",
+        )
+    )
     common.one_thread()
     for part, section in PARTS.items():
         if part in arguments.parts:
             missing = common.Missing()
             if not can_measure():
                 missing.add("memory: this system has no /proc/self/clear_refs.")
-            body = section(arguments.only, missing)
-            common.publish(f"Kauri: {part}", [body], missing, arguments.dry)
+            blocks = section(arguments, missing)
+            common.publish(f"Kauri: {part}", blocks, missing, arguments)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import statistics
 import subprocess
 import sys
@@ -23,10 +22,12 @@ from pathlib import Path
 import numpy as np
 
 import common
-from common import CASES, seconds, table, verdict
+import records
+from common import CASES, QUICK, seconds, table
+from figures import ratio, runs
 
 ROUNDS = 5
-TARGET = 1.05
+TARGET = "<= 1.05"
 """The new version may take so many times as long as the old one."""
 
 
@@ -35,14 +36,16 @@ def median_of(n_runs: int, work: Callable[[], object]) -> float:
     return statistics.median(seconds(work) for _ in range(n_runs))
 
 
-def measure(data: Path) -> dict[str, float]:
+def measure(data: Path, quick: bool) -> dict[str, float]:
     """Time the work of one process; the version is the one that it imports."""
     import treeclust_rs as tc
 
     common.one_thread()
     took = {}
     for case in CASES:
-        if case.file is not None and not (data / case.file).exists():
+        if quick and not case.name.startswith(QUICK[:2]):
+            continue
+        if case.base_tree is None or (case.file and not (data / case.file).exists()):
             continue
         loaded = case.load(data)
         rows = np.linspace(0, len(loaded.array) - 1, case.n_clusters).astype(int)
@@ -55,6 +58,8 @@ def measure(data: Path) -> dict[str, float]:
         ):
             model = tc.ExKMC(max_leaves=case.max_leaves, reference=centers, n_jobs=n_jobs)
             took[f"ExKMC, {case.name}, {form}"] = median_of(5, partial(model.fit, X))
+    if quick:
+        return took
     X, _ = common.blobs(1_000_000, 10, 8)
     model = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(X[:20_000])
     frame, columns = common.as_frame(X), np.asfortranarray(X)
@@ -92,53 +97,54 @@ def median_import(python: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = common.parser(__doc__, data=True, quick="two cases, two rounds")
     parser.add_argument("old", nargs="?", help="interpreter with the old version")
     parser.add_argument("new", nargs="?", default=sys.executable, help="and with the new one")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="data folder")
+    parser.add_argument("--name", default="", help="what the old version is, for the page")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--dry", action="store_true", help="print, but leave RESULTS.md alone")
-    arguments = parser.parse_args()
-    if arguments.worker:
-        print(json.dumps(measure(arguments.data)))
+    if "--worker" in sys.argv:  # of an old version there is nothing to note
+        arguments = parser.parse_args()
+        print(json.dumps(measure(arguments.data, arguments.quick)))
         return
+    arguments = common.parse(parser)
     if arguments.old is None:
         parser.error("the interpreter of the old version is missing")
     missing = common.Missing()
     for case in CASES:
-        if case.file is not None and not (arguments.data / case.file).exists():
-            missing.add(f"{case.name}: there is no {arguments.data / case.file}.")
+        if case.file and case.base_tree:
+            missing.unless_there(case.name, arguments.data / case.file)
     times: dict[str, tuple[list[float], list[float]]] = {}
-    for turn in range(ROUNDS):
+    rounds = 2 if arguments.quick else ROUNDS
+    for turn in range(rounds):
         for place, python in enumerate((arguments.old, arguments.new)):
-            print(f"... round {turn + 1} of {ROUNDS}, {python}", file=sys.stderr, flush=True)
+            side = ("old", "new")[place]
+            print(f"... round {turn + 1} of {rounds}, {side}", file=sys.stderr, flush=True)
             command = [python, "-P", __file__, "--worker", "--data", str(arguments.data)]
+            command += ["--quick"] if arguments.quick else []
             environment = os.environ | {"PYTHONPATH": str(common.HERE)}
             done = subprocess.run(
                 command, stdout=subprocess.PIPE, text=True, check=True, env=environment
             )
             took = {**json.loads(done.stdout), "import (CPU)": median_import(python)}
             for what, figure in took.items():
-                times.setdefault(what, ([], []))[place].append(figure)
-    rows = []
-    for what, (old, new) in times.items():
-        ratio = statistics.median(new) / statistics.median(old)
-        spread = f"{min(new) / min(old):.2f} to {max(new) / max(old):.2f}"
-        unit = [f"{1e3 * statistics.median(side):.4g}" for side in (old, new)]
-        rows.append([what, *unit, f"{ratio:.2f}", spread, verdict(ratio <= TARGET)])
-    body = "\n\n".join(
-        [
-            f"Medians over {ROUNDS} processes a side, by turns. *Spread*: the ratio of the least "
-            f"and of the largest figures. Target: at most {TARGET:g} times the old time.",
-            table(("work", "old, ms", "new, ms", "new / old", "spread", "met"), rows),
-            *(f"Not measured: {line}" for line in missing.lines),
-        ]
-    )
-    if arguments.dry:
-        print(body)
-    else:
-        shown = shlex.join(["benches/versions.py", "OLD_PYTHON", "--data", str(arguments.data)])
-        common.record("Versions", f"python {shown}", body)
+                times.setdefault(what, ([], []))[place].append(1e3 * figure)
+    rows = [
+        [what, *(runs(side, format=".4g") for side in (old, new)), ratio(new, old, TARGET)]
+        for what, (old, new) in times.items()
+    ]
+    blocks = [
+        f"{rounds} processes a side, by turns. Old: {arguments.name or version_of(arguments.old)}.",
+        table(("work", "old, ms", "new, ms", "new / old"), rows),
+    ]
+    common.publish("Versions", blocks, missing, arguments)
+
+
+def version_of(python: str) -> str:
+    """Return number and sources' hash of the version that an interpreter imports."""
+    code = "import treeclust_rs as tc; print(tc.__file__, tc.__version__)"
+    said = subprocess.run([python, "-P", "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    file, _, number = said.stdout.strip().rpartition(" ")
+    return f"treeclust_rs {number}, Python files {records.python_files(Path(file).parent)}"
 
 
 if __name__ == "__main__":

@@ -36,9 +36,11 @@ from treeclust_rs.estimators.douglas.estimator import Douglas
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
+from figures import Cell, mean, runs
 from peer_gemclus import GemclusPeer
 from peer_process import peer_or_none
+from report import verdict
 
 PAPER, LARGE, OURS = "paper's", "paper's, large weights", "ours"
 SQUARED = "ours, mmd2_ova"
@@ -185,8 +187,11 @@ class Found:
     seconds: list[float] = field(default_factory=list)
     n_clusters: list[int] = field(default_factory=list)
     active: Counter[int] = field(default_factory=Counter)
+    commits: list[str] = field(default_factory=list)
+    """Of every run; runs kept by older benches have none."""
 
     def add(self, X: np.ndarray, y: np.ndarray, labels: np.ndarray, reference: float) -> None:
+        self.commits.append(common.revision())
         self.ari.append(float(adjusted_rand_score(y, labels)))
         self.ratio.append(kmeans_cost(X, labels) / reference)
         self.n_clusters.append(len(set(labels.tolist())))
@@ -280,32 +285,37 @@ def _pair(figures: tuple[float, float] | None) -> str:
     return "" if figures is None else f"{figures[0]:.2f} ({figures[1]:.2f})"
 
 
-def _measured(figures: list[float]) -> str:
-    return _pair((float(np.mean(figures)), float(np.std(figures)))) if figures else ""
+def _measured(found: list[float]) -> Cell:
+    return mean(found) if found else ""
 
 
 def _n_runs(found: Figures, methods: list[str]) -> str:
     return ", ".join(str(len(found[method].ari)) for method in methods)
 
 
-def ari_table(measured: dict[str, Figures], methods: list[str]) -> str:
+def ari_table(measured: dict[str, Figures], methods: list[str]) -> list[Any]:
     """Set ARI beside tables 3 and 6."""
     header = ["data", "runs", "table 3 (PyTorch)", "table 6 (NumPy)", *methods]
-    rows: list[list[str]] = []
+    rows: list[list[Cell]] = []
     for name, found in measured.items():
         setting = SETTINGS[name]
         mean, deviation = setting.best
-        row = [name, _n_runs(found, methods), _pair(setting.pytorch), _pair(setting.numpy)]
+        row: list[Cell] = [
+            name,
+            _n_runs(found, methods),
+            _pair(setting.pytorch),
+            _pair(setting.numpy),
+        ]
         row += [_measured(found[method].ari) for method in methods]
         if OURS in methods:
             row.append(verdict(float(np.mean(found[OURS].ari)) >= mean - deviation))
         rows.append(row)
     if OURS in methods:
         header.append(f"{OURS} >= the better of both less one deviation")
-    return "**Tables 3 and 6: ARI, greater is better**\n\n" + table(header, rows)
+    return ["**Tables 3 and 6: ARI, greater is better**", table(header, rows)]
 
 
-def ratio_table(measured: dict[str, Figures], methods: list[str]) -> str:
+def ratio_table(measured: dict[str, Figures], methods: list[str]) -> list[Any]:
     """Set costs beside table 4."""
     header = ["data", "table 4", *methods]
     if OURS in methods:
@@ -313,32 +323,41 @@ def ratio_table(measured: dict[str, Figures], methods: list[str]) -> str:
     rows = []
     for name, found in measured.items():
         printed = SETTINGS[name].ratio
-        row = [name, _pair(printed), *(_measured(found[method].ratio) for method in methods)]
+        row: list[Cell] = [
+            name,
+            _pair(printed),
+            *(_measured(found[method].ratio) for method in methods),
+        ]
         if OURS in methods and printed is not None:
             row.append(verdict(float(np.mean(found[OURS].ratio)) <= sum(printed)))
         rows.append(row)
     title = "**Table 4: k-means cost of the clusters over that of k-means, lower is better**"
-    return f"{title}\n\n" + table(header, rows)
+    return [title, table(header, rows)]
 
 
-def run_table(measured: dict[str, Figures], methods: list[str]) -> str:
+def run_table(measured: dict[str, Figures], methods: list[str]) -> list[Any]:
     """How long the fits took, and how many clusters have rows."""
     header = ["data", "k"]
     for method in methods:
         header += [f"{method}: seconds a fit", "clusters with rows"]
     rows = []
     for name, found in measured.items():
-        row = [name, str(next(data.n_clusters for data in DATA_SETS if data.name == name))]
+        row: list[Cell] = [
+            name,
+            str(next(data.n_clusters for data in DATA_SETS if data.name == name)),
+        ]
         for method in methods:
             row += [
-                f"{np.median(found[method].seconds):.2f}" if found[method].seconds else "",
-                f"{np.mean(found[method].n_clusters):.1f}" if found[method].n_clusters else "",
+                runs(found[method].seconds) if found[method].seconds else "",
+                mean(found[method].n_clusters, format=".1f") if found[method].n_clusters else "",
             ]
         rows.append(row)
-    return "**The fits**: medians of seconds, means of clusters\n\n" + table(header, rows)
+    return ["**The fits**: seconds, means of clusters", table(header, rows)]
 
 
-def column_table(measured: dict[str, Figures], widths: dict[str, int], methods: list[str]) -> str:
+def column_table(
+    measured: dict[str, Figures], widths: dict[str, int], methods: list[str]
+) -> list[Any]:
     """How many columns have a cut inside their values."""
     methods = [method for method in methods if method in MODELS]
     rows = []
@@ -346,7 +365,7 @@ def column_table(measured: dict[str, Figures], widths: dict[str, int], methods: 
         active = [f"{found[m].active.total() / len(found[m].ari):.1f}" for m in methods]
         rows.append([name, str(widths[name]), *active])
     title = "**Columns with active cuts**, means; the rules are a table of their combinations"
-    return f"{title}\n\n" + table(["data", "columns", *methods], rows)
+    return [title, table(["data", "columns", *methods], rows)]
 
 
 def votes_table(folder: Path, data: DataSet, found: Figures) -> str:
@@ -417,7 +436,7 @@ def main() -> None:
     )
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
     parser.add_argument("--peer", action="store_true", help="fit gemclus' Douglas as well: slow")
-    arguments = parser.parse_args()
+    arguments = common.parse(parser)
     common.one_thread()
 
     ends = time.monotonic() + 60 * arguments.minutes
@@ -457,7 +476,7 @@ def main() -> None:
         measured[data.name], widths[data.name] = kept, X.shape[1]
         if data.name == VOTES:
             votes = votes_table(arguments.data, data, kept)
-    sections = [
+    sections: list[Any] = [
         "Mean (standard deviation) over subsamples of 80 % of the rows. "
         f"{PAPER}: its hyper-parameters (appendix E), fitted by treeclust_rs from random cuts and "
         f"weights, of standard deviation 0.1 ({LARGE}: 1); {OURS}: treeclust_rs with its defaults; "
@@ -470,10 +489,20 @@ def main() -> None:
         votes,
         run_table(measured, methods),
     ]
+    commits = Counter(
+        commit
+        for figures in measured.values()
+        for found in figures.values()
+        for commit in (found.commits or ["unknown"] * len(found.ari))
+    )
+    counts = (f"{commit} ({times})" for commit, times in commits.items())
+    sections.append(f"Fits by the commit that they were made at: {', '.join(counts)}.")
+    if any(commit.endswith("-dirty") for commit in commits) and not arguments.allow_dirty:
+        parser.error(f"{arguments.keep} holds fits of uncommitted changes: leave it out")
     if peer is not None:
         sections.append(f"gemclus, with the paper's hyper-parameters: {peer.how}; one thread.")
         peer.close()
-    common.publish("Douglas: the paper's tables", sections, missing, arguments.dry)
+    common.publish("Douglas: the paper's tables", sections, missing, arguments)
 
 
 if __name__ == "__main__":

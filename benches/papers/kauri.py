@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,9 +35,11 @@ from treeclust_rs.metrics import agreement
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
+from figures import Cell, mean, value
 from peer_gemclus import GemclusPeer
 from peer_process import PeerError, peer_or_none
+from report import verdict
 
 SHARE = 0.8
 MORE_LEAVES = 4
@@ -348,18 +351,16 @@ def objective(X: np.ndarray, labels: np.ndarray) -> float:
     return float(np.square(X).sum()) - kmeans_cost(X, labels)
 
 
-def paper_table(page: PaperTable, names: Sequence[str], measured: Measured) -> str:
+def paper_table(page: PaperTable, names: Sequence[str], measured: Measured) -> list[Any]:
     """Set the paper's figures (in front) beside ours."""
 
     def printed(name: str, method: str) -> str:
         figures = page.printed.get(name, {}).get(method)
         return "" if figures is None else f"{figures[0]:.2f} ({figures[1]:.2f})"
 
-    def ours(name: str, method: str) -> str:
-        figures = measured.get((name, method, page.leaves, page.measure), [])
-        if not figures or np.isnan(figures).any():
-            return ""
-        return f"{np.mean(figures):.2f} ({np.std(figures):.2f})"
+    def ours(name: str, method: str) -> Cell:
+        found = measured.get((name, method, page.leaves, page.measure), [])
+        return "" if not found or np.isnan(found).any() else mean(found)
 
     header = ["data"]
     for method in page.methods:
@@ -368,13 +369,13 @@ def paper_table(page: PaperTable, names: Sequence[str], measured: Measured) -> s
             header.append(GEMCLUS)
     rows = []
     for name in names:
-        row = [name]
+        row: list[Cell] = [name]
         for method in page.methods:
             row += [printed(name, method), ours(name, method)]
             if method == OURS and page.measure in ("ari", "ratio"):
                 row.append(ours(name, GEMCLUS))
         rows.append(row)
-    return f"**{page.title}**\n\n{table(header, rows)}"
+    return [f"**{page.title}**", table(header, rows)]
 
 
 # ---- the objective, and figure 3 --------------------------------------------------------------
@@ -386,7 +387,7 @@ def objective_rows(
     peer: GemclusPeer | None,
     limit: float,
     missing: common.Missing,
-) -> list[list[str]]:
+) -> list[list[Cell]]:
     """Ours and gemclus' at equal limits, on all rows; as many leaves as clusters, and no limit."""
     rows = []
     whole = X
@@ -407,8 +408,8 @@ def objective_rows(
             name,
             str(data.n_clusters),
             said,
-            f"{ours:.4f}",
-            str(model.n_leaves_),
+            value(ours, format=".4f"),
+            model.n_leaves_,
             "",
             "",
             "",
@@ -426,9 +427,9 @@ def objective_rows(
             else:
                 theirs = objective(X, labels)
                 row[5:] = [
-                    f"{theirs:.4f}",
-                    str(n_leaves),
-                    f"{(ours - theirs) / total:+.5f}",
+                    value(theirs, format=".4f"),
+                    n_leaves,
+                    value((ours - theirs) / total, format="+.5f"),
                     verdict(ours >= theirs - 1e-9 * total),
                 ]
             peer.forget(stored)
@@ -490,13 +491,13 @@ def main() -> None:
     parser = common.parser(__doc__, data=True, only="only the data sets whose name holds this")
     parser.add_argument("--runs", type=int, default=30, help="subsamples of every data set")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one fit of gemclus")
-    arguments = parser.parse_args()
+    arguments = common.parse(parser)
     common.one_thread()
 
     missing = common.Missing()
     peer = peer_or_none(GemclusPeer, "gemclus", missing.add)
     measured: Measured = {}
-    objectives: list[list[str]] = []
+    objectives: list[list[Cell]] = []
     names = []
     for data in common.chosen(DATA_SETS, arguments, missing):
         X, y = data.load(arguments.data)
@@ -507,7 +508,7 @@ def main() -> None:
             measured |= run_tables(data, X, y, arguments.runs, beside)
         if data.objective_rows != 0:
             objectives += objective_rows(data, X, peer, arguments.limit, missing)
-    sections = [
+    sections: list[Any] = [
         f"Mean (standard deviation) over {arguments.runs} subsamples of 80 % of the rows. Columns "
         "called measured are treeclust_rs and, for KMeans+Tree, scikit-learn. gemclus is the "
         f"published Kauri of today, run on the same subsamples where there are at most "
@@ -539,7 +540,7 @@ def main() -> None:
     if peer is not None:
         sections.append(f"gemclus: {peer.how}; one thread.")
         peer.close()
-    common.publish("Kauri: the paper's tables", sections, missing, arguments.dry)
+    common.publish("Kauri: the paper's tables", sections, missing, arguments)
 
 
 if __name__ == "__main__":

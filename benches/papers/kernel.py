@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,9 @@ from treeclust_rs.metrics import agreement
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+from common import table
+from figures import mean
+from report import verdict
 
 GRID = (*(float(f"{m}e{e}") for e in range(-7, 1) for m in (1, 2, 5)), 10.0)
 STARTS = 50
@@ -395,7 +398,7 @@ DISTRIBUTIONS = (
 INSTANCES, SAMPLES, REPEATS = 5, 100, 100
 
 
-def mixture(repeats: int) -> str:
+def mixture(repeats: int) -> list[Any]:
     """Draw histograms of four distributions and cluster them by k-means and the chi^2 kernel."""
     k = len(DISTRIBUTIONS)
     truth = np.repeat(np.arange(k), INSTANCES)
@@ -421,25 +424,25 @@ def mixture(repeats: int) -> str:
     rows = [
         [
             name,
-            f"{np.mean(rand[name]):.3f}",
+            mean(rand[name], format=".3f"),
             *(f"{q:.3f}" for q in np.quantile(rand[name], (0, 0.25, 0.5, 0.75, 1))),
-            f"{np.mean(adjusted[name]):.3f}",
+            mean(adjusted[name], format=".3f"),
         ]
         for name in names
     ]
     header = ("", "mean Rand index", "least", "quartile", "median", "quartile", "most", "mean ARI")
     ours, theirs = np.array(rand[names[1]]), np.array(rand[names[0]])
     bins = "; ".join(", ".join(f"{p:g}" for p in row) for row in DISTRIBUTIONS)
-    return (
+    return [
         f"**Figure 6**: four distributions over four bins, {INSTANCES} instances of {SAMPLES} "
         f"samples each, {repeats} repetitions. The paper shows its probabilities in a plot only; "
-        f"these are ours, two of the bins rare: {bins}.\n\n"
-        + table(header, rows)
-        + f"\nThe chi² kernel's Rand index is greater than that of k-means in "
+        f"these are ours, two of the bins rare: {bins}.",
+        table(header, rows),
+        f"The chi² kernel's Rand index is greater than that of k-means in "
         f"{np.mean(ours > theirs):.0%} of the repetitions, less in {np.mean(ours < theirs):.0%}. "
         f"Price of Kernel IMM: mean {np.mean(prices):.4f}, most {np.max(prices):.4f}; its "
-        f"partition is the reference in {np.mean(np.isclose(prices, 1.0)):.0%}."
-    )
+        f"partition is the reference in {np.mean(np.isclose(prices, 1.0)):.0%}.",
+    ]
 
 
 # ---- the page -----------------------------------------------------------------------------------
@@ -468,7 +471,7 @@ Where the figures agree and differ:
 def main() -> None:
     parser = common.parser(__doc__, data=True, only="only the data sets whose name holds this")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="of figure 6; 0 leaves it out")
-    arguments = parser.parse_args()
+    arguments = common.parse(parser)
     common.one_thread()
 
     missing = common.Missing()
@@ -504,7 +507,7 @@ def main() -> None:
         table(PRICE_HEADER, prices_there),
         table(TRUTH_HEADER, truths_there),
     )
-    sections = []
+    sections: list[Any] = []
     if prices:
         sections = [
             f"Columns as they are. gamma from {grid}; kernel k-means has {STARTS} starts, and the "
@@ -513,20 +516,23 @@ def main() -> None:
             "the last two (2 k) are ours, the paper has none. All costs are from scikit-learn's "
             "kernel matrix. The price alone tends to 1 for any partition as "
             "gamma grows: read it beside the agreement.",
-            f"**Table 2 and figure 4, price of explainability**\n\n{table(PRICE_HEADER, prices)}",
-            "**Figure 4, agreement with the true classes**: adjusted Rand index / Rand index\n\n"
-            + table(TRUTH_HEADER, truths),
+            "**Table 2 and figure 4, price of explainability**",
+            table(PRICE_HEADER, prices),
+            "**Figure 4, agreement with the true classes**: adjusted Rand index / Rand index",
+            table(TRUTH_HEADER, truths),
             *(there if prices_there else ()),
             f"**Price of Kernel IMM by features** (M = {ORDER}): the setting chosen, the paper's, "
-            f"and the {NEXT_BEST} next best by agreement\n\n" + table(FEATURE_HEADER, features),
+            f"and the {NEXT_BEST} next best by agreement",
+            table(FEATURE_HEADER, features),
             "**Why columns are not standardised**: ARI with the truth of the best setting of "
-            "either, and prices to set beside table 2's\n\n" + table(SCALING_HEADER, scalings),
+            "either, and prices to set beside table 2's",
+            table(SCALING_HEADER, scalings),
             NOTES,
         ]
     if arguments.repeats:
         print("... figure 6", file=sys.stderr, flush=True)
         sections.append(mixture(arguments.repeats))
-    common.publish("Kernel trees: the paper's tables", sections, missing, arguments.dry)
+    common.publish("Kernel trees: the paper's tables", sections, missing, arguments)
 
 
 if __name__ == "__main__":

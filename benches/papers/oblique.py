@@ -36,8 +36,11 @@ from sklearn.preprocessing import StandardScaler, normalize
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import common
-from common import table, verdict
+import records
+from common import table
+from figures import runs
 from oblique_fit import cost
+from report import verdict
 
 STARTS, STEPS = 50, 500
 LAMBDAS = (1.0, 5.0, 10.0, 0.5, 0.1, 100.0)  # those that suit most trees first
@@ -457,13 +460,15 @@ class Fit:
 
 
 class Kept:
-    """The fits done so far, a line of JSON each."""
+    """The fits done so far, a line of JSON each; those of uncommitted changes count if `dirty`."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, dirty: bool) -> None:
         self.file = file
         lines = file.read_text().splitlines() if file.exists() else []
         self.rows = {
-            (row["data"], row["task"], row["alpha"]): row for row in map(json.loads, lines)
+            (row["data"], row["task"], row["alpha"]): row
+            for row in map(json.loads, lines)
+            if dirty or not row["commit"].endswith("-dirty")
         }
 
     def add(self, row: dict[str, Any]) -> None:
@@ -502,7 +507,7 @@ def run_task(
         for line in process.stdout:
             row = json.loads(line)
             row |= {"data": data.name, "task": task.key, "commit": common.revision()}
-            row["threads"] = threads
+            row |= {"threads": threads, "engine": records.engine()}
             row |= {"load": os.getloadavg()[0], "percent": 100 * (row["cost"] / free.cost - 1)}
             kept.add(row)
         timer.cancel()
@@ -545,7 +550,7 @@ def found(fit: Fit | None) -> list[str]:
     return [f"{fit.cost:.2f}", f"{fit.parameters:,}", f"{row['depth']}", f"{row['leaves']}"]
 
 
-def oblique_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def oblique_table(data: DataSet, fits: Sequence[Fit]) -> dict[str, Any]:
     """Set our best trees of no more parameters beside the oblique trees of the paper."""
     rows = []
     trees = [fit for fit in fits if fit.task.method == "ObliqueTree"]
@@ -594,7 +599,7 @@ def oblique_table(data: DataSet, fits: Sequence[Fit]) -> str:
     )
 
 
-def axis_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def axis_table(data: DataSet, fits: Sequence[Fit]) -> dict[str, Any]:
     """Set trees of thresholds beside the paper's."""
     rows = []
     for method, ours in (
@@ -644,7 +649,7 @@ def axis_table(data: DataSet, fits: Sequence[Fit]) -> str:
     return table((*header, "target: <= paper", "less our ExKMC's, in points"), rows)
 
 
-def baseline_table(data: DataSet, fits: Sequence[Fit]) -> str:
+def baseline_table(data: DataSet, fits: Sequence[Fit]) -> list[Any]:
     """Set other trees of thresholds beside the paper's: a check of data and reference."""
     rows = []
     for row in data.paper:
@@ -658,10 +663,15 @@ def baseline_table(data: DataSet, fits: Sequence[Fit]) -> str:
                 [row.method, f"{row.cost:.2f}", f"{row.depth}", f"{row.leaves}", *found(ours[0])]
             )
     header = ("tree", "paper: cost %", "depth", "leaves", "measured: cost %", "parameters")
-    return table((*header, "depth", "leaves"), rows) if rows else ""
+    return [table((*header, "depth", "leaves"), rows)] if rows else []
 
 
-def fit_table(fits: Sequence[Fit]) -> str:
+def _current(fit: Fit) -> bool:
+    """Whether a fit, which may have been kept from before, is of the sources as they are now."""
+    return fit.row.get("engine") == records.engine()
+
+
+def fit_table(fits: Sequence[Fit]) -> dict[str, Any]:
     """List what was fitted and what it took."""
     rows = []
     for fit in fits:
@@ -676,12 +686,12 @@ def fit_table(fits: Sequence[Fit]) -> str:
                 *found(fit),
                 f"{row['features']:.0f}",
                 f"{row['steps']}" if "steps" in row else "",
-                f"{row['seconds']:.1f}",
-                f"{row['cpu']:.1f}",
+                runs([row["seconds"]], format=".1f"),
+                runs([row["cpu"]], format=".1f"),
                 f"{row['threads']}",
                 f"{row['peak'] / 2**20:,.0f}",
                 f"{row['load']:.1f}",
-                row["commit"],
+                row["commit"] + ("" if _current(fit) else ", older sources"),
             ]
         )
     return table(
@@ -808,9 +818,9 @@ What the paper leaves open, and what was done:
   where the bench stood when the row was measured."""
 
 
-def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
+def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> list[Any]:
     n, d = free.shape
-    parts = [
+    parts: list[Any] = [
         f"**{data.name}** ({n:,} x {d}, k = {data.n_clusters}). Free clustering: "
         f"{free.cost:.8g}; the {len(free.costs)} runs from {min(free.costs):.8g} to "
         f"{max(free.costs):.8g}, in {free.seconds:.0f} s."
@@ -819,8 +829,7 @@ def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> str:
         parts.append(axis_table(data, fits))
     elif data.paper:
         parts += [oblique_table(data, fits), baseline_table(data, fits)]
-    parts.append(fit_table(fits))
-    return "\n\n".join(part.strip() for part in parts if part)
+    return [*parts, fit_table(fits)]
 
 
 def main() -> None:
@@ -830,7 +839,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of a fit")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one task")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
-    arguments = parser.parse_args()
+    arguments = common.parse(parser)
     common.one_thread()
 
     began = time.monotonic()
@@ -838,8 +847,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        kept = Kept(folder / "fits.jsonl")
-        sections: list[str] = []
+        kept = Kept(folder / "fits.jsonl", arguments.allow_dirty)
+        sections: list[Any] = []
         joint: list[list[str]] = []
         measured: dict[str, list[Fit]] = {}
         for data in DATA_SETS:
@@ -871,17 +880,21 @@ def main() -> None:
             measured[data.name] = fits
             sections.append(_section(data, free, fits))
             joint += joint_rows(data, fits)
+    all_fits = [fit for fits in measured.values() for fit in fits]
+    older = sum(not _current(fit) for fit in all_fits)
     sections = [
+        f"Fits: {len(all_fits)}, of them {older} kept from older sources than this record's.",
         "Cost in per cent above the free clustering, reckoned from the labels alone. Parameters "
         "are weights, biases and leaves (thresholds: two each). path has the paper's lambdas; "
         "direct is the best tree of no more parameters, relaxed or not.",
         *sections,
         "**Figure 3**: joint optimisation against the tree fitted to the free labels, where the "
-        "path begins\n\n" + table(JOINT_HEADER, joint),
+        "path begins",
+        table(JOINT_HEADER, joint),
         "**Speed**\n\n" + "\n".join(speed_lines(measured)),
         NOTES,
     ]
-    common.publish("Oblique trees: the paper's tables", sections, missing, arguments.dry)
+    common.publish("Oblique trees: the paper's tables", sections, missing, arguments)
 
 
 if __name__ == "__main__":
