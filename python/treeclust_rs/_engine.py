@@ -74,6 +74,19 @@ class GroupSums(NamedTuple):
     """n_groups x d, in units."""
 
 
+class GroupMeans(NamedTuple):
+    """Means of groups of rows, and the squared distances to them."""
+
+    weight: FloatArray
+    """Of shape (n_groups,)."""
+    means: FloatArray
+    """n_groups x d, in the columns' own units, rounded; any for groups without rows."""
+    rest: FloatArray
+    """n_groups x d, in units: the means less the rounded ones."""
+    spread: FloatArray
+    """Of shape (n_groups,): weighted squared distances of the rows to the mean, in units."""
+
+
 class TestArrays(NamedTuple):
     """The tests of a tree, one entry per node."""
 
@@ -131,6 +144,18 @@ def group_sums(
 ) -> GroupSums:
     """Return weight and column sums (in units) of each group of rows."""
     return GroupSums(*_core.group_sums(table, units, groups, n_groups, sample_weight, n_jobs))
+
+
+def group_means(
+    table: Columns,
+    units: HasUnits,
+    groups: Codes,
+    n_groups: int,
+    sample_weight: FloatArray | None,
+    n_jobs: Jobs,
+) -> GroupMeans:
+    """Return the mean of each group of rows, and the squared distances of its rows to it."""
+    return GroupMeans(*_core.group_means(table, units, groups, n_groups, sample_weight, n_jobs))
 
 
 def assign_rows(
