@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from ._base.saving import load
+from ._base import load
 from .estimators.douglas.estimator import Douglas
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM

@@ -3,8 +3,6 @@
 Every call is typed in and typed out: arrays, numbers and the classes below cross, dicts do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -17,18 +15,21 @@ from ._core import FittedOblique as FittedOblique
 from ._core import FittedTree as FittedTree
 from ._core import Router as Router
 from ._core import Threads as Threads
+from ._core import assign_rows as assign_rows
 from ._core import column_units as column_units
 from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
 from ._core import fit_tree as fit_tree
+from ._core import group_means as group_means
+from ._core import group_sums as group_sums
+from ._core import label_costs as label_costs
+from ._core import mean_centers as mean_centers
 from ._core import spherical_kmeans as spherical_kmeans
-from ._util.arrays import Codes, FloatArray, IntArray
+from ._util import Codes, FloatArray, IntArray
 
 Jobs = int | Threads
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 """A matrix whose rows are samples, or a list of columns."""
-SparseRows = tuple[IntArray, IntArray, FloatArray, int]
-"""indptr, indices and values of a matrix in compressed sparse rows, and its number of columns."""
 Progress = Callable[[int, float], None]
 """Called with the number of leaves and the last gain."""
 
@@ -120,59 +121,3 @@ class Measure(NamedTuple):
 def find_non_finite(table: Columns, n_jobs: Jobs) -> list[NonFinite]:
     """Return the columns with NaN or infinite cells, in their order."""
     return [NonFinite(*found) for found in _core.find_non_finite(table, n_jobs)]
-
-
-def label_costs(
-    table: Columns,
-    units: HasUnits,
-    centers: FloatArray,
-    manhattan: bool,
-    sample_weight: FloatArray | None,
-    n_jobs: Jobs,
-) -> LabelCosts:
-    """Return the costs of giving every row to each of the `centers` (k x d, in units)."""
-    return LabelCosts(*_core.label_costs(table, units, centers, manhattan, sample_weight, n_jobs))
-
-
-def group_sums(
-    table: Columns,
-    units: HasUnits,
-    groups: Codes,
-    n_groups: int,
-    sample_weight: FloatArray | None,
-    n_jobs: Jobs,
-) -> GroupSums:
-    """Return weight and column sums (in units) of each group of rows."""
-    return GroupSums(*_core.group_sums(table, units, groups, n_groups, sample_weight, n_jobs))
-
-
-def group_means(
-    table: Columns,
-    units: HasUnits,
-    groups: Codes,
-    n_groups: int,
-    sample_weight: FloatArray | None,
-    n_jobs: Jobs,
-) -> GroupMeans:
-    """Return the mean of each group of rows, and the squared distances of its rows to it."""
-    return GroupMeans(*_core.group_means(table, units, groups, n_groups, sample_weight, n_jobs))
-
-
-def assign_rows(
-    rows: Columns | SparseRows, measure: Measure, *, centers: FloatArray, labels: Codes | None
-) -> tuple[Codes, float]:
-    """Return the nearest center of every row, and the cost about the centers of `labels`.
-
-    Without `labels` the cost is that about the nearest centers.
-    """
-    return _core.assign_rows(rows, measure, centers=centers, labels=labels)
-
-
-def mean_centers(
-    rows: Columns | SparseRows, measure: Measure, *, centers: FloatArray, labels: Codes
-) -> FloatArray:
-    """Return the centers (in units) of the clusters of `labels`.
-
-    Clusters without rows keep the ones of `centers`.
-    """
-    return _core.mean_centers(rows, measure, centers=centers, labels=labels)

@@ -16,8 +16,9 @@ from oracles import kernel as ok
 from oracles import threshold as oracle
 from oracles.threshold import LEAF, THRESHOLD
 from sizes import repeats
-from treeclust_rs import _core
-from treeclust_rs._data.table import Units, read_table
+from treeclust_rs import _core, _engine
+from treeclust_rs._data.table import read_table
+from treeclust_rs._data.units import Units, WeightedRows
 from treeclust_rs._kernels.kernel_data import kernel_rows, make_kernel_data
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs._kernels.surrogate import SurrogateFeatures
@@ -567,9 +568,8 @@ def test_models_equal_the_oracle(name):
         by_mismatch = make is not tc.KernelExKMC
 
         # label costs: the model's own, which are the oracle's but for rounding
-        stocks = make_kernel_data(
-            model, fitted.table, fitted.units, fitted.w, None, None, 1, hold_gram=False
-        )
+        data = WeightedRows(fitted.table, fitted.w, fitted.units, _engine.Threads(1))
+        stocks = make_kernel_data(model, data, None, None, hold_gram=False)
         T = kernel_rows(case.kernel, fitted.table, fitted.units)
         K = ok.gram(T, case.kernel, gamma=case.gamma, beta=case.beta)
         exact = ok.distances(K, fitted.labels, fitted.w)

@@ -16,15 +16,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from treeclust_rs._data.table import (
-    Table,
-    align_table,
-    check_finite,
-    check_sample_weight,
-    collected,
-    read_table,
-    take_rows,
-)
+from treeclust_rs._data.checks import check_finite, check_sample_weight
+from treeclust_rs._data.table import Table, align_table, collected, read_table, take_rows
 
 CORE_DTYPES = [
     *(np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)),

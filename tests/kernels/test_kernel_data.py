@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kernel_names
-from treeclust_rs._data.table import Units
-from treeclust_rs._kernels.kernel_data import KernelData
+from treeclust_rs._data.units import Units
+from treeclust_rs._kernels.kernel_data import KernelData, KernelRows
 from treeclust_rs._kernels.kernels import Kernel
 from treeclust_rs._kernels.low_rank import approximate
 from treeclust_rs._kernels.means import gram_sums, squared_distances
@@ -85,8 +85,8 @@ def test_sums_distances_and_costs_equal_their_definitions(name, weighted):
     cost = cost_by_definition(gram, np.maximum(labels, 0), w)
     for stocks in (
         KernelData.of_gram(gram, given),
-        KernelData.of_kernel(kernel, X.copy(), units(X), given),
-        KernelData.of_rows(kernel, X.copy(), units(X), given),
+        KernelData.of_kernel(KernelRows(kernel, X.copy(), units(X), given)),
+        KernelData.of_rows(KernelRows(kernel, X.copy(), units(X), given)),
     ):
         seen = gram if stocks.features is None else centered(gram, w)
         assert stocks.n_rows == len(X)
@@ -105,8 +105,8 @@ def test_sums_distances_and_costs_equal_their_definitions(name, weighted):
 def test_where_the_values_come_from(name):
     X, weight, _, _ = problem()
     kernel = make_kernel(name, X=X, **KERNELS[name])
-    held = KernelData.of_kernel(kernel, X.copy(), units(X), weight)
-    tiled = KernelData.of_rows(kernel, X.copy(), units(X), weight)
+    held = KernelData.of_kernel(KernelRows(kernel, X.copy(), units(X), weight))
+    tiled = KernelData.of_rows(KernelRows(kernel, X.copy(), units(X), weight))
     assert (held.features is None) == (tiled.features is None) == (name not in FEATURES)
     assert (held.gram is None) == (name in FEATURES)
     assert tiled.gram is None
@@ -128,9 +128,9 @@ def test_rows_need_no_kernel_matrix(name, monkeypatch):
     monkeypatch.setattr("treeclust_rs._util.arrays.MAX_ARRAY_BYTES", 1 << 20)
     if name == "rbf":
         with pytest.raises(ValueError, match=r'2,500 x 2,500 rows would.*approximation="nystroem"'):
-            KernelData.of_kernel(kernel, X.copy(), units(X), None)
+            KernelData.of_kernel(KernelRows(kernel, X.copy(), units(X), None))
     monkeypatch.setattr(Kernel, "matrix", None)
-    stocks = KernelData.of_rows(kernel, X.copy(), units(X), None)
+    stocks = KernelData.of_rows(KernelRows(kernel, X.copy(), units(X), None))
     np.testing.assert_allclose(stocks.distances(labels, 4), expected, rtol=0, atol=1e-11)
 
 
@@ -143,7 +143,7 @@ def test_a_callable_is_asked_once_for_a_pair():
         return float(x @ y)
 
     kernel = make_kernel(product, X=X)
-    stocks = KernelData.of_rows(kernel, X, units(X), weight, n_jobs=2)
+    stocks = KernelData.of_rows(KernelRows(kernel, X, units(X), weight, n_jobs=2))
     asked.clear()
     stocks.label_sums(labels, k)
     assert len(asked) == 20 * 21 // 2
@@ -155,7 +155,7 @@ def test_bits_do_not_depend_on_the_threads(name):
     X, labels = rng.random((2600, 3)), rng.integers(-1, 5, 2600)
     kernel = make_kernel(name, X=X)
     for make in (KernelData.of_kernel, KernelData.of_rows):
-        one, three = (make(kernel, X.copy(), units(X), None, n_jobs) for n_jobs in (1, 3))
+        one, three = (make(KernelRows(kernel, X.copy(), units(X), None, n)) for n in (1, 3))
         np.testing.assert_array_equal(one.label_sums(labels, 5), three.label_sums(labels, 5))
         np.testing.assert_array_equal(one.distances(labels, 5), three.distances(labels, 5))
         labels = np.abs(labels)
@@ -168,8 +168,9 @@ def test_features_of_an_approximation():
     how = {"method": "nystroem", "n_components": 10}
     found = approximate(kernel, X, sample_weight=weight, random_state=0, **how)
     gram = found.features @ found.features.T
-    made = KernelData.of_approximation(kernel, X, units(X), weight, random_state=0, **how)
-    mapped = KernelData.of_rows(kernel, X, units(X), weight, feature_map=found)
+    given = KernelRows(kernel, X, units(X), weight)
+    made = KernelData.of_approximation(given, random_state=0, **how)
+    mapped = KernelData.of_rows(given, feature_map=found)
     assert made.feature_map is not None
     assert len(made.feature_map.features) == 0
     for stocks in (made, mapped):
@@ -182,8 +183,8 @@ def test_distances_of_a_semidefinite_kernel_are_not_negative():
     labels = np.repeat(np.arange(5), 40)
     kernel = make_kernel("rbf", gamma=0.3, X=X)
     for stocks in (
-        KernelData.of_kernel(kernel, X, units(X), None),
-        KernelData.of_rows(kernel, X, units(X), None),
+        KernelData.of_kernel(KernelRows(kernel, X, units(X), None)),
+        KernelData.of_rows(KernelRows(kernel, X, units(X), None)),
     ):
         assert (stocks.distances(labels, 5) >= 0).all()
         assert stocks.inertia(labels) == 0.0
@@ -200,7 +201,7 @@ def test_costs_far_from_the_origin_keep_their_digits():
     X = np.random.default_rng(4).random((50, 2))
     labels = np.arange(50) % 3
     stocks = [
-        KernelData.of_kernel(make_kernel("linear", X=rows), rows, units(rows), None)
+        KernelData.of_kernel(KernelRows(make_kernel("linear", X=rows), rows, units(rows), None))
         for rows in (X.copy(), X + 2.0**20)
     ]
     assert stocks[1].inertia(labels) == pytest.approx(stocks[0].inertia(labels), rel=1e-9)
@@ -209,7 +210,7 @@ def test_costs_far_from_the_origin_keep_their_digits():
 def test_overflow_is_an_error():
     X = np.array([[1e200], [-1e200]])
     with pytest.raises(ValueError, match="overflow float64"):
-        KernelData.of_kernel(make_kernel("linear", X=[[1.0]]), X, units(X), None)
+        KernelData.of_kernel(KernelRows(make_kernel("linear", X=[[1.0]]), X, units(X), None))
 
 
 def test_sums_of_a_wide_matrix():

@@ -1,1 +1,9 @@
 """Floor 5: what estimators share: rows of a fit, saving, leaf sums, truncation."""
+
+from .center_model import CenterModel
+from .clusterer import TreeClusterer
+from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, Constraints, FitRows
+from .growth import Growth, Limits, grow_tree
+from .kernel_model import GAMMA, KernelModel
+from .saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedEstimator, SavedField, load
+from .truncation import COST_PATH, CostTree, LeafSums, TrainingState, normalised

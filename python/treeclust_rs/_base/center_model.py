@@ -7,10 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import _engine
-from .._data.table import Units, check_sample_weight
+from .._data import Units, WeightedRows, check_sample_weight
 from .._reference.centers import cost_of_labels
-from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
+from .._util import FloatArray, effective_n_jobs
 from ..metrics import ratio_of_costs
 from .clusterer import TreeClusterer
 
@@ -59,6 +58,7 @@ class CenterModel(TreeClusterer, abstract=True):
         units = Units(np.zeros_like(origin) if cosine else origin, self.scale_)
         centers = units.of_points(self.cluster_centers_)
         if self._cost == "kmedians":
-            return -cost_of_labels(table, units, centers, labels, self._cost, weight, n_jobs)
+            data = WeightedRows(table, weight, units, _engine.Threads(n_jobs))
+            return -cost_of_labels(data, centers, labels, self._cost)
         measure = _engine.Measure(units, cosine, weight, n_jobs)
         return -_engine.assign_rows(table.data, measure, centers=centers, labels=labels)[1]

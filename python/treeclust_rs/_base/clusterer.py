@@ -9,20 +9,11 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.table import Table, align_table, check_finite
-from .._util.model_json import check_keys
-from .._util.threads import effective_n_jobs
-from ..export import (
-    explain_rows,
-    plot_partition,
-    plot_tree,
-    to_graphviz,
-    to_polars_expr,
-    tree_from_dict,
-    tree_to_dict,
-)
-from ..tree.cluster_tree import ClusterTree, NonFiniteError
-from .saving import Fields, SavedEstimator, read_fields, write_fields
+from .. import export
+from .._data import Table, align_table, check_finite
+from .._util import check_keys, effective_n_jobs
+from ..tree import ClusterTree, NonFiniteError
+from .saving import Fields, SavedEstimator, read_fields, set_columns, write_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,9 +39,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
     # ---- using a fitted model -------------------------------------------------------------
 
-    def _route(
-        self, X: Any, *, all_columns: bool = False
-    ) -> tuple[Table, npt.NDArray[np.int64]]:
+    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Table, npt.NDArray[np.int64]]:
         """Return the rows as a table, and the leaf of each.
 
         Only the columns that the tree tests are read, unless `all_columns` asks for the others.
@@ -114,7 +103,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             One line per row, with the row's own values.
         """
         table, leaves = self._route(X)
-        return explain_rows(self.tree_, leaves, table.data)
+        return export.explain_rows(self.tree_, leaves, table.data)
 
     def to_polars(self) -> pl.Expr:
         """Return the tree as a native polars expression named ``cluster``.
@@ -125,11 +114,11 @@ class TreeClusterer(SavedEstimator, abstract=True):
         %(polars)s
             If the tree is too large for polars.
         """
-        return to_polars_expr(self)
+        return export.to_polars_expr(self)
 
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""
-        return to_graphviz(self)
+        return export.to_graphviz(self)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
@@ -145,7 +134,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         centers = getattr(self, "cluster_centers_", None)
         if kwargs.get("image_shape") is not None and centers is not None:
             kwargs = {"centers": centers} | kwargs
-        return plot_tree(self, ax, **kwargs)
+        return export.plot_tree(self, ax, **kwargs)
 
     def plot_partition(self, X: Any = None, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree's cells over the plane of two columns, and points in them.
@@ -168,19 +157,19 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
-        return plot_partition(self, X, ax, **kwargs)
+        return export.plot_partition(self, X, ax, **kwargs)
 
     # ---- model files ----------------------------------------------------------------------
 
     def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "tree_")
         fitted = write_fields(self, self._saved)
-        return {"fitted": fitted, "tree": tree_to_dict(self.tree_)}
+        return {"fitted": fitted, "tree": export.tree_to_dict(self.tree_)}
 
     @classmethod
     def _from_payload(cls, payload: dict[str, Any]) -> Self:
         check_keys(payload, ("model", "params", "fitted", "tree"), "The model file")
-        fitted, tree = payload["fitted"], tree_from_dict(payload["tree"])
+        fitted, tree = payload["fitted"], export.tree_from_dict(payload["tree"])
         if tree.oblique_indptr is not None and not cls._takes_oblique:
             raise ValueError(
                 f"The model file holds {'an' if cls.__name__[0] in 'AEIO' else 'a'} {cls.__name__} "
@@ -198,4 +187,4 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def _set_tree(self, tree: ClusterTree) -> None:
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
-        self._set_columns(tree.n_features, tree.feature_names)
+        set_columns(self, tree.n_features, tree.feature_names)

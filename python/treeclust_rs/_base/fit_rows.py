@@ -6,31 +6,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data.sparse import SparseTable
-from .._data.table import (
-    Table,
-    Units,
-    check_finite,
-    check_sample_weight,
-    collected,
-    read_table,
-    take_rows,
-)
-from .._kernels.gram import check_gram
+from .._data import Rows, SparseTable, Table, Units, WeightedRows, take_rows
+from .._data.checks import check_finite, check_sample_weight
+from .._data.table import collected, read_table
+from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
-from .._util.arrays import BoolArray, Codes, FloatArray
-from .._util.progress import progress_line
-from .._util.threads import effective_n_jobs
+from .._util import BoolArray, Codes, FloatArray, effective_n_jobs, progress_line
 from .._util.validation import Interval, StrOptions
-from ..tree.cluster_tree import ClusterTree
-
-Rows = TypeVar("Rows", Table, SparseTable)
+from ..tree import ClusterTree
 
 
 class FitParameters(Protocol):
@@ -41,22 +30,18 @@ class FitParameters(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class FitRows(Generic[Rows]):
-    """The table of a fit and its fitted rows: neither noise nor of weight 0."""
+class FitRows(WeightedRows[Rows]):
+    """The rows that are fitted, neither noise nor of weight 0, and the table they come from."""
 
     estimator_name: str
     started: float
     """When the fit began, by `time.perf_counter`."""
-    threads: _engine.Threads
     table: Rows
     """All rows."""
     kept: BoolArray | None
     """The mask of the fitted rows; None: all."""
-    rows: Rows
-    """The fitted rows, to which weight, units and reference belong."""
-    weight: FloatArray | None
-    units: Units
     reference: ReferenceInput
+    """Of the fitted rows."""
     all_gram: FloatArray | None = None
     """The kernel matrix of all rows, where the user gave one."""
 
@@ -121,7 +106,7 @@ class FitRows(Generic[Rows]):
             units = Units.of(rows, weight, estimator.scale, threads)
         else:
             units = Units.own(rows.n_features)
-        return cls(name, started, threads, table, kept, rows, weight, units, given, gram)
+        return cls(rows, weight, units, threads, name, started, table, kept, given, gram)
 
     @property
     def gram(self) -> FloatArray | None:

@@ -1,15 +1,13 @@
 """How threshold trees are grown: from which base, by which criterion, within which limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from .. import _engine
-from .._data.table import Table
-from .._kernels.surrogate import SurrogateFeatures
+from .._data import Table
+from .._kernels import SurrogateFeatures
 from .._reference.centers import Centers
-from .._util.arrays import Codes, FloatArray
+from .._util import Codes, FloatArray
 from .fit_rows import FitRows
 
 

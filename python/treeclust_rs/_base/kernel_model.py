@@ -8,16 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data.table import Table, Units, check_sample_weight, take_rows
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import KernelData, kernel_rows
-from .._kernels.kernels import Kernel
-from .._kernels.low_rank import FeatureMap
+from .._data import Table, Units, check_sample_weight, take_rows
+from .._kernels import FeatureMap, Kernel, KernelData, KernelRows, check_gram, kernel_rows
 from .._kernels.parameters import check_gram_argument, kernel_of
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from .._util.threads import effective_n_jobs
-from ..tree.cluster_tree import ClusterTree
+from .._util import FloatArray, IntArray, effective_n_jobs, estimator
+from ..tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
 from .saving import POSITIVE, SavedField
 from .truncation import GrownClusterer
@@ -48,16 +43,15 @@ class KernelModel(GrownClusterer, abstract=True):
         self._feature_map = stocks.feature_map
         self._units = units
 
-    def _kernel_view(self, table: Table) -> tuple[Kernel, FloatArray, Units]:
-        """Return the kernel of a fitted model, rows as it sees them, and the units they are in."""
+    def _kernel_rows(self, table: Table, weight: FloatArray | None, n_jobs: int) -> KernelRows:
+        """Return the rows of a table as the kernel of a fitted model sees them."""
         units: Units | None = self.__dict__.get("_units")
         if units is None:  # read from a file, which lacks the origin because any will do
-            shift = Units.of(table, None, None, effective_n_jobs(self.n_jobs)).shift
-            units = Units(shift, self.scale_)
+            units = Units(Units.of(table, None, None, n_jobs).shift, self.scale_)
         rows = kernel_rows(self.kernel, table, units)
         kernel = self._fitted_kernel(table)
         kernel.check(rows, table.feature_names)
-        return kernel, rows, units
+        return KernelRows(kernel, rows, units, weight, n_jobs)
 
     def _fitted_kernel(self, table: Table) -> Kernel:
         """Return the kernel with the parameters of the fit; the model may be read from a file."""
@@ -86,16 +80,16 @@ class KernelModel(GrownClusterer, abstract=True):
         labels = self.tree_.leaf_clusters[leaves]
         if gram is not None:
             return KernelData.of_gram(gram, weight, n_jobs=n_jobs), labels
-        kernel, matrix, units = self._kernel_view(table)
+        given = self._kernel_rows(table, weight, n_jobs)
         if self.approximation is None:
-            return KernelData.of_kernel(kernel, matrix, units, weight, n_jobs), labels
+            return KernelData.of_kernel(given), labels
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
         if feature_map is None:
             raise ValueError(
                 "The model was read from a file, which does not hold the features of its "
                 "approximation: score cannot be computed. Fit it anew."
             )
-        return KernelData.of_rows(kernel, matrix, units, weight, n_jobs, feature_map), labels
+        return KernelData.of_rows(given, feature_map), labels
 
     def _complete(self, tree: ClusterTree) -> None:
         super()._complete(tree)

@@ -14,10 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from .._util.arrays import FloatArray
-from .._util.docs import documented, estimator
-from .._util.model_json import check_keys, dumps, float_array, loads
-from ..tree.cluster_tree import ClusterTree
+from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from ..tree import ClusterTree
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -71,13 +69,6 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     def unsaved_params(self) -> frozenset[str]:
         """Parameters that a model file did not hold and that were not set since."""
         return self._not_saved
-
-    def _set_columns(self, n_features: int, feature_names: Sequence[str] | None) -> None:
-        self.n_features_in_ = n_features
-        if feature_names is not None:
-            self.feature_names_in_ = np.asarray(feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, as scikit-learn's estimators do; ValueError if a name is unknown."""
@@ -151,6 +142,15 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         model._validate_params()
         model._not_saved = frozenset(names - set(params))
         return model
+
+
+def set_columns(model: Any, n_features: int, feature_names: Sequence[str] | None) -> None:
+    """Set what scikit-learn calls the number and the names of the columns seen in fit."""
+    model.n_features_in_ = n_features
+    if feature_names is not None:
+        model.feature_names_in_ = np.asarray(feature_names, dtype=object)
+    elif hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
 
 
 def _is_plain(value: Any) -> bool:

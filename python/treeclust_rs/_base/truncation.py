@@ -11,12 +11,9 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .. import _engine
-from .._data.table import Table, Units
-from .._util.arrays import Codes, FloatArray, IntArray
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import LEAF, OBLIQUE
-from ..tree.reshape import kept_ancestor
+from .._data import Table, Units
+from .._util import Codes, FloatArray, IntArray
+from ..tree import LEAF, OBLIQUE, ClusterTree, kept_ancestor
 from .clusterer import TreeClusterer
 from .fit_rows import FitRows
 from .saving import Check, SavedField
@@ -145,14 +142,7 @@ class LeafSums:
             ids = ids[first]
         else:
             group[ids] = np.arange(len(ids))
-        weight, sums = _engine.group_sums(
-            rows.data,
-            fit_rows.units,
-            group[leaf_of_row],
-            len(ids),
-            fit_rows.weight,
-            fit_rows.threads,
-        )
+        weight, sums = fit_rows.group_sums(group[leaf_of_row], len(ids))
         return cls(ids, weight, sums)
 
     def means(

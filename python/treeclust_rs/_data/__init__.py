@@ -1,1 +1,6 @@
-"""Floor 2: what users bring: frames, arrays, sparse matrices, weights and units."""
+"""Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
+
+from .checks import check_finite, check_sample_weight
+from .sparse import SparseTable, read_sparse
+from .table import Table, align_table, collected, column_of, read_table, take_rows
+from .units import Rows, Units, WeightedRows

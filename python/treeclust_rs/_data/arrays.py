@@ -1,7 +1,5 @@
 """Array-likes as arrays of the dtypes that the Rust core reads; texts about shapes and cells."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from .._util.arrays import FloatArray, IntArray
-from .._util.words import listed
+from .._util import FloatArray, IntArray, listed
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -22,9 +19,7 @@ _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-def number_array(
-    X: Any, estimator_name: str, needed: IntArray | None = None
-) -> npt.NDArray[Any]:
+def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) -> npt.NDArray[Any]:
     """Return an array-like as a two-dimensional array of numbers, a view where possible.
 
     Of Python objects only the `needed` columns are read; None reads all.

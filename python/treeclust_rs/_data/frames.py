@@ -4,45 +4,26 @@ pandas and pyarrow are never imported: an object can only be one of theirs if it
 already.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._util.words import listed
+from .._util import listed
 from .arrays import check_shape, count_words, missing_message, native
 
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 
 
-class FrameSource(Protocol):
+class FrameSource:
     """A frame of some library: its names now, its columns when asked for."""
 
     names: list[Any]
     n_rows: int | None  # None: not known before the columns are collected
-
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        """Return name and type of the columns among `positions` that are not numbers."""
-        ...
-
-    def count_rows(self) -> int:
-        """Return the number of rows."""
-        ...
-
-    def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
-        """Return the columns, and (name, nulls, first row) of those with nulls (data then void)."""
-        ...
-
-
-class _Source:
-    names: list[Any]
-    n_rows: int | None
 
     def _types(self) -> Sequence[Any]:
         """Return the types of all columns."""
@@ -53,20 +34,26 @@ class _Source:
         raise NotImplementedError
 
     def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        """Return name and type of the columns among `positions` that are not numbers."""
         types = self._types()
         wrong = [position for position in positions if not self._is_number(types[position])]
         return [(self.names[position], str(types[position])) for position in wrong]
 
     def count_rows(self) -> int:
+        """Return the number of rows."""
         assert self.n_rows is not None, "known except of a LazyFrame"
         return self.n_rows
 
+    def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
+        """Return the columns, and (name, nulls, first row) of those with nulls (data then void)."""
+        raise NotImplementedError
 
-class _PolarsSource(_Source):
+
+class _PolarsSource(FrameSource):
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
         self.frame = frame
         self.schema = frame.collect_schema()
-        self.names: list[Any] = self.schema.names()
+        self.names = self.schema.names()
         self.n_rows = frame.height if isinstance(frame, pl.DataFrame) else None
 
     def _types(self) -> Sequence[Any]:
@@ -106,13 +93,13 @@ def _polars_column(column: pl.Series) -> npt.NDArray[Any]:
     return native(column.to_numpy())
 
 
-class _ArrowSource(_Source):
+class _ArrowSource(FrameSource):
     """A pyarrow Table or RecordBatch; its numbers are read through polars, which shares them."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
-        self.names: list[Any] = list(table.schema.names)
-        self.n_rows: int | None = table.num_rows
+        self.names = list(table.schema.names)
+        self.n_rows = table.num_rows
 
     def _types(self) -> Sequence[Any]:
         return list(self.table.schema.types)
@@ -138,11 +125,11 @@ class _ArrowSource(_Source):
         return _PolarsSource(frame).columns(range(len(positions)))
 
 
-class _PandasSource(_Source):
+class _PandasSource(FrameSource):
     def __init__(self, frame: Any) -> None:
         self.frame = frame
-        self.names: list[Any] = list(frame.columns)
-        self.n_rows: int | None = frame.shape[0]
+        self.names = list(frame.columns)
+        self.n_rows = frame.shape[0]
 
     def _types(self) -> Sequence[Any]:
         return list(self.frame.dtypes)

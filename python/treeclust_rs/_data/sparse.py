@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.words import column_name
+from .._util import BoolArray, FloatArray, IntArray, column_name
 from .arrays import check_shape
 
 
@@ -63,9 +62,7 @@ class SparseTable:
         return float(self.values[at]) if at < stop and self.indices[at] == column else 0.0
 
 
-def read_sparse(
-    X: Any, *, estimator_name: str, needed: IntArray | None = None
-) -> SparseTable:
+def read_sparse(X: Any, *, estimator_name: str, needed: IntArray | None = None) -> SparseTable:
     """Read a scipy.sparse matrix or array of numbers.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The feature table (array, list, polars, pandas, pyarrow in one form), its units and checks.
+"""The feature table: array, list, polars, pandas or pyarrow in one form.
 
 All other modules read a `Table`: a two-dimensional numpy array or a list of columns, in
 the dtypes the Rust core reads, with the user's column names. Data are viewed, not copied, wherever
@@ -8,7 +8,6 @@ foreign byte order, half precision, decimals, nullable pandas columns).
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,19 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .. import _engine
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.words import quoted_column
-from .arrays import check_shape, check_width, count_words, filled, missing_message, number_array
-from .frames import (
-    FrameSource,
-    check_numeric,
-    check_unique,
-    frame_source,
-    positions_of,
-    read_columns,
-    string_names,
-)
+from .._util import BoolArray, IntArray
+from . import frames
+from .arrays import check_shape, check_width, number_array
+from .frames import FrameSource, frame_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,7 @@ def collected(X: Any, estimator_name: str) -> Any:
         return X
     source = frame_source(frame)
     assert source is not None
-    check_numeric(source, range(len(source.names)), estimator_name)
+    frames.check_numeric(source, range(len(source.names)), estimator_name)
     return frame.collect()
 
 
@@ -110,9 +100,9 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
     source = frame_source(X)
     if source is None:
         return _array_table(number_array(X, estimator_name), None)
-    check_unique(source.names)
+    frames.check_unique(source.names)
     return _frame_table(
-        source, range(len(source.names)), string_names(source.names), estimator_name
+        source, range(len(source.names)), frames.string_names(source.names), estimator_name
     )
 
 
@@ -170,13 +160,13 @@ def align_table(
         check_width(array.shape[1], n_features, estimator_name)
         return _array_table(array, names)
     if names is not None and any(isinstance(name, str) for name in source.names):
-        positions = positions_of(source.names, [names[column] for column in wanted])
+        positions = frames.positions_of(source.names, [names[column] for column in wanted])
         return _spread(source, positions, wanted, n_features, names, estimator_name)
 
-    check_unique(source.names)
+    frames.check_unique(source.names)
     if names is not None:
         _warn_names_lost(estimator_name)
-    elif string_names(source.names) is not None:
+    elif frames.string_names(source.names) is not None:
         warnings.warn(
             f"X has feature names, but {estimator_name} was fitted without feature names",
             UserWarning,
@@ -255,7 +245,7 @@ def _frame_table(
     source: FrameSource, positions: Sequence[int], names: list[str] | None, estimator_name: str
 ) -> Table:
     """Return some columns of a frame, in that order, under these names."""
-    data = read_columns(source, positions, estimator_name)
+    data = frames.read_columns(source, positions, estimator_name)
     n_samples = len(data) if isinstance(data, np.ndarray) else len(data[0])
     return Table(data, n_samples, len(positions), names)
 
@@ -266,152 +256,3 @@ def _warn_names_lost(estimator_name: str) -> None:
         UserWarning,
         stacklevel=4,
     )
-
-
-@dataclass(frozen=True)
-class Units:
-    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
-
-    shift: FloatArray
-    scale: FloatArray
-
-    @classmethod
-    def of(
-        cls, rows: Table, weight: FloatArray | None, scale: str | None, n_jobs: _engine.Jobs
-    ) -> Units:
-        """Return the origins of the columns and their units; `scale` as in the estimators."""
-        return cls(*_engine.column_units(rows.data, weight, scale == "standard", n_jobs))
-
-    @classmethod
-    def own(cls, n_features: int) -> Units:
-        """Return the columns' own units: origin 0, unit 1."""
-        return cls(np.zeros(n_features), np.ones(n_features))
-
-    def of_points(self, points: FloatArray) -> FloatArray:
-        """Return points given in the columns' own units, in these units."""
-        return np.ascontiguousarray((points - self.shift) / self.scale)
-
-    def matrix(self, table: Table) -> FloatArray:
-        """Return the table in these units, as one C-ordered array."""
-        matrix = np.empty((table.n_samples, table.n_features))
-        for f in range(table.n_features):
-            column = column_of(table, f)
-            with np.errstate(over="ignore"):  # the callers check for overflow
-                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
-                matrix[:, f] /= self.scale[f]
-        return matrix
-
-
-def check_finite(
-    table: Table, n_jobs: int | _engine.Threads, needed: IntArray | None = None
-) -> None:
-    """Raise ValueError if a column holds NaN or inf.
-
-    Parameters
-    ----------
-    table : Table
-        The table.
-    n_jobs : int or Threads
-        Passed to the core.
-    needed : ndarray of int or None, default=None
-        Indices of the columns to check; None checks all.
-
-    Raises
-    ------
-    ValueError
-        Names the columns, how many NaN and inf each holds, and the first row with one.
-    """
-    columns = table.data if isinstance(table.data, list) else [table.data]
-    if all(column.dtype.kind != "f" for column in columns):
-        return
-    found = _engine.find_non_finite(table.data, n_jobs)
-    if needed is not None:
-        found = [cells for cells in found if cells.column in needed]
-    if not found:
-        return
-    problems = [
-        (
-            f"column {quoted_column(table.feature_names, column)}",
-            count_words((n_nan, "NaN"), (n_inf, "inf")),
-            first_row,
-        )
-        for column, n_nan, n_inf, first_row in found
-    ]
-    kinds = [
-        word
-        for word, count in (
-            ("NaN", sum(n_nan for _, n_nan, _, _ in found)),
-            ("inf", sum(n_inf for _, _, n_inf, _ in found)),
-        )
-        if count
-    ]
-    raise ValueError(missing_message(" and ".join(kinds), problems))
-
-
-def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:
-    """Check the weights of the rows.
-
-    Parameters
-    ----------
-    sample_weight : None, number, or array-like of shape (n_samples,)
-        One number is the weight of every row.
-    n_samples : int
-        The number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), float64, or None
-        Contiguous; None stays None. May share memory with the input.
-
-    Raises
-    ------
-    TypeError
-        If the weights are not numbers.
-    ValueError
-        If a weight is negative, NaN, inf or null (the first such row is named), if all are zero, or
-        if their number is not `n_samples`.
-    """
-    if sample_weight is None:
-        return None
-    pandas = sys.modules.get("pandas")
-    try:
-        if pandas is not None and isinstance(sample_weight, pandas.Series):
-            sample_weight = sample_weight.to_numpy(dtype=np.float64, na_value=np.nan)
-        values = filled(sample_weight, "sample_weight")
-        if values.dtype.kind not in "biufO":
-            raise TypeError(f"got dtype {values.dtype}.")
-        if values.ndim == 0:
-            values = np.full(n_samples, values)
-        weight = np.ascontiguousarray(values, dtype=np.float64)
-    except TypeError as error:
-        raise TypeError(f"sample_weight must hold numbers: {error}") from error
-    if values.ndim > 1:
-        raise ValueError(
-            f"Sample weights must be 1D array or scalar, got {values.ndim}D array of shape "
-            f"{values.shape}. Expected {n_samples} weights, one a row of X."
-        )
-    if weight.shape != (n_samples,):
-        raise ValueError(
-            f"sample_weight has {weight.shape[0]} entries, but X has {n_samples} rows: give one "
-            f"weight a row."
-        )
-    for what, wrong in (
-        ("NaN (or null)", np.isnan),
-        ("inf", np.isinf),
-        ("negative values", lambda values: values < 0),
-    ):
-        rows = np.flatnonzero(wrong(weight))
-        if len(rows):
-            raise ValueError(
-                f"sample_weight contains {what}: {len(rows)} of {n_samples}, the first in row "
-                f"{rows[0]} (counting from 0). Weights must be finite and not negative."
-            )
-    if not weight.any():
-        raise ValueError(
-            f"sample_weight is zero in all {n_samples} rows: at least one weight must be positive."
-        )
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not np.isfinite(total):
-        raise ValueError("The sum of sample_weight is inf in float64: scale the weights down.")
-    return weight

@@ -1,1 +1,10 @@
 """Floor 4: kernels, Gram matrices, low rank, sums over clusters, kernel k-means."""
+
+from .gram import check_gram
+from .kernel_data import KernelData, KernelRows, kernel_rows, make_kernel_data
+from .kernels import KERNELS, ORIGIN_FREE, Kernel
+from .lloyd import Tell, cluster
+from .low_rank import APPROXIMATIONS, FeatureMap
+from .means import ROUNDING, Means, first_least
+from .parameters import KERNEL_CONSTRAINTS, check_gram_argument, has_gamma, kernel_of, make_kernel
+from .surrogate import FEATURES, SurrogateFeatures, choose_features, has_features

@@ -1,14 +1,12 @@
 """Gram matrices: checks of those that users bring, and definiteness of kernels."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
-from .._util.arrays import FloatArray, check_size
+from .._util import FloatArray, check_size
 from .kernel_data import KernelData
 from .kernels import Kernel
 

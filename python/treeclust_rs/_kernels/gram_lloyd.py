@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .._util.arrays import FloatArray, IntArray
-from .kernel_data import KernelData
+from .._util import FloatArray, IntArray
+from .kernel_data import OVERFLOW, KernelData
 from .means import ROUNDING, Means, gram_sums
-
-OVERFLOW = 'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
 
 
 @dataclass(frozen=True, eq=False)

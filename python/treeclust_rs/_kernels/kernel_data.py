@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
-from .._data.table import Table, Units
-from .._util.arrays import FloatArray
-from .._util.threads import map_in_order, one_blas_thread
+from .._data import Table, Units, WeightedRows
+from .._util import FloatArray, map_in_order, one_blas_thread
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .means import ROUNDING, TILE, bin_sums, gram_sums, squared_distances, weighted_sum
@@ -27,15 +26,14 @@ from .parameters import KernelParameters, kernel_of
 
 Labels = npt.NDArray[Any]
 
+OVERFLOW = 'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
+
 
 def make_kernel_data(
     estimator: KernelParameters,
-    rows: Table,
-    units: Units,
-    weight: FloatArray | None,
+    data: WeightedRows[Table],
     gram: FloatArray | None,
     rng: Any,
-    n_jobs: int,
     *,
     rank_tol: float = 1e-6,
     hold_gram: bool = True,
@@ -46,18 +44,12 @@ def make_kernel_data(
     ----------
     estimator : KernelParameters
         Estimator with the kernel's parameters.
-    rows : Table
-        Rows of the fit, of positive `weight`.
-    units : Units
-        Units of the columns.
-    weight : ndarray of shape (n_samples,) or None
-        Positive.
+    data : WeightedRows
+        Rows of the fit, their weights positive.
     gram : ndarray of shape (n_samples, n_samples) or None
         Their kernel matrix, with ``kernel="precomputed"``.
     rng : RandomState
         Source of the approximation.
-    n_jobs : int
-        Threads, at least 1.
     rank_tol : float, default=1e-6
         `tol` of "rpcholesky", see `approximate`.
     hold_gram : bool, default=True
@@ -72,27 +64,23 @@ def make_kernel_data(
     ValueError, TypeError
         As `make_kernel`, `Kernel.matrix` and `approximate` do.
     """
+    weight, n_jobs = data.weight, data.threads.n_jobs
     if gram is not None:
         return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
-    matrix = kernel_rows(estimator.kernel, rows, units)
-    names = rows.feature_names
+    matrix, names = kernel_rows(estimator.kernel, data.rows, data.units), data.rows.feature_names
     kernel = kernel_of(
         estimator, matrix, gamma=estimator.gamma, sample_weight=weight, feature_names=names
     )
+    given = KernelRows(kernel, matrix, data.units, weight, n_jobs)
     if estimator.approximation is not None:
         return KernelData.of_approximation(
-            kernel,
-            matrix,
-            units,
-            weight,
-            n_jobs,
+            given,
             method=estimator.approximation,
             n_components=estimator.n_components,
             tol=rank_tol,
             random_state=rng,
         )
-    make = KernelData.of_kernel if hold_gram else KernelData.of_rows
-    return make(kernel, matrix, units, weight, n_jobs)
+    return KernelData.of_kernel(given) if hold_gram else KernelData.of_rows(given)
 
 
 def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
@@ -109,14 +97,22 @@ def _mean(rows: FloatArray, weight: FloatArray | None) -> FloatArray:
     return np.asarray(np.einsum("i,ij->j", weight, rows) / weight.sum())
 
 
-def _origin_of(
-    kernel: Kernel, matrix: FloatArray, units: Units, weight: FloatArray | None
-) -> FloatArray | None:
-    """Return the mean of the rows before the shift with the linear kernel, else None."""
-    if kernel.name != "linear":
-        return None
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _mean(matrix, weight) + units.shift / units.scale
+@dataclass(frozen=True, eq=False)
+class KernelRows:
+    """Rows in the units of a kernel (see `kernel_rows`), with weights (None: ones)."""
+
+    kernel: Kernel
+    matrix: FloatArray
+    units: Units
+    weight: FloatArray | None
+    n_jobs: int = 1
+
+    def origin(self) -> FloatArray | None:
+        """Return the mean of the rows before the shift with the linear kernel, else None."""
+        if self.kernel.name != "linear":
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _mean(self.matrix, self.weight) + self.units.shift / self.units.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,50 +144,34 @@ class KernelData:
     n_jobs: int = 1
 
     @classmethod
-    def of_kernel(
-        cls,
-        kernel: Kernel,
-        matrix: FloatArray,
-        units: Units,
-        weight: FloatArray | None,
-        n_jobs: int = 1,
-    ) -> KernelData:
-        """Build from a kernel's features (may overwrite `matrix`), or its matrix if it has none.
+    def of_kernel(cls, given: KernelRows) -> KernelData:
+        """Build from a kernel's features (may overwrite the rows), or its matrix if it has none.
 
         Raises
         ------
         ValueError
             If the matrix would be larger than `MAX_ARRAY_BYTES`, or the kernel is not defined.
         """
-        features = kernel.explicit_features(matrix)
-        if features is None:
-            gram = kernel.matrix(matrix, n_jobs=n_jobs)
-            return replace(cls.of_gram(gram, weight, kernel, n_jobs), rows=matrix)
-        origin = _origin_of(kernel, matrix, units, weight)
-        return cls.of_features(features, origin, weight, kernel, n_jobs=n_jobs)
+        features = given.kernel.explicit_features(given.matrix)
+        if features is not None:
+            return cls.of_features(features, given)
+        gram = given.kernel.matrix(given.matrix, n_jobs=given.n_jobs)
+        data = cls.of_gram(gram, given.weight, given.kernel, given.n_jobs)
+        return replace(data, rows=given.matrix)
 
     @classmethod
-    def of_rows(
-        cls,
-        kernel: Kernel,
-        matrix: FloatArray,
-        units: Units,
-        weight: FloatArray | None,
-        n_jobs: int = 1,
-        feature_map: FeatureMap | None = None,
-    ) -> KernelData:
-        """Build from features, of the kernel (may overwrite `matrix`) or the map, or from the rows.
+    def of_rows(cls, given: KernelRows, feature_map: FeatureMap | None = None) -> KernelData:
+        """Build from features, of the kernel (may overwrite the rows) or the map, or from the rows.
 
         No n x n array is allocated: sums take O(n^2) kernel values in tiles of 8 MiB.
         """
-        features = (
-            kernel.explicit_features(matrix)
-            if feature_map is None
-            else feature_map.transform(matrix, n_jobs=n_jobs)
-        )
+        kernel, matrix, weight, n_jobs = given.kernel, given.matrix, given.weight, given.n_jobs
+        if feature_map is None:
+            features = kernel.explicit_features(matrix)
+        else:
+            features = feature_map.transform(matrix, n_jobs=n_jobs)
         if features is not None:
-            origin = _origin_of(kernel, matrix, units, weight)
-            return cls.of_features(features, origin, weight, kernel, feature_map, n_jobs)
+            return cls.of_features(features, given, feature_map)
         diagonal = kernel.diagonal(matrix)
         trace = weighted_sum(diagonal, weight)
         return cls(
@@ -199,22 +179,14 @@ class KernelData:
         )
 
     @classmethod
-    def of_approximation(
-        cls,
-        kernel: Kernel,
-        matrix: FloatArray,
-        units: Units,
-        weight: FloatArray | None,
-        n_jobs: int = 1,
-        **how: Any,
-    ) -> KernelData:
+    def of_approximation(cls, given: KernelRows, **how: Any) -> KernelData:
         """Build from the features of `approximate` with the options `how`, and their map."""
-        approximation = approximate(kernel, matrix, sample_weight=weight, n_jobs=n_jobs, **how)
-        origin = _origin_of(kernel, matrix, units, weight)
+        found = approximate(
+            given.kernel, given.matrix, sample_weight=given.weight, n_jobs=given.n_jobs, **how
+        )
         # The features of the training rows are centered in place; the map does not need them.
-        features = approximation.features
-        feature_map = replace(approximation, features=np.empty((0, features.shape[1])))
-        return cls.of_features(features, origin, weight, kernel, feature_map, n_jobs)
+        feature_map = replace(found, features=np.empty((0, found.features.shape[1])))
+        return cls.of_features(found.features, given, feature_map)
 
     @classmethod
     def of_gram(
@@ -231,27 +203,21 @@ class KernelData:
 
     @classmethod
     def of_features(
-        cls,
-        features: FloatArray,
-        origin: FloatArray | None,
-        weight: FloatArray | None,
-        kernel: Kernel,
-        feature_map: FeatureMap | None = None,
-        n_jobs: int = 1,
+        cls, features: FloatArray, given: KernelRows, feature_map: FeatureMap | None = None
     ) -> KernelData:
-        """Build from features, centered in place; `origin` replaces their mean in `offset`."""
+        """Build from features, centered in place; `offset` is about the rows' origin, if any."""
+        kernel, weight, origin = given.kernel, given.weight, given.origin()
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean(features, weight)
             features -= mean
             squares = np.einsum("ij,ij->i", features, features)
-            trace = float(squares.sum() if weight is None else (weight * squares).sum())
+            trace = weighted_sum(squares, weight)
             center = mean if origin is None else origin
             total = float(len(features) if weight is None else weight.sum())
             offset = total * float((center * center).sum())
         if not np.isfinite(trace + offset):
-            raise ValueError(
-                'The kernel values overflow float64. Use scale="standard" or rescale the columns.'
-            )
+            raise ValueError(OVERFLOW)
+        n_jobs = given.n_jobs
         return cls(
             kernel, feature_map, features, None, weight, squares, trace, offset, mean, None, n_jobs
         )

@@ -7,8 +7,6 @@ not matter.
 Every block is computed by one thread: the bits of a matrix do not depend on the number of threads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,16 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import (
-    additive_chi2_kernel,
-    chi2_kernel,
-    euclidean_distances,
-    laplacian_kernel,
-    polynomial_kernel,
-)
+from sklearn.metrics import pairwise
 
-from .._util.arrays import FloatArray, as_rows, check_size, mean_row
-from .._util.threads import map_in_order, one_blas_thread
+from .._util import FloatArray, as_rows, check_size, map_in_order, mean_row, one_blas_thread
 from .._util.words import format_count, quoted_column
 
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
@@ -331,7 +322,7 @@ class Kernel:
             case "linear":
                 return rows @ columns.T
             case "polynomial":
-                tile = polynomial_kernel(
+                tile = pairwise.polynomial_kernel(
                     rows, columns, degree=self.degree, gamma=self.gamma, coef0=self.coef0
                 )
             case "cosine":
@@ -343,14 +334,14 @@ class Kernel:
                 tile *= -self.gamma
                 np.exp(tile, out=tile)
             case "laplacian":
-                tile = laplacian_kernel(rows, columns, gamma=self.gamma)
+                tile = pairwise.laplacian_kernel(rows, columns, gamma=self.gamma)
             case "epsilon":
                 near = cdist(rows, columns) <= self.params["epsilon"] * _EPSILON_EDGE
                 tile = near.astype(np.float64)
             case "chi2":
-                tile = chi2_kernel(*_writeable(rows, columns), gamma=self.gamma)
+                tile = pairwise.chi2_kernel(*_writeable(rows, columns), gamma=self.gamma)
             case "additive_chi2":
-                tile = additive_chi2_kernel(*_writeable(rows, columns))
+                tile = pairwise.additive_chi2_kernel(*_writeable(rows, columns))
                 tile += rows.sum(axis=1)[:, None] + columns.sum(axis=1)
                 tile *= 0.5
                 np.maximum(tile, 0.0, out=tile)  # 0 may be missed by a rounding
@@ -424,5 +415,5 @@ def _squared_distances(rows: FloatArray, columns: FloatArray, gamma: float) -> F
             float(np.einsum("ij,ij->i", part, part).max(initial=0.0)) for part in (left, right)
         )
         if gamma * largest <= _MAX_GAMMA_NORM:
-            return np.asarray(euclidean_distances(left, right, squared=True))
+            return np.asarray(pairwise.euclidean_distances(left, right, squared=True))
     return np.asarray(cdist(rows, columns, "sqeuclidean"))

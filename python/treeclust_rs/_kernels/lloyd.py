@@ -12,8 +12,6 @@ P. S. Bradley, U. M. Fayyad, "Refining initial points for k-means clustering", 1
 runs on samples.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Callable
@@ -27,11 +25,10 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from .._reference.checks import warn_too_few
-from .._util.arrays import FloatArray, IntArray
-from .._util.threads import map_in_order, one_blas_thread
+from .._util import FloatArray, IntArray, map_in_order, one_blas_thread
 from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
-from .gram_lloyd import OVERFLOW, GramRows, Run, draw, run_lloyd, seed_groups
-from .kernel_data import KernelData
+from .gram_lloyd import GramRows, Run, draw, run_lloyd, seed_groups
+from .kernel_data import OVERFLOW, KernelData
 from .means import Clustering, Means, compact, first_least
 
 Tell = Callable[[int, int, float], None]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from scipy.linalg import eigh, solve_triangular
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray, as_rows, check_size, mean_row
-from .._util.threads import one_blas_thread
-from .._util.validation import is_number
+from .._util import FloatArray, as_rows, check_size, is_number, mean_row, one_blas_thread
 from .kernels import Kernel
 
 APPROXIMATIONS = ("nystroem", "rpcholesky", "rff")
@@ -199,32 +197,6 @@ def approximate(
     return FeatureMap(features, kernel, method, residual, landmarks, mapping)
 
 
-class _Map(Protocol):
-    """Map from rows to their features."""
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        ...
-
-    @property
-    def n_landmarks(self) -> int: ...
-
-    def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:
-        """Compute the features of a block of rows; `first_row` is for messages."""
-        ...
-
-
-def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
-    out = np.empty((len(rows), mapping.width))
-
-    def fill(start: int, stop: int) -> None:
-        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
-
-    kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
-    return out
-
-
 @dataclass(frozen=True)
 class _Fourier:
     """Random Fourier features of rows about `shift`."""
@@ -295,6 +267,21 @@ class _Cholesky:
         if not len(self.rows):
             return np.zeros((len(rows), 1))
         return _solve_lower(self.factor, kernel.block(rows, self.rows, first_row))
+
+
+# A map makes `width` features of a row; `block` computes those of some rows, the first of which is
+# named in messages by its number `first_row`.
+_Map = _Fourier | _Nystroem | _Cholesky
+
+
+def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
+    out = np.empty((len(rows), mapping.width))
+
+    def fill(start: int, stop: int) -> None:
+        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
+
+    kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
+    return out
 
 
 def _rpcholesky(

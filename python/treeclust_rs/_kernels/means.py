@@ -5,8 +5,6 @@ rows' squared distances to the clusters' means in the kernel's feature space (Fl
 Ghoshdastidar 2024, eq. (5) and Lemma 1) and the cost of a clustering follow from them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
-from .._util.arrays import FloatArray, IntArray
-from .._util.threads import map_in_order
+from .._util import FloatArray, IntArray, map_in_order
 
 
 @dataclass(frozen=True, eq=False)

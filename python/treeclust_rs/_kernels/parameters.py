@@ -1,7 +1,5 @@
 """Parameters of kernels: allowed values, checks, and the kernel built on the rows of a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -9,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .._util.arrays import FloatArray, as_rows
-from .._util.validation import Interval, StrOptions, is_number
+from .._util import FloatArray, Interval, StrOptions, as_rows, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .._data.table import Table, Units, column_of
-from .._util.arrays import FloatArray
-from .._util.validation import is_number
-from .._util.words import quoted_column
+from .._data import Table, Units, column_of
+from .._util import FloatArray, is_number, quoted_column
 from .kernels import ALIASES, Kernel
 
 FEATURES = ("auto", "taylor", "distance", "additive")

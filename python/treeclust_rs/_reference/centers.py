@@ -8,10 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .. import _engine
-from .._data.table import Table, Units
+from .._data import Table, Units, WeightedRows
 from .._engine import LabelCosts
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 from .kmedians import cluster_medians
 
 Criterion = Literal["kmeans", "kmedians"]
@@ -45,44 +44,29 @@ class Centers:
     @classmethod
     def of_labels(
         cls,
-        rows: Table,
-        units: Units,
+        data: WeightedRows[Table],
         labels: npt.NDArray[Any],
         k: int,
-        sample_weight: FloatArray | None,
-        criterion: Criterion,
-        threads: _engine.Threads,
+        criterion: Criterion = "kmeans",
     ) -> Centers:
         """Compute the means or lower medians of clusters that all have rows."""
         if criterion == "kmedians":
-            return cls.from_own(own_medians(rows, labels, k, sample_weight), units)
-        weight, sums = _engine.group_sums(
-            rows.data, units, labels.astype(np.uint32), k, sample_weight, threads
-        )
-        return cls.from_units(sums / weight[:, None], units)
+            return cls.from_own(own_medians(data, labels, k), data.units)
+        weight, sums = data.group_sums(labels.astype(np.uint32), k)
+        return cls.from_units(sums / weight[:, None], data.units)
 
 
-def own_medians(
-    rows: Table, labels: npt.NDArray[Any], k: int, sample_weight: FloatArray | None
-) -> FloatArray:
+def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
-    matrix = Units.own(rows.n_features).matrix(rows)
-    return cluster_medians(matrix, labels, k, sample_weight)
+    matrix = Units.own(data.rows.n_features).matrix(data.rows)
+    return cluster_medians(matrix, labels, k, data.weight)
 
 
 def cost_of_labels(
-    rows: Table,
-    units: Units,
-    centers: FloatArray,
-    labels: npt.NDArray[Any],
-    criterion: Criterion,
-    sample_weight: FloatArray | None,
-    n_jobs: _engine.Jobs,
+    data: WeightedRows[Table], centers: FloatArray, labels: npt.NDArray[Any], criterion: Criterion
 ) -> float:
     """Return the weighted cost of the rows about the centers (in units) of their labels."""
-    costs = _engine.label_costs(
-        rows.data, units, centers, criterion == "kmedians", sample_weight, n_jobs
-    )
+    costs = data.label_costs(centers, manhattan=criterion == "kmedians")
     return costs.minimum + own_regret(costs.regrets, labels)
 
 

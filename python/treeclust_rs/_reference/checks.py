@@ -1,14 +1,11 @@
 """What is checked of clusterings, and what is warned of: sizes, equal centers, empty clusters."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._util.arrays import BoolArray, FloatArray
-from .._util.words import format_count
+from .._util import BoolArray, FloatArray, format_count
 
 DEFAULT_N_CLUSTERS = 8
 

@@ -5,8 +5,6 @@ By k-means, k-medians or, under 1 - cosine, spherical k-means.
 It is made here (scikit-learn's KMeans, or k-medians) where the user gave no reference.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,9 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .. import _engine
-from .._data.sparse import SparseTable
-from .._data.table import Table, Units
-from .._util.arrays import Codes, FloatArray
+from .._data import Table, Units, WeightedRows
+from .._util import Codes, FloatArray
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians
@@ -50,15 +47,12 @@ class Reference:
 
 
 def make_reference(
+    data: WeightedRows[Table],
     given: ReferenceInput,
-    rows: Table,
-    units: Units,
-    sample_weight: FloatArray | None,
     *,
-    criterion: Criterion,
+    criterion: Criterion = "kmeans",
     n_clusters: int | None,
     random_state: Any,
-    threads: _engine.Threads,
     estimator_name: str,
     needs_distinct: bool,
     follows_centers: bool = True,
@@ -67,27 +61,17 @@ def make_reference(
 ) -> Reference:
     """Determine labels, centers and costs on the fitted rows.
 
-    `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are refused
-    where they come from labels; centers that were given must always be distinct. `follows_centers`:
-    whether to warn of labels that do not lie about their centers.
+    `data`, `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are
+    refused where they come from labels; centers that were given must always be distinct.
+    `follows_centers`: whether to warn of labels that do not lie about their centers.
     """
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
-        centers = Centers.from_own(given.centers, units)
+        centers = Centers.from_own(given.centers, data.units)
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
-        check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
-        labels = _cluster(
-            rows,
-            units,
-            sample_weight,
-            criterion,
-            k,
-            random_state,
-            threads.n_jobs,
-            n_init,
-            max_iter,
-        )
+        check_enough_rows(k, n_clusters, data.rows.n_samples, estimator_name)
+        labels = _cluster(data, criterion, k, random_state, n_init, max_iter)
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
             warn_too_few(len(found), k, stacklevel=4)
@@ -95,42 +79,32 @@ def make_reference(
     from_labels = labels is not None and given.labels is not None and centers is None
     if centers is None:
         assert labels is not None and classes is not None
-        centers = Centers.of_labels(
-            rows, units, labels, len(classes), sample_weight, criterion, threads
-        )
+        centers = Centers.of_labels(data, labels, len(classes), criterion)
     if classes is None:
         classes = list(range(len(centers.high)))
     if needs_distinct or given.centers is not None:
         check_distinct(centers.high + centers.low, classes)
-    regrets, nearest, minimum = _engine.label_costs(
-        rows.data,
-        units,
-        centers.in_units,
-        criterion == "kmedians",
-        sample_weight,
-        threads,
+    regrets, nearest, minimum = data.label_costs(
+        centers.in_units, manhattan=criterion == "kmedians"
     )
     if given.labels is None:
         return Reference(classes, nearest, centers, regrets, minimum, minimum)
     codes = given.labels.astype(np.uint32)
     if from_labels and follows_centers:
-        warn_misfit(codes != nearest, sample_weight, stacklevel=3)
+        warn_misfit(codes != nearest, data.weight, stacklevel=3)
     inertia = minimum + own_regret(regrets, codes)
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 
 def _cluster(
-    rows: Table,
-    units: Units,
-    sample_weight: FloatArray | None,
+    data: WeightedRows[Table],
     criterion: Criterion,
     k: int,
     random_state: Any,
-    n_jobs: int,
     n_init: int,
     max_iter: int,
 ) -> npt.NDArray[Any]:
-    matrix = units.matrix(rows)
+    matrix = data.units.matrix(data.rows)
     if not np.isfinite(np.vdot(matrix, matrix)):
         raise ValueError(
             'The distances between rows overflow float64. Use scale="standard" or rescale the '
@@ -138,13 +112,13 @@ def _cluster(
         )
     if criterion == "kmedians":
         _, labels, _, _ = kmedians(
-            matrix, k, sample_weight=sample_weight, n_init=n_init, random_state=random_state
+            matrix, k, sample_weight=data.weight, n_init=n_init, random_state=random_state
         )
         return labels
     solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
-    with warnings.catch_warnings(), threadpool_limits(n_jobs):
+    with warnings.catch_warnings(), threadpool_limits(data.threads.n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it
-        solver.fit(matrix, sample_weight=sample_weight)
+        solver.fit(matrix, sample_weight=data.weight)
     return np.asarray(solver.labels_)
 
 
@@ -158,25 +132,27 @@ class Clustering(NamedTuple):
 
 
 def spherical_reference(
+    data: WeightedRows[Any],
     given: ReferenceInput,
-    rows: Table | SparseTable,
-    weight: FloatArray | None,
     *,
     n_clusters: int | None,
+    random_state: Any,
+    estimator_name: str,
     n_init: int,
     max_iter: int,
-    random_state: Any,
-    threads: _engine.Threads,
-    estimator_name: str,
 ) -> Clustering:
-    """Determine classes, labels and centers on the fitted rows; `given`: theirs, without noise."""
+    """Determine classes, labels and centers on the fitted rows; as `make_reference`.
+
+    `data`: dense or sparse.
+    """
+    rows, threads = data.rows, data.threads
     if given.centers is None and given.labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
         found, centers = _engine.spherical_kmeans(
             rows.data,
             k,
-            sample_weight=weight,
+            sample_weight=data.weight,
             n_init=n_init,
             max_iter=max_iter,
             seed=int(random_state.randint(np.iinfo(np.int32).max)),
@@ -187,7 +163,7 @@ def spherical_reference(
             warn_too_few(len(used), k, stacklevel=5)
         classes = list(range(len(used)))
         return Clustering(classes, codes.astype(np.uint32), np.ascontiguousarray(centers[used]))
-    measure = _engine.Measure(Units.own(rows.n_features), True, weight, threads)
+    measure = _engine.Measure(Units.own(rows.n_features), True, data.weight, threads)
     labels = None if given.labels is None else given.labels.astype(np.uint32)
     if given.centers is not None:
         lengths = np.linalg.norm(given.centers, axis=1, keepdims=True)

@@ -13,8 +13,6 @@ D. Arthur, S. Vassilvitskii, "k-means++: the advantages of careful seeding", 200
 seeding for other powers of the distance).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from .._util.arrays import FloatArray, IntArray
+from .._util import FloatArray, IntArray
 
 # Entries of a temporary block: 8 MiB of float64, which bounds the memory of each step.
 _MAX_BLOCK = 1 << 20
@@ -112,33 +110,6 @@ def kmedians(
     if data_fit is not data:
         labels, _ = _nearest(data, centers)
     return centers, labels, inertia, n_iter
-
-
-def weighted_lower_median(
-    X: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
-) -> FloatArray:
-    """Compute the weighted lower median of every column.
-
-    It is the smallest value of the column such that the rows up to it hold at least half of the
-    weight: the left end of the interval of minimisers of the weighted sum of absolute deviations.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        At least one row.
-    sample_weight : array-like of shape (n_samples,) or None
-        Not negative, not all zero; None counts every row once.
-
-    Returns
-    -------
-    ndarray of shape (n_features,), float64
-    """
-    data = np.asarray(X)
-    labels = np.zeros(data.shape[0], dtype=np.int64)
-    medians: FloatArray = cluster_medians(data, labels, 1, sample_weight)[0]
-    if np.isnan(medians).any():
-        raise ValueError("The median of no rows, or of rows without weight, is not defined.")
-    return medians
 
 
 def cluster_medians(

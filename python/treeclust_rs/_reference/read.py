@@ -11,10 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._data.sparse import SparseTable
-from .._data.table import Table
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.words import format_count
+from .._data import SparseTable, Table
+from .._util import BoolArray, FloatArray, IntArray, format_count
 
 
 @dataclass(frozen=True)
@@ -151,14 +149,14 @@ def _read_labels(
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
     if array.dtype.kind == "f":
-        if not np.isfinite(array).all() or (array != np.rint(array)).any():
-            row = int(np.flatnonzero(~np.isfinite(array) | (array != np.rint(array)))[0])
+        wrong = ~np.isfinite(array) | (array != np.rint(array))
+        if wrong.any():
+            row = int(wrong.argmax())
             raise ValueError(
                 f"{what} must hold integers or strings. Row {row} holds {array[row]!r}; mark "
                 "noise by -1."
             )
-        array = array.astype(np.int64)
-    if array.dtype.kind == "b":
+    if array.dtype.kind in "bf":
         array = array.astype(np.int64)
     if array.dtype.kind in "iu":
         noise = array == -1

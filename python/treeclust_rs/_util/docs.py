@@ -390,8 +390,6 @@ gram : array-like of shape (n_samples, n_samples), default=None
     The kernel matrix, symmetric; with ``kernel="precomputed"``, and only then.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A file holds numbers, texts and lists, never code; NaN is written as null. Whate
 file raises a ValueError that names it. Memory is proportional to the length of the text.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

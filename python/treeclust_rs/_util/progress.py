@@ -1,7 +1,5 @@
 """Progress on standard error: lines about a fit, and a bar of counted steps."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import sys

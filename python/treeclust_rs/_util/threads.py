@@ -1,7 +1,5 @@
 """Threads of a call: how many it may use, and results that do not depend on their number."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache

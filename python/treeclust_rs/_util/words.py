@@ -1,7 +1,5 @@
 """Words for numbers and names, as texts, messages and pictures write them."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Readers of the values of options."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -5,8 +5,6 @@ stdout, remarks and progress to stderr. Files appear whole or not at all: they a
 their place and then moved.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """The command `demo`: a tour with a data set of real wines."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from pathlib import Path

@@ -1,13 +1,11 @@
 """Facts about a model, as (name, text): the parts of what `fit` and `info` print."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 from ..gemini import make_gemini
 from ..metrics import n_parameters
-from ..tree.nodes import MOVES
+from ..tree import MOVES
 
 _Facts = Iterator[tuple[str, str]]
 

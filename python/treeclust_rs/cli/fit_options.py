@@ -1,12 +1,9 @@
 """Options of `fit`: what they are, and which go together."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
-from .._kernels.low_rank import APPROXIMATIONS
-from .._kernels.parameters import has_gamma
+from .._kernels import APPROXIMATIONS, has_gamma
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..gemini import GEMINIS
 from . import arguments as read

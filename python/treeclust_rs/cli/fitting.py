@@ -1,7 +1,5 @@
 """The command `fit`."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys
@@ -10,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .._util import format_count
 from .._util.arrays import NOISE
-from .._util.words import format_count
 from .fit_options import check_fit_options, parameter_of, value_of
 from .messages import UserError, write_remark
 from .methods import METHODS

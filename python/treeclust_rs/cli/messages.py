@@ -1,7 +1,5 @@
 """What the command writes to stderr: errors, warnings and remarks, each in one line."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -4,16 +4,13 @@ A new method is a row: the parser, the checks of options, `fit`, `info` and the 
 they need from the table.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._base.clusterer import TreeClusterer
-from .._base.saving import SavedEstimator
-from .._kernels.surrogate import has_features
+from .._base import SavedEstimator, TreeClusterer
+from .._kernels import has_features
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.exkmc import ExKMC

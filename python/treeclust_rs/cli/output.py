@@ -1,7 +1,5 @@
 """What the command writes: pictures and tables in files, models on stdout."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +9,7 @@ from typing import Any, cast, overload
 
 import polars as pl
 
-from .._base.clusterer import TreeClusterer
-from .._base.saving import SavedEstimator
+from .._base import SavedEstimator, TreeClusterer
 from .facts import costs
 from .messages import UserError, one_line
 from .methods import method_of

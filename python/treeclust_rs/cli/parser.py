@@ -1,7 +1,5 @@
 """The parser of the command ``treeclust``."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import shutil

@@ -5,8 +5,6 @@ message can show the cell that is no number, columns that are not used may hold 
 `predict` writes the cells back as they were.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import re

@@ -1,7 +1,5 @@
 """Commands that use a model: `predict`, `explain`, `plot` and `info`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .._base.saving import SavedEstimator, load
+from .._base import SavedEstimator, load
 from .messages import UserError, one_line
 from .methods import method_of
 from .output import draw, output_path, picture_path, print_facts, shown, write_table

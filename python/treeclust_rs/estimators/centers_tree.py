@@ -7,20 +7,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from .._base.center_model import CenterModel
-from .._base.fit_rows import EXPLAINING, Constraints, FitRows
-from .._base.growth import Growth, grow_tree
+from .._base import EXPLAINING, CenterModel, Constraints, FitRows, Growth, grow_tree
 from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Fields, SavedField
 from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
-from .._data.table import Table
-from .._engine import Progress
+from .._data import Table
 from .._reference.centers import Criterion, cost_of_labels, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._reference.kmeans import Reference, make_reference
-from .._util.arrays import Codes, FloatArray, IntArray
-from .._util.validation import StrOptions
-from ..tree.build import GrownTree
-from ..tree.cluster_tree import ClusterTree
+from .._util import Codes, FloatArray, IntArray, StrOptions
+from ..tree import ClusterTree, GrownTree
 
 # A cost computed as a difference of two sums is accepted down to this share of the first of them.
 _MIN_SHARE = 1e-6
@@ -78,20 +73,16 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         given = fit_rows.reference
         growth = self._growth(self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS)
         reference = make_reference(
+            fit_rows,
             given,
-            fit_rows.rows,
-            fit_rows.units,
-            fit_rows.weight,
             criterion=self.criterion,
             n_clusters=self.n_clusters,
             random_state=self.random_state,
-            threads=fit_rows.threads,
             estimator_name=fit_rows.estimator_name,
             needs_distinct=growth.base is not None,
             follows_centers=growth.criterion == "label_cost",
         )
-        progress = fit_rows.progress(self.verbose)
-        grown = self._grow(fit_rows, reference, growth, progress)
+        grown = self._grow(fit_rows, reference, growth)
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
@@ -113,17 +104,12 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         self._cost_path = path
         self._set_training(training)
         self.cluster_centers_, self.inertia_ = centers, inertia
+        progress = fit_rows.progress(self.verbose)
         if progress is not None:
             progress(tree.n_leaves, self._last_gain())
         return self
 
-    def _grow(
-        self,
-        fit_rows: FitRows[Table],
-        reference: Reference,
-        growth: Growth,
-        progress: Progress | None,
-    ) -> GrownTree:
+    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         """Grow the tree."""
         fitted = grow_tree(
             fit_rows,
@@ -131,7 +117,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             reference.labels,
             growth,
             base_centers=reference.centers if growth.base else None,
-            progress=progress,
+            progress=fit_rows.progress(self.verbose),
         )
         return GrownTree.of(fitted)
 
@@ -174,18 +160,16 @@ def _centers_and_inertia(
     reference: Reference,
 ) -> tuple[FloatArray, float]:
     """Return the centers of the clusters in the columns' own units, and the cost about them."""
-    rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
     clusters = tree.leaf_clusters[leaf_of_row]
     criterion: Criterion = "kmedians" if training.leaf_sums is None else "kmeans"
     inertia = 0.0
     if criterion == "kmeans":
         centers, inertia = _of_sums(training, tree, surrogate)
     else:
-        centers = own_medians(rows, clusters, reference.n_clusters, weight)
+        centers = own_medians(fit_rows, clusters, reference.n_clusters)
         empty = np.isnan(centers).any(axis=1)
         centers[empty] = reference.centers.high[empty]
     # The two sums cancel where the reference's centers lie far from their rows.
     if criterion == "kmedians" or inertia < _MIN_SHARE * surrogate:
-        own = units.of_points(centers)
-        inertia = cost_of_labels(rows, units, own, clusters, criterion, weight, fit_rows.threads)
+        inertia = cost_of_labels(fit_rows, fit_rows.units.of_points(centers), clusters, criterion)
     return centers, inertia

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
-from .._base.fit_rows import LIMITS, Constraints
-from .._base.growth import Growth, Limits
+from .._base import LIMITS, Constraints, Growth, Limits
 from .._reference.centers import Criterion
-from .._util.docs import estimator
-from .._util.validation import StrOptions
+from .._util import StrOptions, estimator
 from .centers_tree import CentersTree
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
-from .._base.fit_rows import Constraints
-from .._base.growth import Growth
+from .._base import Constraints, Growth
 from .._reference.centers import Criterion
-from .._util.docs import estimator
-from .._util.validation import StrOptions
+from .._util import StrOptions, estimator
 from .centers_tree import CentersTree
 
 

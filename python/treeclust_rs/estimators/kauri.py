@@ -12,20 +12,13 @@ import polars as pl
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._base.fit_rows import AT_LEAST_1, COMMON, LIMITS, Constraints, FitRows
-from .._base.kernel_model import GAMMA, KernelModel
+from .._base import AT_LEAST_1, COMMON, GAMMA, LIMITS, Constraints, FitRows, KernelModel
 from .._base.saving import POSITIVE, Check, Fields, SavedField
 from .._base.truncation import LeafSums, TrainingState, normalised
-from .._data.table import Table
-from .._kernels.kernel_data import make_kernel_data
-from .._kernels.means import ROUNDING
-from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
-from .._util.arrays import FloatArray
-from .._util.docs import estimator
-from .._util.validation import Interval, StrOptions
-from ..tree.build import tests_of
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import MOVES
+from .._data import Table
+from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
+from .._util import FloatArray, Interval, StrOptions, estimator
+from ..tree import MOVES, ClusterTree, tests_of
 
 
 @estimator
@@ -205,19 +198,16 @@ class Kauri(KernelModel):
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
-        rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
-        threads = fit_rows.threads
+        rows, units = fit_rows.rows, fit_rows.units
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = make_kernel_data(
-            self, rows, units, weight, fit_rows.gram, rng, threads.n_jobs, rank_tol=self.tol
-        )
+        stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng, rank_tol=self.tol)
         progress = fit_rows.progress(self.verbose)
         fitted = _engine.fit_kauri(
             rows.data,
             features=stocks.features,
             gram=stocks.gram,
-            sample_weight=weight,
+            sample_weight=fit_rows.weight,
             max_clusters=self.max_clusters,
             max_leaves=rows.n_samples if self.max_leaves is None else self.max_leaves,
             max_depth=self.max_depth,
@@ -226,7 +216,7 @@ class Kauri(KernelModel):
             max_features=self._n_drawn(rows.n_features),
             seed=seed,
             all_moves=self.moves == "all",
-            n_jobs=threads,
+            n_jobs=fit_rows.threads,
             progress=progress,
         )
         tree = _build_tree(fitted, rows)

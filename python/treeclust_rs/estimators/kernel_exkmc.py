@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._util.docs import estimator
+from .._util import estimator
 from .kernel_tree import GrownKernelTree
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._kernels.surrogate import choose_features
-from .._util.docs import estimator
+from .._kernels import choose_features
+from .._util import estimator
 from .kernel_tree import KernelGrowth, KernelTree
 
 

@@ -12,20 +12,15 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._base.fit_rows import AT_LEAST_1, COMMON, Constraints, FitRows
-from .._data.table import Table, Units, align_table, check_finite, check_sample_weight
-from .._kernels.kernel_data import KernelData, kernel_rows, make_kernel_data
-from .._kernels.kernels import Kernel
-from .._kernels.lloyd import Tell, cluster
-from .._kernels.low_rank import FeatureMap
+from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
+from .._base.saving import set_columns
+from .._data import Table, Units, align_table, check_finite, check_sample_weight
+from .._kernels import FeatureMap, Kernel, KernelData, Tell, cluster, kernel_rows, make_kernel_data
 from .._kernels.means import Means, first_least
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
-from .._util.arrays import BoolArray, FloatArray, IntArray
-from .._util.docs import documented, estimator
-from .._util.progress import progress_text
+from .._util import BoolArray, FloatArray, IntArray, Interval, documented, estimator, progress_text
 from .._util.threads import effective_n_jobs, one_blas_thread
-from .._util.validation import Interval
 from .._util.words import format_count
 
 
@@ -168,7 +163,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
         check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         rng = check_random_state(self.random_state)
-        stocks = make_kernel_data(self, rows, units, fit_rows.weight, fit_rows.gram, rng, n_jobs)
+        stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng)
         found = cluster(
             stocks,
             k,
@@ -192,11 +187,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         self.labels_, self.inertia_, self.n_iter_ = labels, found.inertia, found.n_iter
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
-        self.n_features_in_ = rows.n_features
-        if rows.feature_names is not None:
-            self.feature_names_in_ = np.asarray(rows.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        set_columns(self, rows.n_features, rows.feature_names)
         return self
 
     def predict(self, X: Any, gram: Any = None) -> IntArray:

@@ -11,25 +11,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .. import _engine
+from .._base import GAMMA, POSITIVE, Fields, Growth, KernelModel, Limits, SavedField, grow_tree
 from .._base.fit_rows import AT_LEAST_1, EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.growth import Growth, Limits, grow_tree
-from .._base.kernel_model import GAMMA, KernelModel
-from .._base.saving import POSITIVE, Fields, SavedField
 from .._base.truncation import COST_PATH, CostTree, LeafSums, TrainingState
-from .._data.table import Table
-from .._kernels.kernel_data import KernelData, make_kernel_data
-from .._kernels.lloyd import cluster
+from .._data import Table
+from .._kernels import KernelData, cluster, make_kernel_data
 from .._kernels.parameters import KERNEL_CONSTRAINTS, check_gram_argument
 from .._kernels.surrogate import FEATURES, SurrogateFeatures, choose_features, has_features
 from .._reference.centers import Centers, distance_costs, mismatch_costs
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
-from .._util.arrays import BoolArray, IntArray
-from .._util.docs import estimator
-from .._util.validation import Interval, StrOptions
-from .._util.words import listed, quoted_column
+from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column
 from ..metrics import ratio_of_costs
-from ..tree.build import GrownTree
+from ..tree import GrownTree
 
 _MAX_ITER = 300
 
@@ -122,25 +115,20 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         growth = self._growth()
+        reference, n_clusters = self.reference, self.n_clusters
         fit_rows = FitRows.read(
-            self,
-            X,
-            sample_weight,
-            gram=gram,
-            reference=self.reference,
-            n_clusters=self.n_clusters,
+            self, X, sample_weight, gram=gram, reference=reference, n_clusters=n_clusters
         )
-        rows, units, weight = fit_rows.rows, fit_rows.units, fit_rows.weight
-        name, threads, given = fit_rows.estimator_name, fit_rows.threads, fit_rows.reference
+        rows, weight, given = fit_rows.rows, fit_rows.weight, fit_rows.reference
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
         growth.limits.check(asked, self.n_clusters is None and self.reference is None)
         rng = check_random_state(self.random_state)
         clustered = given.n_clusters is None
         if clustered:
-            check_enough_rows(asked, self.n_clusters, rows.n_samples, name)
-        gram, n_jobs = fit_rows.gram, threads.n_jobs
+            check_enough_rows(asked, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
+        gram = fit_rows.gram
         # A reference needs no kernel matrix.
-        stocks = make_kernel_data(self, rows, units, weight, gram, rng, n_jobs, hold_gram=clustered)
+        stocks = make_kernel_data(self, fit_rows, gram, rng, hold_gram=clustered)
         if clustered:
             labels = cluster(
                 stocks,
@@ -149,13 +137,13 @@ class KernelTree(CostTree, KernelModel, abstract=True):
                 max_iter=_MAX_ITER,
                 tol=0.0,
                 random_state=rng,
-                n_jobs=n_jobs,
+                n_jobs=fit_rows.threads.n_jobs,
             ).labels
             classes: Any = list(range(int(labels.max()) + 1))
         else:
             classes, labels = _reference_labels(fit_rows)
         k = len(classes)
-        centers = Centers.of_labels(rows, units, labels, k, weight, "kmeans", threads)
+        centers = Centers.of_labels(fit_rows, labels, k)
         base = _Base() if growth.base is None else self._make_base(stocks, fit_rows, centers)
         if base.centers is not None:
             check_distinct(centers.high + centers.low, classes)
@@ -164,7 +152,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             costs = mismatch_costs(labels, k, weight)
         elif is_linear and self.approximation is None:
             # The bits of ExKMC.
-            costs = _engine.label_costs(rows.data, units, centers.in_units, False, weight, threads)
+            costs = fit_rows.label_costs(centers.in_units)
         else:
             costs = distance_costs(stocks.distances(labels, k), weight)
         if self._warns_misfit and not clustered:
@@ -199,20 +187,20 @@ class KernelTree(CostTree, KernelModel, abstract=True):
                 "_reference_inertia": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
-                stocks = make_kernel_data(
-                    self, rows, units, weight, None, rng, n_jobs, hold_gram=False
-                )
+                stocks = make_kernel_data(self, fit_rows, None, rng, hold_gram=False)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         for attribute in ("_inertia", "_reference_inertia"):
             self.__dict__.pop(attribute, None)
         self.__dict__.update(inertias)
-        self._keep_kernel(stocks, units)
+        self._keep_kernel(stocks, fit_rows.units)
         self._cost_path = grown.cost_path(costs.minimum)
         self._set_tree(tree)
         self.reference_labels_ = _with_noise(self.classes_, labels, fit_rows.kept)
         self._set_training(
-            _Training(leaves, leaf_sums, units, centers.in_units, stocks, labels, fit_rows.kept)
+            _Training(
+                leaves, leaf_sums, fit_rows.units, centers.in_units, stocks, labels, fit_rows.kept
+            )
         )
         if progress is not None:
             progress(tree.n_leaves, self._last_gain())
@@ -342,15 +330,7 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
         found, labels = np.unique(given.labels, return_inverse=True)
         return [given.classes[code] for code in found], labels
     assert given.centers is not None
-    units = fit_rows.units
-    nearest = _engine.label_costs(
-        fit_rows.rows.data,
-        units,
-        units.of_points(given.centers),
-        False,
-        fit_rows.weight,
-        fit_rows.threads,
-    ).nearest
+    nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
     found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
     return found.tolist(), labels
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
-from .._base.fit_rows import Constraints
-from .._util.docs import estimator
-from .._util.validation import StrOptions
+from .._base import Constraints
+from .._util import StrOptions, estimator
 from .labels_tree import LabelsTree
 
 

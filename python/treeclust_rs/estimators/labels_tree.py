@@ -7,15 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._base.fit_rows import EXPLAINING, LIMITS, Constraints, FitRows
-from .._base.growth import Growth, Limits
+from .._base import COST_PATH, EXPLAINING, LIMITS, Constraints, FitRows, Growth, Limits
 from .._base.saving import NO_NEGATIVE_INERTIA, Fields
-from .._base.truncation import COST_PATH
-from .._data.table import Table
-from .._engine import Progress
+from .._data import Table
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
-from ..tree.build import GrownTree, add_up
+from ..tree import GrownTree, add_up
 from .centers_tree import CentersTree
 
 
@@ -47,14 +44,8 @@ class LabelsTree(CentersTree, abstract=True):
         limits.check(n_clusters, self.n_clusters is None and self.reference is None)
         return Growth(None, criterion=self._counts(), limits=limits)
 
-    def _grow(
-        self,
-        fit_rows: FitRows[Table],
-        reference: Reference,
-        growth: Growth,
-        progress: Progress | None,
-    ) -> GrownTree:
-        grown = super()._grow(fit_rows, reference, growth, progress)
+    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+        grown = super()._grow(fit_rows, reference, growth)
         costs = np.zeros((len(grown.cluster), reference.n_clusters))
         np.add.at(costs, grown.leaf_of_row, reference.regrets)
         add_up(grown.tests.children_left, costs)

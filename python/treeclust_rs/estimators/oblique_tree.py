@@ -20,25 +20,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base.center_model import CenterModel
-from .._base.clusterer import TreeClusterer
-from .._base.fit_rows import AT_LEAST_1, EXPLAINING, Constraints, FitRows
+from .._base import AT_LEAST_1, EXPLAINING, CenterModel, Constraints, FitRows, TreeClusterer
 from .._base.saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedField
 from .._base.truncation import feature_importances
-from .._data.sparse import SparseTable, read_sparse
-from .._data.table import Units, collected, read_table
+from .._data import SparseTable, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
 from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from .._util.threads import effective_n_jobs
-from .._util.validation import Interval, StrOptions
+from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
 from ..metrics import n_parameters
-from ..tree.build import GrownTree, tests_of
-from ..tree.cluster_tree import ClusterTree
-from ..tree.nodes import LEAF, OBLIQUE
+from ..tree import LEAF, OBLIQUE, ClusterTree, GrownTree, tests_of
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500
@@ -373,35 +365,19 @@ class ObliqueTree(CenterModel):
             if n_clusters is None and given.n_clusters is None:
                 n_clusters = len(tree.classes)
         rng = check_random_state(self.random_state)
+        options: dict[str, Any] = {
+            "n_clusters": n_clusters,
+            "random_state": rng,
+            "estimator_name": fit_rows.estimator_name,
+            "n_init": self.n_init,
+            "max_iter": MAX_KMEANS_STEPS,
+        }
         if self.metric == "cosine":
             units = Units.own(fit_rows.rows.n_features)
             fit_rows = dataclasses.replace(fit_rows, units=units)
-            clustering = spherical_reference(
-                given,
-                fit_rows.rows,
-                fit_rows.weight,
-                n_clusters=n_clusters,
-                n_init=self.n_init,
-                max_iter=MAX_KMEANS_STEPS,
-                random_state=rng,
-                threads=fit_rows.threads,
-                estimator_name=fit_rows.estimator_name,
-            )
+            clustering = spherical_reference(fit_rows, given, **options)
         else:
-            reference = make_reference(
-                given,
-                fit_rows.rows,
-                fit_rows.units,
-                fit_rows.weight,
-                criterion="kmeans",
-                n_clusters=n_clusters,
-                random_state=rng,
-                threads=fit_rows.threads,
-                estimator_name=fit_rows.estimator_name,
-                needs_distinct=False,
-                n_init=self.n_init,
-                max_iter=MAX_KMEANS_STEPS,
-            )
+            reference = make_reference(fit_rows, given, needs_distinct=False, **options)
             centers = reference.centers.in_units
             clustering = Clustering(reference.classes, reference.labels, centers)
         n_found = len(clustering.classes)
@@ -546,9 +522,7 @@ class ObliqueTree(CenterModel):
     def _cost(self) -> Literal["kmeans", "cosine"]:
         return "cosine" if self.metric == "cosine" else "kmeans"
 
-    def _route(
-        self, X: Any, *, all_columns: bool = False
-    ) -> tuple[Any, npt.NDArray[np.int64]]:
+    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
             return super()._route(X, all_columns=all_columns)
         check_is_fitted(self, "tree_")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any
 
-from .._util.docs import estimator
+from .._util import estimator
 from .labels_tree import LabelsTree
 
 

@@ -11,16 +11,13 @@ from scipy.linalg import svd
 from scipy.optimize import linprog
 
 from .. import _engine
-from .._base.fit_rows import EXPLAINING, Constraints, FitRows
-from .._base.growth import Growth
-from .._data.table import Table, Units
-from .._engine import ObliqueArrays, Progress, TestArrays
+from .._base import EXPLAINING, Constraints, FitRows, Growth
+from .._data import Table, Units
+from .._engine import ObliqueArrays, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
-from .._util.arrays import FloatArray, IntArray
-from .._util.docs import estimator
-from ..tree.build import GrownTree, add_up
-from ..tree.nodes import LEAF, OBLIQUE
+from .._util import FloatArray, IntArray, estimator
+from ..tree import LEAF, OBLIQUE, GrownTree, add_up
 from .centers_tree import CentersTree
 
 MAX_EXACT_CLUSTERS = 16
@@ -138,7 +135,6 @@ class VoronoiTree(CentersTree):
         fit_rows: FitRows[Table],
         reference: Reference,
         growth: Growth,  # noqa: ARG002
-        progress: Progress | None,  # noqa: ARG002
     ) -> GrownTree:
         centers = reference.centers.in_units
         if self.exact:

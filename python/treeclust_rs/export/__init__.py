@@ -1,7 +1,6 @@
 """Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
 
-from .._util.docs import documented
-from .._util.model_json import SCHEMA_VERSION
+from .._util import SCHEMA_VERSION, documented
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
 from .pictures.partition import plot_partition

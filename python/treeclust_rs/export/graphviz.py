@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from .._util.words import format_count
-from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.html import cluster_colors, lighten
-from ..tree.nodes import LEAF
+from .._util import format_count
+from ..tree import LEAF, ClusterTree, HasTree, as_tree, cluster_colors, lighten
 from ..tree.words import branch_lines, format_share, format_weight, shares_text, split_text
 
 # Oblique tests are broken into lines of so many characters.

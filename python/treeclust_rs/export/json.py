@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 from .._util.model_json import check_keys, check_list, float_array, int_array, json_name
-from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
+from ..tree import ClusterTree, HasTree, as_tree
 from ..tree.nodes import FLOAT_ARRAYS, INT_ARRAYS, MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
 
 _TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")

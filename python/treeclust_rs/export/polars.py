@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 import polars.selectors as cs
 
-from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.nodes import INTERVAL, LEAF, OBLIQUE
+from ..tree import INTERVAL, LEAF, OBLIQUE, ClusterTree, HasTree, as_tree
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes

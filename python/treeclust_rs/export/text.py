@@ -8,11 +8,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from .._util.arrays import FloatArray
-from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.paths import ObliqueCondition, walk_leaves
+from .._util import FloatArray
+from ..tree import MAX_TERMS, ClusterTree, HasTree, ObliqueCondition, as_tree, row_text, walk_leaves
 from ..tree.text import MAX_INDENT, tree_text
-from ..tree.words import MAX_TERMS, row_text
 
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues

@@ -1,6 +1,6 @@
 """Floor 5: generalised mutual informations (GEMINI), the objectives of Douglas."""
 
-from .._util.docs import documented
+from .._util import documented
 from .base import Gemini
 from .distances import METRICS
 from .divergences import KL, SquaredHellinger, TotalVariation

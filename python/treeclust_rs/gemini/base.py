@@ -29,7 +29,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 
 TINY = float(np.finfo(np.float64).tiny)
 """Smallest normal number, for logarithms and roots of probabilities of 0."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
 
-from .._kernels.gram import check_gram
-from .._util.arrays import FloatArray, as_rows, check_size
+from .._kernels import check_gram
+from .._util import FloatArray, as_rows, check_size
 from .base import Gemini
 
 # Distances smaller than this share of the largest are roundings of 0.

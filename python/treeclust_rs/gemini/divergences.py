@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 from .base import TINY, ClusterShares, Gemini, differences
 
 

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._kernels.kernels import ORIGIN_FREE, Kernel
-from .._kernels.parameters import kernel_of
-from .._util.arrays import FloatArray, as_rows, mean_row
+from .._kernels import ORIGIN_FREE, Kernel, kernel_of
+from .._util import FloatArray, as_rows, mean_row
 from .base import SAME, TINY, ClusterShares, Gemini, differences
 from .distances import check_square
 

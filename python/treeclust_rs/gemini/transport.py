@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._util.arrays import FloatArray
+from .._util import FloatArray
 from .base import ClusterShares, differences
 from .distances import TRIANGLE, DistanceGemini
 from .mmd import means_between, means_to_all

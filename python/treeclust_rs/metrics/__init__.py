@@ -2,7 +2,7 @@
 
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 
-from .._util.docs import documented
+from .._util import documented
 from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
 from .explanations import (
     features_per_node,

@@ -13,13 +13,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._data.table import Units
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import KernelData
-from .._kernels.kernels import ORIGIN_FREE
+from .._data import Units
+from .._kernels import ORIGIN_FREE, KernelData, KernelRows, check_gram
 from .._kernels.parameters import check_gram_argument, make_kernel
-from .._util.arrays import BoolArray, FloatArray, is_noise
-from .._util.words import format_count
+from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 
 
@@ -233,4 +230,4 @@ def kernel_cost(
         X=rows,
         sample_weight=weights,
     )
-    return KernelData.of_rows(found, rows, units, weights, n_jobs).inertia(codes)
+    return KernelData.of_rows(KernelRows(found, rows, units, weights, n_jobs)).inertia(codes)

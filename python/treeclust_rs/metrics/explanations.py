@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._util.arrays import IntArray
-from ..tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ..tree.nodes import INTERVAL, LEAF, OBLIQUE, THRESHOLD
-from ..tree.paths import walk_leaves
+from .._util import IntArray
+from ..tree import INTERVAL, LEAF, OBLIQUE, THRESHOLD, ClusterTree, HasTree, as_tree, walk_leaves
 
 
 def weighted_average_depth(tree: ClusterTree | HasTree) -> float:

@@ -12,10 +12,8 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils import check_random_state
 
-from .._data.table import Table, check_finite, collected, read_table
-from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
-from .._util.validation import is_number
+from .._data import Table, check_finite, collected, read_table
+from .._util import FloatArray, effective_n_jobs, is_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,9 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 
-from .._data.table import check_sample_weight
-from .._kernels.kernels import KERNELS
-from .._kernels.parameters import has_gamma
-from .._util.arrays import FloatArray, is_noise
-from .._util.progress import ProgressBar
-from .._util.validation import is_number
+from .._data import check_sample_weight
+from .._kernels import KERNELS, has_gamma
+from .._util import FloatArray, ProgressBar, is_noise, is_number
 from ..metrics import adjusted_rand_index, agreement
 from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
 

@@ -14,21 +14,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table, check_sample_weight
-from .._util.arrays import FloatArray
-from .._util.threads import effective_n_jobs
-from .._util.validation import is_number
-from .fits import (
-    Selection,
-    check_numbers,
-    cluster_parameter,
-    fit,
-    inertia_of,
-    n_clusters_of,
-    parameter,
-    read,
-    set_seed,
-)
+from .._data import Table, check_sample_weight
+from .._util import FloatArray, effective_n_jobs, is_number
+from . import fits
+from .fits import Selection
 
 # Within-cluster sums below this share of the largest one are rounding, and count as 0.
 _ROUNDING = 1e-12
@@ -119,30 +108,30 @@ def gap_statistic(
     >>> gap_statistic(ExKMC(), X, range(1, 6), n_references=5, random_state=0).best_k
     3
     """
-    name = cluster_parameter(estimator)
-    numbers = check_numbers(k_values)
+    name = fits.cluster_parameter(estimator)
+    numbers = fits.check_numbers(k_values)
     if not is_number(n_references, Integral) or n_references < 1:
         raise ValueError(f"n_references must be an int >= 1. Got {n_references!r} instead.")
-    if parameter(estimator, "kernel") == "precomputed":
+    if fits.parameter(estimator, "kernel") == "precomputed":
         raise ValueError(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
             "precomputed kernel: give the kernel as a callable, or use silhouette()."
         )
-    X, table = read(X, "gap_statistic")
+    X, table = fits.read(X, "gap_statistic")
     weight = check_sample_weight(sample_weight, table.n_samples)
     rng = check_random_state(random_state)
-    models = [set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
+    models = [fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_references)
 
-    models = [fit(model, X, weight) for model in models]
-    w = np.array([inertia_of(model) for model in models])
+    models = [fits.fit(model, X, weight) for model in models]
+    w = np.array([fits.inertia_of(model) for model in models])
     low, high = _box(table, weight)
     like_data = clone(estimator)
-    if parameter(estimator, "scale") == "standard":
+    if fits.parameter(estimator, "scale") == "standard":
         _, scale = _engine.column_units(table.data, weight, True, effective_n_jobs(None))
         low, high = low / scale, high / scale
         like_data.set_params(scale=None)
-    if parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
+    if fits.parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
         like_data.set_params(gamma=models[0].gamma_)
     # A process draws its own rows, so that only one draw is held at a time.
     drawn = np.array(
@@ -163,7 +152,7 @@ def gap_statistic(
     frame = pl.DataFrame(
         {
             "k": numbers,
-            "n_clusters": list(map(n_clusters_of, models, numbers)),
+            "n_clusters": list(map(fits.n_clusters_of, models, numbers)),
             "w": w,
             "log_w": log_w,
             "reference_log_w": log_drawn.mean(axis=0),
@@ -189,8 +178,8 @@ def _reference_inertias(
     """Return W for each number on rows drawn uniformly in the box."""
     rng = np.random.RandomState(seed)
     drawn = rng.uniform(low, high, size=(n_samples, len(low)))
-    models = (set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers)
-    return [inertia_of(fit(model, drawn, sample_weight)) for model in models]
+    models = (fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers)
+    return [fits.inertia_of(fits.fit(model, drawn, sample_weight)) for model in models]
 
 
 def _box(table: Table, sample_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -13,24 +13,11 @@ from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
 from .. import _engine
-from .._data.table import Table, Units
-from .._kernels.gram import check_gram
-from .._kernels.kernel_data import kernel_rows
-from .._kernels.parameters import make_kernel
-from .._util.arrays import FloatArray, IntArray, check_size
-from .._util.threads import effective_n_jobs
-from .._util.validation import is_number
-from .fits import (
-    Selection,
-    check_numbers,
-    cluster_parameter,
-    fit,
-    labels_of,
-    n_clusters_of,
-    parameter,
-    read,
-    set_seed,
-)
+from .._data import Table, Units
+from .._kernels import check_gram, kernel_rows, make_kernel
+from .._util import FloatArray, IntArray, check_size, effective_n_jobs, is_number
+from . import fits
+from .fits import Selection
 
 # Attributes of fitted models with a kernel: its parameters and the units of the columns.
 _OF_KERNEL_MODELS = ("kernel", "gamma_", "degree", "coef0", "kernel_params", "scale_")
@@ -103,23 +90,23 @@ def silhouette(
     >>> silhouette(IMM(), X, range(2, 6), random_state=0).best_k
     3
     """
-    name = cluster_parameter(estimator)
-    numbers = check_numbers(k_values, at_least=2)
-    X, table = read(X, "silhouette")
+    name = fits.cluster_parameter(estimator)
+    numbers = fits.check_numbers(k_values, at_least=2)
+    X, table = fits.read(X, "silhouette")
     n = table.n_samples
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
     if sample_size is not None and not (is_number(sample_size, Integral) and sample_size >= 2):
         raise ValueError(f"sample_size must be an int >= 2, or None. Got {sample_size!r} instead.")
     rng = check_random_state(random_state)
-    models = [set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
+    models = [fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
     rows = None
     if sample_size is not None and sample_size < n:
         rows = np.sort(rng.choice(n, int(sample_size), replace=False))
-    models = [fit(model, X, None, **extra) for model in models]
+    models = [fits.fit(model, X, None, **extra) for model in models]
     points, metric = _geometry(models[0], table, rows, metric, extra.get("gram"))
     scores: list[float | None] = []
     for model in models:
-        labels = labels_of(model)
+        labels = fits.labels_of(model)
         labels = labels if rows is None else labels[rows]
         n_found = len(np.unique(labels))
         scored = 2 <= n_found < len(labels)
@@ -134,7 +121,7 @@ def silhouette(
     frame = pl.DataFrame(
         {
             "k": numbers,
-            "n_clusters": list(map(n_clusters_of, models, numbers)),
+            "n_clusters": list(map(fits.n_clusters_of, models, numbers)),
             "silhouette": pl.Series(scores, dtype=pl.Float64),
         }
     )
@@ -176,14 +163,14 @@ def _geometry(
     """
     if metric is None and gram is not None:
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
-    standard = parameter(model, "scale") == "standard"
+    standard = fits.parameter(model, "scale") == "standard"
     shift, scale = _engine.column_units(table.data, None, standard, effective_n_jobs(None))
     if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
         return _kernel_geometry(model, table, rows, Units(shift, model.scale_))
     if metric is None:
-        metric = parameter(model, "metric")
+        metric = fits.parameter(model, "metric")
     if metric is None:
-        metric = "manhattan" if parameter(model, "criterion") == "kmedians" else "euclidean"
+        metric = "manhattan" if fits.parameter(model, "criterion") == "kmedians" else "euclidean"
     if metric not in ("euclidean", "l2", "sqeuclidean", "manhattan", "l1", "cityblock"):
         shift = np.zeros_like(shift)  # others may see the origin
     points = Units(shift, scale).matrix(table)

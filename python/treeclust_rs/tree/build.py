@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._data.sparse import SparseTable
-from .._data.table import Table
+from .._data import SparseTable, Table
 from .._engine import FittedKauri, FittedOblique, FittedTree, ObliqueArrays, TestArrays
-from .._util.arrays import FloatArray, IntArray
+from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
 from .nodes import LEAF, leaf_mistakes
 

@@ -1,7 +1,5 @@
 """Checks of the arrays of a tree, moves included; messages name the first node that is wrong."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable
 from typing import Any
@@ -10,18 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays
-from .._util.arrays import BoolArray, FloatArray
-from .nodes import (
-    INTERVAL,
-    LEAF,
-    MOVES,
-    NO_CHILD,
-    OBLIQUE,
-    OBLIQUE_ARRAYS,
-    THRESHOLD,
-    UNDEFINED,
-    TreeNodes,
-)
+from .._util import BoolArray, FloatArray
+from .nodes import INTERVAL, LEAF, MOVES, NO_CHILD, OBLIQUE, THRESHOLD, UNDEFINED, TreeNodes
 from .paths import walk_nodes
 
 _INT64 = np.iinfo(np.int64)
@@ -113,18 +101,15 @@ def check_node_array(
 
 
 def check_oblique_arrays(
-    arrays: tuple[npt.ArrayLike | None, ...], n_nodes: int
+    arrays: dict[str, npt.ArrayLike | None], n_nodes: int
 ) -> ObliqueArrays | None:
-    """Return copies of the four oblique arrays, whose lengths must fit; None if all are None."""
-    by_name = dict(zip(OBLIQUE_ARRAYS, arrays, strict=True))
-    given = [(name, array) for name, array in by_name.items() if array is not None]
+    """Return copies of the oblique arrays by name, whose lengths must fit; None if all are None."""
+    given = [(name, array) for name, array in arrays.items() if array is not None]
     if not given:
         return None
-    if len(given) < len(by_name):
-        missing = next(name for name, array in by_name.items() if array is None)
-        raise ValueError(
-            f"A tree has all of {', '.join(OBLIQUE_ARRAYS)}, or none; {missing} is missing."
-        )
+    if len(given) < len(arrays):
+        missing = next(name for name, array in arrays.items() if array is None)
+        raise ValueError(f"A tree has all of {', '.join(arrays)}, or none; {missing} is missing.")
     checked = ObliqueArrays(
         *(
             check_array(name, array, is_int=name in ("oblique_indptr", "oblique_indices"))

@@ -21,8 +21,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._util.arrays import IntArray
-from .._util.words import format_count
+from .._util import IntArray, format_count
 from . import checks
 from .checks import check_moves, own_shares
 from .html import tree_html
@@ -199,7 +198,7 @@ class ClusterTree(TreeNodes):
         if value is not None:
             self.value = checks.check_value_array(value, self.n_nodes, len(self.classes))
         oblique = checks.check_oblique_arrays(
-            (oblique_indptr, oblique_indices, oblique_weights, oblique_bias), self.n_nodes
+            {name: given[name] for name in OBLIQUE_ARRAYS}, self.n_nodes
         )
         self._set_oblique(oblique)
         checks.check_structure(self)

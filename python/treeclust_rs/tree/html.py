@@ -1,7 +1,5 @@
 """The tree as a static HTML table for notebooks, with no scripts, and its colours."""
 
-from __future__ import annotations
-
 import colorsys
 import html
 from collections.abc import Iterable

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
-from .._util.arrays import FloatArray, IntArray
+from .._util import FloatArray, IntArray
 from .._util.words import column_name, printable
 
 LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3

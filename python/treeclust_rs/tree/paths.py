@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._util.arrays import FloatArray, IntArray
-from .._util.words import format_number, format_short
+from .._util import FloatArray, IntArray, format_number, format_short
 from .nodes import LEAF, OBLIQUE, THRESHOLD, TreeNodes
 
 

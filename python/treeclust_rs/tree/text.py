@@ -1,7 +1,5 @@
 """The printed tree, one line per node with box-drawing branches, and the rules of its leaves."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -9,20 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from . import words
 from .nodes import LEAF, MOVES, OBLIQUE, TreeNodes
 from .paths import walk_leaves
-from .words import (
-    MAX_TERMS,
-    branch_text,
-    format_gain,
-    format_share,
-    format_weight,
-    is_written_in_full,
-    move_name,
-    rule_text,
-    shares_text,
-    summary_text,
-)
+from .words import MAX_TERMS, summary_text
 
 # Deeper branches keep this indentation: the output stays linear in the number of nodes.
 MAX_INDENT = 30
@@ -54,7 +42,7 @@ def tree_lines(
             continue
         depth += 1
         for child, is_left in ((right_child[node], False), (left_child[node], True)):
-            text = branch_text(tree, node, is_left, max_terms)
+            text = words.branch_text(tree, node, is_left, max_terms)
             if depth > max_indent:
                 stack.append((child, depth, f"{below}[{depth}] ", below, text))
             else:
@@ -72,7 +60,7 @@ def tree_text(tree: TreeNodes, *, max_indent: int = MAX_INDENT, max_terms: int =
     columns = [
         _column("", texts, "<", 0, _MAX_LABEL_WIDTH),
         _column("rows", [f"{n_rows[node]:,}" for node in nodes], ">", 6),
-        _column("share", [format_share(n_rows[node] / total) for node in nodes], ">", 7),
+        _column("share", [words.format_share(n_rows[node] / total) for node in nodes], ">", 7),
         *(_label_columns(tree, nodes) if tree.move is None else _move_columns(tree, nodes)),
     ]
     output = [summary_text(tree), ""]
@@ -98,11 +86,12 @@ def _label_columns(tree: TreeNodes, nodes: list[int]) -> list[list[str]]:
     codes = tree.leaf_clusters[nodes].tolist()
     clusters = [tree.cluster_name(code) if code >= 0 else "" for code in codes]
     shares = [
-        shares_text(tree, node) if code >= 0 else ""
+        words.shares_text(tree, node) if code >= 0 else ""
         for node, code in zip(nodes, codes, strict=True)
     ]
+    mistakes = [words.format_weight(m) for m in tree.mistakes[nodes].tolist()]
     return [
-        _column("mistakes", [format_weight(m) for m in tree.mistakes[nodes].tolist()], ">", 8),
+        _column("mistakes", mistakes, ">", 8),
         _column("cluster", clusters, "<", 7, _MAX_CLUSTER_WIDTH),
         [SHARES_TITLE if any(shares) else "", *shares],
     ]
@@ -112,11 +101,11 @@ def _move_columns(tree: TreeNodes, nodes: list[int]) -> list[list[str]]:
     """Return the columns of clusters, moves and gains of a tree with moves."""
     assert tree.gain is not None, "a tree with moves has gains"
     names = [tree.cluster_name(code) for code in tree.cluster[nodes].tolist()]
-    moves = [move_name(tree, node) for node in nodes]
+    moves = [words.move_name(tree, node) for node in nodes]
     # Clusters are aligned: a space stands for the parenthesis where there is none.
     clusters = [f"({n})" if move else f" {n}" for n, move in zip(names, moves, strict=True)]
     gains = [
-        format_gain(gain) if move else ""
+        words.format_gain(gain) if move else ""
         for gain, move in zip(tree.gain[nodes].tolist(), moves, strict=True)
     ]
     has_splits = any(moves)
@@ -154,7 +143,7 @@ def notes_of(tree: TreeNodes, max_terms: int = MAX_TERMS) -> list[str]:
             "base",
             "tree, rows that the cut separates from their center.",
         ]
-    if not is_written_in_full(tree, max_terms):
+    if not words.is_written_in_full(tree, max_terms):
         notes.append(
             "Sums: the largest weights first, to three digits; tree.rules() has them all, exactly."
         )
@@ -174,7 +163,7 @@ def leaf_rules(tree: TreeNodes, max_terms: int | None) -> pl.DataFrame:
     scores: dict[int, str] = {}
     for leaf, _, path in walk_leaves(tree):
         leaves.append(leaf)
-        rules.append(rule_text(tree, path.conditions(), max_terms, scores))
+        rules.append(words.rule_text(tree, path.conditions(), max_terms, scores))
     codes = tree.leaf_clusters[leaves]
     is_empty = (tree.value[leaves, 0] == 0).all(axis=1)
     purity = np.where(is_empty, np.nan, tree.value[leaves, 0, codes])

@@ -1,12 +1,10 @@
 """Words of the tree: texts of branches, rules and rows, of shares, moves and numbers."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np
 
-from .._util.words import format_count, format_number, format_short
+from .._util import format_count, format_number, format_short
 from .nodes import LEAF, MOVES, TreeNodes
 from .paths import Condition, ObliqueCondition, Span, branch_condition
 

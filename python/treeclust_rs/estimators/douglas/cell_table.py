@@ -11,12 +11,10 @@ from itertools import zip_longest
 import numpy as np
 import polars as pl
 
-from ..._data.table import Table, column_of
-from ..._util.arrays import FloatArray, IntArray
-from ..._util.words import column_name, format_count
+from ..._data import Table, column_of
+from ..._util import FloatArray, IntArray, column_name, format_count
 from ...export.polars import column_expr
-from ...tree.html import cluster_colors, cluster_html, html_table
-from ...tree.paths import Condition, Span
+from ...tree import Condition, Span, cluster_colors, cluster_html, html_table
 from ...tree.words import format_share, row_text, rule_text
 from .soft_bins import hard_cells
 

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _engine
-from ..._data.table import Table, column_of
-from ..._util.arrays import FloatArray, IntArray, check_size
-from ..._util.words import format_count, quoted_column
+from ..._data import Table, column_of
+from ..._util import FloatArray, IntArray, check_size, format_count, quoted_column
 from .cell_table import CellTable, cells_of
 from .soft_bins import SoftBins, floats_per_row
 

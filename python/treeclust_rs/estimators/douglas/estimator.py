@@ -12,14 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base.saving import SavedEstimator
-from ..._data.table import Table, check_finite, read_table
+from ..._base.fit_rows import AT_LEAST_1, COMMON, Constraints
+from ..._base.saving import SavedEstimator, set_columns
+from ..._data import Table, check_finite, read_table
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
-from ..._util.docs import estimator
-from ..._util.model_json import check_keys, float_array
-from ..._util.progress import progress_text
+from ..._util import Interval, StrOptions, check_keys, estimator, float_array, progress_text
 from ..._util.threads import effective_n_jobs, one_blas_thread
-from ..._util.validation import Interval, StrOptions
 from ...gemini import GEMINIS, Gemini, make_gemini
 from .cell_table import CellTable
 from .column_bins import ColumnBins
@@ -178,26 +176,23 @@ class Douglas(BinsPredictor, SavedEstimator):
     array([ True,  True])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+    _parameter_constraints: ClassVar[Constraints] = {
+        "n_clusters": [AT_LEAST_1, None],
         "gemini": [StrOptions(set(GEMINIS)), Gemini],
-        "n_cuts": [Interval(Integral, 1, None, closed="left")],
+        "n_cuts": [AT_LEAST_1],
         "temperature": [Interval(Real, LOWEST_TEMPERATURE, None, closed="left")],
         "feature_mask": ["array-like", None],
         "init": [StrOptions({"quantile", "random"}), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [AT_LEAST_1],
         "solver": [StrOptions({"adam", "sgd"})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
         "batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [AT_LEAST_1],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [AT_LEAST_1],
         "prune": [Interval(Real, 0.0, 1.0, closed="left")],
-        "scale": [StrOptions({"standard"}), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        **COMMON,
     }
     _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
@@ -399,7 +394,7 @@ class Douglas(BinsPredictor, SavedEstimator):
     def _set_fitted(self, bins: BinsModel, cells: CellTable) -> None:
         self._bins = bins
         self.table_ = cells
-        self._set_columns(bins.columns.n_features, bins.columns.feature_names)
+        set_columns(self, bins.columns.n_features, bins.columns.feature_names)
 
     def score(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
         """Return the objective of rows, all of them at once.

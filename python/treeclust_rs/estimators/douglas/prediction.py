@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from ..._data.table import Table, align_table, check_finite
-from ..._util.arrays import FloatArray, IntArray
-from ..._util.docs import documented
-from ..._util.model_json import check_keys, float_array, int_array
+from ..._data import Table, align_table, check_finite
+from ..._util import FloatArray, IntArray, check_keys, documented, float_array, int_array
 from ..._util.threads import effective_n_jobs, one_blas_thread
 from .cell_table import CellTable
 from .column_bins import ColumnBins

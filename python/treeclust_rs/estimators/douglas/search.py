@@ -1,7 +1,5 @@
 """Searches of Douglas: the best of several starts, needless columns, `partial_fit`."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, replace
 from typing import Any

@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from ..._util.arrays import FloatArray, IntArray
+from ..._util import FloatArray, IntArray
 
 # Floats of a forward pass while the probabilities of many rows are computed.
 _MAX_BLOCK = 1 << 21

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from ..._util.arrays import FloatArray
+from ..._util import FloatArray
 from ...gemini import MMD, Wasserstein
 from .soft_bins import SoftBins
 from .training_rows import TrainingRows, batches

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..._data.table import Table, Units
-from ..._kernels.gram import check_gram
-from ..._util.arrays import FloatArray, IntArray
+from ..._data import Table, Units
+from ..._kernels import check_gram
+from ..._util import FloatArray, IntArray
 from ...gemini import Gemini, Wasserstein
 from ...gemini.distances import check_distances
 from .column_bins import ColumnBins

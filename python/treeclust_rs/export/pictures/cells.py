@@ -5,8 +5,6 @@ such unions: one rectangle, or several outside of intervals. For the borders the
 into a grid at all ends of ranges; a border separates neighbouring grid cells of different leaves.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence
@@ -15,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.arrays import BoolArray, FloatArray, IntArray
-from ...tree.nodes import OBLIQUE, TreeNodes
-from ...tree.paths import EVERYTHING, Condition, Span, walk_leaves
+from ..._util import BoolArray, FloatArray, IntArray
+from ...tree import EVERYTHING, OBLIQUE, Condition, Span, TreeNodes, walk_leaves
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""

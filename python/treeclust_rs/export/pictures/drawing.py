@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ...tree.html import cluster_colors
+from ...tree import cluster_colors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

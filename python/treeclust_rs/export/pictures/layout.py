@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..._util.arrays import FloatArray
-from ..._util.words import format_count, format_short
-from ...tree.nodes import LEAF, THRESHOLD, TreeNodes
-from ...tree.paths import ObliqueCondition, branch_condition
+from ..._util import FloatArray, format_count, format_short
+from ...tree import LEAF, THRESHOLD, ObliqueCondition, TreeNodes, branch_condition
 from ...tree.words import format_share, split_text
 from .drawing import FONTSIZE, shorten, size_in_points
 

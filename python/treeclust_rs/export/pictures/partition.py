@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ...tree.nodes import OBLIQUE
+from ...tree import OBLIQUE, ClusterTree, HasTree, as_tree
 from .cells import (
     Limits,
     Rectangle,

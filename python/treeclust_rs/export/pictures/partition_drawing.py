@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from ..._util.arrays import BoolArray, FloatArray
-from ..._util.words import format_number
-from ...tree.html import lighten
-from ...tree.nodes import TreeNodes
+from ..._util import BoolArray, FloatArray, format_number
+from ...tree import TreeNodes, lighten
 from .cells import Borders, Limits, Rectangle
 from .drawing import FONTSIZE, INK, QUIET, shorten, size_in_points
 from .points import Points

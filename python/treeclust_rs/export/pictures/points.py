@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data.table import align_table, check_finite
-from ..._util.arrays import FloatArray, IntArray
+from ..._data import align_table, check_finite
+from ..._util import FloatArray, IntArray
 from ..._util.words import printable
-from ...tree.cluster_tree import ClusterTree
-from ...tree.html import cluster_colors
+from ...tree import ClusterTree, cluster_colors
 
 
 @dataclass(frozen=True)

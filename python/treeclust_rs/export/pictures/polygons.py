@@ -1,15 +1,12 @@
 """The convex cells that a tree with oblique tests cuts a plane into, and their borders."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from ..._util.arrays import BoolArray, FloatArray
-from ...tree.cluster_tree import ClusterTree
-from ...tree.nodes import LEAF, OBLIQUE, THRESHOLD
+from ..._util import BoolArray, FloatArray
+from ...tree import LEAF, OBLIQUE, THRESHOLD, ClusterTree
 from .cells import Limits
 
 # Shorter lengths, as shares of the picture, count as 0.

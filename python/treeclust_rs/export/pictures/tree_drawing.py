@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ...tree.cluster_tree import ClusterTree, HasTree, as_tree
-from ...tree.html import lighten
-from ...tree.nodes import LEAF, TreeNodes
-from ...tree.words import MAX_TERMS
+from ...tree import LEAF, MAX_TERMS, ClusterTree, HasTree, TreeNodes, as_tree, lighten
 from .drawing import FONTSIZE, INK, QUIET, check_colors, import_pyplot, size_in_points
 from .layout import (
     BAR_HEIGHT,

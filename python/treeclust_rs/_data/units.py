@@ -1,0 +1,75 @@
+"""Units of the columns, and rows with all that the core reads them with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from .. import _engine
+from .._util import Codes, FloatArray
+from .sparse import SparseTable
+from .table import Table, column_of
+
+Rows = TypeVar("Rows", Table, SparseTable)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
+
+    shift: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(
+        cls, rows: Table, weight: FloatArray | None, scale: str | None, n_jobs: _engine.Jobs
+    ) -> Units:
+        """Return the origins of the columns and their units; `scale` as in the estimators."""
+        return cls(*_engine.column_units(rows.data, weight, scale == "standard", n_jobs))
+
+    @classmethod
+    def own(cls, n_features: int) -> Units:
+        """Return the columns' own units: origin 0, unit 1."""
+        return cls(np.zeros(n_features), np.ones(n_features))
+
+    def of_points(self, points: FloatArray) -> FloatArray:
+        """Return points given in the columns' own units, in these units."""
+        return np.ascontiguousarray((points - self.shift) / self.scale)
+
+    def matrix(self, table: Table) -> FloatArray:
+        """Return the table in these units, as one C-ordered array."""
+        matrix = np.empty((table.n_samples, table.n_features))
+        for f in range(table.n_features):
+            column = column_of(table, f)
+            with np.errstate(over="ignore"):  # the callers check for overflow
+                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
+                matrix[:, f] /= self.scale[f]
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows(Generic[Rows]):
+    """Rows with their weights (None: ones) and units, and the threads that read them."""
+
+    rows: Rows
+    weight: FloatArray | None
+    units: Units
+    threads: _engine.Threads
+
+    def label_costs(
+        self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False
+    ) -> _engine.LabelCosts:
+        """Return the costs of the rows about centers in units; `manhattan`: L1 distances."""
+        weight, threads = self.weight, self.threads
+        return _engine.LabelCosts(
+            *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
+        )
+
+    def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:
+        """Return the weight and the sums in units of groups of rows."""
+        weight, threads = self.weight, self.threads
+        return _engine.GroupSums(
+            *_engine.group_sums(self.rows.data, self.units, groups, n_groups, weight, threads)
+        )
