@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
 from ..tree import ClusterTree
+from .old_files import upgrade
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -200,6 +201,7 @@ def load(path: str | os.PathLike[str]) -> SavedEstimator:
 
 def _of_text(text: str) -> SavedEstimator:
     payload = loads(text)
+    upgrade(payload)
     if "model" not in payload:
         raise ValueError("The model file lacks 'model'.")
     name = payload["model"]

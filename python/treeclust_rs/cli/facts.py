@@ -24,6 +24,14 @@ def costs(model: Any) -> _Facts:
         yield "ratio", f"{model.cost_ratio_:.4f}"
 
 
+def kernel_costs(model: Any) -> _Facts:
+    """Yield the costs under the kernel; a model from a file may lack them."""
+    if hasattr(model, "kernel_cost_") and hasattr(model, "reference_kernel_cost_"):
+        yield "kernel cost", f"{model.kernel_cost_:,.6g}"
+        yield "of the reference", f"{model.reference_kernel_cost_:,.6g}"
+        yield "price of explainability", f"{model.price_of_explainability_:.4f}"
+
+
 def agreement(model: Any) -> _Facts:
     """Yield the share of the rows of the fit that the tree leaves in their reference cluster."""
     tree = model.tree_
@@ -52,7 +60,9 @@ def moves(model: Any) -> _Facts:
 def objective(model: Any) -> _Facts:
     """Yield objective and cost of a model that explains no reference."""
     yield "objective", f"{model.objective_:,.6g}"
-    yield "cost", f"{model.inertia_:,.6g}"
+    yield "kernel cost", f"{model.kernel_cost_:,.6g}"
+    if hasattr(model, "inertia_"):
+        yield "cost", f"{model.inertia_:,.6g}"
 
 
 def bins(model: Any) -> _Facts:

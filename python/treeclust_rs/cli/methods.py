@@ -109,7 +109,7 @@ def _check_surrogate_features(arguments: argparse.Namespace) -> None:
 _KERNEL = ("--kernel", "--gamma", "--approximation", "--n-components")
 _GROWTH = ("--leaves", "--cuts", "--base-tree")
 _EXPLAINED = (facts.parameters, facts.costs, facts.agreement)
-_KERNEL_EXPLAINED = (facts.kernel, facts.costs, facts.agreement)
+_KERNEL_EXPLAINED = (facts.kernel, facts.kernel_costs, facts.costs, facts.agreement)
 
 _ROWS = (
     Method(
