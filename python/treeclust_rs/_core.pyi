@@ -16,6 +16,7 @@ __all__ = [
     "fit_kauri",
     "fit_oblique",
     "fit_tree",
+    "group_means",
     "group_sums",
     "label_costs",
     "mean_centers",
@@ -100,6 +101,14 @@ def group_sums(
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats]: ...
+def group_means(
+    table: _Table,
+    units: _Units,
+    groups: _Codes,
+    n_groups: int,
+    sample_weight: _Floats | None,
+    n_jobs: _Jobs,
+) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
 
 @type_check_only
 class _FittedNodes:

@@ -20,6 +20,7 @@ from ._core import column_units as column_units
 from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
 from ._core import fit_tree as fit_tree
+from ._core import group_means as group_means
 from ._core import group_sums as group_sums
 from ._core import label_costs as label_costs
 from ._core import mean_centers as mean_centers
@@ -90,6 +91,19 @@ class LabelCost(NamedTuple):
     """n x k, as in `LabelCosts`."""
     interval: bool
     """Whether cuts may be intervals."""
+
+
+class GroupMeans(NamedTuple):
+    """Means of groups of rows, and the squared distances to them."""
+
+    weight: FloatArray
+    """Of shape (n_groups,)."""
+    means: FloatArray
+    """n_groups x d, in the columns' own units, rounded; any for groups without rows."""
+    rest: FloatArray
+    """n_groups x d, in units: the means less the rounded ones."""
+    spread: FloatArray
+    """Of shape (n_groups,): weighted squared distances of the rows to the mean, in units."""
 
 
 class TestArrays(NamedTuple):

@@ -554,8 +554,12 @@ def test_columns_are_matched_by_name(make):
         assert model.predict(given).tolist() == expected
         assert model.explain(given)[:3] == model.explain(frame)[:3]
     assert model.score(shuffled) == model.score(frame)
-    with pytest.raises(ValueError, match=r"lacks 2 of the 4 columns seen in fit: 'b', 'd'"):
-        model.predict(frame.drop("b", "d"))
+    with pytest.raises(ValueError, match=r"lacks 2 of the 4 columns that are needed: 'b', 'd'"):
+        model.score(frame.drop("b", "d"))
+    tested = [names[column] for column in model.tree_.tested_features]
+    message = f"lacks 1 of the {len(tested)} columns that are needed: '{tested[0]}'"
+    with pytest.raises(ValueError, match=message):
+        model.predict(frame.drop(tested[0]))
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         assert model.predict(X).tolist() == expected
     with warnings.catch_warnings():

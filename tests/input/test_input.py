@@ -782,7 +782,7 @@ def test_missing_columns_are_named(frame):
     X = frame({"b": [3.0], "extra": [1]})
     message = (
         "The feature names should match those that were passed during fit. X lacks 2 of the 3 "
-        "columns seen in fit: 'a', 'c'."
+        "columns that are needed: 'a', 'c'."
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         align(X, ["a", "b", "c"])

@@ -263,14 +263,20 @@ def test_scores_beyond_the_largest_float():
 def test_apply_refuses_what_is_not_finite():
     tree = small_tree()
     X = np.zeros((20, 7))
-    # The column "mails" has no weight anywhere.
+    leaves = tree.apply(X).tolist()
+    unused = np.setdiff1d(np.arange(7), tree.tested_features).tolist()
+    assert unused == [5], 'the column "mails" has no weight anywhere'
     for value in (NAN, math.inf):
         for column in (0, 5):
             broken = X.copy()
             broken[17, column] = value
-            for data in (broken, np.asfortranarray(broken), list(broken.T)):
-                with pytest.raises(NonFiniteError):
-                    tree.apply(data)
+            layouts = (broken, np.asfortranarray(broken), list(broken.T), sparse.csr_array(broken))
+            for data in layouts:
+                if column in unused:
+                    assert tree.apply(data).tolist() == leaves
+                else:
+                    with pytest.raises(NonFiniteError):
+                        tree.apply(data)
     with pytest.raises(ValueError, match="7 features; the data have 6"):
         tree.apply(X[:, :6])
 

@@ -6,4 +6,4 @@ from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, Constraints, FitRo
 from .growth import Growth, Limits, grow_tree
 from .kernel_model import GAMMA, KernelModel
 from .saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedEstimator, SavedField, load
-from .truncation import COST_PATH, CostTree, LeafSums, TrainingState, normalised
+from .truncation import COST_PATH, INERTIA_PATH, CostTree, LeafMeans, TrainingState, normalised

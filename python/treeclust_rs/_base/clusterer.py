@@ -39,16 +39,24 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
     # ---- using a fitted model -------------------------------------------------------------
 
-    def _route(self, X: Any) -> tuple[Table, npt.NDArray[np.int64]]:
-        """Return the rows as a table, and the leaf of each."""
+    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Table, npt.NDArray[np.int64]]:
+        """Return the rows as a table, and the leaf of each.
+
+        Only the columns that the tree tests are read, unless `all_columns` asks for the others.
+        """
         check_is_fitted(self, "tree_")
-        name = type(self).__name__
-        table = align_table(X, self.tree_.feature_names, self.n_features_in_, estimator_name=name)
+        name, tree = type(self).__name__, self.tree_
+        needed = None if all_columns else tree.tested_features
+        table = align_table(
+            X, tree.feature_names, self.n_features_in_, estimator_name=name, needed=needed
+        )
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
+        if all_columns:
+            check_finite(table, n_jobs)
         try:
-            return table, self.tree_.apply(table.data, n_jobs)
+            return table, tree.apply(table.data, n_jobs)
         except NonFiniteError:
-            check_finite(table, n_jobs)  # names the columns and rows
+            check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

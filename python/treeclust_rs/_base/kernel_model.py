@@ -76,7 +76,7 @@ class KernelModel(GrownClusterer, abstract=True):
 
         Rows of weight 0 are left out. Raises as `score` of the estimators says.
         """
-        table, leaves = self._route(X)
+        table, leaves = self._route(X, all_columns=True)
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)

@@ -16,6 +16,7 @@ from .._util import FloatArray, check_keys, documented, dumps, estimator, float_
 from .._util.files import replacing
 from ..tree import ClusterTree
 from .display import without_data
+from .old_files import upgrade
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -211,6 +212,7 @@ def load(path: str | os.PathLike[str]) -> SavedEstimator:
 
 def _of_text(text: str) -> SavedEstimator:
     payload = loads(text)
+    upgrade(payload)
     if "model" not in payload:
         raise ValueError("The model file lacks 'model'.")
     name = payload["model"]

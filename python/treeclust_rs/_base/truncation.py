@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,15 +12,22 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import Table, Units
+from .._data import Table
+from .._engine import GroupMeans
 from .._util import Codes, FloatArray, IntArray
 from ..tree import LEAF, OBLIQUE, ClusterTree, kept_ancestor
 from .clusterer import TreeClusterer
 from .fit_rows import FitRows
-from .saving import Check, SavedField
+from .saving import NO_NEGATIVE_INERTIA, Check, SavedField
 
 # What a model has of its tree and of the rows of its fit.
-_OF_TREE_AND_ROWS = ("labels_", "cluster_centers_", "inertia_", "_inertia")
+_OF_TREE_AND_ROWS = (
+    "labels_",
+    "cluster_centers_",
+    "inertia_",
+    "_inertia_path",
+    "_kernel_cost",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,32 +36,23 @@ class TrainingState:
 
     leaf_of_row: npt.NDArray[np.int32]
     """Leaf of every row, those that the fit left out included."""
-    leaf_sums: LeafSums | None
+    leaf_means: LeafMeans | None
     """None: not known, or too many to keep."""
-    units: Units
-    reference_centers: FloatArray | None
-    """k x d, in units: what clusters without rows have; None: NaN."""
+    reference_centers: FloatArray
+    """k x d, in the columns' own units: what clusters without rows have."""
 
     def truncate(self, kept: IntArray) -> Self:
         """Return the state of a smaller tree; `kept`: the node that each node is part of there."""
-        sums = None if self.leaf_sums is None else self.leaf_sums.truncate(kept)
+        means = None if self.leaf_means is None else self.leaf_means.truncate(kept)
         leaves = kept[self.leaf_of_row].astype(np.int32)
-        return replace(self, leaf_of_row=leaves, leaf_sums=sums)
-
-    def means(self, tree: ClusterTree) -> tuple[FloatArray, FloatArray]:
-        """Return the weights of the clusters and their means in units; needs the sums."""
-        assert self.leaf_sums is not None
-        return self.leaf_sums.means(tree, self.reference_centers)
-
-    def own(self, means: FloatArray) -> FloatArray:
-        """Return means in the columns' own units."""
-        return means * self.units.scale + self.units.shift
+        return replace(self, leaf_of_row=leaves, leaf_means=means)
 
 
 class GrownClusterer(TreeClusterer, abstract=True):
     """Base of the estimators whose tree is grown split by split."""
 
     _training: TrainingState
+    inertia_: float
 
     # The attribute with the objective by number of leaves, the last entry being the tree's.
     _path_name: ClassVar[str] = "_cost_path"
@@ -62,16 +61,23 @@ class GrownClusterer(TreeClusterer, abstract=True):
         """Set what follows from the tree and the rows of the fit."""
         tree = self.tree_
         self.labels_ = self.classes_[tree.leaf_clusters][training.leaf_of_row]
-        if training.leaf_sums is not None:
-            self._set_centers(training)
-            if not training.leaf_sums.is_by_leaf(tree):
-                training = replace(training, leaf_sums=None)
+        self.__dict__.pop("_inertia_path", None)
+        if training.leaf_means is not None:
+            clusters = training.leaf_means.clusters(tree)
+            filled = clusters.weight[:, None] > 0
+            self.cluster_centers_ = np.where(filled, clusters.means, training.reference_centers)
+            self.inertia_ = float(clusters.spread.sum())
+            if not training.leaf_means.is_by_leaf(tree):
+                training = replace(training, leaf_means=None)
         self._training = training
 
-    def _set_centers(self, training: TrainingState) -> None:
-        """Set what follows from the sums of the leaves."""
-        _, means = training.means(self.tree_)
-        self.cluster_centers_ = training.own(means)
+    @cached_property
+    def _inertia_path(self) -> FloatArray | None:
+        """The cost about the clusters' own means by number of leaves; None: not known."""
+        training: TrainingState | None = self.__dict__.get("_training")
+        if training is None or training.leaf_means is None:
+            return None
+        return training.leaf_means.inertia_path(self.tree_)
 
     def _follow_path(self, whole: Self) -> None:
         """Set what follows from the objective path of a model that is truncated to this one."""
@@ -89,9 +95,9 @@ class GrownClusterer(TreeClusterer, abstract=True):
         -------
         Self
             A new fitted estimator, whose labels, centers and costs are those of the smaller tree.
-            Models read from a file lack what takes the rows of the fit; with more than a million
-            numbers (leaves x columns), or ``criterion="kmedians"``, the centers are lacking and
-            the costs about them.
+            Models read from a file have the costs, not the labels and centers, which take the rows
+            of the fit. With more than a million numbers (leaves x columns), or
+            ``criterion="kmedians"``, centers are lacking and the costs about them.
 
         Raises
         ------
@@ -106,7 +112,8 @@ class GrownClusterer(TreeClusterer, abstract=True):
         if "max_leaves" in self.get_params(deep=False):
             model.set_params(max_leaves=tree.n_leaves)
         path = getattr(self, self._path_name)
-        setattr(model, self._path_name, path[: len(path) - (self.n_leaves_ - tree.n_leaves)])
+        n_entries = len(path) - (self.n_leaves_ - tree.n_leaves)
+        setattr(model, self._path_name, path[:n_entries])
         model._set_tree(tree)
         for name in _OF_TREE_AND_ROWS:
             model.__dict__.pop(name, None)
@@ -114,68 +121,164 @@ class GrownClusterer(TreeClusterer, abstract=True):
         if "_training" in self.__dict__:
             kept = kept_ancestor(self.tree_, tree.n_nodes)
             model._set_training(self._training.truncate(kept))
+        elif self._inertia_path is not None:
+            model._inertia_path = self._inertia_path[:n_entries]
+            model.inertia_ = float(model._inertia_path[-1])
         return model
 
 
 @dataclass(frozen=True, eq=False)
-class LeafSums:
-    """Weight and column sums (in units) of the rows of each leaf, or of each cluster."""
+class LeafMeans:
+    """Weights, means and spreads of the rows of each leaf, or of each cluster.
+
+    Costs are sums of spreads and of squared distances between means. No two large numbers are
+    subtracted, so they keep their digits beside far rows and far from the origin.
+    """
 
     ids: IntArray
     """The leaf of each entry; of a cluster's, one of its leaves."""
-    weight: FloatArray
-    sums: FloatArray
+    groups: GroupMeans
+    scale: FloatArray
 
     # Most numbers (leaves x columns) that are kept for `truncate`.
     MAX_NUMBERS: ClassVar[int] = 1_000_000
 
     @classmethod
-    def of(cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree) -> LeafSums:
-        """Add up the rows of a fit: by leaf, or by cluster where that would be too many numbers."""
-        rows = fit_rows.rows
+    def of(cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:
+        """Average the rows of a fit by leaf, or by cluster if that would be too many numbers."""
         ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
-        if len(ids) * rows.n_features > cls.MAX_NUMBERS:
+        if len(ids) * fit_rows.rows.n_features > cls.MAX_NUMBERS:
             _, first, group[ids] = np.unique(
                 tree.leaf_clusters[ids], return_index=True, return_inverse=True
             )
             ids = ids[first]
         else:
             group[ids] = np.arange(len(ids))
-        weight, sums = fit_rows.group_sums(group[leaf_of_row], len(ids))
-        return cls(ids, weight, sums)
-
-    def means(
-        self, tree: ClusterTree, of_empty: FloatArray | None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the weights of the clusters and their means in units.
-
-        `of_empty`: k x d, the rows for clusters without rows; None: NaN.
-        """
-        clusters, k = tree.leaf_clusters[self.ids], len(tree.classes)
-        weight = np.bincount(clusters, weights=self.weight, minlength=k).astype(np.float64)
-        sums = np.zeros((k, self.sums.shape[1]))
-        np.add.at(sums, clusters, self.sums)
-        filled = weight > 0
-        means = np.full_like(sums, np.nan) if of_empty is None else of_empty.copy()
-        means[filled] = sums[filled] / weight[filled, None]
-        return weight, means
+        return cls(ids, fit_rows.group_means(group[leaf_of_row], len(ids)), fit_rows.units.scale)
 
     def is_by_leaf(self, tree: ClusterTree) -> bool:
-        """Whether every leaf has sums of its own, so that smaller trees have theirs too."""
+        """Whether every leaf has an entry of its own, so that smaller trees have theirs too."""
         return len(np.unique(self.ids)) == tree.n_leaves
 
-    def truncate(self, kept: IntArray) -> LeafSums:
-        """Return the sums for a smaller tree; `kept`: the node that each node is part of there."""
-        return replace(self, ids=kept[self.ids])
+    def truncate(self, kept: IntArray) -> LeafMeans:
+        """Return those of a smaller tree; `kept`: the node that each node is part of there."""
+        ids, entry = np.unique(kept[self.ids], return_inverse=True)
+        return replace(self, ids=ids.astype(np.int64), groups=self._merged(entry, len(ids)))
 
-    def merged(self) -> LeafSums:
-        """Return the sums with one entry for each leaf."""
-        ids, entry = np.unique(self.ids, return_inverse=True)
-        sums = np.zeros((len(ids), self.sums.shape[1]))
-        np.add.at(sums, entry, self.sums)
-        weight = np.bincount(entry, weights=self.weight, minlength=len(ids)).astype(np.float64)
-        return LeafSums(ids.astype(np.int64), weight, sums)
+    def clusters(self, tree: ClusterTree) -> GroupMeans:
+        """Return weight, mean and spread of the rows of each cluster."""
+        return self._merged(tree.leaf_clusters[self.ids], len(tree.classes))
+
+    def inertia_path(self, tree: ClusterTree) -> FloatArray:
+        """Return the cost about the clusters' own means, from the base's leaves (or 1) to all.
+
+        Backwards: each step takes two leaves from their clusters and gives their parent to its.
+        The cost is the sum of the squared distances to fixed points, one a cluster, less what
+        moving these to the means saves; they are the means of the whole tree's clusters.
+        """
+        n_leaves, n_first = tree.n_leaves, max(tree.n_base_leaves, 1)
+        path = np.empty(n_leaves - n_first + 1)
+        path[-1] = self.clusters(tree).spread.sum()
+        if n_leaves == n_first:
+            return path
+        first = tree.truncate(n_first)
+        at_first = self.truncate(kept_ancestor(tree, first.n_nodes))
+        path[0] = at_first.clusters(first).spread.sum()
+        leaves = _PlacedLeaves(self, tree)
+        for n in range(n_leaves - 1, n_first, -1):
+            left = 2 * n - 1  # of the last split of the tree of n + 1 leaves
+            leaves.merge(int(tree.parent[left]), left)
+            path[n - n_first] = leaves.cost()
+        return path
+
+    def _merged(self, groups: IntArray, n_groups: int) -> GroupMeans:
+        """Return the means of groups of entries, and the squared distances of all rows to them."""
+        weight, means, rest, spread = self.groups
+        total = np.bincount(groups, weights=weight, minlength=n_groups).astype(np.float64)
+        # Each mean is compared with that of the group's heaviest entry, which is near it.
+        order = np.argsort(weight, kind="stable")
+        base = np.zeros(n_groups, dtype=np.int64)
+        base[groups[order]] = order
+        apart = (means - means[base[groups]]) / self.scale + rest
+        divisor = np.where(total > 0, total, 1.0)
+        moved = np.zeros((n_groups, means.shape[1]))
+        np.add.at(moved, groups, weight[:, None] * apart)
+        moved /= divisor[:, None]
+        merged = means[base] + moved * self.scale
+        between = weight * ((apart - moved[groups]) ** 2).sum(axis=1)
+        return GroupMeans(
+            total,
+            merged,
+            (means[base] - merged) / self.scale + moved,
+            np.bincount(groups, weights=spread + between, minlength=n_groups).astype(np.float64),
+        )
+
+
+class _PlacedLeaves:
+    """The leaves of a tree that shrinks, and their sums about one fixed point a cluster."""
+
+    def __init__(self, means: LeafMeans, tree: ClusterTree) -> None:
+        weight, centers, rest, spread = means.groups
+        d, k = centers.shape[1], len(tree.classes)
+        self.scale = means.scale
+        self.labels = tree.cluster
+        self.weight, self.spread = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+        self.centers, self.rest = np.zeros((tree.n_nodes, d)), np.zeros((tree.n_nodes, d))
+        for array, values in (
+            (self.weight, weight),
+            (self.spread, spread),
+            (self.centers, centers),
+            (self.rest, rest),
+        ):
+            array[means.ids] = values
+        clusters = means.clusters(tree)
+        self.points, self.points_rest = clusters.means.copy(), clusters.rest.copy()
+        self.n_leaves = np.zeros(k, dtype=np.int64)
+        self.of_cluster, self.sums = np.zeros(k), np.zeros((k, d))
+        self.saved, self.total = np.zeros(k), 0.0
+        for leaf in means.ids.tolist():
+            self._add(leaf, 1)
+
+    def merge(self, parent: int, left: int) -> None:
+        """Make two sibling leaves one."""
+        pair = slice(left, left + 2)
+        for leaf in (left, left + 1):
+            self._add(leaf, -1)
+        weight = float(self.weight[pair].sum())
+        base = left if self.weight[left] >= self.weight[left + 1] else left + 1
+        apart = (self.centers[pair] - self.centers[base]) / self.scale + self.rest[pair]
+        moved = self.weight[pair] @ apart / (weight or 1.0)
+        self.weight[parent], self.centers[parent] = weight, self.centers[base]
+        self.rest[parent] = moved
+        between = self.weight[pair] @ ((apart - moved) ** 2).sum(axis=1)
+        self.spread[parent] = self.spread[pair].sum() + between
+        self._add(parent, 1)
+
+    def cost(self) -> float:
+        """Return the sum of the squared distances of all rows to the means of their clusters."""
+        return max(self.total - float(self.saved.sum()), 0.0)
+
+    def _add(self, leaf: int, sign: int) -> None:
+        label, weight = self.labels[leaf], self.weight[leaf]
+        if sign > 0 and self.of_cluster[label] == 0.0:
+            self.points[label], self.points_rest[label] = self.centers[leaf], self.rest[leaf]
+        apart = (self.centers[leaf] - self.points[label]) / self.scale
+        apart += self.rest[leaf] - self.points_rest[label]
+        self.n_leaves[label] += sign
+        self.total += sign * (self.spread[leaf] + weight * (apart @ apart))
+        if self.n_leaves[label]:
+            self.of_cluster[label] += sign * weight
+            self.sums[label] += sign * weight * apart
+        else:
+            self.of_cluster[label], self.sums[label] = 0.0, 0.0
+        sums = self.sums[label]
+        self.saved[label] = sums @ sums / (self.of_cluster[label] or 1.0)
+
+
+def _n_path(tree: ClusterTree) -> int:
+    """Return the number of sizes from the base tree's to the tree's."""
+    return tree.n_leaves - max(tree.n_base_leaves, 1) + 1
 
 
 COST_PATH = SavedField(
@@ -185,8 +288,9 @@ COST_PATH = SavedField(
         lambda path: bool((np.diff(path) <= 0).all() and path[-1] >= 0),
         "a {name} that rises or is negative",
     ),
-    n_entries=lambda tree: tree.n_leaves - max(tree.n_base_leaves, 1) + 1,
+    n_entries=_n_path,
 )
+INERTIA_PATH = SavedField("path", check=NO_NEGATIVE_INERTIA, n_entries=_n_path)
 
 
 class CostTree(GrownClusterer, abstract=True):
@@ -197,10 +301,25 @@ class CostTree(GrownClusterer, abstract=True):
 
     @property
     def cost_path_(self) -> pl.DataFrame:
-        """Surrogate cost by number of leaves: a frame with the columns n_leaves and cost."""
+        """Costs by number of leaves: a frame with the columns n_leaves, cost and inertia.
+
+        `cost` is the surrogate that growth makes small, about the reference's centers; `inertia`
+        is `inertia_`, about the clusters' own. It is null for smaller trees where it is not known:
+        with ``criterion="kmedians"``, with more than a million numbers (leaves x columns), and in
+        model files of version 1.
+        """
         last = self.tree_.n_leaves
-        first = last - len(self._cost_path) + 1
-        return pl.DataFrame({"n_leaves": np.arange(first, last + 1), "cost": self._cost_path})
+        n_leaves = np.arange(last - len(self._cost_path) + 1, last + 1)
+        known = self._inertia_path
+        own = self.__dict__.get("inertia_")
+        inertia = [None] * (len(n_leaves) - 1) + [own] if known is None else known
+        return pl.DataFrame(
+            {
+                "n_leaves": n_leaves,
+                "cost": self._cost_path,
+                "inertia": pl.Series(inertia, dtype=pl.Float64),
+            }
+        )
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 
-from .._util import FloatArray, listed
+from .._util import FloatArray, IntArray, listed
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -19,8 +19,11 @@ _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-def number_array(X: Any, estimator_name: str) -> npt.NDArray[Any]:
-    """Return an array-like as a two-dimensional array of numbers, a view where possible."""
+def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) -> npt.NDArray[Any]:
+    """Return an array-like as a two-dimensional array of numbers, a view where possible.
+
+    Of Python objects only the `needed` columns are read; None reads all.
+    """
     if issparse(X):
         raise TypeError(
             f"sparse input is not supported yet, but {estimator_name} got a {type(X).__name__}. "
@@ -68,6 +71,9 @@ def number_array(X: Any, estimator_name: str) -> npt.NDArray[Any]:
         )
     check_shape(array.shape, estimator_name)
     if array.dtype.kind == "O":
+        if needed is not None:
+            array = array.copy()
+            array[:, np.isin(np.arange(array.shape[1]), needed, invert=True)] = 0
         array = _numbers_from_objects(array)
     return native(array)
 

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from .. import _engine
-from .._util import FloatArray, quoted_column
+from .._util import FloatArray, IntArray, quoted_column
 from .arrays import count_words, filled, missing_message
 from .table import Table
 
 
-def check_finite(table: Table, n_jobs: int | _engine.Threads) -> None:
+def check_finite(
+    table: Table, n_jobs: int | _engine.Threads, needed: IntArray | None = None
+) -> None:
     """Raise ValueError if a column holds NaN or inf.
 
     Parameters
@@ -20,6 +22,8 @@ def check_finite(table: Table, n_jobs: int | _engine.Threads) -> None:
         The table.
     n_jobs : int or Threads
         Passed to the core.
+    needed : ndarray of int or None, default=None
+        Indices of the columns to check; None checks all.
 
     Raises
     ------
@@ -30,6 +34,8 @@ def check_finite(table: Table, n_jobs: int | _engine.Threads) -> None:
     if all(column.dtype.kind != "f" for column in columns):
         return
     found = _engine.find_non_finite(table.data, n_jobs)
+    if needed is not None:
+        found = [cells for cells in found if cells.column in needed]
     if not found:
         return
     problems = [

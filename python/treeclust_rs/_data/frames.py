@@ -39,6 +39,11 @@ class FrameSource:
         wrong = [position for position in positions if not self._is_number(types[position])]
         return [(self.names[position], str(types[position])) for position in wrong]
 
+    def count_rows(self) -> int:
+        """Return the number of rows."""
+        assert self.n_rows is not None, "known except of a LazyFrame"
+        return self.n_rows
+
     def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
         """Return the columns, and (name, nulls, first row) of those with nulls (data then void)."""
         raise NotImplementedError
@@ -56,6 +61,11 @@ class _PolarsSource(FrameSource):
 
     def _is_number(self, kind: Any) -> bool:
         return bool(kind.is_numeric()) or kind in (pl.Boolean, pl.Null)
+
+    def count_rows(self) -> int:
+        if isinstance(self.frame, pl.DataFrame):
+            return self.frame.height
+        return int(self.frame.select(pl.len()).collect().item())
 
     def columns(
         self, positions: Sequence[int]
@@ -264,7 +274,7 @@ def positions_of(names: list[Any], wanted: list[str]) -> list[int]:
     if missing:
         raise ValueError(
             "The feature names should match those that were passed during fit. "
-            f"X lacks {len(missing)} of the {len(wanted)} columns seen in fit: "
+            f"X lacks {len(missing)} of the {len(wanted)} columns that are needed: "
             f"{listed([repr(name) for name in missing], 'column')}."
         )
     needed = set(wanted)

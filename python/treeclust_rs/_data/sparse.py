@@ -62,7 +62,7 @@ class SparseTable:
         return float(self.values[at]) if at < stop and self.indices[at] == column else 0.0
 
 
-def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
+def read_sparse(X: Any, *, estimator_name: str, needed: IntArray | None = None) -> SparseTable:
     """Read a scipy.sparse matrix or array of numbers.
 
     Parameters
@@ -71,6 +71,8 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
         In any format; it is brought to compressed sparse rows, a copy if it is in another.
     estimator_name : str
         Named in messages.
+    needed : ndarray of int or None, default=None
+        Indices of the columns whose cells must be finite; None: all.
 
     Returns
     -------
@@ -94,6 +96,8 @@ def read_sparse(X: Any, *, estimator_name: str) -> SparseTable:
         by_rows.sum_duplicates()
     values = by_rows.data.astype(np.float64, copy=False)
     bad = np.flatnonzero(~np.isfinite(values))
+    if needed is not None:
+        bad = bad[np.isin(by_rows.indices[bad], needed)]
     if len(bad):
         row = int(np.searchsorted(by_rows.indptr, bad[0], side="right")) - 1
         word = "NaN" if np.isnan(values[bad]).any() else "inf"

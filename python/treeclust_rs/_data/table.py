@@ -17,14 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._util import BoolArray
+from .._util import BoolArray, IntArray
 from .._util.words import check_unicode
 from . import frames
-from .arrays import check_width, number_array
-from .frames import (
-    FrameSource,
-    frame_source,
-)
+from .arrays import check_shape, check_width, number_array
+from .frames import FrameSource, frame_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,8 @@ class Table:
     ----------
     data : ndarray of shape (n_samples, n_features) or list of ndarray of shape (n_samples,)
         Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64;
-        any strides. Integers are compared as float64, so those beyond 2**53 are rounded.
+        any strides. Integers are compared as float64, so those beyond 2**53 are rounded. Columns
+        that `align_table` was not asked to read are False.
     n_samples, n_features : int
         Both at least 1.
     feature_names : list of str or None
@@ -110,12 +108,18 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
 
 
 def align_table(
-    X: Any, feature_names: Sequence[str] | None, n_features: int, *, estimator_name: str
+    X: Any,
+    feature_names: Sequence[str] | None,
+    n_features: int,
+    *,
+    estimator_name: str,
+    needed: IntArray | None = None,
 ) -> Table:
     """Read the input of a predict into the columns of the fit.
 
     A frame is matched by name: its columns may come in any order, and columns that the fit did not
-    have are ignored, whatever they hold. Everything else is matched by position.
+    have, or that are not needed, are ignored, whatever they hold. Everything else is matched by
+    position.
 
     Parameters
     ----------
@@ -127,6 +131,9 @@ def align_table(
         The number of columns seen in fit.
     estimator_name : str
         Named in messages.
+    needed : ndarray of int or None, default=None
+        Indices of the columns to read, ascending; None reads all. Of the others neither presence in
+        a frame nor type nor content is checked.
 
     Returns
     -------
@@ -145,15 +152,17 @@ def align_table(
         When only one of fit and predict has column names: columns are then matched by position.
     """
     names = None if feature_names is None else list(feature_names)
+    wanted = range(n_features) if needed is None else needed.tolist()
     source = frame_source(X)
     if source is None:
-        array = number_array(X, estimator_name)
+        array = number_array(X, estimator_name, needed)
         if names is not None:
             _warn_names_lost(estimator_name)
         check_width(array.shape[1], n_features, estimator_name)
         return _array_table(array, names)
     if names is not None and any(isinstance(name, str) for name in source.names):
-        return _frame_table(source, frames.positions_of(source.names, names), names, estimator_name)
+        positions = frames.positions_of(source.names, [names[column] for column in wanted])
+        return _spread(source, positions, wanted, n_features, names, estimator_name)
 
     frames.check_unique(source.names)
     if names is not None:
@@ -165,7 +174,29 @@ def align_table(
             stacklevel=3,
         )
     check_width(len(source.names), n_features, estimator_name)
-    return _frame_table(source, range(n_features), names, estimator_name)
+    return _spread(source, wanted, wanted, n_features, names, estimator_name)
+
+
+def _spread(
+    source: FrameSource,
+    positions: Sequence[int],
+    places: Sequence[int],
+    n_features: int,
+    names: list[str] | None,
+    estimator_name: str,
+) -> Table:
+    """Return columns of a frame at some places of a table, whose other columns are False."""
+    if len(places) == n_features:
+        return _frame_table(source, positions, names, estimator_name)
+    if not positions:
+        unread = np.broadcast_to(np.False_, source.count_rows())
+        check_shape((len(unread), n_features), estimator_name)
+        return Table([unread] * n_features, len(unread), n_features, names)
+    table = _frame_table(source, positions, names, estimator_name)
+    data = [np.broadcast_to(np.False_, table.n_samples)] * n_features
+    for column, place in enumerate(places):
+        data[place] = column_of(table, column)
+    return Table(data, table.n_samples, n_features, names)
 
 
 def column_of(table: Table, feature: int) -> npt.NDArray[Any]:

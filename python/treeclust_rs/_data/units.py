@@ -67,6 +67,13 @@ class WeightedRows(Generic[Rows]):
             *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
         )
 
+    def group_means(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupMeans:
+        """Return weight, mean and spread of groups of rows."""
+        weight, threads = self.weight, self.threads
+        return _engine.GroupMeans(
+            *_engine.group_means(self.rows.data, self.units, groups, n_groups, weight, threads)
+        )
+
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:
         """Return the weight and the sums in units of groups of rows."""
         weight, threads = self.weight, self.threads

@@ -357,15 +357,17 @@ class KernelData:
         Returns
         -------
         float
-            Weighted sum of k(i, i) minus the sum of S(C_l, C_l) / |C_l|; 0 if it is below 1e-12 of
-            the former.
+            With features the sum of squared distances; else the weighted sum of k(i, i) minus that
+            of S(C_l, C_l) / |C_l|, and 0 if it is below 1e-12 of the former.
         """
         k = int(labels.max()) + 1
         if self.features is not None:
             means = self._means(labels, self.cluster_weights(labels, k))
             apart = self.features - means[labels]
             cost = weighted_sum(np.einsum("ij,ij->i", apart, apart), self.weight)
-            return self._rounded(cost)
+            # The mean of equal rows is rounded, too.
+            rounding = 16 * np.finfo(float).eps ** 2 * (self.trace + abs(self.offset))
+            return 0.0 if cost <= rounding else cost
         stocks = self.self_stocks(labels, self.label_sums(labels, k))
         return self.cost(self.cluster_weights(labels, k), stocks)
 

@@ -66,9 +66,7 @@ class Means:
         """Return squared distances of features to the centers, and their rounding error."""
         assert self.centers is not None
         distances = np.asarray(cdist(self.centers, features, "sqeuclidean"))
-        margin = np.einsum("ij,ij->i", features, features) + self.stocks.max()
-        margin *= ROUNDING
-        return distances, margin
+        return distances, ROUNDING * distances.min(axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -318,10 +318,15 @@ n_leaves_ : int
 classes_ : ndarray of shape (n_clusters,)
     The clusters' labels.
 inertia_, reference_inertia_ : float
+    The k-means cost of the tree's and of the reference's clusters about their own means in the
+    columns, on standardised ones if ``scale="standard"``.
+cost_ratio_ : float
+    `inertia_` / `reference_inertia_`.
+kernel_cost_, reference_kernel_cost_ : float
     Kernel k-means cost of the tree's and of the reference's clusters about their own implicit
     means; computed when first asked for.
-price_of_explainability_, cost_ratio_ : float
-    `inertia_` / `reference_inertia_` (definition 4).
+price_of_explainability_ : float
+    `kernel_cost_` / `reference_kernel_cost_` (definition 4).
 
 [n_clusters]
 n_clusters : int or None, default=None

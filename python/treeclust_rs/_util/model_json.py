@@ -15,7 +15,7 @@ import numpy as np
 from .arrays import FloatArray, IntArray
 
 FORMAT = "treeclust_rs"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # A type as it is called in JSON.
 _JSON_NAMES = {
@@ -105,12 +105,12 @@ def loads(text: str) -> dict[str, Any]:
     version = payload.get("schema_version")
     if type(version) is not int:
         raise ValueError("The model file has no integer schema_version.")
-    if version != SCHEMA_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise ValueError(
-            f"The model file has schema_version {version}; this version of {FORMAT} reads "
+            f"The model file has schema_version {version}; this version of {FORMAT} reads 1 to "
             f"{SCHEMA_VERSION}."
         )
-    del payload["format"], payload["schema_version"]
+    del payload["format"]
     return payload
 
 

@@ -30,8 +30,8 @@ def true_costs(model: Any) -> _Facts:
 def costs(model: Any) -> _Facts:
     """Yield the costs, or at least their bounds.
 
-    A tree that was cut down after it was read has only its cost about the reference's centers,
-    which its own cost does not exceed.
+    A tree that was cut down after it was read from an old file has only its cost about the
+    reference's centers, which its own cost does not exceed.
     """
     yield from true_costs(model)
     if not hasattr(model, "inertia_") and hasattr(model, "reference_inertia_"):
@@ -42,8 +42,13 @@ def costs(model: Any) -> _Facts:
 
 
 def cost_path(model: Any) -> pl.DataFrame:
-    """Return the path of a model whose costs compare with its reference's, with their ratio."""
+    """Return the costs by number of leaves, with their ratio to the reference's.
+
+    Where the k-means cost of smaller trees is not known, the cost about the reference's centers.
+    """
     path: pl.DataFrame = model.cost_path_
+    known = "cost" if path["inertia"].null_count() else "inertia"
+    path = path.select("n_leaves", cost=known)
     if not hasattr(model, "reference_inertia_"):
         return path
     reference = model.reference_inertia_
@@ -54,7 +59,15 @@ def cost_path(model: Any) -> pl.DataFrame:
 def mistakes_path(model: Any) -> pl.DataFrame:
     """Return the path of a model whose growth lowers the weight of the rows with other labels."""
     path: pl.DataFrame = model.cost_path_
-    return path.rename({"cost": "mistakes"})
+    return path.select("n_leaves", mistakes="cost")
+
+
+def kernel_costs(model: Any) -> _Facts:
+    """Yield the costs under the kernel; a model from a file may lack them."""
+    if hasattr(model, "kernel_cost_") and hasattr(model, "reference_kernel_cost_"):
+        yield "kernel cost", f"{model.kernel_cost_:,.6g}"
+        yield "of the reference", f"{model.reference_kernel_cost_:,.6g}"
+        yield "price of explainability", f"{model.price_of_explainability_:.4f}"
 
 
 def agreement(model: Any) -> _Facts:
@@ -85,7 +98,9 @@ def moves(model: Any) -> _Facts:
 def objective(model: Any) -> _Facts:
     """Yield objective and cost of a model that explains no reference."""
     yield "objective", f"{model.objective_:,.6g}"
-    yield "cost", f"{model.inertia_:,.6g}"
+    yield "kernel cost", f"{model.kernel_cost_:,.6g}"
+    if hasattr(model, "inertia_"):
+        yield "cost", f"{model.inertia_:,.6g}"
 
 
 def bins(model: Any) -> _Facts:

@@ -45,7 +45,7 @@ def fit(arguments: argparse.Namespace) -> None:
         # A fit that finds the clusters itself has their costs. The file holds those computed.
         with_costs = frame.height <= _MAX_COST_ROWS or reference is None
         if with_costs:
-            _ = model.inertia_, model.reference_inertia_
+            _ = model.kernel_cost_, model.reference_kernel_cost_
     if not arguments.quiet:
         print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
     if arguments.scale is None and (dominant := _dominant_column(frame)) is not None:

@@ -114,7 +114,7 @@ _KERNEL = ("--kernel", "--gamma", "--approximation", "--n-components")
 _GROWTH = ("--leaves", "--cuts", "--base-tree")
 _EXPLAINED = (facts.parameters, facts.costs, facts.agreement)
 _SURROGATE = ("--n-init", *_KERNEL)
-_KERNEL_EXPLAINED = (facts.kernel, facts.true_costs, facts.agreement)
+_KERNEL_EXPLAINED = (facts.kernel, facts.kernel_costs, facts.costs, facts.agreement)
 
 _ROWS = (
     Method(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from .._base import (
     COST_PATH,
     EXPLAINING,
+    INERTIA_PATH,
     NO_NEGATIVE_INERTIA,
     POSITIVE,
     CenterModel,
@@ -18,7 +18,7 @@ from .._base import (
     Fields,
     FitRows,
     Growth,
-    LeafSums,
+    LeafMeans,
     SavedField,
     TrainingState,
     grow_tree,
@@ -27,11 +27,8 @@ from .._data import Table
 from .._reference.centers import Criterion, cost_of_labels, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._reference.kmeans import Reference, make_reference
-from .._util import Codes, FloatArray, IntArray, StrOptions
-from ..tree import ClusterTree, GrownTree
-
-# A cost computed as a difference of two sums is accepted down to this share of the first of them.
-_MIN_SHARE = 1e-6
+from .._util import StrOptions
+from ..tree import GrownTree
 
 
 class CentersTree(CostTree, CenterModel, abstract=True):
@@ -47,6 +44,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
         "_cost_path": COST_PATH,
+        "_inertia_path": INERTIA_PATH,
     }
 
     n_clusters: int | None
@@ -100,15 +98,17 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
         by_means = self.criterion == "kmeans"
-        training = _Training(
+        training = TrainingState(
             fit_rows.leaves_of_all(leaf_of_row, tree),
-            LeafSums.of(fit_rows, leaf_of_row, tree) if by_means else None,
-            fit_rows.units,
-            reference.centers.in_units,
+            LeafMeans.of(fit_rows, leaf_of_row, tree) if by_means else None,
+            reference.centers.high,
         )
-        centers, inertia = _centers_and_inertia(
-            training, tree, float(path[-1]), fit_rows, leaf_of_row, reference
-        )
+        if not by_means:
+            clusters = tree.leaf_clusters[leaf_of_row]
+            medians = own_medians(fit_rows, clusters, reference.n_clusters)
+            medians = np.where(np.isnan(medians), reference.centers.high, medians)
+            own = fit_rows.units.of_points(medians)
+            inertia = cost_of_labels(fit_rows, own, clusters, self.criterion)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)
@@ -116,7 +116,8 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         self.reference_inertia_ = reference.inertia
         self._cost_path = path
         self._set_training(training)
-        self.cluster_centers_, self.inertia_ = centers, inertia
+        if not by_means:
+            self.cluster_centers_, self.inertia_ = medians, inertia
         progress = fit_rows.progress(self.verbose)
         if progress is not None:
             progress(tree.n_leaves, self._last_gain())
@@ -133,56 +134,3 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             progress=fit_rows.progress(self.verbose),
         )
         return GrownTree.of(fitted)
-
-    def _set_centers(self, training: TrainingState) -> None:
-        self.cluster_centers_, self.inertia_ = _of_sums(
-            training, self.tree_, float(self._cost_path[-1])
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Training(TrainingState):
-    """Of a centers tree: its sums have one entry per leaf."""
-
-    def truncate(self, kept: IntArray) -> Self:
-        training = super().truncate(kept)
-        sums = training.leaf_sums
-        return training if sums is None else replace(training, leaf_sums=sums.merged())
-
-
-def _of_sums(
-    training: TrainingState, tree: ClusterTree, surrogate: float
-) -> tuple[FloatArray, float]:
-    """Return the means of the clusters in the columns' own units, and the cost about them.
-
-    The cost about the means is that about the reference's centers, `surrogate`, less what moving
-    the centers saves.
-    """
-    assert training.reference_centers is not None
-    weight, means = training.means(tree)
-    moved = ((means - training.reference_centers) ** 2).sum(axis=1)
-    return training.own(means), max(surrogate - float(weight @ moved), 0.0)
-
-
-def _centers_and_inertia(
-    training: TrainingState,
-    tree: ClusterTree,
-    surrogate: float,
-    fit_rows: FitRows[Table],
-    leaf_of_row: Codes,
-    reference: Reference,
-) -> tuple[FloatArray, float]:
-    """Return the centers of the clusters in the columns' own units, and the cost about them."""
-    clusters = tree.leaf_clusters[leaf_of_row]
-    criterion: Criterion = "kmedians" if training.leaf_sums is None else "kmeans"
-    inertia = 0.0
-    if criterion == "kmeans":
-        centers, inertia = _of_sums(training, tree, surrogate)
-    else:
-        centers = own_medians(fit_rows, clusters, reference.n_clusters)
-        empty = np.isnan(centers).any(axis=1)
-        centers[empty] = reference.centers.high[empty]
-    # The two sums cancel where the reference's centers lie far from their rows.
-    if criterion == "kmedians" or inertia < _MIN_SHARE * surrogate:
-        inertia = cost_of_labels(fit_rows, fit_rows.units.of_points(centers), clusters, criterion)
-    return centers, inertia

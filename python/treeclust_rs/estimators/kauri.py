@@ -16,14 +16,16 @@ from .._base import (
     AT_LEAST_1,
     COMMON,
     GAMMA,
+    INERTIA_PATH,
     LIMITS,
+    NO_NEGATIVE_INERTIA,
     POSITIVE,
     Check,
     Constraints,
     Fields,
     FitRows,
     KernelModel,
-    LeafSums,
+    LeafMeans,
     SavedField,
     TrainingState,
     normalised,
@@ -96,8 +98,11 @@ class Kauri(KernelModel):
         The splits in order: n_leaves after it, node, move, left_cluster, right_cluster, feature,
         threshold, gain, objective after it.
     inertia_ : float
+        The k-means cost of the clusters: squared distances to `cluster_centers_`, on standardised
+        columns if ``scale="standard"``.
+    kernel_cost_ : float
         Kernel k-means cost: the weighted sum of k(x, x), less `objective_`. With the linear kernel
-        the cost of k-means. Negative only with indefinite kernels.
+        it is `inertia_`. Negative only with indefinite kernels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows, in the columns' own units, whatever the kernel is.
     feature_importances_ : ndarray of shape (n_features,)
@@ -168,8 +173,10 @@ class Kauri(KernelModel):
     _saved: ClassVar[Fields] = {
         "cluster_centers_": SavedField("k d"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
-        "inertia_": SavedField(required=True),
+        "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
+        "_kernel_cost": SavedField(required=True),
         "gamma_": GAMMA,
+        "_inertia_path": INERTIA_PATH,
         "_objective_path": SavedField(
             "path",
             required=True,
@@ -236,18 +243,22 @@ class Kauri(KernelModel):
         )
         tree = _build_tree(fitted, rows)
         path = fitted.objective
-        inertia = stocks.trace - float(path[-1])
-        if abs(inertia) <= ROUNDING * abs(stocks.trace):
-            inertia = 0.0
+        if stocks.features is None:
+            kernel_cost = stocks.trace - float(path[-1])
+            if abs(kernel_cost) <= ROUNDING * abs(stocks.trace):
+                kernel_cost = 0.0
+        else:
+            kernel_cost = stocks.inertia(tree.leaf_clusters[fitted.leaf_of_row])
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
-        leaf_sums = LeafSums.of(fit_rows, fitted.leaf_of_row, tree)
+        leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)
         self._set_tree(tree)
         self._objective_path = path + stocks.offset
-        self.inertia_ = inertia
-        self._set_training(TrainingState(leaves, leaf_sums, units, reference_centers=None))
+        self._kernel_cost = kernel_cost
+        nowhere = np.full(rows.n_features, np.nan)  # all clusters have rows
+        self._set_training(TrainingState(leaves, leaf_means, nowhere))
         if progress is not None:
             progress(tree.n_leaves, path[-1] - path[-2] if len(path) > 1 else 0.0)
         return self
@@ -262,7 +273,31 @@ class Kauri(KernelModel):
         return min(int(given), d) if isinstance(given, Integral) else max(int(given * d), 1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
-        """Return the objective L of the tree's clusters of other rows.
+        """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
+
+        Parameters
+        ----------
+        %(other_rows_and_gram)s
+
+        Returns
+        -------
+        float
+            Minus the kernel k-means cost under the kernel of the fit (the approximation, if there
+            is one); with the linear kernel the k-means cost.
+
+        %(score_errors)s
+        """
+        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
+        return -stocks.inertia(labels)
+
+    def objective(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+    ) -> float:
+        """Return the objective L of the tree's clusters of other rows, which the fit makes large.
 
         Parameters
         ----------
@@ -285,6 +320,17 @@ class Kauri(KernelModel):
     def n_clusters_(self) -> int:
         """Number of clusters."""
         return len(self.tree_.classes)
+
+    @property
+    def kernel_cost_(self) -> float:
+        """Kernel k-means cost of the clusters; with the linear kernel it is `inertia_`.
+
+        Without features it is a difference of sums of kernel values: below 1e-12 of the sum of
+        k(x, x) it is not known, and 0.
+        """
+        if self.kernel == "linear" and self.approximation is None and "inertia_" in self.__dict__:
+            return self.inertia_
+        return self._kernel_cost
 
     @property
     def objective_(self) -> float:
@@ -327,7 +373,7 @@ class Kauri(KernelModel):
 
     def _follow_path(self, whole: Self) -> None:
         lost = float(whole._objective_path[-1] - self._objective_path[-1])
-        self.inertia_ = whole.inertia_ + lost
+        self._kernel_cost = whole._kernel_cost + lost
 
     def _complete(self, tree: ClusterTree) -> None:
         super()._complete(tree)

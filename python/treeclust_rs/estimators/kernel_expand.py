@@ -32,8 +32,8 @@ class KernelExpand(GrownKernelTree):
 
     Notes
     -----
-    With a reference given no kernel value is computed unless `inertia_` or the price is asked for.
-    Growth takes O(n k) per column and level with thresholds, O(n k^2) with intervals.
+    With a reference given no kernel value is computed unless `kernel_cost_` or the price is asked
+    for. Growth takes O(n k) per column and level with thresholds, O(n k^2) with intervals.
 
     References
     ----------

@@ -57,10 +57,10 @@ class KernelIMM(KernelTree):
     interval lie between neighbouring values of the column at the node.
 
     A node takes O(n) per feature and O(n log n) per column; with all anchors that is O(n^2) per
-    column. With a reference given no kernel value is computed unless `inertia_` or the price is
+    column. With a reference given no kernel value is computed unless `kernel_cost_` or the price is
     asked for. Features are never held for all rows: beside the table a fit takes O(n d k) bytes,
     some 2 kB a row with 4 columns and 10 clusters, 8 k bytes for each feature, and the rows as the
-    kernel sees them (8 bytes a cell), which are kept for `inertia_`.
+    kernel sees them (8 bytes a cell), which are kept for `kernel_cost_`.
 
     References
     ----------

@@ -85,10 +85,14 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row, 0, 1, ...; those of weight 0 get the nearest one's.
-    inertia_ : float
+    kernel_cost_ : float
         Cost of the rows of positive weight: the weighted sum of their squared distances to the
         means of their clusters, in the feature space of the kernel used (the approximation, if
-        there is one). Negative only with indefinite kernels.
+        there is one). Negative only with indefinite kernels. Without features it is a difference
+        of sums of kernel values: below 1e-12 of the sum of k(x, x) it is not known, and 0.
+    inertia_ : float
+        The k-means cost of the clusters: squared distances to their means in the columns, on
+        standardised ones if ``scale="standard"``.
     n_iter_ : int
         Rounds of the best start.
     %(kernel_columns_and_errors)s
@@ -120,7 +124,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     >>> ring = np.column_stack([np.cos(angle), np.sin(angle)])
     >>> X = np.vstack([0.3 * ring, ring])
     >>> model = tc.KernelKMeans(2, gamma=5.0, random_state=0).fit(X)
-    >>> len(set(model.labels_[:20])), len(set(model.labels_[20:])), round(model.inertia_, 3)
+    >>> len(set(model.labels_[:20])), len(set(model.labels_[20:])), round(model.kernel_cost_, 3)
     (1, 1, 27.58)
     >>> (model.predict([[0.1, 0.1], [-1.1, 0.2]]) == model.labels_[[0, 20]]).all()
     np.True_
@@ -200,10 +204,15 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             labels[kept] = found.labels
             part = None if fit_rows.all_gram is None else fit_rows.all_gram[~kept]
             labels[~kept] = first_least(*predictor.distances(fit_rows.excluded(), part, n_jobs))
+        of_clusters = fit_rows.group_means(found.labels.astype(np.uint32), k)
+        inertia = kernel_cost = float(of_clusters.spread.sum())
+        if self.kernel != "linear" or self.approximation is not None:
+            kernel_cost = found.inertia
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._predictor = predictor
-        self.labels_, self.inertia_, self.n_iter_ = labels, found.inertia, found.n_iter
+        self.labels_, self.n_iter_ = labels, found.n_iter
+        self.inertia_, self.kernel_cost_ = inertia, kernel_cost
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
         set_columns(self, rows.n_features, rows.feature_names)
@@ -262,7 +271,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         -------
         float
             Minus the weighted sum of squared distances to the nearest mean. Of the rows of the fit
-            ``-inertia_``, if the fit ended because no row moved.
+            ``-kernel_cost_``, if the fit ended because no row moved.
 
         Raises
         ------
@@ -277,7 +286,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         partial, margin = predictor.distances(table, values, n_jobs)
         diagonal = predictor.diagonal(table) if gram is None else _diagonal(gram_diagonal, table)
         squares = partial.min(axis=0) + diagonal
-        squares[np.abs(squares) <= margin] = 0.0
+        if predictor.rows is not None or gram is not None:  # differences, not sums of squares
+            squares[np.abs(squares) <= margin] = 0.0
         return -float(squares.sum() if weight is None else weight @ squares)
 
     def _read(self, X: Any, gram: Any, caller: str) -> tuple[Table, FloatArray | None, int]:

@@ -16,7 +16,9 @@ from .._base import (
     COST_PATH,
     EXPLAINING,
     GAMMA,
+    INERTIA_PATH,
     LIMITS,
+    NO_NEGATIVE_INERTIA,
     POSITIVE,
     Constraints,
     CostTree,
@@ -24,7 +26,7 @@ from .._base import (
     FitRows,
     Growth,
     KernelModel,
-    LeafSums,
+    LeafMeans,
     Limits,
     SavedField,
     TrainingState,
@@ -83,9 +85,12 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "cluster_centers_": SavedField("k d"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "gamma_": GAMMA,
-        "_inertia": SavedField(),
-        "_reference_inertia": SavedField(),
+        "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
+        "reference_inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
+        "_kernel_cost": SavedField(),
+        "_reference_kernel_cost": SavedField(),
         "_cost_path": COST_PATH,
+        "_inertia_path": INERTIA_PATH,
     }
     _from_rows: ClassVar[tuple[str, ...]] = (
         "labels_",
@@ -94,6 +99,8 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "inertia_",
         "reference_inertia_",
         "cost_ratio_",
+        "kernel_cost_",
+        "reference_kernel_cost_",
         "price_of_explainability_",
     )
 
@@ -201,30 +208,30 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         grown = GrownTree.of(fitted)
         tree = grown.build(classes, rows)
         leaf_of_row = fitted.leaf_of_row
-        leaf_sums = LeafSums.of(fit_rows, leaf_of_row, tree)
+        leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree)
+        reference_means = fit_rows.group_means(labels.astype(np.uint32), k)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
-        inertias: dict[str, float] = {}
+        kernel_costs: dict[str, float] = {}
         if clustered:
             # While the kernel matrix is there.
-            inertias = {
-                "_inertia": stocks.inertia(tree.leaf_clusters[leaf_of_row]),
-                "_reference_inertia": stocks.inertia(labels),
+            kernel_costs = {
+                "_kernel_cost": stocks.inertia(tree.leaf_clusters[leaf_of_row]),
+                "_reference_kernel_cost": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
                 stocks = make_kernel_data(self, fit_rows, None, rng, hold_gram=False)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        for attribute in ("_inertia", "_reference_inertia"):
+        for attribute in ("_kernel_cost", "_reference_kernel_cost"):
             self.__dict__.pop(attribute, None)
-        self.__dict__.update(inertias)
+        self.__dict__.update(kernel_costs)
         self._keep_kernel(stocks, fit_rows.units)
         self._cost_path = grown.cost_path(costs.minimum)
         self._set_tree(tree)
         self.reference_labels_ = _with_noise(self.classes_, labels, fit_rows.kept)
+        self.reference_inertia_ = float(reference_means.spread.sum())
         self._set_training(
-            _Training(
-                leaves, leaf_sums, fit_rows.units, centers.in_units, stocks, labels, fit_rows.kept
-            )
+            _Training(leaves, leaf_means, centers.high, stocks, labels, fit_rows.kept)
         )
         if progress is not None:
             progress(tree.n_leaves, self._last_gain())
@@ -249,40 +256,50 @@ class KernelTree(CostTree, KernelModel, abstract=True):
     # ---- results --------------------------------------------------------------------------
 
     @property
-    def inertia_(self) -> float:
-        """Kernel cost of the tree's clusters about their own implicit means.
+    def kernel_cost_(self) -> float:
+        """Kernel k-means cost of the tree's clusters about their own implicit means.
 
-        Computed on first access, in O(n_samples^2) kernel values unless the kernel has
-        features.
+        Computed on first access, in O(n_samples^2) kernel values unless the kernel has features.
+        With the linear kernel it is `inertia_`. Without features it is a difference of sums of
+        kernel values: below 1e-12 of the sum of k(x, x) it is not known, and 0.
         """
-        if "_inertia" not in self.__dict__:
-            fit = self._rows_of_fit("inertia_")
+        if self._is_kmeans:
+            return self.inertia_
+        if "_kernel_cost" not in self.__dict__:
+            fit = self._rows_of_fit("kernel_cost_")
             of_fit = fit.leaf_of_row if fit.kept is None else fit.leaf_of_row[fit.kept]
-            self._inertia = fit.stocks.inertia(self.tree_.leaf_clusters[of_fit])
-        return self._inertia
+            self._kernel_cost = fit.stocks.inertia(self.tree_.leaf_clusters[of_fit])
+        return self._kernel_cost
 
     @property
-    def reference_inertia_(self) -> float:
-        """Kernel cost of the reference's clusters; computed on first access."""
-        if "_reference_inertia" not in self.__dict__:
-            fit = self._rows_of_fit("reference_inertia_")
-            self._reference_inertia = fit.stocks.inertia(fit.labels)
-        return self._reference_inertia
+    def reference_kernel_cost_(self) -> float:
+        """Kernel k-means cost of the reference's clusters; computed on first access."""
+        if self._is_kmeans:
+            return self.reference_inertia_
+        if "_reference_kernel_cost" not in self.__dict__:
+            fit = self._rows_of_fit("reference_kernel_cost_")
+            self._reference_kernel_cost = fit.stocks.inertia(fit.labels)
+        return self._reference_kernel_cost
+
+    @property
+    def _is_kmeans(self) -> bool:
+        """Whether the kernel's costs are those of k-means in the columns."""
+        return self.kernel == "linear" and self.approximation is None
 
     @property
     def price_of_explainability_(self) -> float:
-        """`inertia_` / `reference_inertia_` (definition 4); 1 where both are 0, inf for x / 0.
+        """`kernel_cost_` / `reference_kernel_cost_` (definition 4); 1 where both are 0.
 
-        It tends to 1 for any partition as gamma grows: look at the agreement with the reference
-        and at the costs themselves too. Below 1 where the tree's clusters cost less than the
-        reference's, which labels not made by kernel k-means allow.
+        inf for x / 0. It tends to 1 for any partition as gamma grows: look at the agreement with
+        the reference and at the costs themselves too. Below 1 where the tree's clusters cost less
+        than the reference's, which labels not made by kernel k-means allow.
         """
-        return ratio_of_costs(self.inertia_, self.reference_inertia_)
+        return ratio_of_costs(self.kernel_cost_, self.reference_kernel_cost_)
 
     @property
     def cost_ratio_(self) -> float:
-        """The same as `price_of_explainability_`."""
-        return self.price_of_explainability_
+        """`inertia_` / `reference_inertia_`: what explainability cost in k-means cost."""
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     def _rows_of_fit(self, name: str) -> _Training:
         training: _Training | None = self.__dict__.get("_training")

@@ -533,12 +533,13 @@ class ObliqueTree(CenterModel):
     def _cost(self) -> Literal["kmeans", "cosine"]:
         return "cosine" if self.metric == "cosine" else "kmeans"
 
-    def _route(self, X: Any) -> tuple[Any, npt.NDArray[np.int64]]:
+    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
-            return super()._route(X)
+            return super()._route(X, all_columns=all_columns)
         check_is_fitted(self, "tree_")
         name = type(self).__name__
-        table = read_sparse(X, estimator_name=name)
+        needed = None if all_columns else self.tree_.tested_features
+        table = read_sparse(X, estimator_name=name, needed=needed)
         if table.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {table.n_features} features, but {name} is expecting "

@@ -112,8 +112,8 @@ def fit(model: Any, X: Any, sample_weight: FloatArray | None, **extra: Any) -> A
 
 
 def inertia_of(model: Any) -> float:
-    """Return the within-cluster sum of a fitted model."""
-    inertia = getattr(model, "inertia_", None)
+    """Return the within-cluster sum of a fitted model, of a kernel model in its own geometry."""
+    inertia = getattr(model, "kernel_cost_", getattr(model, "inertia_", None))
     if inertia is None:
         raise TypeError(
             f"{type(model).__name__} has no inertia_ (the within-cluster sum), which the gap "

@@ -35,7 +35,7 @@ class GammaSweep:
         One row for each gamma, in rising order. Which columns there are depends on the estimator:
 
         - ``gamma``;
-        - ``reference_inertia``, ``inertia``: kernel costs of the reference and of what the
+        - ``reference_kernel_cost``, ``kernel_cost``: kernel costs of the reference and of what the
           estimator found. Each row has another kernel, so they compare within a row only;
         - ``price``: the price of explainability, the tree's cost divided by the reference's;
         - ``agreement``: share of the weight on which tree and reference agree
@@ -73,7 +73,7 @@ class GammaSweep:
         known = [name for name in ("reference_ari", "ari", "agreement") if name in self.table]
         if by is None and known:
             by = known[0]
-        if by in ("price", "inertia", "reference_inertia"):
+        if by in ("price", "kernel_cost", "reference_kernel_cost"):
             raise ValueError(
                 f"by={by!r} would take the largest gamma: the price of any partition tends to 1 "
                 f"as gamma grows, and costs under different kernels do not compare. {_use(known)}"
@@ -239,8 +239,8 @@ def _measures(
     has_reference = hasattr(model, "reference_labels_")
     found: dict[str, Any] = {}
     if has_reference:
-        found["reference_inertia"] = float(model.reference_inertia_)
-    found["inertia"] = inertia_of(model)
+        found["reference_kernel_cost"] = float(model.reference_kernel_cost_)
+    found["kernel_cost"] = inertia_of(model)
     if has_reference:
         found["price"] = float(model.price_of_explainability_)
         reference = np.asarray(model.reference_labels_)
@@ -266,7 +266,7 @@ def _ari(truth: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:
 
 def _summary(row: dict[str, Any]) -> str:
     """Return the main numbers of a fit as text."""
-    first = "price" if "price" in row else "inertia"
+    first = "price" if "price" in row else "kernel_cost"
     names = [name for name in (first, "agreement", "reference_ari", "ari") if name in row]
     return f"gamma {row['gamma']:.4g}: " + ", ".join(f"{name} {row[name]:.4g}" for name in names)
 

@@ -127,23 +127,45 @@ class GrownTree:
         `minimum`: what the regrets leave out, the sum of the rows' cheapest costs. `never_rises`:
         whether growth lowers this cost, so that only rounding can raise it.
         """
-        cost, left = self.cost, self.tests.children_left
-        n_nodes, n_base = len(cost), self.n_base_leaves
+        cost, left, n_base = (
+            self.cost.tolist(),
+            self.tests.children_left.tolist(),
+            self.n_base_leaves,
+        )
         n_first = max(2 * n_base - 1, 1)
-        inner = np.flatnonzero(left >= 0)
-        parent = np.empty(n_nodes, dtype=np.int64)
-        parent[left[inner]] = inner
-        first = np.arange(n_first, n_nodes, 2)  # left children of the splits after the base
-        gains = cost[parent[first]] - cost[first] - cost[first + 1]
-        is_first_leaf = (left[:n_first] < 0) | (left[:n_first] >= n_first)
-        start = cost[:n_first][is_first_leaf].sum()
-        if never_rises:
-            gains = np.maximum(gains, 0.0)
-        path = minimum + start - np.concatenate([[0.0], np.cumsum(gains)])
+        parent = {child: node for node, child in enumerate(left) if child >= 0}
+        total = ExactSum(minimum)
+        for node in range(n_first):
+            if not 0 <= left[node] < n_first:
+                total.add(cost[node])
+        path = [total.rounded()]
+        for child in range(n_first, len(cost), 2):  # left children of the splits after the base
+            total.add(-cost[parent[child]])
+            total.add(cost[child])
+            total.add(cost[child + 1])
+            path.append(total.rounded())
         if n_base:
-            path[0] = minimum + self.base_cost.sum()
-        path = np.maximum(path, 0.0)
-        return np.minimum.accumulate(path) if never_rises else path
+            path[0] = minimum + float(self.base_cost.sum())
+        return np.minimum.accumulate(path) if never_rises else np.array(path)
+
+
+class ExactSum:
+    """A sum of doubles without rounding: what is taken off leaves no trace."""
+
+    _UNIT = 1 << 1074  # all doubles are integers in units of 2 ** -1074
+
+    def __init__(self, start: float = 0.0) -> None:
+        self._units = 0
+        self.add(start)
+
+    def add(self, number: float) -> None:
+        """Add a finite number."""
+        numerator, denominator = number.as_integer_ratio()
+        self._units += numerator * (self._UNIT // denominator)
+
+    def rounded(self) -> float:
+        """Return the double nearest to the sum."""
+        return self._units / self._UNIT
 
 
 def tests_of(fitted: FittedTree | FittedKauri | FittedOblique) -> TestArrays:

@@ -247,7 +247,7 @@ class ClusterTree(TreeNodes):
         Raises
         ------
         NonFiniteError
-            If a cell is NaN or infinite.
+            If a cell is NaN or infinite in a column that the tree tests; others are not read.
         """
         n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:

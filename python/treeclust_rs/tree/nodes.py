@@ -144,6 +144,14 @@ class TreeNodes:
             sizes += np.maximum(np.diff(self.oblique_indptr) - 1, 0)
         return _frozen(sizes)
 
+    @cached_property
+    def tested_features(self) -> IntArray:
+        """Indices of the features that some node tests, ascending."""
+        tested = self.feature[self.feature >= 0]
+        if self.oblique_indices is not None:
+            tested = np.append(tested, self.oblique_indices)
+        return _frozen(np.unique(tested))
+
     @property
     def test_arrays(self) -> TestArrays:
         """The tests, as the engine takes them."""

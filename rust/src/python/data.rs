@@ -110,3 +110,40 @@ pub fn group_sums<'py>(
     })?;
     Ok((sums.weight.into_pyarray(py), matrix(py, sums.sums, table.n_features())?))
 }
+
+/// Weight, means in the columns' own units, what rounding left of them (both n_groups x d) and spread of each group of
+/// rows: [`costs::group_means`]. Arguments as for `group_sums`.
+#[pyfunction]
+#[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
+pub fn group_means<'py>(
+    py: Python<'py>,
+    table: TableArgument<'_>,
+    units: UnitsArgument<'_>,
+    groups: PyReadonlyArray1<'_, u32>,
+    n_groups: usize,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_jobs: Jobs<'_>,
+) -> PyResult<(
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<f64>>,
+)> {
+    let table = table.table()?;
+    let units = units.read(table.n_features())?;
+    let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
+    let monitor = Monitor::default();
+    let table = table.with_monitor(&monitor);
+    let found = run(py, &n_jobs, &monitor, None, || {
+        let means = costs::group_means(&table, &units, groups, n_groups, weights);
+        monitor.check().and(means)
+    })?;
+    let d = table.n_features();
+    Ok((
+        found.weight.into_pyarray(py),
+        matrix(py, found.means, d)?,
+        matrix(py, found.rest, d)?,
+        found.spread.into_pyarray(py),
+    ))
+}

@@ -27,7 +27,7 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod _core {
     #[pymodule_export]
-    use super::data::{column_units, find_non_finite, group_sums, label_costs};
+    use super::data::{column_units, find_non_finite, group_means, group_sums, label_costs};
     #[pymodule_export]
     use super::fit::{FittedTree, fit_tree};
     #[pymodule_export]

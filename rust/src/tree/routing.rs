@@ -1,15 +1,17 @@
 //! The leaf of each row: one routing for tables, C-ordered matrices and sparse rows.
 //!
 //! Rows are worked on a tile at a time, so that the cells of a tile are read from memory once: for the check that they
-//! are finite and for the tests. In trees of thresholds and intervals eight rows go down side by side, since the steps
-//! of one row wait for each other; in trees with oblique tests, whose cost is in their terms, the rows of a node are
-//! tested together before any of them goes on. Cost: O(n d) for the check and O(depth) tests a row.
+//! are finite and for the tests. Columns that no test uses are not read, whatever they hold. In trees of thresholds and
+//! intervals eight rows go down side by side, since the steps of one row wait for each other; in trees with oblique
+//! tests, whose cost is in their terms, the rows of a node are tested together before any of them goes on; and a small
+//! tree over columns applies each test to all rows ([`ByTest`]). Cost: O(used columns) for the check and O(depth) tests
+//! a row, in the last case O(leaves).
 //!
 //! The three ways rows come differ in where a cell is read, and in nothing else:
 //!
 //! | rows | a cell | numbering of columns |
 //! |---|---|---|
-//! | table | in its column, or in a copy of the tile as `f64` | places among the used columns |
+//! | table | in its column if it is of doubles, else in a copy of the tile | places among the used columns |
 //! | C-ordered matrix | where it lies | the matrix' own |
 //! | sparse | in a tile made dense, of the used columns alone | places among the used columns |
 //!
@@ -24,7 +26,7 @@ use super::ClusterTree;
 use super::test::{Test, add_terms, is_left};
 use crate::error::{Error, Result};
 use crate::rows::CsrRows;
-use crate::table::{TILE, Table, Value, all_finite};
+use crate::table::{Column, TILE, Table, Value, all_finite};
 
 /// Rows routed side by side.
 const TOGETHER: usize = 8;
@@ -32,10 +34,12 @@ const TOGETHER: usize = 8;
 const MAX_WORK_OF_CALLER: usize = 1 << 16;
 /// Cells of a tile of columns: half of a first-level cache.
 const CELLS_OF_TILE: usize = 4096;
+/// Rows of a tile of columns at least.
+const MIN_TILE: usize = 16;
+/// Leaves of a tree whose tests are all applied to all rows, at most: one bit each.
+const MAX_LEAVES_BY_TEST: usize = 64;
 /// Cells of a tile in trees with oblique tests: the more rows, the more of them meet at a node.
 const CELLS_OF_OBLIQUE_TILE: usize = 64 * TILE;
-/// Stored cells checked in one go.
-const CELLS_CHECKED: usize = 16 * TILE;
 /// The place of a column that the tree does not use.
 const UNUSED: u32 = u32::MAX;
 
@@ -84,6 +88,67 @@ struct Nodes {
     terms: Option<Terms>,
 }
 
+/// A small tree as its tests: a row starts with all leaves, each test that fails takes the leaves on its left away, and
+/// the first one that remains is the row's (QuickScorer: Lucchese et al., SIGIR 2015). No step waits for another or
+/// guesses where a row goes, and a test reads one column from end to end: for columns side by side this is faster than
+/// to follow each row, as long as there are few tests.
+#[derive(Debug, Clone)]
+struct ByTest {
+    /// Place of its column, least and largest value for which the test holds, and the leaves that remain if it fails.
+    tests: Vec<(usize, [f64; 2], u64)>,
+    /// Node ids of the leaves from left to right.
+    leaves: Vec<i64>,
+    /// Whether a test has a lower end.
+    has_intervals: bool,
+}
+
+impl ByTest {
+    /// None if the tree has oblique tests or too many leaves.
+    fn new(nodes: &Nodes) -> Option<Self> {
+        let n_leaves = nodes.nodes.len().div_ceil(2);
+        if nodes.terms.is_some() || n_leaves > MAX_LEAVES_BY_TEST {
+            return None;
+        }
+        let mut by_test =
+            ByTest { tests: vec![], leaves: vec![], has_intervals: nodes.has_intervals };
+        by_test.visit(&nodes.nodes, 0);
+        Some(by_test)
+    }
+
+    /// Adds the tests and leaves below a node; returns its leaves as bits. Not deeper than the tree has leaves.
+    fn visit(&mut self, nodes: &[RoutingNode], id: usize) -> u64 {
+        let node = nodes[id];
+        if node.left as usize == id {
+            self.leaves.push(id as i64);
+            return 1 << (self.leaves.len() - 1);
+        }
+        let left = self.visit(nodes, node.left as usize);
+        self.tests.push((node.feature as usize, [node.lower, node.upper], !left));
+        left | self.visit(nodes, node.right as usize)
+    }
+
+    /// Writes the leaf of each row of a tile: `cells[place]` has the tile's cells in a column.
+    fn route(&self, cells: &[&[f64]], leaves: &mut [i64]) {
+        let mut remaining = [u64::MAX; TILE];
+        let remaining = &mut remaining[..leaves.len()];
+        for &(place, [lower, upper], kept) in &self.tests {
+            let rows = remaining.iter_mut().zip(cells[place]);
+            if self.has_intervals {
+                rows.for_each(|(leaves, &x)| {
+                    *leaves &= kept | u64::from((lower <= x) & (x <= upper)).wrapping_neg();
+                });
+            } else {
+                rows.for_each(|(leaves, &x)| {
+                    *leaves &= kept | u64::from(x <= upper).wrapping_neg()
+                });
+            }
+        }
+        for (leaf, remaining) in leaves.iter_mut().zip(remaining) {
+            *leaf = self.leaves[remaining.trailing_zeros() as usize];
+        }
+    }
+}
+
 /// The parts of a tree that routing reads, in both numberings of columns: the table's own, for rows that lie in memory
 /// as they are, and the places in `used`, for cells that were copied.
 #[derive(Debug, Clone)]
@@ -92,6 +157,8 @@ pub(super) struct Routes {
     by_column: Nodes,
     /// For cells side by side by place.
     by_place: Nodes,
+    /// For columns side by side, if the tree is small.
+    by_test: Option<ByTest>,
     /// The columns that the tree uses, ascending.
     used: Vec<usize>,
     /// The place of each column up to the last used one; made when sparse rows first come.
@@ -120,7 +187,8 @@ impl Routes {
             }
         }
         let work_per_row = work.into_iter().max().unwrap_or(0);
-        Routes { by_column, by_place, used, places: OnceLock::new(), work_per_row }
+        let by_test = ByTest::new(&by_place);
+        Routes { by_column, by_place, by_test, used, places: OnceLock::new(), work_per_row }
     }
 
     /// The place of each column up to the last used one, or [`UNUSED`]. O(that column), once per tree.
@@ -142,51 +210,44 @@ impl ClusterTree {
         n_rows.saturating_mul(per_row) <= MAX_WORK_OF_CALLER
     }
 
-    /// The leaf each row falls into, as a node id; none if a cell of the table is NaN or infinite, be it in a column
-    /// that the tree does not use.
+    /// The leaf each row falls into, as a node id; none if a cell in a column that the tree uses is NaN or infinite. Other
+    /// columns are not read.
     ///
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have.
     pub fn apply(&self, table: &Table<'_>) -> Result<Option<Vec<i64>>> {
         self.check_width(table.n_features())?;
-        let Routes { by_place, used, .. } = &self.routes;
-        // Columns of doubles that lie one after the other are checked where they are.
-        let in_place: Vec<Option<&[f64]>> =
-            (0..table.n_features()).map(|column| table.column(column).as_f64()).collect();
+        let Routes { by_place, by_test, used, .. } = &self.routes;
+        let columns: Vec<&Column<'_>> = used.iter().map(|&column| table.column(column)).collect();
         let n = table.n_samples();
-        let tile = if by_place.terms.is_some() {
-            CELLS_OF_OBLIQUE_TILE / used.len().max(1)
-        } else {
-            CELLS_OF_TILE / table.n_features().max(1)
+        let tile = match by_place.terms {
+            Some(_) => CELLS_OF_OBLIQUE_TILE,
+            None => CELLS_OF_TILE,
         };
-        let tile = tile.clamp(16, TILE).min(n.max(1));
-        // The used columns of a tile side by side, and one more for columns that are only checked.
+        let tile = (tile / used.len().max(1)).clamp(MIN_TILE, TILE).min(n.max(1));
         let route = |start: usize, leaves: &mut [i64], cells: &mut Vec<f64>| {
-            cells.resize((used.len() + 1) * tile, 0.0);
-            let mut next = used.iter().enumerate().peekable();
-            for (column, in_place) in in_place.iter().enumerate() {
-                let place = next.next_if(|(_, used)| **used == column).map(|(place, _)| place);
-                let copy = &mut cells[place.unwrap_or(used.len()) * tile..][..leaves.len()];
-                let is_float = table.column(column).is_float();
-                let finite = match in_place {
-                    Some(column) => {
-                        let column = &column[start..start + copy.len()];
-                        if place.is_some() {
-                            copy.copy_from_slice(column);
-                        }
-                        all_finite(column)
-                    }
-                    None if place.is_none() && !is_float => true,
+            // Columns of doubles that lie one after the other are read where they are, others are copied.
+            cells.resize(used.len() * tile, 0.0);
+            let copies = cells.chunks_mut(tile);
+            let cells: Vec<&[f64]> = columns
+                .iter()
+                .zip(copies)
+                .map(|(column, copy)| match column.as_f64() {
+                    Some(column) => &column[start..start + leaves.len()],
                     None => {
-                        table.column(column).read(start, copy);
-                        !is_float || all_finite(copy)
+                        let copy = &mut copy[..leaves.len()];
+                        column.read(start, copy);
+                        copy
                     }
-                };
-                if !finite {
-                    return false;
-                }
+                })
+                .collect();
+            if !cells.iter().all(|cells| all_finite(cells)) {
+                return false;
             }
-            by_place.route(|place, i| cells[place * tile + i], leaves);
+            match by_test {
+                Some(by_test) => by_test.route(&cells, leaves),
+                None => by_place.route(|place, i| cells[place][i], leaves),
+            }
             !table.stopped()
         };
         Ok(self.apply_tiles(n, tile, route))
@@ -208,7 +269,7 @@ impl ClusterTree {
             let rows = &cells[start * width..][..leaves.len() * width];
             let groups = rows.chunks(group * width).zip(leaves.chunks_mut(group));
             groups.into_iter().all(|(rows, leaves)| {
-                let finite = all_finite(rows);
+                let finite = all_finite(rows) || self.used_cells_are_finite(rows, width);
                 if finite {
                     nodes.route(|column, i| rows[i * width + column].to_f64(), leaves);
                 }
@@ -219,21 +280,13 @@ impl ClusterTree {
     }
 
     /// As [`ClusterTree::apply`] for the rows of a sparse matrix, in whatever order their cells come; those stored more
-    /// than once are added up.
+    /// than once are added up before they are checked.
     ///
     /// # Errors
     /// As [`ClusterTree::apply`].
     pub fn apply_sparse(&self, rows: &CsrRows<'_>) -> Result<Option<Vec<i64>>> {
         self.check_width(rows.n_columns())?;
         let Routes { by_place, used, .. } = &self.routes;
-        let values = rows.values();
-        let finite = match values.len() <= MAX_WORK_OF_CALLER {
-            true => all_finite(values),
-            false => values.par_chunks(CELLS_CHECKED).all(all_finite),
-        };
-        if !finite {
-            return Ok(None);
-        }
         let places = self.routes.places();
         let tile = (CELLS_OF_OBLIQUE_TILE / used.len().max(1)).clamp(16, TILE);
         let tile = tile.min(rows.n_rows().max(1));
@@ -249,8 +302,11 @@ impl ClusterTree {
                     }
                 }
             }
-            by_place.route(|place, i| cells[place * tile + i], leaves);
-            true
+            let finite = all_finite(cells);
+            if finite {
+                by_place.route(|place, i| cells[place * tile + i], leaves);
+            }
+            finite
         };
         Ok(self.apply_tiles(rows.n_rows(), tile, route))
     }
@@ -274,6 +330,15 @@ impl ClusterTree {
                 .all(|done| done)
         };
         done.then_some(leaves)
+    }
+
+    /// Whether the cells of a C-ordered matrix are finite in the columns that the tree uses.
+    #[cold]
+    fn used_cells_are_finite<T: Value>(&self, cells: &[T], n_features: usize) -> bool {
+        let used = &self.routes.used;
+        cells
+            .chunks(n_features)
+            .all(|row| used.iter().all(|&column| row[column].to_f64().is_finite()))
     }
 
     /// Whether rows of so many columns have all that the tree uses.
