@@ -1,4 +1,5 @@
 //! Surrogate features of kernels: [`Spec`] from the attributes of `_kernels/surrogate.py`'s `SurrogateFeatures`.
+//! Only [`super::fit::fit_tree`] takes them, as the base of Kernel IMM.
 
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;

@@ -91,7 +91,7 @@ pub enum Cells<V> {
     Wide(SparseCells<V, u32>),
 }
 
-/// Most columns that `u16` numbers while one number stays free, for [`NO_PLACE`].
+/// Most columns of narrow cells: their numbers, 0 to 65,534, are `u16`.
 pub const MAX_NARROW_COLUMNS: usize = u16::MAX as usize;
 
 impl<V: Cell> Cells<V> {
