@@ -105,7 +105,7 @@ def group_means(
     table: _Table,
     units: _Units,
     groups: _Codes,
-    n_groups: int,
+    near: _Floats,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...

@@ -144,8 +144,13 @@ class LeafMeans:
     MAX_NUMBERS: ClassVar[int] = 1_000_000
 
     @classmethod
-    def of(cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:
-        """Average the rows of a fit by leaf, or by cluster if that would be too many numbers."""
+    def of(
+        cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree, centers: FloatArray
+    ) -> LeafMeans:
+        """Average the rows of a fit by leaf, or by cluster if that would be too many numbers.
+
+        `centers`: k x d, in the columns' own units, near which the rows of the clusters may lie.
+        """
         ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
         if len(ids) * fit_rows.rows.n_features > cls.MAX_NUMBERS:
@@ -155,7 +160,8 @@ class LeafMeans:
             ids = ids[first]
         else:
             group[ids] = np.arange(len(ids))
-        return cls(ids, fit_rows.group_means(group[leaf_of_row], len(ids)), fit_rows.units.scale)
+        near = centers[tree.leaf_clusters[ids]]
+        return cls(ids, fit_rows.group_means(group[leaf_of_row], near), fit_rows.units.scale)
 
     def is_by_leaf(self, tree: ClusterTree) -> bool:
         """Whether every leaf has an entry of its own, so that smaller trees have theirs too."""

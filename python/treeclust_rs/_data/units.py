@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from .. import _engine
+from .._engine import GroupMeans
 from .._util import Codes, FloatArray
 from .sparse import SparseTable
 from .table import Table, column_of
@@ -67,11 +68,16 @@ class WeightedRows(Generic[Rows]):
             *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
         )
 
-    def group_means(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupMeans:
-        """Return weight, mean and spread of groups of rows."""
-        weight, threads = self.weight, self.threads
-        return _engine.GroupMeans(
-            *_engine.group_means(self.rows.data, self.units, groups, n_groups, weight, threads)
+    def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+        """Return weight, mean and spread of groups of rows.
+
+        `near`: n_groups x d, a guess of the means in the columns' own units, which saves a pass.
+        """
+        near = np.ascontiguousarray(near)
+        return GroupMeans(
+            *_engine.group_means(
+                self.rows.data, self.units, groups, near, self.weight, self.threads
+            )
         )
 
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:

@@ -100,7 +100,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         by_means = self.criterion == "kmeans"
         training = TrainingState(
             fit_rows.leaves_of_all(leaf_of_row, tree),
-            LeafMeans.of(fit_rows, leaf_of_row, tree) if by_means else None,
+            LeafMeans.of(fit_rows, leaf_of_row, tree, reference.centers.high) if by_means else None,
             reference.centers.high,
         )
         if not by_means:

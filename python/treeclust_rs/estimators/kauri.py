@@ -250,7 +250,8 @@ class Kauri(KernelModel):
         else:
             kernel_cost = stocks.inertia(tree.leaf_clusters[fitted.leaf_of_row])
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
-        leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree)
+        middle = np.tile(units.shift, (len(tree.classes), 1))
+        leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree, middle)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)

@@ -204,7 +204,9 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             labels[kept] = found.labels
             part = None if fit_rows.all_gram is None else fit_rows.all_gram[~kept]
             labels[~kept] = first_least(*predictor.distances(fit_rows.excluded(), part, n_jobs))
-        of_clusters = fit_rows.group_means(found.labels.astype(np.uint32), k)
+        of_clusters = fit_rows.group_means(
+            found.labels.astype(np.uint32), np.tile(units.shift, (k, 1))
+        )
         inertia = kernel_cost = float(of_clusters.spread.sum())
         if self.kernel != "linear" or self.approximation is not None:
             kernel_cost = found.inertia

@@ -208,8 +208,8 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         grown = GrownTree.of(fitted)
         tree = grown.build(classes, rows)
         leaf_of_row = fitted.leaf_of_row
-        leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree)
-        reference_means = fit_rows.group_means(labels.astype(np.uint32), k)
+        leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
+        reference_means = fit_rows.group_means(labels.astype(np.uint32), centers.high)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
         kernel_costs: dict[str, float] = {}
         if clustered:

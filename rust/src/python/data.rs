@@ -112,16 +112,17 @@ pub fn group_sums<'py>(
 }
 
 /// Weight, means in the columns' own units, what rounding left of them (both n_groups x d) and spread of each group of
-/// rows: [`costs::group_means`]. Arguments as for `group_sums`.
+/// rows: [`costs::group_means`]. `near`: a guess of the means, n_groups x d, in the columns' own
+/// units; the other arguments are as for `group_sums`.
 #[pyfunction]
-#[pyo3(signature = (table, units, groups, n_groups, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, groups, near, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn group_means<'py>(
     py: Python<'py>,
     table: TableArgument<'_>,
     units: UnitsArgument<'_>,
     groups: PyReadonlyArray1<'_, u32>,
-    n_groups: usize,
+    near: PyReadonlyArray2<'_, f64>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
 ) -> PyResult<(
@@ -133,10 +134,12 @@ pub fn group_means<'py>(
     let table = table.table()?;
     let units = units.read(table.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
+    let n_groups = near.as_array().nrows();
+    let near = rows_of(&near, table.n_features())?;
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let found = run(py, &n_jobs, &monitor, None, || {
-        let means = costs::group_means(&table, &units, groups, n_groups, weights);
+        let means = costs::group_means(&table, &units, groups, n_groups, weights, near);
         monitor.check().and(means)
     })?;
     let d = table.n_features();
