@@ -66,7 +66,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 
 # Benches refuse uncommitted changes; each leaves a record, from which the last line prints the page.
 # What cannot be measured (a peer, a data set) is named and left out.
-bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
+bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
@@ -76,6 +76,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench ## measure: hours, with QUICK=1 ten m
 		$(BIN)/python benches/versions.py "$(OLD)" --data "$(DATA)" $(if $(QUICK),--quick); \
 	else echo "!!! NOT MEASURED: versions: name an environment with the version before, OLD=/path/to/python." >&2; fi
 ifeq ($(QUICK),)
+	$(BIN)/python benches/full_tests.py
 	$(BIN)/python benches/scaling.py
 	$(BIN)/python benches/interrupts.py
 	$(BIN)/python benches/douglas_peers.py --data "$(DATA)"

@@ -51,6 +51,7 @@ SECTIONS = (
     "Douglas: the paper's tables",
     "Oblique trees: the paper's tables",
     "Logistic",
+    "Tests",
 )
 """Their order; others follow by name."""
 
