@@ -157,6 +157,11 @@ labels : array-like of shape (n_samples,)
 sample_weight : array-like of shape (n_samples,), default=None
     Weights of the rows, not negative; None is 1 for each.
 
+[scale_of_costs]
+scale : None, "standard", array of shape (n_features,) or fitted estimator, default=None
+    What the columns are divided by: nothing, their standard deviations (of the rows that count),
+    units, or the `scale_` of a fitted estimator.
+
 [of_value]
 
 Parameters
