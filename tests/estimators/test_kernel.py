@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import treeclust_rs as tc
 from treeclust_rs._kernels import kernel_data as _kernel_data
 from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs.metrics import agreement, kernel_cost
+from treeclust_rs.metrics import agreement, kernel_cost, kmeans_cost
 
 TREES = [tc.KernelIMM, tc.KernelExKMC, tc.KernelExpand]
 GROWN = [tc.KernelExKMC, tc.KernelExpand]

@@ -10,7 +10,7 @@ from typing import Any, cast, overload
 import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
-from .facts import costs
+from .facts import kernel_costs
 from .messages import UserError, one_line
 from .methods import method_of
 from .reading import TABLE_SUFFIXES
@@ -123,7 +123,7 @@ def print_facts(model: Any, max_leaves: int | None = None, *, with_costs: bool =
             leaves += f" ({max_leaves:,} asked for: {method.enough_leaves})"
         print_fact("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
     for facts in method.facts:
-        if with_costs or facts is not costs:
+        if with_costs or facts is not kernel_costs:
             for name, text in facts(model):
                 print_fact(name, text)
 
