@@ -346,12 +346,15 @@ pub fn group_means(
             }
         },
     );
+    // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
+    let rounding = 8.0 * f64::EPSILON * table.n_samples() as f64;
     let mut rest = vec![0.0; n_groups * d];
     let mut spread = vec![0.0; n_groups];
     for (feature, column) in columns.iter().enumerate() {
         for (group, &[sum, squares]) in column.iter().enumerate().filter(|c| weight[c.0] > 0.0) {
             rest[group * d + feature] = sum / weight[group];
-            spread[group] += f64::max(squares - sum * sum / weight[group], 0.0);
+            let left = squares - sum * sum / weight[group];
+            spread[group] += if left > rounding * squares { left } else { 0.0 };
         }
     }
     Ok(GroupMeans { weight, means, rest, spread })

@@ -99,8 +99,8 @@ Attributes
 ----------
 %(mean_attributes)s
 cost_path_ : polars.DataFrame
-    Surrogate cost (about the reference's centers) by number of leaves. It may rise: growth
-    follows the labels.
+    By number of leaves `cost`, the surrogate about the reference's centers, and `inertia`, that
+    about the tree's own. Both may rise: growth follows the labels.
 feature_importances_ : ndarray of shape (n_features,)
     Share of each column in the decrease of the surrogate cost.
 %(columns_in_and_value_error)s
