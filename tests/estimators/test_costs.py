@@ -235,3 +235,16 @@ def test_surrogate_cost_and_cost_ratio_beside_a_far_cell():
     assert_near(found, exact.absolute(labels, by_column(centers)), "surrogate_cost")
     found = cost_ratio(X, other, labels, scale=scale)
     assert_near(found, exact.cost(other) / exact.cost(labels), "cost_ratio")
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equal_rows_cost_nothing(scale, weighted):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat([0, 1, 2], rng.integers(1, 30, 3))
+        X = (rng.normal(size=(3, 4)) * [1.0, 1e3, 0.1, 7.0])[labels]
+        weight = rng.random(len(X)) + 0.1 if weighted else None
+        for make in (tc.ExKMC, tc.SpExTree):
+            model = make(reference=labels, scale=scale).fit(X, sample_weight=weight)
+            assert (model.inertia_, model.reference_inertia_, model.cost_ratio_) == (0.0, 0.0, 1.0)
