@@ -44,6 +44,8 @@ TREE_STRUCTURE = (
 MODEL_COSTS = (
     "inertia_",
     "reference_inertia_",
+    "kernel_cost_",
+    "reference_kernel_cost_",
     "cost_path_",
     "objective_",
     "objective_path_",

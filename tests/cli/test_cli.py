@@ -229,9 +229,12 @@ def test_fit_prints_what_a_kernel_tree_explains(
         ["clusters", "3"],
         ["leaves", f"{leaves}, at most {expected.tree_.max_depth} deep"],
         ["kernel", "rbf, gamma 0.05"],
+        ["kernel", f"cost       {expected.kernel_cost_:,.6g}"],
+        ["of", f"the reference  {expected.reference_kernel_cost_:,.6g}"],
+        ["price", f"{expected.price_of_explainability_:.4f}"],
         ["cost", f"{expected.inertia_:,.6g}"],
-        ["of", f"the reference {expected.reference_inertia_:,.6g}".replace("ence ", "ence  ")],
-        ["ratio", f"{expected.price_of_explainability_:.4f}"],
+        ["of", f"the reference  {expected.reference_inertia_:,.6g}"],
+        ["ratio", f"{expected.cost_ratio_:.4f}"],
         ["agreement", f"{kept:.1%} of the rows are in their reference cluster"],
     ]
     # The file has the rows' costs, but not those of smaller trees.
@@ -252,9 +255,8 @@ def test_fit_prints_what_a_kernel_tree_explains(
     out = capsys.readouterr().out
     assert out.startswith(str(expected.truncate(3).tree_))
     assert "approximation     rpcholesky, at most 100 features" in out
-    bound = expected.cost_path_["cost"][0] / expected.reference_inertia_
-    assert bound >= expected.truncate(3).price_of_explainability_
-    assert f"ratio             at most {bound:.4f}" in out
+    assert "price" not in out  # kernel costs of smaller trees take the rows
+    assert f"ratio             {expected.truncate(3).cost_ratio_:.4f}" in out
     assert "agreement" in out
 
 
@@ -265,12 +267,12 @@ def test_costs_of_many_rows_are_not_computed_to_be_printed(
     fit += ["--method", "kernel-expand"]
     monkeypatch.setattr(fitting, "_MAX_COST_ROWS", 59)
     assert main(fit) == 0
-    assert "ratio" not in capsys.readouterr().out
-    with pytest.raises(AttributeError, match="has no inertia_"):
-        _ = tc.load("m.json").inertia_
+    assert "price" not in capsys.readouterr().out
+    with pytest.raises(AttributeError, match="has no kernel_cost_"):
+        _ = tc.load("m.json").kernel_cost_
     monkeypatch.setattr(fitting, "_MAX_COST_ROWS", 60)
     assert main(fit) == 0
-    assert "ratio" in capsys.readouterr().out
+    assert "price" in capsys.readouterr().out
 
 
 def test_fit_prints_what_kauri_maximised(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -287,6 +289,7 @@ def test_fit_prints_what_kauri_maximised(folder: Path, capsys: pytest.CaptureFix
         ["moves", f"{moves.count('star')} star, {moves.count('switch')} switch"],
         ["kernel", "rbf, gamma 0.05"],
         ["objective", f"{expected.objective_:,.6g}"],
+        ["kernel", f"cost       {expected.kernel_cost_:,.6g}"],
         ["cost", f"{expected.inertia_:,.6g}"],
     ]
     assert pl.read_csv("labels.csv")["cluster"].to_list() == expected.labels_.tolist()

@@ -643,7 +643,7 @@ def check_objective(model, tree, stocks):
     path = model.gains_["objective"].to_list()
     assert path[-1:] == [model.objective_] * bool(path)
     cost = float(sum(stocks.cost(mask) for mask in clusters))
-    assert model.inertia_ == pytest.approx(cost, rel=1e-9, abs=1e-13 * size)
+    assert model.kernel_cost_ == pytest.approx(cost, rel=1e-9, abs=1e-13 * size)
 
 
 def estimator_limits(rng):
@@ -662,7 +662,9 @@ def test_linear_models_equal_enumeration():
         tree = check_model(model, X, Stocks(features=X, w=w, center=True), **options)
         given = Stocks(features=X, w=w)
         check_objective(model, tree, given)
-        assert model.score(X, sample_weight=w) == pytest.approx(model.objective_, rel=1e-9)
+        objective = model.objective(X, sample_weight=w)
+        assert objective == pytest.approx(model.objective_, rel=1e-9)
+        assert model.score(X, sample_weight=w) == pytest.approx(-model.inertia_, rel=1e-12)
         for c, mask in enumerate(kauri.clusters_of(tree)):
             rows = kauri.rows_of(mask)
             mean = np.average(X[rows], axis=0, weights=w[rows])
@@ -681,8 +683,11 @@ def test_precomputed_models_equal_enumeration():
         stocks = Stocks(gram=gram, w=w)
         tree = check_model(model, X, stocks, **options)
         check_objective(model, tree, stocks)
+        rounding = 1e-13 * float(stocks.size)
+        objective = model.objective(X, sample_weight=w, gram=gram)
+        assert objective == pytest.approx(model.objective_, rel=1e-9, abs=rounding)
         score = model.score(X, sample_weight=w, gram=gram)
-        assert score == pytest.approx(model.objective_, rel=1e-9, abs=1e-13 * float(stocks.size))
+        assert score == pytest.approx(-model.kernel_cost_, rel=1e-9, abs=rounding)
 
 
 @pytest.mark.parametrize(
@@ -738,7 +743,7 @@ def test_models_far_from_the_origin():
         names = ("children_left", "children_right", "feature", "cluster", "move")
         for name in names:
             assert getattr(near.tree_, name).tolist() == getattr(far.tree_, name).tolist()
-        assert near.inertia_ == pytest.approx(far.inertia_, rel=1e-9)
+        assert near.kernel_cost_ == pytest.approx(far.kernel_cost_, rel=1e-9)
         given = Stocks(features=X + 1e8, w=w)
         clusters = [mask_of(np.flatnonzero(far.labels_ == c)) for c in range(far.n_clusters_)]
         assert far.objective_ == pytest.approx(float(given.objective(clusters)), rel=1e-12)
@@ -750,7 +755,7 @@ def test_models_of_huge_and_tiny_values(size):
     plain, model = Kauri(n_jobs=1).fit(X), Kauri(n_jobs=1).fit(X * size)
     for name in ("children_left", "feature", "cluster", "move"):
         assert getattr(plain.tree_, name).tolist() == getattr(model.tree_, name).tolist()
-    assert np.isfinite(model.inertia_) and np.isfinite(model.objective_)
+    assert np.isfinite(model.kernel_cost_) and np.isfinite(model.objective_)
     assert model.labels_.tolist() == model.predict(X * size).tolist()
 
 
@@ -772,7 +777,7 @@ def test_truncated_models_are_models_of_fewer_leaves():
             assert (cut.n_leaves_, cut.n_clusters_) == (small.n_leaves_, small.n_clusters_)
             assert cut.objective_ == small.objective_
             size = np.abs(w @ np.abs(gram) @ w) / w.sum() + np.abs(w @ X**2).sum()
-            assert cut.inertia_ == pytest.approx(small.inertia_, rel=1e-9, abs=1e-13 * size)
+            assert cut.kernel_cost_ == pytest.approx(small.kernel_cost_, rel=1e-9, abs=1e-13 * size)
             assert cut.gains_.equals(small.gains_)
             np.testing.assert_allclose(
                 cut.cluster_centers_, small.cluster_centers_, rtol=1e-9, atol=1e-9
@@ -799,11 +804,11 @@ def test_models_of_nothing_much():
             assert (model.n_leaves_, model.n_clusters_) == (1, 1)
             assert model.labels_.tolist() == [0] * len(X)
             assert model.gains_.height == 0
-            assert model.inertia_ == 0
+            assert model.kernel_cost_ == 0
     X = np.array([[0.0], [1.0], [5.0]])
     assert Kauri(max_clusters=1).fit(X).n_leaves_ == 1
     model = Kauri(max_clusters=50).fit(X)
-    assert (model.n_leaves_, model.n_clusters_, model.inertia_) == (3, 3, 0)
+    assert (model.n_leaves_, model.n_clusters_, model.kernel_cost_) == (3, 3, 0)
 
 
 def test_max_features_of_a_model():

@@ -603,8 +603,8 @@ def test_models_equal_the_oracle(name):
         leaves = expected.predict(fitted.X)
         inertia = ok.kernel_cost(K, leaves, fitted.w)
         reference = ok.kernel_cost(K, fitted.labels, fitted.w)
-        assert model.inertia_ == pytest.approx(inertia, rel=1e-9, abs=1e-11 * trace)
-        assert model.reference_inertia_ == pytest.approx(reference, rel=1e-9, abs=1e-11 * trace)
+        assert model.kernel_cost_ == pytest.approx(inertia, rel=1e-9, abs=1e-11 * trace)
+        assert model.reference_kernel_cost_ == pytest.approx(reference, rel=1e-9, abs=1e-11 * trace)
         if reference > 1e-9 * trace:
             price = ok.price(K, leaves, fitted.labels, fitted.w)
             assert model.price_of_explainability_ == pytest.approx(price, rel=1e-6, abs=1e-9)
@@ -636,8 +636,8 @@ def test_threads_do_not_change_a_bit(name):
             ]
             arrays += [
                 model.cost_path_["cost"].to_numpy(),
-                model.inertia_,
-                model.reference_inertia_,
+                model.kernel_cost_,
+                model.reference_kernel_cost_,
             ]
             found.add(b"".join(np.asarray(array).tobytes() for array in arrays))
         assert len(found) == 1
@@ -662,7 +662,7 @@ def test_rows_left_out_do_not_count(name):
         assert oracle.first_difference(model.tree_, alone.tree_) is None
         assert_array_equal(model.tree_.value, alone.tree_.value)
         assert model.cost_path_.equals(alone.cost_path_)
-        assert model.inertia_ == alone.inertia_
+        assert model.kernel_cost_ == alone.kernel_cost_
         assert_array_equal(model.labels_, alone.predict(case.X))
 
 
@@ -698,7 +698,7 @@ def test_the_linear_kernel_is_imm_and_exkmc():
             # k-means sees (X - mean) / scale; kernel costs are about means of labels
             scaled = (case.X[rows] - case.X[rows].mean(axis=0)) / kernel.scale_
             cost = oracle.kmeans_cost(scaled, kernel.labels_[rows], case.w[rows])
-            assert kernel.inertia_ == pytest.approx(cost, rel=1e-9, abs=1e-9 * len(rows))
+            assert kernel.kernel_cost_ == pytest.approx(cost, rel=1e-9, abs=1e-9 * len(rows))
             checked += 1
     assert checked > 100
 
@@ -750,7 +750,7 @@ def test_theorem_7(make, cuts):
     quadratic = {"kernel": "polynomial", "degree": 2, "gamma": 1.0, "coef0": 0.0, **shared}
     X, labels = ok.theorem_7_turned()
     model = make(reference=labels, **quadratic).fit(X)
-    assert model.reference_inertia_ == 0 and model.price_of_explainability_ == math.inf
+    assert model.reference_kernel_cost_ == 0 and model.price_of_explainability_ == math.inf
     X, labels = ok.theorem_7_quadratic()
     model = make(reference=labels, **quadratic).fit(X)
     # one interval parts the paper's own four points
@@ -761,7 +761,7 @@ def test_theorem_7(make, cuts):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*semidefinite")
         model = make(reference=labels, **neighbourhood).fit(X)
-        assert model.reference_inertia_ == 0 and model.price_of_explainability_ == math.inf
+        assert model.reference_kernel_cost_ == 0 and model.price_of_explainability_ == math.inf
         model = make(reference=labels, **(neighbourhood | {"max_leaves": 5})).fit(X)
     assert model.price_of_explainability_ == 1 and (model.labels_ == labels).all()
 

@@ -658,7 +658,7 @@ def test_one_row_and_one_cluster(make, criterion):
     assert model.n_leaves_ == 1 and model.labels_.tolist() == [0]
     assert model.cluster_centers_.tolist() == [[3, 4]]
     assert model.inertia_ == 0 and model.cost_ratio_ == 1
-    assert model.cost_path_.rows() == [(1, 0.0)]
+    assert model.cost_path_.rows() == [(1, 0.0, 0.0)]
     assert model.tree_.max_depth == 0
     X, _ = blobs()
     model = make(n_clusters=1, criterion=criterion, random_state=0).fit(X)

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import treeclust_rs as tc
 from treeclust_rs._kernels import kernel_data as _kernel_data
 from treeclust_rs._kernels import kernels as _kernels
-from treeclust_rs.metrics import agreement, kernel_cost
+from treeclust_rs.metrics import agreement, kernel_cost, kmeans_cost
 
 TREES = [tc.KernelIMM, tc.KernelExKMC, tc.KernelExpand]
 GROWN = [tc.KernelExKMC, tc.KernelExpand]
@@ -49,20 +49,21 @@ def test_costs_are_those_of_the_definition(Tree, rings):
     model = Tree(2, gamma=3.0, random_state=0).fit(X, sample_weight=weight)
     by_hand = kernel_cost(X, model.labels_, weight, gamma=3.0)
     reference = kernel_cost(X, model.reference_labels_, weight, gamma=3.0)
-    assert model.inertia_ == pytest.approx(by_hand, rel=1e-10)
-    assert model.reference_inertia_ == pytest.approx(reference, rel=1e-10)
-    assert (
-        model.price_of_explainability_
-        == model.cost_ratio_
-        == model.inertia_ / model.reference_inertia_
-    )
+    assert model.kernel_cost_ == pytest.approx(by_hand, rel=1e-10)
+    assert model.reference_kernel_cost_ == pytest.approx(reference, rel=1e-10)
+    assert model.price_of_explainability_ == model.kernel_cost_ / model.reference_kernel_cost_
+    in_columns = kmeans_cost(X, model.labels_, weight)
+    reference = kmeans_cost(X, model.reference_labels_, weight)
+    assert model.inertia_ == pytest.approx(in_columns, rel=1e-12)
+    assert model.reference_inertia_ == pytest.approx(reference, rel=1e-12)
+    assert model.cost_ratio_ == model.inertia_ / model.reference_inertia_
     assert model.score(X, sample_weight=weight) == pytest.approx(-by_hand, rel=1e-10)
 
 
 def test_a_price_of_nothing_over_nothing_is_one():
     X = np.repeat([[0.0, 1.0], [5.0, 6.0]], 5, axis=0)
     model = tc.KernelIMM(2, random_state=0).fit(X)
-    assert model.inertia_ == model.reference_inertia_ == 0
+    assert model.kernel_cost_ == model.reference_kernel_cost_ == 0
     assert model.price_of_explainability_ == 1
 
 
@@ -70,7 +71,7 @@ def test_kernel_expand_forms_no_kernel_matrix_it_does_not_need(rings, no_gram):
     X, truth = rings
     model = tc.KernelExpand(reference=truth, max_leaves=6).fit(X)
     exact = kernel_cost(X, model.labels_, gamma=0.5)  # gamma=None is 1 / n_features
-    assert model.inertia_ == pytest.approx(exact, rel=1e-10)
+    assert model.kernel_cost_ == pytest.approx(exact, rel=1e-10)
 
 
 def test_kernel_exkmc_of_given_labels_works_beyond_the_largest_kernel_matrix(rings, monkeypatch):
@@ -81,7 +82,7 @@ def test_kernel_exkmc_of_given_labels_works_beyond_the_largest_kernel_matrix(rin
     monkeypatch.setattr(_kernel_data, "TILE", 7)
     found = clone(small).fit(X)
     assert (found.labels_ == expected.labels_).all()
-    assert found.inertia_ == pytest.approx(expected.inertia_, rel=1e-10)
+    assert found.kernel_cost_ == pytest.approx(expected.kernel_cost_, rel=1e-10)
     with pytest.raises(ValueError, match=r"200 x 200 rows would take .*approximation="):
         tc.KernelExKMC(2).fit(X)
 
@@ -93,8 +94,8 @@ def test_approximation_of_full_rank_gives_the_exact_tree(rings):
         reference=truth, gamma=3.0, max_leaves=6, approximation="nystroem", n_components=200
     ).fit(X)
     assert (near.labels_ == exact.labels_).all()
-    assert near.inertia_ == pytest.approx(exact.inertia_, rel=1e-6)
-    assert near.score(X) == pytest.approx(-near.inertia_, rel=1e-6)
+    assert near.kernel_cost_ == pytest.approx(exact.kernel_cost_, rel=1e-6)
+    assert near.score(X) == pytest.approx(-near.kernel_cost_, rel=1e-6)
 
 
 # ---- references ---------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def test_strings_noise_and_weights_of_zero_are_left_out(Tree, rings):
     assert (with_zeros.labels_ == without.predict(X)).all()
     assert (with_zeros.reference_labels_[kept] == truth[kept]).all()
     assert (with_zeros.reference_labels_[~kept] == -1).all()
-    assert with_zeros.inertia_ == pytest.approx(without.inertia_)
+    assert with_zeros.kernel_cost_ == pytest.approx(without.kernel_cost_)
     by_name = Tree(reference=named, **options).fit(X)
     assert set(by_name.labels_) == {"inner", "outer"}
     assert (by_name.reference_labels_ == named).all()
@@ -149,7 +150,7 @@ def test_without_a_reference_the_tree_explains_kernel_kmeans(rings):
     clustering = tc.KernelKMeans(2, gamma=3.0, random_state=0).fit(X)
     model = tc.KernelExpand(2, gamma=3.0, random_state=0).fit(X)
     assert agreement(model.reference_labels_, clustering.labels_) == 1
-    assert model.reference_inertia_ == pytest.approx(clustering.inertia_)
+    assert model.reference_kernel_cost_ == pytest.approx(clustering.kernel_cost_)
 
 
 def test_only_kernel_exkmc_warns_of_labels_that_distances_do_not_give(rings):
@@ -191,7 +192,7 @@ def test_model_files_and_pickles(Tree, frame, tmp_path):
     assert again.cost_path_.equals(model.cost_path_)
     assert again.score(frame) == pytest.approx(model.score(frame))
     copy = pickle.loads(pickle.dumps(model))
-    assert copy.inertia_ == model.inertia_
+    assert copy.kernel_cost_ == model.kernel_cost_
     assert (copy.labels_ == model.labels_).all()
 
 
@@ -199,11 +200,11 @@ def test_a_file_does_not_hold_what_was_never_computed(frame, rings, tmp_path):
     model = tc.KernelExpand(reference=rings[1]).fit(frame)
     model.save(tmp_path / "model.json")
     again = tc.load(tmp_path / "model.json")
-    for name in ("inertia_", "reference_inertia_", "price_of_explainability_", "labels_"):
+    for name in ("kernel_cost_", "reference_kernel_cost_", "price_of_explainability_", "labels_"):
         with pytest.raises(AttributeError, match=rf"has no {name}: it takes the rows of the fit"):
             getattr(again, name)
     with pytest.raises(AttributeError, match="call fit first"):
-        tc.KernelExpand().inertia_  # noqa: B018
+        tc.KernelExpand().kernel_cost_  # noqa: B018
 
 
 @pytest.mark.parametrize("Tree", GROWN)
@@ -215,8 +216,11 @@ def test_truncate_is_the_fit_with_fewer_leaves(Tree, rings):
         cut = large.truncate(n_leaves)
         assert str(cut.tree_) == str(small.tree_)
         assert (cut.labels_ == small.labels_).all()
-        assert cut.inertia_ == pytest.approx(small.inertia_, rel=1e-12)
-        assert cut.cost_path_.equals(small.cost_path_)
+        assert cut.kernel_cost_ == pytest.approx(small.kernel_cost_, rel=1e-12)
+        path = small.cost_path_
+        assert cut.cost_path_.drop("inertia").equals(path.drop("inertia"))
+        np.testing.assert_allclose(cut.cost_path_["inertia"], path["inertia"], rtol=1e-12)
+        assert cut.inertia_ == pytest.approx(kmeans_cost(X, cut.labels_), rel=1e-12)
         np.testing.assert_allclose(cut.cluster_centers_, small.cluster_centers_, rtol=1e-12)
     with pytest.raises(ValueError, match="base tree"):
         large.truncate(1)
@@ -231,9 +235,9 @@ def test_a_precomputed_kernel_grows_from_a_single_leaf(rings):
     named = tc.KernelExKMC(2, max_leaves=5, gamma=3.0, base_tree=None, random_state=0).fit(X)
     given = tc.KernelExKMC(2, max_leaves=5, kernel="precomputed", random_state=0).fit(X, gram=gram)
     assert (given.labels_ == named.labels_).all()
-    assert given.inertia_ == pytest.approx(named.inertia_)
+    assert given.kernel_cost_ == pytest.approx(named.kernel_cost_)
     assert given.gamma_ is None
-    assert given.score(X, gram=gram) == pytest.approx(-given.inertia_)
+    assert given.score(X, gram=gram) == pytest.approx(-given.kernel_cost_)
     with pytest.raises(ValueError, match="needs the kernel matrix"):
         tc.KernelExKMC(2, kernel="precomputed").fit(X)
     with pytest.raises(ValueError, match="no surrogate features"):

@@ -172,9 +172,9 @@ def test_cost_never_rises(name):
         model.fit(X)
         assert model.n_iter_ <= max_iter
         expected = KernelData.of_gram(gram, None).inertia(model.labels_)
-        assert model.inertia_ == pytest.approx(expected, rel=1e-11)
+        assert model.kernel_cost_ == pytest.approx(expected, rel=1e-11)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
-        costs.append(model.inertia_)
+        costs.append(model.kernel_cost_)
     assert costs[0] > costs[-1]
     assert all(after <= before * (1 + 1e-12) for before, after in itertools.pairwise(costs))
 
@@ -255,8 +255,8 @@ def test_the_best_of_many_starts_is_the_best_partition(name, weighted):
         model = tc.KernelKMeans(3, kernel=name, n_init=40, random_state=seed, **DEFINITE[name])
         model.fit(X, sample_weight=weight)
         gram = make_kernel(name, X=X, **DEFINITE[name]).matrix(X)
-        assert model.inertia_ == pytest.approx(cost_of(gram, model.labels_, weight), rel=1e-10)
-        assert model.inertia_ == pytest.approx(best_cost(gram, 3, weight), rel=1e-10)
+        assert model.kernel_cost_ == pytest.approx(cost_of(gram, model.labels_, weight), rel=1e-10)
+        assert model.kernel_cost_ == pytest.approx(best_cost(gram, 3, weight), rel=1e-10)
 
 
 def test_kernels_find_what_means_cannot_part():
@@ -393,7 +393,7 @@ def test_predict_is_the_nearest_mean_by_definition(name, weighted):
     fitted = weight > 0
     labels = model.labels_[fitted]
     expected_cost = cost_of(gram[:40, :40][np.ix_(fitted, fitted)], labels, weight[fitted])
-    assert model.inertia_ == pytest.approx(expected_cost, rel=1e-10)
+    assert model.kernel_cost_ == pytest.approx(expected_cost, rel=1e-10)
     if name != "epsilon":  # its rounds may end with the means of the round before
         members = [[j for j in range(40) if fitted[j] and model.labels_[j] == c] for c in range(3)]
         everything = np.concatenate([weight, np.ones(15)])
@@ -408,7 +408,7 @@ def test_predict_is_the_nearest_mean_by_definition(name, weighted):
     diagonal = {"gram_diagonal": gram.diagonal()[:40]} if given else {}
     score = model.score(X, sample_weight=weight, **given, **diagonal)
     if name != "epsilon":
-        assert score == pytest.approx(-model.inertia_, rel=1e-10)
+        assert score == pytest.approx(-model.kernel_cost_, rel=1e-10)
 
 
 @QUIET
@@ -419,10 +419,10 @@ def test_a_given_matrix_equals_the_named_kernel(name):
     named = tc.KernelKMeans(4, kernel=name, n_init=20, random_state=0, **KERNELS[name]).fit(X)
     given = tc.KernelKMeans(4, kernel="precomputed", n_init=20, random_state=0).fit(X, gram=gram)
     if name in ("linear", "cosine", "hellinger"):  # features: k-means of scikit-learn
-        assert given.inertia_ <= named.inertia_ * (1 + 1e-3)
+        assert given.kernel_cost_ <= named.kernel_cost_ * (1 + 1e-3)
     else:
         np.testing.assert_array_equal(given.labels_, named.labels_)
-        assert given.inertia_ == pytest.approx(named.inertia_, rel=1e-12)
+        assert given.kernel_cost_ == pytest.approx(named.kernel_cost_, rel=1e-12)
     assert given.gamma_ is None
 
 
@@ -431,7 +431,7 @@ def test_a_callable_equals_the_named_kernel():
     named = tc.KernelKMeans(3, kernel="polynomial", gamma=1.0, coef0=0, degree=3, random_state=0)
     called = tc.KernelKMeans(3, kernel=product, kernel_params={"power": 3}, random_state=0)
     np.testing.assert_array_equal(called.fit(X).labels_, named.fit(X).labels_)
-    assert called.inertia_ == pytest.approx(named.inertia_, rel=1e-12)
+    assert called.kernel_cost_ == pytest.approx(named.kernel_cost_, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [None, "standard"])
@@ -444,9 +444,10 @@ def test_the_linear_kernel_is_kmeans(scale):
         np.square(seen[model.labels_ == c] - seen[model.labels_ == c].mean(axis=0)).sum()
         for c in range(5)
     )
-    assert model.inertia_ == pytest.approx(cost, rel=1e-8)
+    assert model.kernel_cost_ == pytest.approx(cost, rel=1e-8)
     peer = KMeans(5, n_init=20, random_state=0).fit(seen)
-    assert model.inertia_ == pytest.approx(peer.inertia_, rel=0.02)
+    assert model.kernel_cost_ == pytest.approx(peer.inertia_, rel=0.02)
+    assert model.kernel_cost_ == model.inertia_
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
@@ -466,8 +467,8 @@ def test_approximations_of_full_rank_are_the_kernel(name, method):
     exact = tc.KernelKMeans(3, **settings).fit(X)
     near = tc.KernelKMeans(3, approximation=method, n_components=70, **settings).fit(X)
     gram = make_kernel(name, X=X).matrix(X)
-    assert near.inertia_ == pytest.approx(cost_of(gram, near.labels_), rel=1e-4)
-    assert near.inertia_ == pytest.approx(exact.inertia_, rel=5e-3)
+    assert near.kernel_cost_ == pytest.approx(cost_of(gram, near.labels_), rel=1e-4)
+    assert near.kernel_cost_ == pytest.approx(exact.kernel_cost_, rel=5e-3)
 
 
 @pytest.mark.parametrize("method", ["nystroem", "rpcholesky", "rff"])
@@ -479,7 +480,7 @@ def test_approximations(method, monkeypatch):
     ).fit(X)
     assert adjusted_rand_score(model.labels_, truth) > 0.98
     np.testing.assert_array_equal(model.predict(X), model.labels_)
-    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-6)
+    assert model.score(X) == pytest.approx(-model.kernel_cost_, rel=1e-6)
     assert model.gamma_ == 3.0
 
 
@@ -509,8 +510,8 @@ def test_indefinite_matrices_warn_and_work(seed):
         model.fit(X, gram=gram)
     assert len(record) == 1
     assert record[0].filename == __file__
-    assert model.inertia_ == pytest.approx(cost_of(gram, model.labels_), rel=1e-9)
-    assert model.inertia_ < cost_of(gram, [0] * 40)
+    assert model.kernel_cost_ == pytest.approx(cost_of(gram, model.labels_), rel=1e-9)
+    assert model.kernel_cost_ < cost_of(gram, [0] * 40)
     np.testing.assert_array_equal(model.predict(X, gram=gram), model.labels_)
 
 
@@ -544,7 +545,7 @@ def test_epsilon_warns_always():
         model.fit(X)
     assert len(record) == 1
     near = (np.abs(X - X.T) <= 1).astype(float)
-    assert model.inertia_ == pytest.approx(cost_of(near, model.labels_))
+    assert model.kernel_cost_ == pytest.approx(cost_of(near, model.labels_))
 
 
 @QUIET
@@ -553,7 +554,7 @@ def test_epsilon_of_neighbours_that_are_not_alike():
     X = np.array([[0.0], [1.0], [2.0]])
     model = tc.KernelKMeans(2, kernel="epsilon", kernel_params={"epsilon": 1.0}, random_state=0)
     model.fit(X)
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
     assert len(set(model.labels_)) == 2
 
 
@@ -570,7 +571,7 @@ def test_the_epsilon_example_of_the_paper_costs_nothing():
     )
     with pytest.warns(UserWarning, match="epsilon"):
         model.fit(X)
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
     assert same_partition(model.labels_, [0] * 4 + [1] * 4)
 
 
@@ -596,8 +597,8 @@ def test_only_distances_make_a_kernel_indefinite():
     assert not is_indefinite(KernelData.of_gram(gram, None), 0)
     given = tc.KernelKMeans(3, kernel="precomputed", random_state=0).fit(X, gram=gram)
     linear = KernelData.of_gram(X @ X.T, None).inertia(given.labels_)
-    assert given.inertia_ == pytest.approx(linear, rel=1e-10)
-    assert given.inertia_ == pytest.approx(
+    assert given.kernel_cost_ == pytest.approx(linear, rel=1e-10)
+    assert given.kernel_cost_ == pytest.approx(
         KMeans(3, n_init=10, random_state=0).fit(X).inertia_, rel=0.02
     )
 
@@ -645,7 +646,7 @@ def test_weights_are_repetition():
         tc.KernelKMeans(4, gamma=4.0, n_init=60, random_state=0).fit(X, sample_weight=times),
         tc.KernelKMeans(4, gamma=4.0, n_init=60, random_state=0).fit(X[repeated]),
     ]
-    assert models[0].inertia_ == pytest.approx(models[1].inertia_, rel=1e-9)
+    assert models[0].kernel_cost_ == pytest.approx(models[1].kernel_cost_, rel=1e-9)
     assert same_partition(models[0].labels_[repeated], models[1].labels_)
 
 
@@ -660,7 +661,7 @@ def test_rows_of_weight_zero_count_for_nothing(parameters):
     X[~kept] += 100.0 * (parameters == {})
     whole = clone(model).fit(X, sample_weight=weight)
     np.testing.assert_array_equal(whole.labels_[kept], part.labels_)
-    assert whole.inertia_ == part.inertia_
+    assert whole.kernel_cost_ == part.kernel_cost_
     np.testing.assert_array_equal(whole.labels_[~kept], part.predict(X[~kept]))
     np.testing.assert_array_equal(whole.predict(X), whole.labels_)
 
@@ -671,7 +672,7 @@ def test_equal_weights_are_none():
     plain = clone(model).fit(X)
     twos = clone(model).fit(X, sample_weight=np.full(80, 2.0))
     np.testing.assert_array_equal(twos.labels_, plain.labels_)
-    assert twos.inertia_ == pytest.approx(2 * plain.inertia_, rel=1e-12)
+    assert twos.kernel_cost_ == pytest.approx(2 * plain.kernel_cost_, rel=1e-12)
 
 
 # ---- few rows -----------------------------------------------------------------------------
@@ -681,7 +682,7 @@ def test_equal_weights_are_none():
 def test_one_row(name):
     model = tc.KernelKMeans(1, kernel=name, **DEFINITE[name]).fit([[0.5, 2.0]])
     assert model.labels_.tolist() == [0]
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
     assert model.predict([[9.0, 9.0], [0.0, 0.0]]).tolist() == [0, 0]
 
 
@@ -700,7 +701,7 @@ def test_rows_that_are_all_equal_make_one_cluster(parameters):
     ):
         model = tc.KernelKMeans(3, random_state=0, **parameters).fit(X)
     assert model.labels_.tolist() == [0] * 9
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
     assert model.score(X) == 0.0
     assert model.predict([[0.3, 0.3], [5.0, 1.0]]).tolist() == [0, 0]
 
@@ -740,14 +741,14 @@ def test_as_many_clusters_as_there_are_distinct_rows(name):
     assert record[0].filename == __file__
     assert same_partition(model.labels_, [0] * 5 + [1] * 3 + [2] * 4)
     assert sorted(set(model.labels_)) == [0, 1, 2]
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
 
 
 def test_every_row_a_cluster():
     X = np.random.default_rng(21).random((8, 2))
     model = tc.KernelKMeans(gamma=5.0, random_state=0).fit(X)
     assert sorted(model.labels_) == list(range(8))
-    assert model.inertia_ == 0.0
+    assert model.kernel_cost_ == 0.0
 
 
 @FEWER
@@ -768,7 +769,7 @@ def test_every_number_of_clusters_of_small_tables():
         np.testing.assert_array_equal(model.predict(X), model.labels_)
         gram = make_kernel(name, X=X, **given).matrix(X)
         expected = cost_of(gram, model.labels_, weight)
-        assert model.inertia_ == pytest.approx(expected, rel=1e-9, abs=1e-11)
+        assert model.kernel_cost_ == pytest.approx(expected, rel=1e-9, abs=1e-11)
         if name in DEFINITE:
             distinct = len(np.unique(gram, axis=0))
             assert len(found) <= min(k, distinct)
@@ -798,7 +799,7 @@ def test_bits_do_not_depend_on_the_threads(parameters, n_init):
         for n_jobs in (1, 3)
     )
     np.testing.assert_array_equal(one.labels_, three.labels_)
-    assert one.inertia_ == three.inertia_
+    assert one.kernel_cost_ == three.kernel_cost_
     assert one.n_iter_ == three.n_iter_
     assert one.score(X) == three.score(X)
 
@@ -812,7 +813,7 @@ def test_the_seed_decides():
 
 def test_more_starts_cost_no_more():
     X = np.random.default_rng(24).random((150, 2))
-    costs = [tc.KernelKMeans(8, n_init=n, random_state=5).fit(X).inertia_ for n in (1, 3, 10)]
+    costs = [tc.KernelKMeans(8, n_init=n, random_state=5).fit(X).kernel_cost_ for n in (1, 3, 10)]
     assert costs[0] >= costs[1] >= costs[2]
     assert costs[0] > costs[2]
 

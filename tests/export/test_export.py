@@ -721,8 +721,8 @@ def test_json_round_trip(tree):
     assert load(text) == tree
     assert "NaN" not in text
     content = json.loads(text)
-    assert content["schema_version"] == SCHEMA_VERSION == 1
-    # Files of other trees are those that older versions wrote and read.
+    assert content["schema_version"] == SCHEMA_VERSION == 2
+    # Other trees have none of what Kauri's have.
     has_moves = tree.move is not None
     assert (content["tree"].keys() >= {"move", "gain"}) == has_moves
     assert bool(content["tree"].keys() & {"move", "gain"}) == has_moves
@@ -730,7 +730,7 @@ def test_json_round_trip(tree):
 
 def test_json_is_one_key_per_line():
     lines = save(customers()).splitlines()
-    assert lines[1:3] == [' "format": "treeclust_rs",', ' "schema_version": 1,']
+    assert lines[1:3] == [' "format": "treeclust_rs",', ' "schema_version": 2,']
     assert '  "threshold": [41.5, -2.0, 4.5, -2.0, null, -2.0, -2.0],' in lines
     assert len(lines) == 5 + len(tree_to_dict(customers())) + 1
     assert dumps({"a": {}, "b": {"c": {"d": 1}}, "e": None}).splitlines()[3:] == [
@@ -762,7 +762,8 @@ def test_json_keeps_every_bit():
         ('{"format": "other", "schema_version": 1}', 'lacks "format"'),
         ('{"format": "treeclust_rs"}', "no integer schema_version"),
         ('{"format": "treeclust_rs", "schema_version": true}', "no integer schema_version"),
-        ('{"format": "treeclust_rs", "schema_version": 2}', "schema_version 2; .* reads 1"),
+        ('{"format": "treeclust_rs", "schema_version": 3}', "schema_version 3; .* reads 1 to 2"),
+        ('{"format": "treeclust_rs", "schema_version": 0}', "schema_version 0; .* reads 1 to 2"),
         ('{"format": "treeclust_rs", "schema_version": 1, "x": NaN}', "holds NaN"),
         ('{"format": "treeclust_rs", "schema_version": 1, "x": -Infinity}', "holds -Infinity"),
         ('{"format": "treeclust_rs", "schema_version": 1, "x": 1e999}', "1e999, too large"),

@@ -1,17 +1,26 @@
 """Costs, agreement, and the size of an explanation."""
 
 import math
+import pickle
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
+import treeclust_rs as tc
 from treeclust_rs.metrics import (
     adjusted_rand_index,
     agreement,
     cost_ratio,
     kernel_cost,
     kmeans_cost,
+    kmeans_scorer,
     n_parameters,
     surrogate_cost,
     weighted_average_depth,
@@ -104,6 +113,119 @@ def test_noise_is_left_out():
     # As a text, -1 is a label like any other.
     assert kmeans_cost([[0.0], [2.0]], ["-1", "-1"]) == 2.0
     assert kmeans_cost([[0.0], [2.0]], [-1, -1]) == 0.0
+
+
+def test_costs_in_units():
+    X, labels, weights = data(5)
+    X = X * [1.0, 100.0, 0.01] + [0.0, 1e6, 0.0]
+    kept = labels > 0
+    labels[~kept] = -1
+    standard = np.sqrt(np.cov(X[kept].T, aweights=weights[kept], ddof=0).diagonal())
+    model = tc.IMM(3, scale="standard", random_state=0).fit(X)
+    scaler = StandardScaler().fit(X)
+    other, gamma = np.where(labels == 2, 1, labels), 0.3
+    for scale, units in (
+        ("standard", standard),
+        ([2.0, 50.0, 0.25], np.array([2.0, 50.0, 0.25])),
+        (model, X.std(axis=0)),
+        (scaler, X.std(axis=0)),
+        (StandardScaler(with_std=False).fit(X), np.ones(3)),
+    ):
+        Z = X / units
+        assert kmeans_cost(X, labels, weights, scale=scale) == pytest.approx(
+            kmeans_cost(Z, labels, weights), rel=1e-9
+        )
+        assert cost_ratio(X, other, labels, weights, scale=scale) == pytest.approx(
+            cost_ratio(Z, other, labels, weights), rel=1e-9
+        )
+        for criterion in ("kmeans", "kmedians"):
+            codes, centers = np.maximum(labels, 0), X[:4]
+            if scale == "standard":  # of the rows that count
+                codes = labels
+            found = surrogate_cost(X, codes, centers, weights, criterion, scale=scale)
+            expected = surrogate_cost(Z, codes, centers / units, weights, criterion)
+            assert found == pytest.approx(expected, rel=1e-9)
+        for kernel in ("rbf", "linear", "cosine"):
+            found = kernel_cost(X, labels, weights, kernel=kernel, gamma=gamma, scale=scale)
+            expected = kernel_cost(Z, labels, weights, kernel=kernel, gamma=gamma)
+            assert found == pytest.approx(expected, rel=1e-7)
+    assert kmeans_cost(X, model.labels_, scale=model) == model.inertia_
+    assert kmeans_cost(X, model.labels_, scale="standard") == model.inertia_
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ("robust!", "scale must be None, 'standard', units or a model. Got 'robust!'"),
+        ([1.0], r"scale has the shape \(1,\); it must have one unit for each of the 2 columns"),
+        ([1.0, 0.0], "positive numbers. Got 0.0 for column 1"),
+        ([np.nan, 1.0], "positive numbers. Got nan for column 0"),
+        (tc.IMM(2), "has no scale_: give a fitted estimator"),
+        (KMeans(2), "has no scale_: give a fitted estimator"),
+    ],
+)
+def test_scales_that_are_no_units(scale, message):
+    X = [[0.0, 1.0], [2.0, 1.0], [3.0, 4.0]]
+    for call in (kmeans_cost, kernel_cost):
+        with pytest.raises(ValueError, match=message):
+            call(X, [0, 0, 1], scale=scale)
+    with pytest.raises(ValueError, match=message):
+        surrogate_cost(X, [0, 0, 1], X[:2], scale=scale)
+    with pytest.raises(ValueError, match="together with gram"):
+        kernel_cost(X, [0, 0, 1], kernel="precomputed", gram=np.eye(3), scale=[1.0, 1.0])
+
+
+METHODS = [
+    tc.IMM(3, random_state=0),
+    tc.Kauri(3, max_leaves=3),
+    tc.Kauri(3, max_leaves=3, kernel="rbf"),
+    tc.Douglas(3, gemini="mmd2_ova", n_init=1, max_iter=5, random_state=0),
+    tc.KernelExpand(3, random_state=0),
+    tc.KernelKMeans(3, random_state=0),
+    tc.ObliqueTree(3, random_state=0),
+    KMeans(3, random_state=0),
+]
+
+
+def test_every_method_is_scored_by_a_cost():
+    X = load_iris().data
+    for method in METHODS:
+        model = clone(method).fit(X)
+        assert model.score(X) < 0
+        if "rbf" not in (getattr(model, "kernel", ""), getattr(model, "criterion", "")):
+            assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [None, "standard", [1.0, 2.0, 3.0, 4.0]])
+def test_a_grid_over_all_methods_picks_the_least_cost(scale):
+    X = np.random.default_rng(0).permutation(load_iris().data)
+    scorer = pickle.loads(pickle.dumps(kmeans_scorer(scale)))
+    grid = {"clusters": METHODS}
+    search = GridSearchCV(Pipeline([("clusters", tc.IMM())]), grid, scoring=scorer, cv=3).fit(X)
+    for place, method in enumerate(METHODS):
+        for number in range(3):
+            test = np.arange(50 * number, 50 * number + 50)
+            model = clone(method).fit(np.delete(X, test, axis=0))
+            expected = -kmeans_cost(X[test], model.predict(X[test]), scale=scale)
+            found = search.cv_results_[f"split{number}_test_score"][place]
+            assert found == pytest.approx(expected, rel=1e-12)
+    if scale is None:
+        assert type(search.best_params_["clusters"]) is not tc.Kauri
+        # Each by its own score, methods without a kernel: the winner is no Kauri, as it always was.
+        own = GridSearchCV(
+            Pipeline([("clusters", tc.IMM())]),
+            {"clusters": [m for m in METHODS if getattr(m, "kernel", "") != "rbf"]},
+            cv=3,
+        ).fit(X)
+        assert type(own.best_params_["clusters"]) is not tc.Kauri
+
+
+def test_scorer_takes_weights_and_frames():
+    X, _, weights = data(6)
+    frame = pl.DataFrame(X, schema=["a", "b", "c"])
+    model = tc.IMM(3, random_state=0).fit(frame)
+    expected = -kmeans_cost(X, model.labels_, weights)
+    assert kmeans_scorer()(model, frame, None, sample_weight=weights) == expected
 
 
 def test_cost_ratio_of_perfect_references():

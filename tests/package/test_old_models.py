@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,32 @@ def test_files_of_version_1_load_and_predict(path, tmp_path):
     assert len(model.explain(X[:3])) == 3
     model.save(tmp_path / "again.json")
     assert tc.load(tmp_path / "again.json").predict(X).tolist() == labels
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_costs_of_version_1_keep_their_meaning(path, tmp_path):
+    model, old = tc.load(path), json.loads(path.read_text())["fitted"]
+    kernel = {"_kernel_cost": "_inertia", "_reference_kernel_cost": "_reference_inertia"}
+    if type(model) is tc.Kauri:
+        kernel = {"_kernel_cost": "inertia_"}
+    is_kernel = isinstance(model, tc.Kauri) or type(model).__name__.startswith("Kernel")
+    names = kernel if is_kernel else {name: name for name in ("inertia_", "reference_inertia_")}
+    for name, old_name in names.items():
+        if old_name in old:
+            assert getattr(model, name) == old[old_name]
+    if is_kernel and old.keys() & set(kernel.values()):
+        assert model.kernel_cost_ == old[kernel["_kernel_cost"]]
+        if model.kernel != "linear":
+            with pytest.raises(AttributeError, match=r"no inertia_.*Fit it anew"):
+                _ = model.inertia_
+    if hasattr(model, "cost_path_"):
+        smaller = model.cost_path_["inertia"][:-1]
+        assert smaller.null_count() == len(smaller)
+    model.save(tmp_path / "again.json")
+    again = json.loads((tmp_path / "again.json").read_text())
+    assert again["schema_version"] == 2
+    for name, old_name in names.items():
+        assert again["fitted"].get(name) == old.get(old_name)
 
 
 def test_every_estimator_with_files_has_one():

@@ -136,7 +136,7 @@ def test_make_has_the_commands_of_the_readme():
 def test_bounds_in_the_readme_are_those_of_the_code():
     text = README.read_text(encoding="utf-8")
     assert "at most 200 deep with at most 10,000 leaves" in text.replace("\n  ", " ")
-    documented = inspect.getdoc(tc.ExKMC.to_polars.__globals__["to_polars_expr"])
+    documented = inspect.getdoc(tc.export.to_polars_expr)
     assert "deeper than 200 or has more than 10,000 leaves" in documented
 
 

@@ -69,7 +69,7 @@ def test_rows_are_those_of_the_fits(which):
     gammas = [8.0, 0.5, 2]
     table = gamma_sweep(TREES[which], X, gammas, y=y, sample_weight=weight).table
     assert table.columns == [
-        *("gamma", "reference_inertia", "inertia", "price", "agreement"),
+        *("gamma", "reference_kernel_cost", "kernel_cost", "price", "agreement"),
         *("reference_ari", "ari", "n_clusters", "n_leaves"),
     ]
     assert table["gamma"].to_list() == [0.5, 2.0, 8.0]
@@ -77,8 +77,8 @@ def test_rows_are_those_of_the_fits(which):
         model = clone(TREES[which]).set_params(gamma=row["gamma"]).fit(X, sample_weight=weight)
         assert row == {
             "gamma": row["gamma"],
-            "reference_inertia": model.reference_inertia_,
-            "inertia": model.inertia_,
+            "reference_kernel_cost": model.reference_kernel_cost_,
+            "kernel_cost": model.kernel_cost_,
             "price": model.price_of_explainability_,
             "agreement": agreement(model.labels_, model.reference_labels_, weight),
             "reference_ari": pytest.approx(adjusted_rand_score(y, model.reference_labels_)),
@@ -91,14 +91,15 @@ def test_rows_are_those_of_the_fits(which):
 def test_without_a_reference_or_a_tree_their_columns_are_left_out():
     X, y = moons()
     table = gamma_sweep(KernelKMeans(2, random_state=0), X, [1.0, 4.0], y=y).table
-    assert table.columns == ["gamma", "inertia", "ari", "n_clusters"]
+    assert table.columns == ["gamma", "kernel_cost", "ari", "n_clusters"]
     for gamma, inertia, ari, _ in table.iter_rows():
         model = KernelKMeans(2, gamma=gamma, random_state=0).fit(X)
-        assert (inertia, ari) == (model.inertia_, adjusted_rand_score(y, model.labels_))
+        assert (inertia, ari) == (model.kernel_cost_, adjusted_rand_score(y, model.labels_))
     table = gamma_sweep(Kauri(3, max_leaves=6, kernel="rbf"), X, [1.0, 4.0]).table
-    assert table.columns == ["gamma", "inertia", "n_clusters", "n_leaves"]
-    assert table["inertia"].to_list() == [
-        Kauri(3, max_leaves=6, kernel="rbf", gamma=gamma).fit(X).inertia_ for gamma in (1.0, 4.0)
+    assert table.columns == ["gamma", "kernel_cost", "n_clusters", "n_leaves"]
+    assert table["kernel_cost"].to_list() == [
+        Kauri(3, max_leaves=6, kernel="rbf", gamma=gamma).fit(X).kernel_cost_
+        for gamma in (1.0, 4.0)
     ]
 
 
@@ -123,7 +124,7 @@ def test_the_price_tends_to_1_for_a_partition_that_is_no_good():
     # The tree is wrong on a third of the rows, and nothing of that is in its price.
     assert (table["agreement"] < 0.7).all()
     assert table["price"][-1] == pytest.approx(1.0, abs=1e-6)
-    assert table["inertia"][-1] == pytest.approx(len(X) - 2, rel=1e-6)
+    assert table["kernel_cost"][-1] == pytest.approx(len(X) - 2, rel=1e-6)
 
 
 def test_noise_is_left_out():
@@ -154,12 +155,12 @@ def test_frames_and_names_of_clusters():
 def test_one_seed_for_all_gammas():
     X, _ = moons()
     gammas = [1.0, 2.0, 3.0]
-    seeds = gamma_sweep(Told(), X, gammas, random_state=5).table["inertia"].to_list()
+    seeds = gamma_sweep(Told(), X, gammas, random_state=5).table["kernel_cost"].to_list()
     assert len(set(seeds)) == 1
-    assert seeds == gamma_sweep(Told(), X, gammas, random_state=5).table["inertia"].to_list()
-    assert seeds != gamma_sweep(Told(), X, gammas, random_state=6).table["inertia"].to_list()
+    assert seeds == gamma_sweep(Told(), X, gammas, random_state=5).table["kernel_cost"].to_list()
+    assert seeds != gamma_sweep(Told(), X, gammas, random_state=6).table["kernel_cost"].to_list()
     # An estimator's own seed stays.
-    own = gamma_sweep(Told(random_state=9), X, gammas, random_state=5).table["inertia"]
+    own = gamma_sweep(Told(random_state=9), X, gammas, random_state=5).table["kernel_cost"]
     assert own.to_list() == [9.0] * 3
 
 
@@ -184,7 +185,7 @@ def test_best():
     assert sweep.best() == sweep.best("reference_ari") == table.row(1, named=True)
     assert sweep.best("ari")["ari"] == table["ari"].max()
     assert sweep.best("agreement")["agreement"] == table["agreement"].max()
-    for name in ("price", "inertia", "reference_inertia"):
+    for name in ("price", "kernel_cost", "reference_kernel_cost"):
         with pytest.raises(
             ValueError, match=f"by='{name}' would take the largest gamma: the price"
         ):
@@ -277,7 +278,7 @@ def test_the_bar_is_one_line_on_a_terminal(monkeypatch):
     assert "gamma 1: refused" in first
     assert "2/3" in second
     assert last.startswith("[gamma_sweep] #################### 3/3, ")
-    assert "gamma 3: inertia " in last
+    assert "gamma 3: kernel_cost " in last
     assert ", ari " in last
     # What was written over is gone: no line is shorter than what it stands on.
     widths = [len(start), len(first), len(second), len(last)]

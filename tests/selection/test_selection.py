@@ -167,7 +167,7 @@ def test_the_rule(data, drawn, best):
 
 
 def test_negative_sums_are_refused():
-    with pytest.raises(ValueError, match=r"inertia_ of a fit is -2\. .* not positive semidefinite"):
+    with pytest.raises(ValueError, match=r"kernel_cost_ of a fit is -2\. .* semidefinite"):
         told([8, 4, -2], [8, 6, 5])
 
 

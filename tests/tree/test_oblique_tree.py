@@ -697,7 +697,7 @@ def test_files_of_other_trees_are_as_before():
     assert not tree_to_dict(tree).keys() & keys
     assert not tree.__getstate__().keys() & keys
     content = json.loads(save(small_tree()))
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
     assert content["tree"].keys() >= keys
     assert content["tree"]["oblique_bias"] == [0.3, None, -1 / 3, None, None, None, None]
     assert content["tree"]["oblique_indptr"] == [0, 2, 2, 8, 8, 8, 8, 8]

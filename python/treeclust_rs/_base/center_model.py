@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _engine
 from .._data import Units, WeightedRows, check_sample_weight
-from .._reference.centers import cost_of_labels
+from .._reference.centers import cost_about
 from .._util import FloatArray, effective_n_jobs
 from ..metrics import ratio_of_costs
 from .clusterer import TreeClusterer
@@ -49,16 +49,11 @@ class CenterModel(TreeClusterer, abstract=True):
             Minus the cost, on standardised columns if ``scale="standard"``.
         """
         table, leaves = self._route(X, all_columns=True)
-        n_jobs = effective_n_jobs(self.n_jobs)
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         weight = check_sample_weight(sample_weight, table.n_samples)
         labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)
-        # Cells are compared near the centers: far from the origin they would lose digits.
-        origin = self.cluster_centers_.mean(axis=0)
-        cosine = self._cost == "cosine"
-        units = Units(np.zeros_like(origin) if cosine else origin, self.scale_)
-        centers = units.of_points(self.cluster_centers_)
-        if self._cost == "kmedians":
-            data = WeightedRows(table, weight, units, _engine.Threads(n_jobs))
-            return -cost_of_labels(data, centers, labels, self._cost)
-        measure = _engine.Measure(units, cosine, weight, n_jobs)
-        return -_engine.assign_rows(table.data, measure, centers=centers, labels=labels)[1]
+        centers, units = self.cluster_centers_, Units(np.zeros_like(self.scale_), self.scale_)
+        if self._cost == "cosine":
+            measure = _engine.Measure(units, True, weight, threads)
+            return -_engine.assign_rows(table.data, measure, centers=centers, labels=labels)[1]
+        return -cost_about(WeightedRows(table, weight, units, threads), centers, labels, self._cost)

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._data import Table, Units, check_sample_weight, take_rows
+from .. import _engine
+from .._data import Table, Units, WeightedRows, check_sample_weight, take_rows
 from .._kernels import (
     FeatureMap,
     Kernel,
@@ -51,16 +52,6 @@ class KernelModel(GrownClusterer, abstract=True):
         self._feature_map = stocks.feature_map
         self._units = units
 
-    def _kernel_rows(self, table: Table, weight: FloatArray | None, n_jobs: int) -> KernelRows:
-        """Return the rows of a table as the kernel of a fitted model sees them."""
-        units: Units | None = self.__dict__.get("_units")
-        if units is None:  # read from a file, which lacks the origin because any will do
-            units = Units(Units.of(table, None, None, n_jobs).shift, self.scale_)
-        rows = kernel_rows(self.kernel, table, units)
-        kernel = self._fitted_kernel(table)
-        kernel.check(rows, table.feature_names)
-        return KernelRows(kernel, rows, units, weight, n_jobs)
-
     def _fitted_kernel(self, table: Table) -> Kernel:
         """Return the kernel with the parameters of the fit; the model may be read from a file."""
         kernel: Kernel | None = self.__dict__.get("_kernel")
@@ -69,35 +60,72 @@ class KernelModel(GrownClusterer, abstract=True):
         self._check_known()
         return kernel_of(self, np.zeros((1, table.n_features)), gamma=self.gamma_)
 
-    def _stocks_and_labels(
-        self, X: Any, sample_weight: Any, gram: Any
-    ) -> tuple[KernelData, IntArray]:
-        """Return rows as the kernel of the fit sees them, and the cluster the tree puts each in.
+    @property
+    def _is_kmeans(self) -> bool:
+        """Whether the kernel's costs are those of k-means in the columns."""
+        return self.kernel == "linear" and self.approximation is None
 
-        Rows of weight 0 are left out. Raises as `score` of the estimators says.
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
+        """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
+
+        Parameters
+        ----------
+        %(other_rows_and_gram)s
+
+        Returns
+        -------
+        float
+            Minus the kernel k-means cost under the kernel of the fit (the approximation, if there
+            is one); with the linear kernel the k-means cost.
+
+        %(score_errors)s
+        """
+        rows, labels, given = self._rows_and_labels(X, sample_weight, gram)
+        if self._is_kmeans:
+            of_clusters = rows.group_means(labels.astype(np.uint32), len(self.tree_.classes))
+            return -float(of_clusters.spread.sum())
+        return -self._stocks(rows, given).inertia(labels)
+
+    def _rows_and_labels(
+        self, X: Any, sample_weight: Any, gram: Any
+    ) -> tuple[WeightedRows[Table], IntArray, FloatArray | None]:
+        """Return rows, the cluster the tree puts each in, and their kernel matrix if it is given.
+
+        Rows of weight 0 are left out. Raises as `score` says.
         """
         table, leaves = self._route(X, all_columns=True)
         check_gram_argument(self.kernel, self.approximation, gram is not None)
-        n_jobs = effective_n_jobs(self.n_jobs)
         weight = check_sample_weight(sample_weight, table.n_samples)
         kept = fitted_mask(weight, None)
         if gram is not None:
             gram = square_part(check_gram(gram, table.n_samples), kept)
         if kept is not None and weight is not None:
             table, weight, leaves = take_rows(table, kept), weight[kept], leaves[kept]
-        labels = self.tree_.leaf_clusters[leaves]
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
+        units: Units | None = self.__dict__.get("_units")
+        if units is None:  # read from a file, which lacks the origin because any will do
+            units = Units(Units.of(table, None, None, threads).shift, self.scale_)
+        rows = WeightedRows(table, weight, units, threads)
+        return rows, self.tree_.leaf_clusters[leaves], gram
+
+    def _stocks(self, rows: WeightedRows[Table], gram: FloatArray | None) -> KernelData:
+        """Return the rows, or their kernel matrix, as the kernel of the fit sees them."""
+        n_jobs = rows.threads.n_jobs
         if gram is not None:
-            return KernelData.of_gram(gram, weight, n_jobs=n_jobs), labels
-        given = self._kernel_rows(table, weight, n_jobs)
+            return KernelData.of_gram(gram, rows.weight, n_jobs=n_jobs)
+        matrix = kernel_rows(self.kernel, rows.rows, rows.units)
+        kernel = self._fitted_kernel(rows.rows)
+        kernel.check(matrix, rows.rows.feature_names)
+        given = KernelRows(kernel, matrix, rows.units, rows.weight, n_jobs)
         if self.approximation is None:
-            return KernelData.of_kernel(given), labels
+            return KernelData.of_kernel(given)
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")
         if feature_map is None:
             raise ValueError(
                 "The model was read from a file, which does not hold the features of its "
                 "approximation: score cannot be computed. Fit it anew."
             )
-        return KernelData.of_rows(given, feature_map), labels
+        return KernelData.of_rows(given, feature_map)
 
     def _complete(self, tree: ClusterTree) -> None:
         super()._complete(tree)

@@ -5,12 +5,12 @@ from typing import Any
 _KERNEL_TREES = ("KernelIMM", "KernelExKMC", "KernelExpand")
 
 
-def upgrade(payload: dict[str, Any]) -> None:
+def upgrade(payload: dict[str, Any], version: int) -> None:
     """Rename in place what a file of an older version calls by other names.
 
     Nothing is checked here: what is not as a file of that version would have it stays.
     """
-    if payload.pop("schema_version") == 1:
+    if version == 1:
         _from_version_1(payload)
 
 

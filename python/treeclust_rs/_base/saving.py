@@ -211,8 +211,7 @@ def load(path: str | os.PathLike[str]) -> SavedEstimator:
 
 
 def _of_text(text: str) -> SavedEstimator:
-    payload = loads(text)
-    upgrade(payload)
+    payload = loads(text, upgrade)
     if "model" not in payload:
         raise ValueError("The model file lacks 'model'.")
     name = payload["model"]

@@ -206,7 +206,8 @@ class LeafMeans:
         order = np.argsort(weight, kind="stable")
         base = np.zeros(n_groups, dtype=np.int64)
         base[groups[order]] = order
-        apart = (means - means[base[groups]]) / self.scale + rest
+        of_base = base[groups]
+        apart = (means - means[of_base]) / self.scale + (rest - rest[of_base])
         divisor = np.where(total > 0, total, 1.0)
         moved = np.zeros((n_groups, means.shape[1]))
         np.add.at(moved, groups, weight[:, None] * apart)
@@ -216,7 +217,7 @@ class LeafMeans:
         return GroupMeans(
             total,
             merged,
-            (means[base] - merged) / self.scale + moved,
+            (means[base] - merged) / self.scale + (moved + rest[base]),
             np.bincount(groups, weights=spread + between, minlength=n_groups).astype(np.float64),
         )
 

@@ -68,11 +68,14 @@ class WeightedRows(Generic[Rows]):
             *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
         )
 
-    def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+    def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
         """Return weight, mean and spread of groups of rows.
 
-        `near`: n_groups x d, a guess of the means in the columns' own units, which saves a pass.
+        `near`: the number of groups; or n_groups x d, a guess of the means in the columns' own
+        units, which may save a pass.
         """
+        if isinstance(near, int):
+            near = np.tile(self.units.shift, (near, 1))
         near = np.ascontiguousarray(near)
         return GroupMeans(
             *_engine.group_means(

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._data import Table, Units, WeightedRows
+from .._data import Table, Units, WeightedRows, column_of
 from .._engine import LabelCosts
-from .._util import FloatArray
+from .._util import FloatArray, map_in_order
 from .kmedians import cluster_medians
 
 Criterion = Literal["kmeans", "kmedians"]
@@ -62,12 +62,41 @@ def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> 
     return cluster_medians(matrix, labels, k, data.weight)
 
 
-def cost_of_labels(
-    data: WeightedRows[Table], centers: FloatArray, labels: npt.NDArray[Any], criterion: Criterion
+def cost_about(
+    data: WeightedRows[Table],
+    centers: FloatArray,
+    labels: npt.NDArray[Any],
+    criterion: Criterion = "kmeans",
+    rest: FloatArray | None = None,
 ) -> float:
-    """Return the weighted cost of the rows about the centers (in units) of their labels."""
-    costs = data.label_costs(centers, manhattan=criterion == "kmedians")
-    return costs.minimum + own_regret(costs.regrets, labels)
+    """Return the weighted cost, in units, of the rows about the centers of their labels.
+
+    `centers` are in the columns' own units: near its center a cell's difference from it is exact,
+    wherever the origin lies. `rest`: what rounding took from them, in units (see `GroupMeans`).
+
+    Raises
+    ------
+    ValueError
+        If the cost overflows.
+    """
+    table, weight = data.rows, data.weight
+
+    def of_column(feature: int) -> float:
+        with np.errstate(over="ignore"):
+            apart = column_of(table, feature) - centers[labels, feature]
+            apart /= data.units.scale[feature]
+            if rest is not None:
+                apart -= rest[labels, feature]
+            sizes = np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
+            return float(sizes.sum() if weight is None else weight @ sizes)
+
+    cost = sum(map_in_order(of_column, range(table.n_features), data.threads.n_jobs))
+    if not np.isfinite(cost):
+        raise ValueError(
+            'The distances between rows and centers overflow float64. Use scale="standard" or '
+            "rescale the columns."
+        )
+    return float(cost)
 
 
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:

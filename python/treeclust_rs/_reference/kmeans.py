@@ -87,12 +87,16 @@ def make_reference(
     regrets, nearest, minimum = data.label_costs(
         centers.in_units, manhattan=criterion == "kmedians"
     )
-    if given.labels is None:
-        return Reference(classes, nearest, centers, regrets, minimum, minimum)
-    codes = given.labels.astype(np.uint32)
-    if from_labels and follows_centers:
-        warn_misfit(codes != nearest, data.weight, stacklevel=3)
-    inertia = minimum + own_regret(regrets, codes)
+    codes, inertia = nearest, minimum
+    if given.labels is not None:
+        codes = given.labels.astype(np.uint32)
+        if from_labels and follows_centers:
+            warn_misfit(codes != nearest, data.weight, stacklevel=3)
+        inertia = minimum + own_regret(regrets, codes)
+    of_means = criterion == "kmeans" and labels is not None and given.centers is None
+    if of_means and np.array_equal(codes, np.asarray(labels)):
+        # Added up as the costs of trees about their own means: the same for the same clusters.
+        inertia = float(data.group_means(codes, len(classes)).spread.sum())
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 

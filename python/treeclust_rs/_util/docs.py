@@ -99,8 +99,8 @@ Attributes
 ----------
 %(mean_attributes)s
 cost_path_ : polars.DataFrame
-    Surrogate cost (about the reference's centers) by number of leaves. It may rise: growth
-    follows the labels.
+    By number of leaves `cost`, the surrogate about the reference's centers, and `inertia`, that
+    about the tree's own. Both may rise: growth follows the labels.
 feature_importances_ : ndarray of shape (n_features,)
     Share of each column in the decrease of the surrogate cost.
 %(columns_in_and_value_error)s
@@ -156,6 +156,11 @@ labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None
     Weights of the rows, not negative; None is 1 for each.
+
+[scale_of_costs]
+scale : None, "standard", array of shape (n_features,) or fitted estimator, default=None
+    What the columns are divided by: nothing, their standard deviations (of the rows that count),
+    units, or the `scale_` of a fitted estimator.
 
 [of_value]
 

@@ -7,7 +7,7 @@ file raises a ValueError that names it. Memory is proportional to the length of 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -67,13 +67,17 @@ def _object_text(mapping: dict[str, Any], depth: int) -> str:
     return "{\n" + ",\n".join(lines) + "\n" + " " * depth + "}"
 
 
-def loads(text: str) -> dict[str, Any]:
+def loads(
+    text: str, upgrade: Callable[[dict[str, Any], int], None] | None = None
+) -> dict[str, Any]:
     """Read what `dumps` wrote.
 
     Parameters
     ----------
     text : str
         The content of a model file.
+    upgrade : callable, default=None
+        Brings the payload of a file of an older version, which it is given, to this one.
 
     Returns
     -------
@@ -110,7 +114,9 @@ def loads(text: str) -> dict[str, Any]:
             f"The model file has schema_version {version}; this version of {FORMAT} reads 1 to "
             f"{SCHEMA_VERSION}."
         )
-    del payload["format"]
+    del payload["format"], payload["schema_version"]
+    if upgrade is not None and version < SCHEMA_VERSION:
+        upgrade(payload, version)
     return payload
 
 

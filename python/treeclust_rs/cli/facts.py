@@ -67,7 +67,7 @@ def kernel_costs(model: Any) -> _Facts:
     if hasattr(model, "kernel_cost_") and hasattr(model, "reference_kernel_cost_"):
         yield "kernel cost", f"{model.kernel_cost_:,.6g}"
         yield "of the reference", f"{model.reference_kernel_cost_:,.6g}"
-        yield "price of explainability", f"{model.price_of_explainability_:.4f}"
+        yield "price", f"{model.price_of_explainability_:.4f}"
 
 
 def agreement(model: Any) -> _Facts:

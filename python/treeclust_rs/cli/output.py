@@ -16,7 +16,7 @@ import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
 from .._util.files import replacing
-from .facts import costs, true_costs
+from .facts import kernel_costs
 from .messages import FileError, UserError, either, one_line
 from .methods import method_of
 from .reading import TABLE_SUFFIXES, is_text, suffix_of, table_names
@@ -201,7 +201,7 @@ def print_facts(model: Any, max_leaves: int | None = None, *, with_costs: bool =
             leaves += f" ({max_leaves:,} asked for: {method.enough_leaves})"
         print_fact("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
     for facts in method.facts:
-        if with_costs or facts not in (costs, true_costs):
+        if with_costs or facts is not kernel_costs:
             for name, text in facts(model):
                 print_fact(name, text)
 

@@ -24,7 +24,7 @@ from .._base import (
     grow_tree,
 )
 from .._data import Table
-from .._reference.centers import Criterion, cost_of_labels, own_medians
+from .._reference.centers import Criterion, cost_about, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._reference.kmeans import Reference, make_reference
 from .._util import StrOptions
@@ -107,8 +107,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             clusters = tree.leaf_clusters[leaf_of_row]
             medians = own_medians(fit_rows, clusters, reference.n_clusters)
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
-            own = fit_rows.units.of_points(medians)
-            inertia = cost_of_labels(fit_rows, own, clusters, self.criterion)
+            inertia = cost_about(fit_rows, medians, clusters, self.criterion)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree)

@@ -34,7 +34,8 @@ class ExKMC(CentersTree):
     %(growth)s
     %(explaining_attributes)s
     cost_path_ : polars.DataFrame
-        Surrogate cost by number of leaves, never rising, from the base tree's size on.
+        By number of leaves, from the base tree's on: `cost`, the surrogate about the reference's
+        centers, which never rises, and `inertia`, that about the tree's own.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
     %(columns_in_and_value_error)s

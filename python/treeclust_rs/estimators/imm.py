@@ -31,7 +31,8 @@ class IMM(CentersTree):
         times that of k-medians.
     %(explaining_attributes)s
     cost_path_ : polars.DataFrame
-        Surrogate cost (about the reference's centers) by number of leaves.
+        By number of leaves `cost`, the surrogate about the reference's centers, and `inertia`, that
+        about the tree's own: one line, there is one tree.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
     %(columns_in_and_value_error)s

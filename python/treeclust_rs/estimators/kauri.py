@@ -273,24 +273,6 @@ class Kauri(KernelModel):
             return max(int(np.sqrt(d) if given == "sqrt" else np.log2(d)), 1)
         return min(int(given), d) if isinstance(given, Integral) else max(int(given * d), 1)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
-        """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
-
-        Parameters
-        ----------
-        %(other_rows_and_gram)s
-
-        Returns
-        -------
-        float
-            Minus the kernel k-means cost under the kernel of the fit (the approximation, if there
-            is one); with the linear kernel the k-means cost.
-
-        %(score_errors)s
-        """
-        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
-        return -stocks.inertia(labels)
-
     def objective(
         self,
         X: Any,
@@ -312,8 +294,8 @@ class Kauri(KernelModel):
 
         %(score_errors)s
         """
-        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
-        return stocks.objective(labels)
+        rows, labels, given = self._rows_and_labels(X, sample_weight, gram)
+        return self._stocks(rows, given).objective(labels)
 
     # ---- results --------------------------------------------------------------------------
 
@@ -329,7 +311,7 @@ class Kauri(KernelModel):
         Without features it is a difference of sums of kernel values: below 1e-12 of the sum of
         k(x, x) it is not known, and 0.
         """
-        if self.kernel == "linear" and self.approximation is None and "inertia_" in self.__dict__:
+        if self._is_kmeans and "inertia_" in self.__dict__:
             return self.inertia_
         return self._kernel_cost
 

@@ -19,7 +19,8 @@ class KernelExKMC(GrownKernelTree):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
     cost_path_ : polars.DataFrame
-        Surrogate cost (about the reference's implicit means) by number of leaves.
+        By number of leaves `cost`, the surrogate about the reference's implicit means, and
+        `inertia`.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost.
     %(kernel_columns_and_errors)s

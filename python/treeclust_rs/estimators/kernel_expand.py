@@ -20,7 +20,8 @@ class KernelExpand(GrownKernelTree):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
     cost_path_ : polars.DataFrame
-        Weight of the rows in leaves of another label, by number of leaves.
+        By number of leaves `cost`, the weight of the rows in leaves of another label, and
+        `inertia`.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the mismatches.
     %(kernel_columns_and_errors)s

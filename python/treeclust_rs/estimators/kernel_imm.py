@@ -39,7 +39,8 @@ class KernelIMM(KernelTree):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
     cost_path_ : polars.DataFrame
-        Weight of the rows in leaves of another label: one line, there is one tree.
+        `cost`, the weight of the rows in leaves of another label, and `inertia`: one line, there is
+        one tree.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the mismatches.
     %(kernel_columns_and_errors)s

@@ -12,9 +12,17 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _engine
 from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
 from .._base.saving import set_columns
-from .._data import Table, Units, align_table, check_finite, check_sample_weight
+from .._data import (
+    Table,
+    Units,
+    WeightedRows,
+    align_table,
+    check_finite,
+    check_sample_weight,
+)
 from .._kernels import (
     KERNEL_CONSTRAINTS,
     FeatureMap,
@@ -28,6 +36,7 @@ from .._kernels import (
     kernel_rows,
     make_kernel_data,
 )
+from .._reference.centers import cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util import (
     BoolArray,
@@ -208,11 +217,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             found.labels.astype(np.uint32), np.tile(units.shift, (k, 1))
         )
         inertia = kernel_cost = float(of_clusters.spread.sum())
+        centers: _engine.GroupMeans | None = of_clusters
         if self.kernel != "linear" or self.approximation is not None:
-            kernel_cost = found.inertia
+            centers, kernel_cost = None, found.inertia
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._predictor = predictor
+        self._predictor, self._centers = predictor, centers
         self.labels_, self.n_iter_ = labels, found.n_iter
         self.inertia_, self.kernel_cost_ = inertia, kernel_cost
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
@@ -272,7 +282,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         Returns
         -------
         float
-            Minus the weighted sum of squared distances to the nearest mean. Of the rows of the fit
+            Minus the weighted sum of squared distances to the nearest mean; with the linear kernel
+            to the mean of the cluster that `predict` puts the row in. Of the rows of the fit
             ``-kernel_cost_``, if the fit ended because no row moved.
 
         Raises
@@ -286,6 +297,10 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             raise ValueError("score takes gram and gram_diagonal together.")
         predictor = self._predictor
         partial, margin = predictor.distances(table, values, n_jobs)
+        if self._centers is not None:
+            rows = WeightedRows(table, weight, predictor.units, _engine.Threads(n_jobs))
+            _, means, rest, _ = self._centers
+            return -cost_about(rows, means, first_least(partial, margin), rest=rest)
         diagonal = predictor.diagonal(table) if gram is None else _diagonal(gram_diagonal, table)
         squares = partial.min(axis=0) + diagonal
         if predictor.rows is not None or gram is not None:  # differences, not sums of squares

@@ -282,11 +282,6 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         return self._reference_kernel_cost
 
     @property
-    def _is_kmeans(self) -> bool:
-        """Whether the kernel's costs are those of k-means in the columns."""
-        return self.kernel == "linear" and self.approximation is None
-
-    @property
     def price_of_explainability_(self) -> float:
         """`kernel_cost_` / `reference_kernel_cost_` (definition 4); 1 where both are 0.
 
@@ -306,23 +301,6 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if training is None:
             raise AttributeError(name)  # __getattr__ answers, in words
         return training
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
-        """Return minus the kernel cost of the tree's clusters of other rows, about their own means.
-
-        Parameters
-        ----------
-        %(other_rows_and_gram)s
-
-        Returns
-        -------
-        float
-            Minus the cost under the kernel of the fit (the approximation, if there is one).
-
-        %(score_errors)s
-        """
-        stocks, labels = self._stocks_and_labels(X, sample_weight, gram)
-        return -stocks.inertia(labels)
 
 
 @estimator

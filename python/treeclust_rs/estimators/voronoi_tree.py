@@ -71,7 +71,8 @@ class VoronoiTree(CentersTree):
     ----------
     %(mean_attributes)s
     cost_path_ : polars.DataFrame
-        Surrogate cost (about the reference's centers): one line, there is one tree.
+        `cost`, the surrogate about the reference's centers, and `inertia`, that about the tree's
+        own: one line, there is one tree.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the surrogate cost: of a test, by the squares of its
         weights in units of the columns' scale.

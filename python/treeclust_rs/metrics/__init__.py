@@ -3,7 +3,14 @@
 from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
 
 from .._util import documented
-from .costs import cost_ratio, kernel_cost, kmeans_cost, ratio_of_costs, surrogate_cost
+from .costs import (
+    cost_ratio,
+    kernel_cost,
+    kmeans_cost,
+    kmeans_scorer,
+    ratio_of_costs,
+    surrogate_cost,
+)
 from .explanations import (
     features_per_node,
     n_parameters,
@@ -19,6 +26,7 @@ __all__ = [
     "features_per_node",
     "kernel_cost",
     "kmeans_cost",
+    "kmeans_scorer",
     "n_parameters",
     "ratio_of_costs",
     "surrogate_cost",

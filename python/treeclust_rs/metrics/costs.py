@@ -1,43 +1,56 @@
 """Costs of clusterings.
 
-Costs are computed on centered columns, so that they do not lose digits on data far from the origin
-(timestamps, offsets of 1e8). Rows labelled -1 are noise, as everywhere in this package, and are
-left out.
+A cell is compared with the mean of its own cluster, so that costs do not lose digits on data far
+from the origin (timestamps, offsets of 1e8) or beside a far row. Rows labelled -1 are noise, as
+everywhere in this package, and are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .._data import Units
+from .. import _engine
+from .._data import Table, Units, WeightedRows, read_table, take_rows
 from .._kernels import (
-    ORIGIN_FREE,
     KernelData,
     KernelRows,
     check_gram,
     check_gram_argument,
+    kernel_rows,
     make_kernel,
 )
+from .._reference.centers import cost_about
 from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 
 
 def kmeans_cost(
-    X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    X: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    sample_weight: npt.ArrayLike | None = None,
+    *,
+    scale: Any = None,
 ) -> float:
     """Sum of squared distances of the rows to the mean of their cluster.
 
     Parameters
     ----------
     %(clustered_rows)s
+    %(scale_of_costs)s
 
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        If sizes do not fit, a cell or weight is NaN or infinite, or `scale` holds what is no unit.
 
     Examples
     --------
@@ -45,26 +58,101 @@ def kmeans_cost(
     2.0
     """
     data, marks, weights = check_clustering(X, labels, sample_weight)
-    return _kmeans_cost(data, marks, weights, ~is_noise(marks))
+    return _kmeans_cost(data, marks, weights, ~is_noise(marks), scale)
 
 
 def _kmeans_cost(
-    data: npt.NDArray[Any], marks: npt.NDArray[Any], weights: FloatArray, kept: BoolArray
+    data: npt.NDArray[Any],
+    marks: npt.NDArray[Any],
+    weights: FloatArray,
+    kept: BoolArray,
+    scale: Any,
 ) -> float:
-    weights = weights[kept]
+    kept = kept & (weights > 0)
+    if not kept.any():
+        return 0.0
     names, codes = np.unique(marks[kept], return_inverse=True)
-    totals = np.bincount(codes, weights=weights, minlength=len(names))
-    # A cluster of weight 0 has no mean and no cost.
-    totals[totals == 0] = 1.0
-    cost = 0.0
-    for feature in range(data.shape[1]):
-        column = data[kept, feature].astype(np.float64)
-        # Twice centered: far from the origin the first mean is rounded, the clusters' are not.
-        column -= column.mean() if len(column) else 0.0
-        means = np.bincount(codes, weights=weights * column, minlength=len(names)) / totals
-        column -= means[codes]
-        cost += float(np.dot(weights * column, column))
-    return cost
+    rows = _weighted_rows(data, weights, kept, scale)
+    return float(rows.group_means(codes.astype(np.uint32), len(names)).spread.sum())
+
+
+def _weighted_rows(
+    data: npt.NDArray[Any], weights: FloatArray, kept: BoolArray, scale: Any, n_jobs: int = 1
+) -> WeightedRows[Table]:
+    """Return some of the rows with their weights and the units that `scale` says."""
+    table = read_table(data, estimator_name="metrics")
+    if not kept.all():
+        table, weights = take_rows(table, kept), weights[kept]
+    weight = None if (weights == 1).all() else weights
+    threads = _engine.Threads(n_jobs)
+    if scale is None or isinstance(scale, str):
+        if scale not in (None, "standard"):
+            raise ValueError(f"scale must be None, 'standard', units or a model. Got {scale!r}.")
+        return WeightedRows(table, weight, Units.of(table, weight, scale, threads), threads)
+    units = Units.of(table, None, None, threads)
+    return WeightedRows(table, weight, Units(units.shift, _units_of(scale, table)), threads)
+
+
+def _units_of(scale: Any, table: Table) -> FloatArray:
+    """Return the units of the columns that an array or a fitted estimator has."""
+    if hasattr(scale, "get_params"):
+        if not hasattr(scale, "scale_"):
+            raise ValueError(
+                f"scale={scale!r} has no scale_: give a fitted estimator of this package."
+            )
+        scale = np.ones(table.n_features) if scale.scale_ is None else scale.scale_
+    units = np.asarray(scale, dtype=np.float64)
+    if units.shape != (table.n_features,):
+        raise ValueError(
+            f"scale has the shape {units.shape}; it must have one unit for each of the "
+            f"{format_count(table.n_features, 'column')}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(units) & (units > 0)))
+    if len(bad):
+        raise ValueError(
+            f"scale must hold positive numbers. Got {units[bad[0]]} for column {bad[0]} (counting "
+            "from 0)."
+        )
+    return np.ascontiguousarray(units)
+
+
+def kmeans_scorer(scale: Any = None) -> Callable[..., float]:
+    """Return a scorer by which clusterings of all kinds compare: minus the k-means cost.
+
+    For `GridSearchCV`, `cross_val_score` and the like: over any estimators that predict clusters,
+    those of scikit-learn and pipelines too, whatever they themselves make small. More clusters
+    cost less: compare at equal `n_clusters`.
+
+    Parameters
+    ----------
+    %(scale_of_costs)s
+        "standard" takes the rows that are scored; units that all folds share are given as an array.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y=None, sample_weight=None)``: minus `kmeans_cost` of the rows under
+        ``estimator.predict(X)``, about the means of the predicted clusters in X itself.
+
+    Examples
+    --------
+    >>> from sklearn.cluster import KMeans
+    >>> X = [[1.0], [3.0], [10.0]]
+    >>> kmeans_scorer()(KMeans(2, random_state=0).fit(X), X)
+    -2.0
+    """
+    return partial(_kmeans_score, scale=scale)
+
+
+def _kmeans_score(
+    estimator: Any,
+    X: npt.ArrayLike,
+    y: Any = None,  # noqa: ARG001
+    sample_weight: npt.ArrayLike | None = None,
+    *,
+    scale: Any,
+) -> float:
+    return -kmeans_cost(X, estimator.predict(X), sample_weight, scale=scale)
 
 
 def surrogate_cost(
@@ -73,6 +161,8 @@ def surrogate_cost(
     centers: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     criterion: Literal["kmeans", "kmedians"] = "kmeans",
+    *,
+    scale: Any = None,
 ) -> float:
     """Sum of the distances of the rows to the center of their cluster.
 
@@ -88,6 +178,7 @@ def surrogate_cost(
         Weights of the rows, not negative; None is 1 for each.
     criterion : {"kmeans", "kmedians"}, default="kmeans"
         Squared Euclidean distances, or sums of absolute differences.
+    %(scale_of_costs)s
 
     Returns
     -------
@@ -119,17 +210,10 @@ def surrogate_cost(
             f"The labels must be in 0..{len(points) - 1}, one per center. "
             f"Got {codes.min()} to {codes.max()}."
         )
-    weights = check_weights(sample_weight, len(data))[kept]
-    cost = 0.0
-    for feature in range(data.shape[1]):
-        # Close to its center a row's difference from it is exact, wherever the origin lies.
-        column = data[kept, feature].astype(np.float64)
-        column -= points[codes, feature]
-        if criterion == "kmeans":
-            cost += float(np.dot(weights * column, column))
-        else:
-            cost += float(np.dot(weights, np.abs(column)))
-    return cost
+    if not kept.any():
+        return 0.0
+    rows = _weighted_rows(data, check_weights(sample_weight, len(data)), kept, scale)
+    return cost_about(rows, points, codes, criterion)
 
 
 def cost_ratio(
@@ -137,6 +221,8 @@ def cost_ratio(
     labels: npt.ArrayLike,
     reference_labels: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
+    *,
+    scale: Any = None,
 ) -> float:
     """k-means cost of a clustering, divided by that of a reference: the price of explanation.
 
@@ -151,6 +237,7 @@ def cost_ratio(
         costs.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, not negative; None is 1 for each.
+    %(scale_of_costs)s
 
     Returns
     -------
@@ -160,8 +247,8 @@ def cost_ratio(
     data, marks, weights = check_clustering(X, labels, sample_weight)
     reference = check_labels(reference_labels, len(data), "reference_labels")
     kept = ~(is_noise(marks) | is_noise(reference))
-    cost = _kmeans_cost(data, marks, weights, kept)
-    return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept))
+    cost = _kmeans_cost(data, marks, weights, kept, scale)
+    return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept, scale))
 
 
 def ratio_of_costs(cost: float, reference: float) -> float:
@@ -183,6 +270,7 @@ def kernel_cost(
     kernel_params: Mapping[str, Any] | None = None,
     gram: npt.ArrayLike | None = None,
     n_jobs: int = 1,
+    scale: Any = None,
 ) -> float:
     """Kernel k-means cost: squared distances of the rows to the implicit mean of their cluster.
 
@@ -195,13 +283,16 @@ def kernel_cost(
         The kernel matrix; with ``kernel="precomputed"``, and only then.
     n_jobs : int, default=1
         Threads.
+    %(scale_of_costs)s
+        Not with `gram`.
 
     Returns
     -------
     float
         Sum over the rows of w_i k(x_i, x_i), less the sum over the clusters of S(C, C) / |C|, S
-        adding up w_i w_j k(x_i, x_j) (Fleissner, Vankadara, Ghoshdastidar 2024, Lemma 1). 0 where
-        it is below 1e-12 of the former.
+        adding up w_i w_j k(x_i, x_j) (Fleissner, Vankadara, Ghoshdastidar 2024, Lemma 1). Without
+        features it is not known below 1e-12 of the former, and 0. The linear kernel's is
+        `kmeans_cost`.
 
     Notes
     -----
@@ -216,24 +307,27 @@ def kernel_cost(
     data, marks, weights = check_clustering(X, labels, sample_weight)
     check_gram_argument(kernel, None, gram is not None)
     matrix = None if gram is None else check_gram(gram, len(data))
+    if matrix is not None and scale is not None:
+        raise ValueError("scale was given together with gram, which has its units already.")
     kept = ~is_noise(marks) & (weights > 0)
     if not kept.any():
         return 0.0
+    if isinstance(kernel, str) and kernel == "linear":
+        return _kmeans_cost(data, marks, weights, kept, scale)
     codes = np.unique(marks[kept], return_inverse=True)[1]
-    weights = weights[kept]
     if matrix is not None:
-        return KernelData.of_gram(matrix[np.ix_(kept, kept)], weights, n_jobs=n_jobs).inertia(codes)
-    rows = data[kept].astype(np.float64)
-    units = Units(rows.mean(axis=0), np.ones(rows.shape[1]))
-    if isinstance(kernel, str) and kernel in ORIGIN_FREE:
-        rows -= units.shift
+        part = matrix[np.ix_(kept, kept)]
+        return KernelData.of_gram(part, weights[kept], n_jobs=n_jobs).inertia(codes)
+    rows = _weighted_rows(data, weights, kept, scale, n_jobs)
+    cells = kernel_rows(kernel, rows.rows, rows.units)
     found = make_kernel(
         kernel,
         gamma=gamma,
         degree=degree,
         coef0=coef0,
         kernel_params=kernel_params,
-        X=rows,
-        sample_weight=weights,
+        X=cells,
+        sample_weight=weights[kept],
     )
-    return KernelData.of_rows(KernelRows(found, rows, units, weights, n_jobs)).inertia(codes)
+    given = KernelRows(found, cells, rows.units, weights[kept], n_jobs)
+    return KernelData.of_rows(given).inertia(codes)

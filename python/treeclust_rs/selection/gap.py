@@ -46,7 +46,7 @@ def gap_statistic(
     ----------
     estimator : estimator
         Clusterer with a parameter `n_clusters` or `max_clusters`, and after its fit an `inertia_`,
-        which is W: of `Kauri` the sum of the kernel's diagonal less its objective.
+        which is W; of a kernel method the `kernel_cost_`.
     X : array-like or frame of shape (n_samples, n_features)
         The data, in the columns the estimator takes.
     k_values : iterable of int
@@ -197,7 +197,7 @@ def _clear_rounding(w: FloatArray, drawn: FloatArray) -> None:
     for sums in (w, drawn):
         if sums.min() < -zero:
             raise ValueError(
-                f"The inertia_ of a fit is {float(sums.min()):g}. The gap statistic takes its "
+                f"The kernel_cost_ of a fit is {float(sums.min()):g}. The gap statistic takes its "
                 "logarithm, and has no meaning for a kernel that is not positive semidefinite."
             )
         sums[sums <= zero] = 0.0

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -25,6 +26,7 @@ from treeclust_rs.estimators.douglas.cell_table import CellTable
 from treeclust_rs.estimators.douglas.column_bins import _check_n_cells
 from treeclust_rs.estimators.douglas.training_rows import TrainingRows, batches
 from treeclust_rs.gemini import GEMINIS, MMD, Wasserstein, make_gemini
+from treeclust_rs.metrics import kmeans_cost
 from treeclust_rs.tree.words import format_share
 
 # ---- fit ----------------------------------------------------------------------------------
@@ -57,7 +59,7 @@ def test_attributes_agree():
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (model.predict(X) == p.argmax(axis=1)).all()
     gemini = make_gemini("wasserstein_ova")
-    assert model.score(X) == pytest.approx(gemini.value(p, gemini.affinity(X)))
+    assert model.objective(X) == pytest.approx(gemini.value(p, gemini.affinity(X)))
     assert model.weights_.shape == (8, 3)
     assert model.cut_points_.shape == (3, 1)
     assert model.n_iter_ == len(model.loss_curve_) <= 60
@@ -201,7 +203,67 @@ def test_standard_scale_is_that_of_standardised_columns():
     direct = quick().fit(X / X.std(axis=0))
     assert model.labels_.tolist() == direct.labels_.tolist()
     assert model.objective_ == pytest.approx(direct.objective_, rel=1e-6)
+    assert model.objective(X) == pytest.approx(direct.objective(X / X.std(axis=0)), rel=1e-6)
     assert model.score(X) == pytest.approx(direct.score(X / X.std(axis=0)), rel=1e-6)
+    np.testing.assert_allclose(model.scale_, X.std(axis=0))
+
+
+def test_costs_are_those_of_k_means():
+    X, _ = three_blobs()
+    with pytest.warns(ConvergenceWarning, match="of the 5 clusters"):
+        model = quick(5).fit(X)
+    found = np.unique(model.labels_)
+    assert model.n_clusters_ == len(found) < 5
+    for label in found:
+        rows = X[model.labels_ == label]
+        np.testing.assert_allclose(model.cluster_centers_[label], rows.mean(axis=0))
+    assert np.isnan(model.cluster_centers_[len(found) :]).all()
+    assert model.inertia_ == pytest.approx(kmeans_cost(X, model.labels_), rel=1e-12)
+    assert model.score(X) == pytest.approx(-model.inertia_, rel=1e-12)
+    new, weight = X[::2] + 0.5, np.arange(45.0)
+    apart = new - model.cluster_centers_[model.predict(new)]
+    expected = -float(weight @ (apart**2).sum(axis=1))
+    assert model.score(new, sample_weight=weight) == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_in_clusters_that_had_none_count_about_their_own_mean():
+    X, _ = three_blobs()
+    model = quick().fit(X)
+    expected = model.score(X)
+    model.cluster_centers_[1] = np.nan
+    assert model.n_clusters_ == 2
+    assert model.score(X) == pytest.approx(expected, rel=1e-12)
+
+
+def test_old_files_have_no_costs():
+    old = tc.load(Path(__file__).parents[2] / "data" / "models" / "douglas.json")
+    for ask in (lambda: old.inertia_, lambda: old.n_clusters_, lambda: old.score(IRIS.to_numpy())):
+        with pytest.raises(AttributeError, match=r"read from a file.*Fit it anew"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inertia_": -1.0}, "a negative inertia"),
+        ({"inertia_": None}, "inertia_ in the model file"),
+        ({"cluster_centers_": [[1.0] * 4] * 2}, "cluster_centers_"),
+        ({"cluster_centers_": [[1.0, None, 1.0, 1.0]] * 3}, "a center with gaps"),
+        ({"cluster_centers_": [["1", 1.0, 1.0, 1.0]] * 3}, "cluster_centers_"),
+    ],
+)
+def test_costs_of_files_are_checked(iris, tmp_path, change, message):
+    path = tmp_path / "model.json"
+    iris.save(path)
+    content = json.loads(path.read_text())
+    content["fitted"] |= change
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message):
+        tc.load(path)
+    del content["fitted"]["cluster_centers_"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="lacks 'cluster_centers_'"):
+        tc.load(path)
 
 
 def test_given_affinity_is_used():
@@ -211,11 +273,11 @@ def test_given_affinity_is_used():
     model = quick().fit(X)
     given = quick().fit(X, affinity=distances)
     assert (given.labels_ == model.labels_).mean() > 0.98
-    assert given.score(X, affinity=distances) == pytest.approx(given.score(X))
+    assert given.objective(X, affinity=distances) == pytest.approx(given.objective(X))
     # Squares of distances do not keep the triangle inequality.
     squares = distances**2
     expected = Wasserstein(metric="precomputed").value(model.predict_proba(X), squares)
-    assert model.score(X, affinity=squares) == pytest.approx(expected)
+    assert model.objective(X, affinity=squares) == pytest.approx(expected)
     # Columns of noise, and an affinity that knows the clusters.
     rng = np.random.default_rng(1)
     halves = rng.normal(size=(100, 2))
@@ -594,7 +656,8 @@ def test_pruned_models_are_as_good_as_others(tmp_path):
     again = tc.load(tmp_path / "model.json")
     assert again.prune == 0.05
     assert again.predict(X).tolist() == model.labels_.tolist()
-    assert again.score(X) == pytest.approx(model.score(X))
+    assert again.score(X) == model.score(X)
+    assert again.objective(X) == pytest.approx(model.objective(X))
     assert np.isnan(model.partial_fit(X[::-1]).cut_points_[2]).all()
     assert len(model.loss_curve_) > 1
 
@@ -697,7 +760,7 @@ def test_one_row_and_one_cluster():
     assert model.predict_proba([[1.0, 2.0]]).tolist() == [[1.0]]
     model = quick(1).fit(three_blobs()[0])
     assert set(model.labels_.tolist()) == {0}
-    assert model.score(three_blobs()[0]) == 0.0
+    assert model.objective(three_blobs()[0]) == 0.0
 
 
 def test_equal_rows_make_one_cluster():
@@ -1013,7 +1076,9 @@ def test_saved_models_load_alike(iris, tmp_path):
     assert str(again.table_) == str(iris.table_)
     assert again.rules().equals(iris.rules())
     assert again.score(IRIS) == iris.score(IRIS)
-    for name in ("cut_points_", "active_cut_points_", "weights_", "loss_curve_", "objective_"):
+    assert again.objective(IRIS) == iris.objective(IRIS)
+    costs = ("objective_", "inertia_", "cluster_centers_", "n_clusters_", "scale_")
+    for name in ("cut_points_", "active_cut_points_", "weights_", "loss_curve_", *costs):
         np.testing.assert_array_equal(getattr(again, name), getattr(iris, name))
     assert again.get_params() == iris.get_params()
     with pytest.raises(AttributeError, match="has no labels_: it takes the rows of the fit"):

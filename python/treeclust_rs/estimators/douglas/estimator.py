@@ -12,11 +12,22 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..._base import AT_LEAST_1, COMMON, Constraints, SavedEstimator
+from ... import _engine
+from ..._base import AT_LEAST_1, COMMON, NO_NEGATIVE_INERTIA, Constraints, SavedEstimator
 from ..._base.saving import set_columns
-from ..._data import Table, check_finite, read_table
+from ..._data import (
+    Table,
+    Units,
+    WeightedRows,
+    check_finite,
+    check_sample_weight,
+    read_table,
+)
+from ..._reference.centers import cost_about
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
 from ..._util import (
+    FloatArray,
+    IntArray,
     Interval,
     StrOptions,
     check_keys,
@@ -127,8 +138,18 @@ class Douglas(BinsPredictor, SavedEstimator):
     n_iter_ : int
         Number of epochs.
     objective_ : float
-        Mean objective of batches of rows at the end, by which starts are compared. See `score` for
-        that of all rows at once.
+        Mean objective of batches of rows at the end, by which starts are compared. See `objective`
+        for that of all rows at once.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the rows with each label in `labels_`, in the columns' own units; NaN for clusters
+        without rows.
+    inertia_ : float
+        The k-means cost of `labels_`: squared distances to `cluster_centers_`, on standardised
+        columns if ``scale="standard"``.
+    n_clusters_ : int
+        Number of clusters with rows.
+    scale_ : ndarray of shape (n_features,)
+        Units of the columns in costs: their standard deviations, or ones.
     cut_points_ : ndarray of shape (n_features, n_cuts)
         Cuts in the columns' own units, ascending, rounded to as few digits as move them by at most
         a hundredth of the temperature. NaN in columns that are not cut.
@@ -205,7 +226,12 @@ class Douglas(BinsPredictor, SavedEstimator):
     _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
     _rules_are: ClassVar[str] = "in `table_`, and given by `rules()` and `to_polars()`"
-    _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
+    _from_rows: ClassVar[tuple[str, ...]] = (
+        "labels_",
+        "cluster_centers_",
+        "inertia_",
+        "n_clusters_",
+    )
 
     n_clusters: int | None = None
     _: KW_ONLY
@@ -285,7 +311,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         cells = columns.counted_table(model.weights, cuts, table, labels)
         # Attributes are set last: a fit that fails leaves the estimator unchanged.
         self._set_fitted(BinsModel(model, columns, cuts), cells)
-        self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
+        self._set_rows(table, labels)
+        self.loss_curve_, self.objective_ = np.array(curve), objective
         n_found = int((sizes > 0).sum())
         if n_found < k:
             advice = (
@@ -305,8 +332,9 @@ class Douglas(BinsPredictor, SavedEstimator):
         rows, or 16 batches if that is more. The first rows should include all clusters: clusters
         that the starts do not find, later calls seldom find. Later calls continue with that model
         and the optimiser's state (a new one if the model was read from a file); changed parameters
-        of the model are ignored. Clusters keep their numbers. `table_` and `labels_` are those of
-        the rows of the last call, `loss_curve_` has an entry per call.
+        of the model are ignored. Clusters keep their numbers. `table_`, `labels_`,
+        `cluster_centers_` and `inertia_` are those of the rows of the last call, `loss_curve_` has
+        an entry per call.
 
         Parameters
         ----------
@@ -364,8 +392,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         cells = columns.counted_table(model.weights, cuts, table, labels)
         curve = [] if before is None else self.loss_curve_.tolist()
         self._set_fitted(BinsModel(model, columns, cuts, trainer), cells)
-        self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
-        self.objective_ = value
+        self._set_rows(table, labels)
+        self.loss_curve_, self.objective_ = np.array([*curve, value]), value
         n_found = len(np.unique(labels))
         if before is None and n_found < k:
             advice = "Begin with more rows, or with other starts (n_init)."
@@ -402,10 +430,67 @@ class Douglas(BinsPredictor, SavedEstimator):
     def _set_fitted(self, bins: BinsModel, cells: CellTable) -> None:
         self._bins = bins
         self.table_ = cells
-        set_columns(self, bins.columns.n_features, bins.columns.feature_names)
+        columns = bins.columns
+        self.scale_ = columns.scale if self.scale == "standard" else np.ones(columns.n_features)
+        set_columns(self, columns.n_features, columns.feature_names)
 
-    def score(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
-        """Return the objective of rows, all of them at once.
+    def _set_rows(self, table: Table, labels: IntArray) -> None:
+        """Set what follows from the rows of a fit and their clusters."""
+        of_clusters = self._weighted(table).group_means(
+            labels.astype(np.uint32), self.table_.n_clusters
+        )
+        filled = of_clusters.weight[:, None] > 0
+        self.cluster_centers_ = np.where(filled, of_clusters.means, np.nan)
+        self.inertia_ = float(of_clusters.spread.sum())
+        self.labels_ = labels
+
+    def _weighted(self, table: Table, weight: FloatArray | None = None) -> WeightedRows[Table]:
+        """Return rows with the units of the fit."""
+        units = Units(self._bins.columns.shift, self.scale_)
+        threads = _engine.Threads(effective_n_jobs(self.n_jobs))
+        return WeightedRows(table, weight, units, threads)
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters with rows."""
+        return int((~np.isnan(self.cluster_centers_[:, 0])).sum())
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
+        """Return minus the k-means cost of rows about the centers of the clusters `predict` says.
+
+        Parameters
+        ----------
+        %(rows_as_predict)s
+        y : ignored
+            For the API.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Minus the weighted squared distances to the `cluster_centers_`, on standardised columns
+            if ``scale="standard"``. Rows in clusters that had none in the fit count about their own
+            mean.
+
+        Raises
+        ------
+        ValueError
+            As for `predict`.
+        AttributeError
+            If the model was read from a file of version 1, which has no centers.
+        """
+        table = self._read(X)
+        centers = self.cluster_centers_
+        labels = self._probabilities(table).argmax(axis=1).astype(np.uint32)
+        rows = self._weighted(table, check_sample_weight(sample_weight, table.n_samples))
+        empty = np.isnan(centers)
+        if empty.any():
+            centers = np.where(empty, rows.group_means(labels, len(centers)).means, centers)
+        return -cost_about(rows, centers, labels)
+
+    def objective(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
+        """Return the objective of rows, all of them at once, which the fit makes large.
 
         Parameters
         ----------
@@ -436,6 +521,10 @@ class Douglas(BinsPredictor, SavedEstimator):
     def _payload(self) -> dict[str, Any]:
         check_is_fitted(self, "table_")
         fitted = {"loss_curve_": self.loss_curve_.tolist(), "objective_": self.objective_}
+        if "inertia_" in self.__dict__:
+            centers = self.cluster_centers_.astype(object)
+            centers[np.isnan(self.cluster_centers_)] = None
+            fitted |= {"inertia_": self.inertia_, "cluster_centers_": centers.tolist()}
         bins = bins_to_dict(self._bins, self.table_)
         return {"fitted": fitted, "bins": bins}
 
@@ -443,12 +532,22 @@ class Douglas(BinsPredictor, SavedEstimator):
     def _from_payload(cls, payload: dict[str, Any]) -> Self:
         check_keys(payload, ("model", "params", "fitted", "bins"), "The model file")
         estimator = cls._with_params(payload["params"])
-        names = ("loss_curve_", "objective_")
-        fitted = check_keys(payload["fitted"], names, "fitted of the model file")
+        names, of_rows = ("loss_curve_", "objective_"), ("inertia_", "cluster_centers_")
+        fitted = check_keys(payload["fitted"], names, "fitted of the model file", of_rows)
         objective = float_array([fitted["objective_"]], "objective_", (1,))
         n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
         curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
         model, cells = bins_from_dict(payload["bins"], estimator.n_cuts)
         estimator._set_fitted(model, cells)
+        if fitted.keys() & set(of_rows):
+            check_keys(fitted, of_rows, "fitted of the model file", names)
+            inertia = float_array([fitted["inertia_"]], "inertia_", (1,))
+            if not NO_NEGATIVE_INERTIA.holds(inertia):
+                raise ValueError(f"The model file has {NO_NEGATIVE_INERTIA.problem}.")
+            shape = (cells.n_clusters, model.columns.n_features)
+            centers = float_array(fitted["cluster_centers_"], "cluster_centers_", shape, null=True)
+            if (np.isnan(centers).any(axis=1) != np.isnan(centers).all(axis=1)).any():
+                raise ValueError("cluster_centers_ in the model file has a center with gaps.")
+            estimator.inertia_, estimator.cluster_centers_ = float(inertia[0]), centers
         estimator.loss_curve_, estimator.objective_ = curve, float(objective[0])
         return estimator
