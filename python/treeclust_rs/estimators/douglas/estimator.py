@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import KW_ONLY
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -13,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ..._base import AT_LEAST_1, COMMON, Constraints, SavedEstimator
-from ..._base.saving import set_columns
-from ..._data import Table, check_finite, read_table
+from ..._base.saving import relabel, set_columns
+from ..._data import Table, check_feature_names, check_finite, read_table, with_names
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
 from ..._util import (
     Interval,
@@ -226,7 +227,14 @@ class Douglas(BinsPredictor, SavedEstimator):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        affinity: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit cuts and weights.
 
         Parameters
@@ -239,6 +247,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         affinity : array-like of shape (n_samples, n_samples), default=None
             Distances (wasserstein_) or kernel values (mmd_, mmd2_) of every two rows, symmetric, in
             place of those that the objective would compute from X.
+        %(feature_names)s
 
         %(fitted)s
 
@@ -263,7 +272,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        table, columns, k = self._read_first(X)
+        table, columns, k, names_given = self._read_first(X, feature_names)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
         name, n_rows = type(self).__name__, table.n_samples
@@ -284,7 +293,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         labels = np.argsort(order)[labels]
         cells = columns.counted_table(model.weights, cuts, table, labels)
         # Attributes are set last: a fit that fails leaves the estimator unchanged.
-        self._set_fitted(BinsModel(model, columns, cuts), cells)
+        self._set_fitted(BinsModel(model, columns, cuts), cells, names_given)
         self.labels_, self.loss_curve_, self.objective_ = labels, np.array(curve), objective
         n_found = int((sizes > 0).sum())
         if n_found < k:
@@ -297,7 +306,14 @@ class Douglas(BinsPredictor, SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        affinity: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Continue the training with more rows, which are used once.
 
         The first call of a model that was not fitted fixes which columns are cut, and their scale,
@@ -313,6 +329,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             Rows, as for `fit`. More than `batch_size` make several steps.
         %(affinity_as_fit)s
+        feature_names : list of str, default=None
+            As for `fit`; of later calls the same.
 
         Returns
         -------
@@ -335,7 +353,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         self._validate_params()
         before: BinsModel | None = self.__dict__.get("_bins")
         if before is None:
-            table, columns, k = self._read_first(X)
+            table, columns, k, names_given = self._read_first(X, feature_names)
             if not len(columns.features):
                 raise ValueError(
                     "The first rows of partial_fit fix which columns are cut, their scale and "
@@ -343,8 +361,10 @@ class Douglas(BinsPredictor, SavedEstimator):
                     "varies. Begin with more rows."
                 )
         else:
-            table = self._read(X)
-            columns = before.columns.widen(table)
+            table, names_given = self._read(X), self._names_given
+            columns, own = before.columns.widen(table), before.columns.feature_names
+            if feature_names is not None:
+                check_feature_names(feature_names, columns.n_features, own)
             k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
         plan = self._plan(k, columns if before is None else None)
@@ -362,9 +382,11 @@ class Douglas(BinsPredictor, SavedEstimator):
             cuts = columns.round_cuts(model)
             labels = model.labels(rows.model)
         cells = columns.counted_table(model.weights, cuts, table, labels)
+        if before is not None:
+            cells = replace(cells, classes=self.table_.classes)
         curve = [] if before is None else self.loss_curve_.tolist()
-        self._set_fitted(BinsModel(model, columns, cuts, trainer), cells)
-        self.labels_, self.loss_curve_ = labels, np.array([*curve, value])
+        self._set_fitted(BinsModel(model, columns, cuts, trainer), cells, names_given)
+        self.labels_, self.loss_curve_ = self.classes_[labels], np.array([*curve, value])
         self.objective_ = value
         n_found = len(np.unique(labels))
         if before is None and n_found < k:
@@ -372,16 +394,19 @@ class Douglas(BinsPredictor, SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def _read_first(self, X: Any) -> tuple[Table, ColumnBins, int]:
-        """Return the rows of a first fit, the columns to cut and the number of clusters."""
+    def _read_first(self, X: Any, feature_names: Any) -> tuple[Table, ColumnBins, int, bool]:
+        """Return the rows of a first fit, the columns to cut and the number of clusters.
+
+        Last, whether the columns' names are those given here.
+        """
         n_jobs, name = effective_n_jobs(self.n_jobs), type(self).__name__
-        table = read_table(X, estimator_name=name)
+        table, names_given = with_names(read_table(X, estimator_name=name), feature_names)
         check_finite(table, n_jobs)
         k = self.n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, self.n_clusters, table.n_samples, name)
         batch_size = min(self._batch_size(k), table.n_samples)
         columns = ColumnBins.of(table, self.feature_mask, self.n_cuts, k, batch_size, n_jobs)
-        return table, columns, k
+        return table, columns, k, names_given
 
     def _batch_size(self, k: int) -> int:
         return self.batch_size or max(_MIN_BATCH_SIZE, _ROWS_PER_CLUSTER * k)
@@ -399,10 +424,33 @@ class Douglas(BinsPredictor, SavedEstimator):
             make_gemini(self.gemini), columns, table, affinity, standard=self.scale == "standard"
         )
 
-    def _set_fitted(self, bins: BinsModel, cells: CellTable) -> None:
+    def _set_fitted(self, bins: BinsModel, cells: CellTable, names_given: bool = False) -> None:
         self._bins = bins
         self.table_ = cells
-        set_columns(self, bins.columns.n_features, bins.columns.feature_names)
+        names = bins.columns.feature_names
+        set_columns(self, bins.columns.n_features, names, given=names_given)
+
+    def rename_clusters(self, names: Mapping[Any, int | str]) -> Self:
+        """Return the model with other labels for its clusters, in everything that it writes.
+
+        Parameters
+        ----------
+        %(new_labels)s
+
+        Returns
+        -------
+        Self
+            A new fitted estimator; this one stays as it is. Its `labels_`, `classes_` and `table_`
+            have the new labels, and so have its predictions, rules, texts, polars expressions and
+            files. `partial_fit` keeps them, a new `fit` makes its own.
+
+        %(label_errors)s
+        """
+        check_is_fitted(self, "table_")
+        model = copy.copy(self)
+        model.table_ = self.table_.rename_clusters(names)
+        relabel(model, self.classes_, model.classes_)
+        return model
 
     def score(self, X: Any, y: Any = None, affinity: Any = None) -> float:  # noqa: ARG002
         """Return the objective of rows, all of them at once.
