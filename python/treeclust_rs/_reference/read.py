@@ -165,11 +165,13 @@ def _read_labels(
         is_text = [isinstance(value, str) for value in values]
         wrong = ~noise & ~np.array(is_text)
         if wrong.any():
-            row = int(wrong.argmax())
-            both = f", row {is_text.index(True)} {values[is_text.index(True)]!r}"
+            row, both = int(wrong.argmax()), ""
+            if any(is_text):
+                text = is_text.index(True)
+                both = f", and not both. Row {text} holds {str(values[text])!r}"
             raise TypeError(
-                f"{what} must hold integers or strings{', and not both' if any(is_text) else ''}. "
-                f"Row {row} holds {values[row]!r}{both if any(is_text) else ''}; mark noise by -1."
+                f"{what} must hold integers or strings{both}. Row {row} holds {values[row]!r}; "
+                "mark noise by -1."
             )
         array = np.asarray(values, dtype=np.str_)
     kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
