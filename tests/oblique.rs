@@ -414,7 +414,8 @@ fn sparse_rows_are_fitted_as_dense_ones_by_their_cosine() {
     let options = ObliqueOptions { distance: Distance::Cosine, alpha: 0.1, ..Default::default() };
     let fit = |rows: Rows<'_, '_>| {
         let starts = SphericalOptions { n_clusters: 3, n_init: 3, max_iter: 50, seed: 0 };
-        let found = spherical::kmeans(&Geometry::cosine(rows), None, &starts, &monitor).unwrap();
+        let found =
+            spherical::kmeans(&Geometry::cosine(rows).unwrap(), None, &starts, &monitor).unwrap();
         let free = FreeClustering { labels: &found.labels, centers: &found.centers };
         fit_tree(rows, &units, None, free, None, &options, &monitor).unwrap()
     };

@@ -282,7 +282,7 @@ def test_labels_of_any_integers_and_strings(make):
         model = make(reference=reference).fit(X)
         assert model.classes_.tolist() == sorted(names.tolist())
         assert model.labels_.tolist() == names[codes].tolist()
-        assert model.tree_.classes == sorted(names.tolist())
+        assert model.tree_.classes == tuple(sorted(names.tolist()))
     two = make(reference=codes > 2).fit(X)
     assert two.labels_.tolist() == (codes > 2).astype(int).tolist()
 

@@ -639,11 +639,11 @@ def test_truncate_undoes_the_last_moves(seed, weighted):
 def test_truncate_keeps_the_names_of_the_clusters_it_has():
     tree = all_moves(classes=[7, -1, 5, 9, 3])
     cut = tree.truncate(3)
-    assert cut.classes == [7, -1]
+    assert cut.classes == (7, -1)
     assert cut.leaf_clusters.tolist() == [-1, -1, 0, 0, 1]
     assert cut.value[0, 0].tolist() == [40 / 64, 24 / 64]
     assert cut.gain.tolist()[:2] == [100.0, 50.0]
-    assert tree.truncate(1).classes == [7]
+    assert tree.truncate(1).classes == (7,)
     assert tree.truncate(7) is tree
 
 

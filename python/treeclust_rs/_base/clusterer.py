@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +15,7 @@ from .. import export
 from .._data import Table, align_table, check_finite
 from .._util import check_keys, effective_n_jobs
 from ..tree import ClusterTree, NonFiniteError
-from .saving import Fields, SavedEstimator, read_fields, set_columns, write_fields
+from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +50,12 @@ class TreeClusterer(SavedEstimator, abstract=True):
         name, tree = type(self).__name__, self.tree_
         needed = None if all_columns else tree.tested_features
         table = align_table(
-            X, tree.feature_names, self.n_features_in_, estimator_name=name, needed=needed
+            X,
+            tree.feature_names,
+            self.n_features_in_,
+            estimator_name=name,
+            needed=needed,
+            names_given=self._names_given,
         )
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
         if all_columns:
@@ -159,6 +166,28 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.plot_partition(self, X, ax, **kwargs)
 
+    def rename_clusters(self, names: Mapping[Any, int | str]) -> Self:
+        """Return the model with other labels for its clusters, in everything that it writes.
+
+        Parameters
+        ----------
+        %(new_labels)s
+
+        Returns
+        -------
+        Self
+            A new fitted estimator; this one stays as it is. Its `labels_`, `classes_`, `tree_` and
+            `reference_labels_` have the new labels, and so have its predictions, rules, texts,
+            pictures, polars expressions and files. A new `fit` makes its own labels again.
+
+        %(label_errors)s
+        """
+        check_is_fitted(self, "tree_")
+        model = copy.copy(self)
+        model._set_tree(self.tree_.rename_clusters(names), self._names_given)
+        relabel(model, self.classes_, model.classes_)
+        return model
+
     # ---- model files ----------------------------------------------------------------------
 
     def _payload(self) -> dict[str, Any]:
@@ -184,7 +213,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def _complete(self, tree: ClusterTree) -> None:
         """Complete a model read from a file; raises ValueError if no fit makes such a tree."""
 
-    def _set_tree(self, tree: ClusterTree) -> None:
+    def _set_tree(self, tree: ClusterTree, names_given: bool = False) -> None:
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
-        set_columns(self, tree.n_features, tree.feature_names)
+        set_columns(self, tree.n_features, tree.feature_names, given=names_given)

@@ -23,6 +23,7 @@ from .._data import (
     collected,
     read_table,
     take_rows,
+    with_names,
 )
 from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
@@ -58,6 +59,8 @@ class FitRows(WeightedRows[Rows]):
     """The mask of the fitted rows; None: all."""
     reference: ReferenceInput
     """Of the fitted rows."""
+    names_given: bool = False
+    """Whether the names of the columns are the user's `feature_names`, and not a frame's."""
     all_gram: FloatArray | None = None
     """The kernel matrix of all rows, where the user gave one."""
 
@@ -69,6 +72,7 @@ class FitRows(WeightedRows[Rows]):
         sample_weight: Any,
         *,
         gram: Any = None,
+        feature_names: Any = None,
         reference: Any = None,
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
@@ -85,6 +89,8 @@ class FitRows(WeightedRows[Rows]):
             Weights.
         gram : array-like of shape (n_samples, n_samples), default=None
             A kernel matrix.
+        feature_names : iterable of str, default=None
+            Names of the columns, where X has none; a frame's must be the same.
         reference : None, estimator or array, default=None
             As estimators take it.
         n_clusters : int or None, default=None
@@ -105,7 +111,7 @@ class FitRows(WeightedRows[Rows]):
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
         name = type(estimator).__name__
         X = collected(X, name)
-        table = reader(X, estimator_name=name)
+        table, names_given = with_names(reader(X, estimator_name=name), feature_names)
         weight = check_sample_weight(sample_weight, table.n_samples)
         if isinstance(table, Table):
             check_finite(table, threads)
@@ -122,7 +128,9 @@ class FitRows(WeightedRows[Rows]):
             units = Units.of(rows, weight, estimator.scale, threads)
         else:
             units = Units.own(rows.n_features)
-        return cls(rows, weight, units, threads, name, started, table, kept, given, gram)
+        return cls(
+            rows, weight, units, threads, name, started, table, kept, given, names_given, gram
+        )
 
     @property
     def gram(self) -> FloatArray | None:
@@ -179,7 +187,7 @@ AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 COMMON: Constraints = {
     "scale": [StrOptions({"standard"}), None],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), AT_LEAST_1, None],
     "verbose": ["verbose"],
 }
 """Of all estimators."""

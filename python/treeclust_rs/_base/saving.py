@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
 from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from .._util.arrays import NOISE
 from .._util.files import replacing
+from .._util.model_json import json_name
 from ..tree import ClusterTree
 from .display import without_data
 from .old_files import upgrade
@@ -65,6 +68,12 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _names_given(self) -> bool:
+        """Whether the columns' names were given with an array, and are not those of a frame."""
+        names = getattr(self, self._fitted_by).feature_names
+        return names is not None and "feature_names_in_" not in self.__dict__
 
     @property
     def unsaved_params(self) -> frozenset[str]:
@@ -127,6 +136,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params.pop("reference", None)
+        if self._names_given:
+            payload["names_given"] = True
         text = dumps({"model": type(self).__name__, "params": params, **payload})
         with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
@@ -156,13 +167,29 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         return model
 
 
-def set_columns(model: Any, n_features: int, feature_names: Sequence[str] | None) -> None:
-    """Set what scikit-learn calls the number and the names of the columns seen in fit."""
+def set_columns(
+    model: Any, n_features: int, feature_names: Sequence[str] | None, *, given: bool
+) -> None:
+    """Set what scikit-learn calls the number and the names of the columns seen in fit.
+
+    `given`: whether the names were given with an array. scikit-learn's are a frame's alone.
+    """
     model.n_features_in_ = n_features
-    if feature_names is not None:
+    if feature_names is not None and not given:
         model.feature_names_in_ = np.asarray(feature_names, dtype=object)
     elif hasattr(model, "feature_names_in_"):
         del model.feature_names_in_
+
+
+def relabel(model: Any, old: npt.NDArray[Any], new: npt.NDArray[Any]) -> None:
+    """Give the rows of a fit the new labels of their clusters; noise stays -1."""
+    names = dict(zip(old.tolist(), new.tolist(), strict=True))
+    for attribute in ("labels_", "reference_labels_"):
+        labels = model.__dict__.get(attribute)
+        if labels is not None:
+            renamed = [names.get(label, NOISE) for label in labels.tolist()]
+            has_noise = NOISE in renamed and new.dtype.kind == "U"
+            setattr(model, attribute, np.array(renamed, dtype=object if has_noise else new.dtype))
 
 
 def _is_plain(value: Any) -> bool:
@@ -219,7 +246,15 @@ def _of_text(text: str) -> SavedEstimator:
         raise ValueError(
             f"The model file holds a {name!r}; known are {', '.join(sorted(_MODELS))}."
         )
-    return _MODELS[name]._from_payload(payload)
+    names_given = payload.pop("names_given", False)
+    if not isinstance(names_given, bool):
+        raise ValueError(
+            f"names_given in the model file must be true or false, not {json_name(names_given)}."
+        )
+    model = _MODELS[name]._from_payload(payload)
+    if names_given:
+        model.__dict__.pop("feature_names_in_", None)
+    return model
 
 
 class Check(NamedTuple):

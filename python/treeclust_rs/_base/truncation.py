@@ -114,7 +114,7 @@ class GrownClusterer(TreeClusterer, abstract=True):
         path = getattr(self, self._path_name)
         n_entries = len(path) - (self.n_leaves_ - tree.n_leaves)
         setattr(model, self._path_name, path[:n_entries])
-        model._set_tree(tree)
+        model._set_tree(tree, self._names_given)
         for name in _OF_TREE_AND_ROWS:
             model.__dict__.pop(name, None)
         model._follow_path(self)

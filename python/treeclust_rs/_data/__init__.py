@@ -2,5 +2,14 @@
 
 from .checks import check_finite, check_sample_weight
 from .sparse import SparseTable, read_sparse
-from .table import Table, align_table, collected, column_of, read_table, take_rows
+from .table import (
+    Table,
+    align_table,
+    check_feature_names,
+    collected,
+    column_of,
+    read_table,
+    take_rows,
+    with_names,
+)
 from .units import Rows, Units, WeightedRows

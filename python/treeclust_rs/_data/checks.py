@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import _engine
-from .._util import FloatArray, IntArray, quoted_column
+from .._util import FloatArray, IntArray, format_count, quoted_column
 from .arrays import count_words, filled, missing_message
 from .table import Table
 
@@ -57,6 +57,10 @@ def check_finite(
     raise ValueError(missing_message(" and ".join(kinds), problems))
 
 
+LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150
+"""The weights whose squares float64 holds: kernel sums multiply the weights of two rows."""
+
+
 def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None:
     """Check the weights of the rows.
 
@@ -77,8 +81,8 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None
     TypeError
         If the weights are not numbers.
     ValueError
-        If a weight is negative, NaN, inf or null (the first such row is named), if all are zero, or
-        if their number is not `n_samples`.
+        If a weight is negative, NaN, inf or null (the first such row is named), if all are zero, if
+        one is neither 0 nor from 1e-150 to 1e150, or if their number is not `n_samples`.
     """
     if sample_weight is None:
         return None
@@ -119,8 +123,12 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray | None
         raise ValueError(
             f"sample_weight is zero in all {n_samples} rows: at least one weight must be positive."
         )
-    with np.errstate(over="ignore"):
-        total = weight.sum()
-    if not np.isfinite(total):
-        raise ValueError("The sum of sample_weight is inf in float64: scale the weights down.")
+    rows = np.flatnonzero((weight > 0) & ((weight < LEAST_WEIGHT) | (weight > MOST_WEIGHT)))
+    if len(rows):
+        raise ValueError(
+            f"sample_weight has {format_count(len(rows), 'entry', 'entries')} outside of "
+            f"{LEAST_WEIGHT:g} to {MOST_WEIGHT:g}, the first, {float(weight[rows[0]])!r}, in row "
+            f"{rows[0]} (counting from 0): products of such weights vanish or overflow in float64. "
+            "Divide all weights by their mean, and give rows that are not to count the weight 0."
+        )
     return weight

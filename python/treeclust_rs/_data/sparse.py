@@ -26,8 +26,8 @@ class SparseTable:
         Cells; those that are not stored are 0.
     n_samples, n_features : int
         Both at least 1.
-    feature_names : None
-        Sparse matrices have no names.
+    feature_names : list of str or None
+        None, because sparse matrices have no names, until a fit is given some.
     """
 
     indptr: IntArray
@@ -53,7 +53,8 @@ class SparseTable:
         cells = np.repeat(mask, sizes)
         indptr = np.concatenate([[0], np.cumsum(sizes[mask])]).astype(np.int64)
         n_kept = int(mask.sum())
-        return SparseTable(indptr, self.indices[cells], self.values[cells], n_kept, self.n_features)
+        indices, values = self.indices[cells], self.values[cells]
+        return SparseTable(indptr, indices, values, n_kept, self.n_features, self.feature_names)
 
     def cell(self, row: int, column: int) -> float:
         """Return one cell."""

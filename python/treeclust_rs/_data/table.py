@@ -9,19 +9,20 @@ foreign byte order, half precision, decimals, nullable pandas columns).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from .._util import BoolArray, IntArray
-from .._util.words import check_unicode
+from .._util.words import check_column_names, check_unicode
 from . import frames
 from .arrays import check_shape, check_width, number_array
 from .frames import FrameSource, frame_source
+from .sparse import SparseTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,9 @@ class Table:
     n_samples: int
     n_features: int
     feature_names: list[str] | None
+
+
+NamedRows = TypeVar("NamedRows", Table, SparseTable)
 
 
 def collected(X: Any, estimator_name: str) -> Any:
@@ -107,6 +111,59 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
     return _frame_table(source, range(len(source.names)), names, estimator_name)
 
 
+def check_feature_names(
+    given: Iterable[object], n_features: int, own: Sequence[str] | None
+) -> list[str]:
+    """Check the `feature_names` of a fit.
+
+    Parameters
+    ----------
+    given : iterable of str
+        One name a column, in the order of the columns.
+    n_features : int
+        The number of columns.
+    own : sequence of str or None
+        The names that the columns have already, of which `given` may not differ.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    TypeError
+        If they are no list of names: a single string, a set, a mapping, something without entries.
+    ValueError
+        If there are more or fewer names than columns, one is no string, not valid Unicode or
+        repeated, or the names are not those that the columns have.
+    """
+    if isinstance(given, (str, bytes, Set, Mapping)) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"feature_names must be a list of strings, one a column. Got {given!r:.60} instead."
+        )
+    names = check_column_names(given, n_features, "feature_names holds a column")
+    for place, (name, column) in enumerate(zip(names, own or names, strict=True)):
+        if name != column:
+            raise ValueError(
+                f"feature_names has {name!r} for column {place} (counting from 0), but X names it "
+                f"{column!r}. A frame brings its names: leave feature_names out, or rename the "
+                "frame's columns."
+            )
+    return names
+
+
+def with_names(table: NamedRows, given: Iterable[object] | None) -> tuple[NamedRows, bool]:
+    """Return the rows of a fit with the `feature_names` given, and whether X had none of its own.
+
+    Raises as `check_feature_names`; None gives nothing.
+    """
+    if given is None:
+        return table, False
+    own = table.feature_names
+    names = check_feature_names(given, table.n_features, own)
+    return replace(table, feature_names=names), own is None
+
+
 def align_table(
     X: Any,
     feature_names: Sequence[str] | None,
@@ -114,6 +171,7 @@ def align_table(
     *,
     estimator_name: str,
     needed: IntArray | None = None,
+    names_given: bool = False,
 ) -> Table:
     """Read the input of a predict into the columns of the fit.
 
@@ -134,6 +192,8 @@ def align_table(
     needed : ndarray of int or None, default=None
         Indices of the columns to read, ascending; None reads all. Of the others neither presence in
         a frame nor type nor content is checked.
+    names_given : bool, default=False
+        Whether the names are not a frame's but were given with an array: then X may lack names.
 
     Returns
     -------
@@ -156,7 +216,7 @@ def align_table(
     source = frame_source(X)
     if source is None:
         array = number_array(X, estimator_name, needed)
-        if names is not None:
+        if names is not None and not names_given:
             _warn_names_lost(estimator_name)
         check_width(array.shape[1], n_features, estimator_name)
         return _array_table(array, names)
@@ -165,9 +225,9 @@ def align_table(
         return _spread(source, positions, wanted, n_features, names, estimator_name)
 
     frames.check_unique(source.names)
-    if names is not None:
+    if names is not None and not names_given:
         _warn_names_lost(estimator_name)
-    elif frames.string_names(source.names) is not None:
+    elif names is None and frames.string_names(source.names) is not None:
         warnings.warn(
             f"X has feature names, but {estimator_name} was fitted without feature names",
             UserWarning,

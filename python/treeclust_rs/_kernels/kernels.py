@@ -391,7 +391,8 @@ class Kernel:
     def _not_finite(self, value: float, row: int, column: int) -> str:
         return (
             f"The kernel {self.label!r} of the rows {row} and {column} is {value} (rows count "
-            "from 0). Rescale the columns or change the kernel's parameters."
+            "from 0): numbers overflow float64, or it is not defined there. Rescale the columns or "
+            "change the kernel's parameters."
         )
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import SparseTable, Table
-from .._util import BoolArray, FloatArray, IntArray, format_count
+from .._util import BoolArray, FloatArray, IntArray, format_count, is_noise
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,8 @@ def read_reference(
             f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
             "an estimator is given as an instance, for example KMeans(5)."
         )
-    if isinstance(reference, (list, tuple)):
-        is_text = [isinstance(label, str) for label in reference]
-        if any(is_text) and not all(is_text):
-            row = is_text.index(not is_text[0])
-            raise TypeError(
-                "reference must hold integers or strings, and not both. "
-                f"Row {row} holds {reference[row]!r}, row 0 {reference[0]!r}."
-            )
+    if isinstance(reference, (list, tuple)) and any(isinstance(item, str) for item in reference):
+        reference = np.array(reference, dtype=object)  # else numbers among them become strings
     array = np.asarray(reference)
     is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
     if is_column and table.n_features > 1:
@@ -98,6 +92,12 @@ def _read_estimator(
         if not isinstance(estimator, BaseEstimator):
             raise
         estimator = clone(estimator).fit(X)
+    except (AttributeError, TypeError) as error:
+        raise TypeError(
+            f"reference is a {name}, which is no scikit-learn estimator (it lacks "
+            "__sklearn_tags__). Give an array: its labels, for example "
+            "reference=clusterer.fit(X).labels_, or its centers."
+        ) from error
     labels = getattr(estimator, "labels_", None)
     if labels is None or len(labels) != table.n_samples:
         if not hasattr(estimator, "predict"):
@@ -161,14 +161,19 @@ def _read_labels(
     if array.dtype.kind in "iu":
         noise = array == -1
     else:
-        values = array.tolist()
-        if not all(isinstance(value, str) for value in values):
-            row = next(i for i, value in enumerate(values) if not isinstance(value, str))
+        values, noise = array.tolist(), is_noise(array)
+        is_text = [isinstance(value, str) for value in values]
+        wrong = ~noise & ~np.array(is_text)
+        if wrong.any():
+            row, both = int(wrong.argmax()), ""
+            if any(is_text):
+                text = is_text.index(True)
+                both = f", and not both. Row {text} holds {str(values[text])!r}"
             raise TypeError(
-                f"{what} must hold integers or strings. Row {row} holds {values[row]!r}."
+                f"{what} must hold integers or strings{both}. Row {row} holds {values[row]!r}; "
+                "mark noise by -1."
             )
         array = np.asarray(values, dtype=np.str_)
-        noise = np.zeros(n, dtype=bool)
     kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
     if not kept.any():
         raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")

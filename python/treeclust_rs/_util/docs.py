@@ -45,18 +45,28 @@ Returns
 self
     The fitted estimator.
 
+[feature_names]
+feature_names : list of str, default=None
+    Names of the columns of an array or a sparse matrix, one a column, which texts, rules, polars
+    expressions and files then write. They set no `feature_names_in_`: at `predict` arrays are still
+    read by position, frames by name. A frame brings its own names; those given must equal them.
+    Inside a Pipeline or a search use a frame: these slice what is as long as X.
+
 [weight_gram_fitted]
 %(weight_and_gram)s
+%(feature_names)s
 
 %(fitted)s
 
 [kernel_fit]
 %(kernel_rows_and_gram)s
+%(feature_names)s
 
 %(fitted)s
 
 [weight_fitted]
 %(weight)s
+%(feature_names)s
 
 %(fitted)s
 
@@ -175,6 +185,23 @@ Raises
 ------
 ValueError
     As for `value`.
+
+[new_labels]
+names : mapping
+    The new label of each cluster that gets one, by its old label, for example ``{0: "Loyal"}``.
+    Labels are strings or integers. Clusters that are not in the mapping keep their labels;
+    where others get strings, integers that stay become strings: 1 is then "1".
+
+[label_errors]
+
+Raises
+------
+ValueError
+    If there is no such cluster, two clusters would have the same label, one would be called -1,
+    which marks noise, or a label is not valid Unicode.
+TypeError
+    If `names` is no mapping, a label is neither a string nor an integer, or some would be
+    strings and others integers.
 
 [affinity_as_fit]
 y : ignored
@@ -392,7 +419,7 @@ classes_ : ndarray of shape (n_clusters,)
 y : ignored
     For the API.
 sample_weight : array-like of shape (n_samples,), default=None
-    Weight of each row, not negative. Rows of weight 0 are left out.
+    Weight of each row, from 1e-150 to 1e150 or 0. Rows of weight 0 are left out.
 
 [weight_and_gram]
 %(weight)s

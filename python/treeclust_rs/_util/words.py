@@ -106,6 +106,26 @@ def check_unicode(names: Iterable[object], what: str) -> None:
             ) from None
 
 
+def check_column_names(names: Iterable[object], n_columns: int, what: str) -> list[str]:
+    """Return names of columns as a list of str, one per column, distinct and valid Unicode.
+
+    `what` begins the messages about a single name, for instance "X has a column".
+    """
+    given = list(names)
+    for place, name in enumerate(given):
+        if not isinstance(name, str):
+            raise ValueError(f"The feature_names must be strings. Entry {place} is {name!r}.")
+    checked = [str(name) for name in given]
+    if len(checked) != n_columns:
+        n_names, features = f"{len(checked):,}", format_count(n_columns, "feature")
+        raise ValueError(f"There are {n_names} feature_names for {features}: give one a column.")
+    if len(set(checked)) != len(checked):
+        twice = Counter(checked).most_common(1)[0][0]
+        raise ValueError(f"The feature_names must differ from each other. {twice!r} is repeated.")
+    check_unicode(checked, what)
+    return checked
+
+
 def quoted_column(names: Sequence[str] | None, column: int) -> str:
     """Return a column's name in quotes, for messages; x0, x1, ... without names."""
     return f"x{column}" if names is None else repr(names[column])

@@ -59,7 +59,14 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         """Return how to grow; raises ValueError if that does not suit the number of clusters."""
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit the tree.
 
         Parameters
@@ -79,7 +86,12 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         """
         self._validate_params()
         fit_rows = FitRows.read(
-            self, X, sample_weight, reference=self.reference, n_clusters=self.n_clusters
+            self,
+            X,
+            sample_weight,
+            feature_names=feature_names,
+            reference=self.reference,
+            n_clusters=self.n_clusters,
         )
         given = fit_rows.reference
         growth = self._growth(self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS)
@@ -110,7 +122,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             inertia = cost_about(fit_rows, medians, clusters, self.criterion)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._set_tree(tree)
+        self._set_tree(tree, fit_rows.names_given)
         self.scale_ = fit_rows.units.scale
         self.reference_inertia_ = reference.inertia
         self._cost_path = path

@@ -199,7 +199,15 @@ class Kauri(KernelModel):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit the tree.
 
         Parameters
@@ -217,7 +225,7 @@ class Kauri(KernelModel):
         """
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
-        fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
+        fit_rows = FitRows.read(self, X, sample_weight, gram=gram, feature_names=feature_names)
         rows, units = fit_rows.rows, fit_rows.units
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -255,7 +263,7 @@ class Kauri(KernelModel):
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._keep_kernel(stocks, units)
-        self._set_tree(tree)
+        self._set_tree(tree, fit_rows.names_given)
         self._objective_path = path + stocks.offset
         self._kernel_cost = kernel_cost
         nowhere = np.full(rows.n_features, np.nan)  # all clusters have rows

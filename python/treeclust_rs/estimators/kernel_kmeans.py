@@ -165,7 +165,15 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     n_jobs: int | None = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Find the clusters.
 
         Parameters
@@ -190,7 +198,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         """
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
-        fit_rows = FitRows.read(self, X, sample_weight, gram=gram)
+        fit_rows = FitRows.read(self, X, sample_weight, gram=gram, feature_names=feature_names)
         rows, units, kept = fit_rows.rows, fit_rows.units, fit_rows.kept
         k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
         check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
@@ -227,7 +235,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         self.inertia_, self.kernel_cost_ = inertia, kernel_cost
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale
-        set_columns(self, rows.n_features, rows.feature_names)
+        self._feature_names = rows.feature_names
+        set_columns(self, rows.n_features, rows.feature_names, given=fit_rows.names_given)
         return self
 
     def predict(self, X: Any, gram: Any = None) -> IntArray:
@@ -310,9 +319,13 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     def _read(self, X: Any, gram: Any, caller: str) -> tuple[Table, FloatArray | None, int]:
         check_is_fitted(self, "labels_")
         n_jobs = effective_n_jobs(self.n_jobs)
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else names.tolist()
-        table = align_table(X, names, self.n_features_in_, estimator_name=type(self).__name__)
+        table = align_table(
+            X,
+            self._feature_names,
+            self.n_features_in_,
+            estimator_name=type(self).__name__,
+            names_given=not hasattr(self, "feature_names_in_"),
+        )
         check_finite(table, n_jobs)
         if self._predictor.kernel is not None:
             if gram is not None:

@@ -124,7 +124,15 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        gram: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit the tree.
 
         Parameters
@@ -148,7 +156,13 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         growth = self._growth()
         reference, n_clusters = self.reference, self.n_clusters
         fit_rows = FitRows.read(
-            self, X, sample_weight, gram=gram, reference=reference, n_clusters=n_clusters
+            self,
+            X,
+            sample_weight,
+            gram=gram,
+            feature_names=feature_names,
+            reference=reference,
+            n_clusters=n_clusters,
         )
         rows, weight, given = fit_rows.rows, fit_rows.weight, fit_rows.reference
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
@@ -227,7 +241,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         self.__dict__.update(kernel_costs)
         self._keep_kernel(stocks, fit_rows.units)
         self._cost_path = grown.cost_path(costs.minimum)
-        self._set_tree(tree)
+        self._set_tree(tree, fit_rows.names_given)
         self.reference_labels_ = _with_noise(self.classes_, labels, fit_rows.kept)
         self.reference_inertia_ = float(reference_means.spread.sum())
         self._set_training(

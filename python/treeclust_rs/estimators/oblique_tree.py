@@ -255,7 +255,14 @@ class ObliqueTree(CenterModel):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit the clustering and the tree.
 
         Parameters
@@ -284,9 +291,16 @@ class ObliqueTree(CenterModel):
             clusters without rows, for the price of the weights or for want of leaves.
         """
         self._check_parameters()
-        return self._fit_from(self._start(X, sample_weight))
+        return self._fit_from(self._start(X, sample_weight, feature_names))
 
-    def alpha_path(self, X: Any, alphas: Iterable[float], sample_weight: Any = None) -> list[Self]:
+    def alpha_path(
+        self,
+        X: Any,
+        alphas: Iterable[float],
+        sample_weight: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> list[Self]:
         """Fit trees from detailed to simple, each starting from the one before.
 
         A tree that comes from a more detailed one is mostly a little better than one fitted to its
@@ -299,6 +313,8 @@ class ObliqueTree(CenterModel):
         alphas : iterable of float
             Values of alpha; they are taken in ascending order.
         sample_weight : array-like of shape (n_samples,), default=None
+            As for `fit`.
+        feature_names : list of str, default=None
             As for `fit`.
 
         Returns
@@ -328,7 +344,7 @@ class ObliqueTree(CenterModel):
             model = copy.copy(self).set_params(alpha=alpha)
             model._check_parameters()
             models.append(model)
-        start = models[0]._start(X, sample_weight)
+        start = models[0]._start(X, sample_weight, feature_names)
         for model in models:
             model._fit_from(start)
             start = start._replace(tree=model.tree_)
@@ -358,7 +374,7 @@ class ObliqueTree(CenterModel):
                 f"estimator of this package or a ClusterTree. Got {self.init!r} instead."
             )
 
-    def _start(self, X: Any, sample_weight: Any) -> _Start:
+    def _start(self, X: Any, sample_weight: Any, feature_names: Any) -> _Start:
         """Read the rows; determine the free clustering and the first tree."""
         X = collected(X, type(self).__name__)
         tree = self._init_tree(X, sample_weight)
@@ -366,6 +382,7 @@ class ObliqueTree(CenterModel):
             self,
             X,
             sample_weight,
+            feature_names=feature_names,
             reference=self.reference,
             n_clusters=self.n_clusters,
             reader=self._read_rows,
@@ -474,7 +491,7 @@ class ObliqueTree(CenterModel):
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._set_tree(tree)
+        self._set_tree(tree, fit_rows.names_given)
         self.scale_ = units.scale
         self.inertia_ = float(fitted.inertia)
         self.reference_inertia_ = float(fitted.free_inertia)
@@ -573,7 +590,7 @@ def _check_init(tree: ClusterTree, fit_rows: FitRows[Any], n_clusters: int | Non
             f"The tree given as init has {tree.n_features} features, but X has {table.n_features}."
         )
     if None not in (tree.feature_names, table.feature_names) and (
-        tree.feature_names != table.feature_names
+        list(tree.feature_names or ()) != list(table.feature_names or ())
     ):
         raise ValueError(
             "The tree given as init has other feature names than X, or in another order."

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from .._util import FloatArray
+from .._util import FloatArray, format_count
 from ..tree import (
     MAX_INDENT,
     MAX_TERMS,
@@ -50,7 +50,7 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
     Raises
     ------
     ValueError
-        If a row's values do not lead to its leaf.
+        If a row's values do not lead to its leaf, or a weighted sum of them overflows.
     """
     tree = as_tree(tree)
     leaves = np.asarray(leaf_ids, dtype=np.int64)
@@ -68,19 +68,20 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
         for part in met:
             if isinstance(part, ObliqueCondition):
                 rows = np.flatnonzero(leaves == leaf)
-                column = partial(_cells, values, rows)
-                scores.setdefault(part.node, np.empty(len(leaves)))[rows] = part.score(column)
+                found = np.asarray(part.score(partial(_cells, values, rows)))
+                _check_scores(found, rows)
+                scores.setdefault(part.node, np.empty(len(leaves)))[rows] = found
     written: dict[int, str] = {}
     lines = []
     for row, leaf in enumerate(leaves.tolist()):
-        found: list[object] = [
+        met_by: list[object] = [
             scores[part.node][row]
             if isinstance(part, ObliqueCondition)
             else value_of(row, part.feature)
             for part in conditions[leaf]
         ]
         try:
-            text = row_text(tree, conditions[leaf], found, written)
+            text = row_text(tree, conditions[leaf], met_by, written)
         except ValueError as error:
             raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
         lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
@@ -135,6 +136,18 @@ def export_text(
     └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
     """
     return tree_text(as_tree(tree), max_indent=max_indent, max_terms=max_terms)
+
+
+def _check_scores(scores: FloatArray, rows: npt.NDArray[np.int64]) -> None:
+    """Raise ValueError if the weighted sum of a test is too large for a row."""
+    overflows = ~np.isfinite(scores)
+    if overflows.any():
+        n_rows = format_count(int(overflows.sum()), "row")
+        raise ValueError(
+            f"The weighted sum of a test overflows float64 in {n_rows}, the first in row "
+            f"{rows[overflows.argmax()]} (counting from 0). Leave such rows out, or fit and "
+            "explain in larger units."
+        )
 
 
 def _value_getter(values: Values) -> RowValues:

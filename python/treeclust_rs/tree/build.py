@@ -101,6 +101,7 @@ class GrownTree:
         labels = self.base_cluster if is_base else self.cluster
         leaves = np.flatnonzero(self.tests.kind == LEAF)
         mistakes = np.maximum(self.mistakes, 0.0)  # weights may sum to a hair below
+        mistakes[self._without_mistakes()] = 0.0  # or above
         mistakes[leaves] = leaf_mistakes(
             weight[leaves], self.n_node_samples[leaves], value[leaves, labels[leaves]]
         )
@@ -120,6 +121,23 @@ class GrownTree:
             classes=classes,
             feature_names=rows.feature_names,
         )
+
+    def _without_mistakes(self) -> IntArray:
+        """Return the splits of the base tree that separate no row from its center.
+
+        Rows that a split above separated have centers that are no leaf's below it.
+        """
+        left = self.tests.children_left[: max(2 * self.n_base_leaves - 1, 0)]
+        leaves = np.flatnonzero(self.base_cluster >= 0)
+        alive = np.zeros((len(left), self.label_weight.shape[1]))
+        alive[leaves, self.base_cluster[leaves]] = 1.0
+        base_left = np.where(left < len(left), left, -1)
+        add_up(base_left, alive)
+        inner = np.flatnonzero(base_left >= 0)
+        left = base_left[inner]
+        crossing = alive[left] * self.label_weight[left + 1]
+        crossing += alive[left + 1] * self.label_weight[left]
+        return inner[~crossing.any(axis=1) & ~np.isnan(self.mistakes[inner])]
 
     def cost_path(self, minimum: float, never_rises: bool = True) -> FloatArray:
         """Return the surrogate cost from the base's number of leaves (or 1) to the last.

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .._engine import ObliqueArrays
 from .._util import BoolArray, FloatArray
-from .._util.words import check_unicode
+from .._util.words import check_column_names, check_unicode
 from .nodes import (
     INTERVAL,
     LEAF,
@@ -38,8 +38,8 @@ def check_int(number: object, name: str, *, minimum: int) -> int:
     return result
 
 
-def check_classes(classes: Iterable[object]) -> list[int] | list[str]:
-    """Return the classes as a list; all int or all str, and distinct."""
+def check_classes(classes: Iterable[object]) -> tuple[int, ...] | tuple[str, ...]:
+    """Return the classes; all int or all str, and distinct."""
     labels: list[Any] = [
         label.item() if isinstance(label, np.generic) else label for label in classes
     ]
@@ -54,22 +54,14 @@ def check_classes(classes: Iterable[object]) -> list[int] | list[str]:
         raise ValueError("The classes must be all int or all str.")
     if len(set(labels)) != len(labels):
         raise ValueError("The classes must differ from each other.")
-    return labels
+    return tuple(labels)
 
 
-def check_names(names: Iterable[object] | None, n_features: int) -> list[str] | None:
-    """Return the feature names as a list; one per feature, and distinct."""
+def check_names(names: Iterable[object] | None, n_features: int) -> tuple[str, ...] | None:
+    """Return the feature names; one per feature, and distinct."""
     if names is None:
         return None
-    checked = [str(name) if isinstance(name, str) else name for name in names]
-    if not all(type(name) is str for name in checked):
-        raise ValueError("The feature_names must be strings.")
-    if len(checked) != n_features:
-        raise ValueError(f"There are {len(checked)} feature_names for {n_features} features.")
-    if len(set(checked)) != len(checked):
-        raise ValueError("The feature_names must differ from each other.")
-    check_unicode(checked, "The tree has a feature")
-    return checked  # type: ignore[return-value]
+    return tuple(check_column_names(names, n_features, "The tree has a feature"))
 
 
 def check_array(name: str, values: npt.ArrayLike, *, is_int: bool) -> npt.NDArray[Any]:

@@ -10,7 +10,7 @@ Nothing here recurses: a tree as deep as it has leaves is printed, cut and pickl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -20,11 +20,20 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._util import IntArray, format_count
+from .._util import IntArray, documented, format_count
 from . import checks
 from .checks import check_moves, own_shares
 from .html import tree_html
-from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, OBLIQUE, OBLIQUE_ARRAYS, TreeNodes
+from .labels import renamed
+from .nodes import (
+    FLOAT_ARRAYS,
+    INT_ARRAYS,
+    INTERVAL,
+    OBLIQUE,
+    OBLIQUE_ARRAYS,
+    OTHER_ARGUMENTS,
+    TreeNodes,
+)
 from .paths import Condition, ObliqueCondition, Path
 from .reshape import expand_intervals, truncate_nodes
 from .rules import RuleTable
@@ -38,6 +47,7 @@ class NonFiniteError(ValueError):
     """A cell is NaN or infinite."""
 
 
+@documented
 class ClusterTree(TreeNodes):
     """A binary tree that assigns rows to clusters.
 
@@ -221,6 +231,18 @@ class ClusterTree(TreeNodes):
             self._set_oblique(None)
         for name in self.array_names:
             getattr(self, name).setflags(write=False)
+        self._is_built = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse to change a tree that was built."""
+        if "_is_built" in self.__dict__ and name in (*self.array_names, *OTHER_ARGUMENTS):
+            way_out = {
+                "classes": "rename_clusters({old: new}) of the tree or the model returns one with "
+                "other labels",
+                "feature_names": "give the names to fit, in a frame or as feature_names=[...]",
+            }.get(name, "build another one by ClusterTree(...)")
+            raise AttributeError(f"A tree cannot be changed: its {name} are fixed. {way_out}.")
+        super().__setattr__(name, value)
 
     def _set_oblique(self, arrays: _engine.ObliqueArrays | None) -> None:
         for name, array in zip(OBLIQUE_ARRAYS, arrays or (None,) * 4, strict=True):
@@ -390,6 +412,21 @@ class ClusterTree(TreeNodes):
         if max_leaves >= self.n_leaves:
             return self
         return ClusterTree(**truncate_nodes(self, 2 * max_leaves - 1))
+
+    def rename_clusters(self, names: Mapping[Any, int | str]) -> ClusterTree:
+        """Return the tree with other labels for its clusters.
+
+        Parameters
+        ----------
+        %(new_labels)s
+
+        Returns
+        -------
+        ClusterTree
+
+        %(label_errors)s
+        """
+        return ClusterTree(**self.arguments() | {"classes": renamed(self.classes, names)})
 
     def to_threshold(self) -> ClusterTree:
         """Return a tree of threshold tests only that sends every row to the same cluster.

@@ -65,8 +65,8 @@ class TreeNodes:
     oblique_bias: FloatArray | None
     n_features: int
     n_base_leaves: int
-    classes: list[int] | list[str]
-    feature_names: list[str] | None
+    classes: tuple[int, ...] | tuple[str, ...]
+    feature_names: tuple[str, ...] | None
 
     @property
     def array_names(self) -> tuple[str, ...]:

@@ -54,10 +54,10 @@ impl<'a, 't> Geometry<'a, 't> {
     /// The geometry of some rows. `units` count for the Euclidean distance only.
     ///
     /// # Errors
-    /// [`Error::Value`] for sparse rows and the Euclidean distance.
+    /// [`Error::Value`] for sparse rows and the Euclidean distance, and as [`Geometry::cosine`].
     pub fn new(rows: Rows<'a, 't>, units: &'a Units, distance: Distance) -> Result<Self> {
         match (distance, rows) {
-            (Distance::Cosine, _) => Ok(Geometry::cosine(rows)),
+            (Distance::Cosine, _) => Geometry::cosine(rows),
             (Distance::Euclidean, Rows::Table(table)) => Ok(Geometry::Euclidean { table, units }),
             (Distance::Euclidean, Rows::Sparse(_)) => {
                 Err(Error::Value("Sparse rows need the cosine distance.".into()))
@@ -66,7 +66,10 @@ impl<'a, 't> Geometry<'a, 't> {
     }
 
     /// Spherical k-means on the given rows.
-    pub fn cosine(rows: Rows<'a, 't>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the length of a row overflows.
+    pub fn cosine(rows: Rows<'a, 't>) -> Result<Self> {
         let lengths = match rows {
             // The largest cell first, so that squares neither overflow nor vanish.
             Rows::Table(table) => {
@@ -101,8 +104,14 @@ impl<'a, 't> Geometry<'a, 't> {
                 (0..rows.n_samples()).into_par_iter().map(length).collect::<Vec<f64>>()
             }
         };
+        if let Some(row) = lengths.iter().position(|length| length.is_infinite()) {
+            return Err(Error::Value(format!(
+                "The length of row {row} (counting from 0) overflows float64. Divide the row by a number: the cosine \
+                 stays the same."
+            )));
+        }
         let inverse = |length: f64| if length > 0.0 { 1.0 / length } else { 0.0 };
-        Geometry::Cosine { rows, inverse: lengths.into_iter().map(inverse).collect() }
+        Ok(Geometry::Cosine { rows, inverse: lengths.into_iter().map(inverse).collect() })
     }
 
     /// The rows.

@@ -280,7 +280,7 @@ pub fn spherical_kmeans<'py>(
     let weights = optional(&sample_weight)?;
     let clustering = run(py, &n_jobs, &monitor, None, || {
         let options = spherical::SphericalOptions { n_clusters, n_init, max_iter, seed };
-        spherical::kmeans(&Geometry::cosine(rows), weights, &options, &monitor)
+        spherical::kmeans(&Geometry::cosine(rows)?, weights, &options, &monitor)
     })?;
     Ok((clustering.labels.into_pyarray(py), matrix(py, clustering.centers, rows.n_features())?))
 }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import html
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from ..._data import Table, column_of
@@ -26,6 +29,7 @@ from ...tree import (
     row_text,
     rule_text,
 )
+from ...tree.labels import Classes, renamed
 from .soft_bins import hard_cells
 
 # Most cells of a polars expression: planning and running it then takes some milliseconds.
@@ -50,7 +54,7 @@ class CellTable:
     cuts : tuple of m ndarrays
         Cuts of each of them, ascending, at least one each.
     clusters : ndarray of shape (n_cells,)
-        Cluster of every cell.
+        Cluster of every cell, 0, 1, ..., whatever its label is.
     occupied : ndarray of shape (n_occupied,)
         Cells with rows, ascending.
     n_rows : ndarray of shape (n_occupied,)
@@ -61,6 +65,8 @@ class CellTable:
         Number of clusters.
     feature_names : tuple of str or None
         Names of all columns.
+    classes : tuple of int or tuple of str, default=None
+        The clusters' labels; None: 0, 1, ...
     """
 
     features: IntArray
@@ -71,6 +77,23 @@ class CellTable:
     n_agreeing: IntArray
     n_clusters: int
     feature_names: tuple[str, ...] | None
+    classes: Classes = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", self.classes or tuple(range(self.n_clusters)))
+
+    @property
+    def labels(self) -> npt.NDArray[Any]:
+        """Label of the cluster of every cell."""
+        return np.asarray(self.classes)[self.clusters]
+
+    def rename_clusters(self, names: Mapping[Any, int | str]) -> CellTable:
+        """Return the table with other labels; `names` as for `Douglas.rename_clusters`."""
+        return replace(self, classes=renamed(self.classes, names))
+
+    def cluster_name(self, code: int) -> str:
+        """Return the name of a cluster in texts: its label, shortened if it is long."""
+        return short_names(self.classes, range(self.n_clusters))[code]
 
     @property
     def n_bins(self) -> tuple[int, ...]:
@@ -143,8 +166,9 @@ class CellTable:
             cluster, own = int(predicted[row]), int(self.clusters[cell])
             note = ""
             if cluster != own:
-                note = f" ({format_share(probability[row])}; its cell is of cluster {own})"
-            lines.append(f"cluster {cluster}{note}: {text}")
+                share, name = format_share(probability[row]), self.cluster_name(own)
+                note = f" ({share}; its cell is of cluster {name})"
+            lines.append(f"cluster {self.cluster_name(cluster)}{note}: {text}")
         return lines
 
     # ---- cells ----------------------------------------------------------------------------
@@ -186,7 +210,7 @@ class CellTable:
         rules = [rule_text(name, list(self.conditions(cell))) for cell in cells.tolist()]
         frame = pl.DataFrame(
             {
-                "cluster": self.clusters[cells],
+                "cluster": pl.Series(self.labels[cells].tolist(), dtype=self._label_type),
                 "rule": pl.Series(rules, dtype=pl.String),
                 "n": n_rows,
                 "share": n_rows / n_rows.sum(),
@@ -210,7 +234,8 @@ class CellTable:
                 f"features (feature_mask){' or cuts (n_cuts)' if max(self.n_bins) > 2 else ''}."
             )
         if not self.cuts:
-            return pl.repeat(int(self.clusters[0]), pl.len(), dtype=pl.Int64).alias("cluster")
+            label = self.labels[0].item()
+            return pl.repeat(label, pl.len(), dtype=self._label_type).alias("cluster")
         columns = [column_expr(self.feature_names, feature) for feature in self.features.tolist()]
         cell: pl.Expr = pl.lit(0, dtype=pl.Int64)
         for column, cuts in zip(columns, self.cuts, strict=True):
@@ -219,8 +244,12 @@ class CellTable:
         missing = pl.any_horizontal([column.is_null() | column.is_nan() for column in columns])
         cell = pl.when(missing).then(None).otherwise(cell)
         numbers = pl.Series(range(self.n_cells), dtype=pl.Int64)
-        clusters = pl.Series(self.clusters, dtype=pl.Int64)
-        return cell.replace_strict(numbers, clusters, default=None).alias("cluster")
+        labels = pl.Series(self.labels.tolist(), dtype=self._label_type)
+        return cell.replace_strict(numbers, labels, default=None).alias("cluster")
+
+    @property
+    def _label_type(self) -> Any:
+        return pl.String if isinstance(self.classes[0], str) else pl.Int64
 
     # ---- text -----------------------------------------------------------------------------
 
@@ -263,10 +292,13 @@ class CellTable:
         titles = [(html.escape(self.feature_name(f)), True) for f in self.features.tolist()]
         titles += [("rows", False), ("share", False), ("purity", False), ("cluster", True)]
         rows = []
-        for cell, (*figures, cluster) in zip(cells.tolist(), self._figures(order), strict=True):
+        codes = self.clusters[cells].tolist()
+        for cell, code, (*figures, cluster) in zip(
+            cells.tolist(), codes, self._figures(order), strict=True
+        ):
             bins = zip(self.cuts, self.bins_of(cell), strict=True)
             texts = [*(_bin_text(cuts, place) for cuts, place in bins), *figures]
-            named = cluster_html(cluster, colors[int(cluster)])
+            named = cluster_html(cluster, colors[code])
             rows.append([*(html.escape(text) for text in texts), named])
         return html_table(self._head(), titles, rows, self._notes())
 
@@ -275,8 +307,9 @@ class CellTable:
         total = int(self.n_rows.sum())
         n_rows, agreeing = self.n_rows[order].tolist(), self.n_agreeing[order].tolist()
         clusters = self.clusters[self.occupied[order]].tolist()
+        names = short_names(self.classes, range(self.n_clusters))
         return [
-            (f"{n:,}", format_share(n / total), format_share(good / n), str(cluster))
+            (f"{n:,}", format_share(n / total), format_share(good / n), names[cluster])
             for n, good, cluster in zip(n_rows, agreeing, clusters, strict=True)
         ]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from dataclasses import KW_ONLY
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -14,14 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ... import _engine
 from ..._base import AT_LEAST_1, COMMON, NO_NEGATIVE_INERTIA, Constraints, SavedEstimator
-from ..._base.saving import set_columns
+from ..._base.saving import relabel, set_columns
 from ..._data import (
     Table,
     Units,
     WeightedRows,
+    check_feature_names,
     check_finite,
     check_sample_weight,
     read_table,
+    with_names,
 )
 from ..._reference.centers import cost_about
 from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_empty
@@ -252,7 +255,14 @@ class Douglas(BinsPredictor, SavedEstimator):
 
     # ---- fit ------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        affinity: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Fit cuts and weights.
 
         Parameters
@@ -265,6 +275,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         affinity : array-like of shape (n_samples, n_samples), default=None
             Distances (wasserstein_) or kernel values (mmd_, mmd2_) of every two rows, symmetric, in
             place of those that the objective would compute from X.
+        %(feature_names)s
 
         %(fitted)s
 
@@ -289,7 +300,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        table, columns, k = self._read_first(X)
+        table, columns, k, names_given = self._read_first(X, feature_names)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
         name, n_rows = type(self).__name__, table.n_samples
@@ -310,7 +321,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         labels = np.argsort(order)[labels]
         cells = columns.counted_table(model.weights, cuts, table, labels)
         # Attributes are set last: a fit that fails leaves the estimator unchanged.
-        self._set_fitted(BinsModel(model, columns, cuts), cells)
+        self._set_fitted(BinsModel(model, columns, cuts), cells, names_given)
         self._set_rows(table, labels)
         self.loss_curve_, self.objective_ = np.array(curve), objective
         n_found = int((sizes > 0).sum())
@@ -324,7 +335,14 @@ class Douglas(BinsPredictor, SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, affinity: Any = None) -> Self:  # noqa: ARG002
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,  # noqa: ARG002
+        affinity: Any = None,
+        *,
+        feature_names: Any = None,
+    ) -> Self:
         """Continue the training with more rows, which are used once.
 
         The first call of a model that was not fitted fixes which columns are cut, and their scale,
@@ -341,6 +359,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             Rows, as for `fit`. More than `batch_size` make several steps.
         %(affinity_as_fit)s
+        feature_names : list of str, default=None
+            As for `fit`; of later calls the same.
 
         Returns
         -------
@@ -363,7 +383,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         self._validate_params()
         before: BinsModel | None = self.__dict__.get("_bins")
         if before is None:
-            table, columns, k = self._read_first(X)
+            table, columns, k, names_given = self._read_first(X, feature_names)
             if not len(columns.features):
                 raise ValueError(
                     "The first rows of partial_fit fix which columns are cut, their scale and "
@@ -371,8 +391,10 @@ class Douglas(BinsPredictor, SavedEstimator):
                     "varies. Begin with more rows."
                 )
         else:
-            table = self._read(X)
-            columns = before.columns.widen(table)
+            table, names_given = self._read(X), self._names_given
+            columns, own = before.columns.widen(table), before.columns.feature_names
+            if feature_names is not None:
+                check_feature_names(feature_names, columns.n_features, own)
             k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
         plan = self._plan(k, columns if before is None else None)
@@ -390,8 +412,10 @@ class Douglas(BinsPredictor, SavedEstimator):
             cuts = columns.round_cuts(model)
             labels = model.labels(rows.model)
         cells = columns.counted_table(model.weights, cuts, table, labels)
+        if before is not None:
+            cells = replace(cells, classes=self.table_.classes)
         curve = [] if before is None else self.loss_curve_.tolist()
-        self._set_fitted(BinsModel(model, columns, cuts, trainer), cells)
+        self._set_fitted(BinsModel(model, columns, cuts, trainer), cells, names_given)
         self._set_rows(table, labels)
         self.loss_curve_, self.objective_ = np.array([*curve, value]), value
         n_found = len(np.unique(labels))
@@ -400,16 +424,19 @@ class Douglas(BinsPredictor, SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def _read_first(self, X: Any) -> tuple[Table, ColumnBins, int]:
-        """Return the rows of a first fit, the columns to cut and the number of clusters."""
+    def _read_first(self, X: Any, feature_names: Any) -> tuple[Table, ColumnBins, int, bool]:
+        """Return the rows of a first fit, the columns to cut and the number of clusters.
+
+        Last, whether the columns' names are those given here.
+        """
         n_jobs, name = effective_n_jobs(self.n_jobs), type(self).__name__
-        table = read_table(X, estimator_name=name)
+        table, names_given = with_names(read_table(X, estimator_name=name), feature_names)
         check_finite(table, n_jobs)
         k = self.n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, self.n_clusters, table.n_samples, name)
         batch_size = min(self._batch_size(k), table.n_samples)
         columns = ColumnBins.of(table, self.feature_mask, self.n_cuts, k, batch_size, n_jobs)
-        return table, columns, k
+        return table, columns, k, names_given
 
     def _batch_size(self, k: int) -> int:
         return self.batch_size or max(_MIN_BATCH_SIZE, _ROWS_PER_CLUSTER * k)
@@ -427,12 +454,34 @@ class Douglas(BinsPredictor, SavedEstimator):
             make_gemini(self.gemini), columns, table, affinity, standard=self.scale == "standard"
         )
 
-    def _set_fitted(self, bins: BinsModel, cells: CellTable) -> None:
+    def _set_fitted(self, bins: BinsModel, cells: CellTable, names_given: bool = False) -> None:
         self._bins = bins
         self.table_ = cells
         columns = bins.columns
         self.scale_ = columns.scale if self.scale == "standard" else np.ones(columns.n_features)
-        set_columns(self, columns.n_features, columns.feature_names)
+        set_columns(self, columns.n_features, columns.feature_names, given=names_given)
+
+    def rename_clusters(self, names: Mapping[Any, int | str]) -> Self:
+        """Return the model with other labels for its clusters, in everything that it writes.
+
+        Parameters
+        ----------
+        %(new_labels)s
+
+        Returns
+        -------
+        Self
+            A new fitted estimator; this one stays as it is. Its `labels_`, `classes_` and `table_`
+            have the new labels, and so have its predictions, rules, texts, polars expressions and
+            files. `partial_fit` keeps them, a new `fit` makes its own.
+
+        %(label_errors)s
+        """
+        check_is_fitted(self, "table_")
+        model = copy.copy(self)
+        model.table_ = self.table_.rename_clusters(names)
+        relabel(model, self.classes_, model.classes_)
+        return model
 
     def _set_rows(self, table: Table, labels: IntArray) -> None:
         """Set what follows from the rows of a fit and their clusters."""
@@ -442,7 +491,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         filled = of_clusters.weight[:, None] > 0
         self.cluster_centers_ = np.where(filled, of_clusters.means, np.nan)
         self.inertia_ = float(of_clusters.spread.sum())
-        self.labels_ = labels
+        self.labels_ = self.classes_[labels]
 
     def _weighted(self, table: Table, weight: FloatArray | None = None) -> WeightedRows[Table]:
         """Return rows with the units of the fit."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,6 +15,7 @@ from ..._util import (
     FloatArray,
     IntArray,
     check_keys,
+    check_list,
     documented,
     effective_n_jobs,
     float_array,
@@ -22,6 +24,7 @@ from ..._util import (
 )
 from ..._util.words import check_unicode
 from ...tree import RuleTable
+from ...tree.checks import check_classes
 from .cell_table import CellTable
 from .column_bins import ColumnBins
 from .search import Trainer
@@ -63,9 +66,9 @@ class BinsPredictor:
         return self.table_.agreement
 
     @property
-    def classes_(self) -> IntArray:
+    def classes_(self) -> npt.NDArray[Any]:
         """The clusters' labels."""
-        return np.arange(self.table_.n_clusters)
+        return np.asarray(self.table_.classes)
 
     @property
     def n_iter_(self) -> int:
@@ -78,7 +81,11 @@ class BinsPredictor:
         check_is_fitted(self, "table_")
         columns = self._bins.columns
         table = align_table(
-            X, columns.feature_names, columns.n_features, estimator_name=type(self).__name__
+            X,
+            columns.feature_names,
+            columns.n_features,
+            estimator_name=type(self).__name__,
+            names_given=not hasattr(self, "feature_names_in_"),
         )
         check_finite(table, effective_n_jobs(self.n_jobs))
         return table
@@ -103,7 +110,7 @@ class BinsPredictor:
         """
         return self._probabilities(self._read(X))
 
-    def predict(self, X: Any) -> IntArray:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable cluster of each row.
 
         Parameters
@@ -113,11 +120,12 @@ class BinsPredictor:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Labels; the lowest of equally probable ones.
+            Labels; the first of equally probable ones.
 
         %(as_for_probabilities)s
         """
-        labels: IntArray = self.predict_proba(X).argmax(axis=1)
+        codes: IntArray = self.predict_proba(X).argmax(axis=1)
+        labels: npt.NDArray[Any] = self.classes_[codes]
         return labels
 
     def apply(self, X: Any) -> IntArray:
@@ -130,7 +138,7 @@ class BinsPredictor:
         Returns
         -------
         ndarray of shape (n_samples,)
-            Numbers of cells: ``table_.clusters[model.apply(X)]`` are the clusters by the rules.
+            Numbers of cells: ``table_.labels[model.apply(X)]`` are the clusters by the rules.
 
         %(as_for_probabilities)s
         """
@@ -173,7 +181,7 @@ class BinsPredictor:
         """Return the hard rules as a native polars expression named ``cluster``.
 
         It runs in eager, lazy and streaming queries without calling Python, and computes
-        ``table_.clusters[model.apply(X)]``: `rule_agreement_` is the share of rows for which
+        ``table_.labels[model.apply(X)]``: `rule_agreement_` is the share of rows for which
         `predict` agrees. Columns are compared as Float64; the result is null for a null or NaN in a
         column that the rules use.
 
@@ -204,11 +212,12 @@ class BinsModel:
 
 def bins_to_dict(bins: BinsModel, cells: CellTable) -> dict[str, Any]:
     """Return a model and its hard rules as plain lists and numbers."""
-    model, columns = bins.model, bins.columns
+    model, columns, classes = bins.model, bins.columns, cells.classes
     return {
         "n_features": columns.n_features,
         "feature_names": columns.feature_names,
         "n_clusters": cells.n_clusters,
+        **({} if classes == tuple(range(cells.n_clusters)) else {"classes": list(classes)}),
         "temperature": float(model.temperature),
         "features": columns.features.tolist(),
         **{name: getattr(columns, name).tolist() for name in _PER_COLUMN},
@@ -224,13 +233,15 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
     `n_cuts` is the number of cuts of a column if no column is cut.
     """
     keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
-    bins = check_keys(
-        content, (*keys, "weights", *_PER_COLUMN, *_PER_CELL), "bins of the model file"
-    )
+    required = (*keys, "weights", *_PER_COLUMN, *_PER_CELL)
+    bins = check_keys(content, required, "bins of the model file", ("classes",))
     for name in ("n_features", "n_clusters"):
         if type(bins[name]) is not int or bins[name] < 1:
             raise ValueError(f"{name} in the model file must be a positive integer.")
     d, k = bins["n_features"], bins["n_clusters"]
+    classes: Any = ()
+    if "classes" in bins:
+        classes = check_classes(check_list(bins["classes"], "classes", {int, str}, k))
     names = bins["feature_names"]
     check_unicode(names if isinstance(names, list) else [], "The model file has a column")
     if names is not None and not (
@@ -272,4 +283,4 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
         raise ValueError("n_rows or n_agreeing in the model file are no counts.")
     if n_rows.sum(dtype=float) >= 2**53:
         raise ValueError("n_rows in the model file are too many.")
-    return BinsModel(model, columns, cuts), cells
+    return BinsModel(model, columns, cuts), replace(cells, classes=classes)

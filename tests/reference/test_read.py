@@ -1,0 +1,55 @@
+"""What `reference=` takes: labels with noise among strings, and what is no estimator."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import treeclust_rs as tc
+from small_models import MODELS, blobs
+
+WORDS = np.repeat(["a", "b", "c"], 20)
+EXPLAINING = [name for name, model in MODELS.items() if hasattr(model, "reference")]
+
+
+class Duck:
+    """Clusters, and has no scikit-learn tags."""
+
+    def fit(self, X):
+        self.labels_ = np.repeat([0, 1, 2], 20)
+        return self
+
+
+@pytest.mark.parametrize("name", EXPLAINING)
+@pytest.mark.parametrize("duck", [Duck(), Duck().fit(None)])
+def test_what_is_no_estimator_is_named(name, duck):
+    model = MODELS[name]
+    model = type(model)(**(model.get_params(deep=False) | {"reference": duck}))
+    with pytest.raises(TypeError, match="reference is a Duck, which is no scikit-learn estimator"):
+        model.fit(blobs())
+
+
+@pytest.mark.parametrize("name", EXPLAINING)
+def test_noise_among_strings_is_left_out(name):
+    X, marked = blobs(), WORDS.astype(object)
+    marked[::7] = -1
+    kind, kept = type(MODELS[name]), marked != -1
+    for reference in (marked, marked.tolist(), pl.Series(marked, dtype=pl.Object)):
+        model = kind(reference=reference, random_state=0).fit(X)
+        plain = kind(reference=WORDS[kept], random_state=0).fit(X[kept])
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+        assert model.labels_.dtype.kind == model.predict(X).dtype.kind == "U"
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (["a", 5, *WORDS[2:]], "and not both. Row 0 holds 'a'. Row 1 holds 5; mark noise by -1"),
+        ([5, *WORDS[1:]], "and not both. Row 1 holds 'a'. Row 0 holds 5; mark"),
+        ([None, *WORDS[1:]], "Row 1 holds 'a'. Row 0 holds None; mark noise by -1"),
+        (np.array([None] * 60), "integers or strings. Row 0 holds None; mark noise"),
+    ],
+)
+def test_other_mixtures_are_refused(reference, message):
+    with pytest.raises(TypeError, match=message):
+        tc.IMM(reference=reference).fit(blobs())
