@@ -1,9 +1,8 @@
 //! Runs core work without the GIL, on a local thread pool, so that Ctrl-C can stop it.
 //!
 //! The calling thread waits for the result. Meanwhile it checks for signals and reports progress; both take the GIL for a
-//! moment. A panic of the core becomes an [`Error::Internal`].
+//! moment. A panic of the core, or memory that is not there, becomes an [`Error`].
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{Monitor, pool};
 
 /// How often the waiting thread checks for Ctrl-C.
@@ -77,14 +77,13 @@ pub fn run<T: Send>(
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
     let pool = jobs.pool()?;
+    memory::check(0, "a fit")?;
     py.detach(|| {
         pool.in_place_scope(|scope| {
             let (sender, receiver) = channel();
             scope.spawn(move |_| {
-                let result = catch_unwind(AssertUnwindSafe(work))
-                    .unwrap_or_else(|_| Err(Error::Internal("a thread panicked.".into())));
                 // The receiver waits until this arrives.
-                let _ = sender.send(result);
+                let _ = sender.send(memory::catch(work));
             });
             let mut raised: Option<PyErr> = None;
             let mut reported = Instant::now();
