@@ -24,7 +24,7 @@ pub enum Error {
     #[error("The tree is not valid: {0}")]
     Tree(String),
     /// Memory that cannot be allocated.
-    #[error("Not enough memory: {} for {what} cannot be allocated.", readable(*.bytes))]
+    #[error("Not enough memory: {} for {what} cannot be allocated with {} to spare.", readable(*.bytes), readable(crate::memory::SPARE))]
     Memory {
         /// The size of the allocation.
         bytes: usize,

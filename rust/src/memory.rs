@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 /// Bytes that must remain for small vectors when a large one is made. More than 32 MiB: the C library takes such a block
 /// from the system and returns it at once, and does not change how it allocates others.
-const SPARE: usize = 33 << 20;
+pub(crate) const SPARE: usize = 33 << 20;
 
 /// Bytes from which a vector is large. Smaller ones are not worth the few microseconds of asking.
 const LARGE: usize = 256 << 10;
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(error, Error::Memory { bytes: 8 * TOO_MUCH, what: "the regrets" });
         assert_eq!(
             error.to_string(),
-            "Not enough memory: 524288.0 GiB for the regrets cannot be allocated."
+            "Not enough memory: 524288.0 GiB for the regrets cannot be allocated with 33.0 MiB to spare."
         );
         let mut some = vec![1u8];
         assert!(catch(|| Ok(reserve(&mut some, usize::MAX - 1, "bytes"))).is_err());
