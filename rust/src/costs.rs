@@ -11,6 +11,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rows::{CsrRows, Rows};
 use crate::table::Table;
 
@@ -162,8 +163,8 @@ pub fn label_costs(
     let (n, d) = (table.n_samples(), table.n_features());
     let k = centers.len() / d.max(1);
     Error::check_len("centers", centers.len(), k * d, "entries")?;
-    let mut regrets = vec![0.0; n * k];
-    let mut nearest = vec![0u32; n];
+    let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
+    let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
     const ROWS: usize = 64 * LANES;
     let minima: Vec<f64> = regrets
         .par_chunks_mut(ROWS * k)
@@ -431,7 +432,7 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let RowGroups { groups, n_groups, weights } = row_groups;
     let columns = table.scan_columns(
-        |_| vec![0.0; n_groups],
+        |_| memory::zeros(n_groups, "the sums of groups"),
         |sums, feature, start, cells| {
             let (shift, scale) = (units.shift[feature], units.scale[feature]);
             let groups = &groups[start..start + cells.len()];
@@ -450,7 +451,7 @@ fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Ve
             }
         },
     );
-    let mut sums = vec![0.0; n_groups * columns.len()];
+    let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
     for (feature, column) in columns.iter().enumerate() {
         for (group, sum) in column.iter().enumerate() {
             sums[group * columns.len() + feature] = *sum;
@@ -472,7 +473,7 @@ fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> R
         .into_par_iter()
         .map(|stripe| {
             let columns = stripe * COLUMNS_PER_TASK..d.min((stripe + 1) * COLUMNS_PER_TASK);
-            let mut sums = vec![0.0; n_groups * columns.len()];
+            let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
             for (row, &group) in groups.iter().enumerate() {
                 let weight = weights.map_or(1.0, |w| w[row]);
                 let (indices, cells) = csr.row(row);
@@ -488,7 +489,7 @@ fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> R
             sums
         })
         .collect();
-    let mut sums = Vec::with_capacity(n_groups * d);
+    let mut sums = memory::reserved(n_groups * d, "the sums of groups");
     for group in 0..n_groups {
         for (stripe, part) in stripes.iter().enumerate() {
             let width = COLUMNS_PER_TASK.min(d - stripe * COLUMNS_PER_TASK);

@@ -23,6 +23,14 @@ pub enum Error {
     /// A tree's arrays do not describe a binary tree.
     #[error("The tree is not valid: {0}")]
     Tree(String),
+    /// Memory that cannot be allocated.
+    #[error("Not enough memory: {} for {what} cannot be allocated with {} to spare.", readable(*.bytes), readable(crate::memory::SPARE))]
+    Memory {
+        /// The size of the allocation.
+        bytes: usize,
+        /// What it is for: "the regrets".
+        what: &'static str,
+    },
     /// The caller asked to stop (Ctrl-C).
     #[error("The fit was interrupted.")]
     Interrupted,
@@ -55,5 +63,14 @@ impl Error {
             }
             None => Ok(()),
         }
+    }
+}
+
+/// A number of bytes in words: "1.2 GiB".
+fn readable(bytes: usize) -> String {
+    const MIB: f64 = (1 << 20) as f64;
+    match bytes as f64 / MIB {
+        mib if mib < 1024.0 => format!("{mib:.1} MiB"),
+        mib => format!("{:.1} GiB", mib / 1024.0),
     }
 }

@@ -8,12 +8,13 @@
 //! |---|---|
 //! | [`Grouping::by_bin`] | O(m), memory O(b width) per piece |
 //! | [`Grouping::by_value`] | O(m log m) |
-//! | [`Grouping::open_bins`] | O(m) and O(r log r) for the r rows in opened bins |
+//! | [`Grouping::open_bins`] | O(m) and O(r log r) for the r rows in opened bins, memory O(r width) |
 
 use rayon::prelude::*;
 
 use crate::criterion::{BinnedRows, OwnGroups, RowSums};
 use crate::index::Index;
+use crate::memory;
 use crate::table::Table;
 
 /// Rows of one column that one thread takes in one go, at least.
@@ -22,6 +23,24 @@ const MIN_BLOCK: usize = 4096;
 const MAX_BLOCKS: usize = 32;
 /// Sorted cells of one column that one thread groups in one go.
 const SORTED_BLOCK: usize = 2048;
+/// Blocks of sorted cells whose sums are held beside those of the whole column.
+const BLOCKS_AT_A_TIME: usize = 64;
+
+/// Number of distinct values of sorted pairs (value, row).
+fn n_values(pairs: &[(f64, u32)]) -> usize {
+    usize::from(!pairs.is_empty()) + pairs.par_windows(2).filter(|w| w[0].0 != w[1].0).count()
+}
+
+/// Number of rows in opened bins.
+pub(crate) fn n_inside(bins: &OwnGroups, opened: &[bool]) -> usize {
+    let inside = bins.count.iter().zip(opened).filter(|(_, opened)| **opened);
+    inside.map(|(&count, _)| count as usize).sum()
+}
+
+/// Most bytes that [`Grouping::open_bins`] takes for each row in opened bins: a sorted cell and the sums of a value.
+pub(crate) fn bytes_per_row(width: usize) -> usize {
+    size_of::<(f64, u32)>() + OwnGroups::bytes_per_group(width)
+}
 
 /// Groups rows of a table along its columns.
 pub(crate) struct Grouping<'a, 't, R> {
@@ -68,6 +87,39 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         bins: OwnGroups,
         opened: &[bool],
     ) -> OwnGroups {
+        let pairs = self.sorted_inside(rows, feature, &bins, opened);
+        let width = self.row_sums.width();
+        let mut merged = OwnGroups::default();
+        merged.reserve(bins.count.len() + n_values(&pairs), width);
+        let mut bin = 0;
+        // Appends the bins up to a value that stay closed.
+        let mut close_up_to = |value: f64, merged: &mut OwnGroups| {
+            while bin < opened.len() && bins.high[bin] < value {
+                if !opened[bin] && bins.count[bin] > 0 {
+                    let sums = &bins.sums[bin * width..][..width];
+                    merged.push(bins.count[bin], bins.low[bin], bins.high[bin], sums);
+                }
+                bin += 1;
+            }
+        };
+        self.group_in_order(&pairs, |values| {
+            for (i, &value) in values.low.iter().enumerate() {
+                close_up_to(value, &mut merged);
+                merged.push(values.count[i], value, value, &values.sums[i * width..][..width]);
+            }
+        });
+        close_up_to(f64::INFINITY, &mut merged);
+        merged
+    }
+
+    /// The cells in opened bins with their rows, ascending.
+    fn sorted_inside(
+        &self,
+        rows: &[u32],
+        feature: usize,
+        bins: &OwnGroups,
+        opened: &[bool],
+    ) -> Vec<(f64, u32)> {
         let codes = &self.index.column(feature).codes;
         let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
         let blocks: Vec<Vec<u32>> = rows
@@ -75,27 +127,9 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             .with_max_len(4)
             .map(|rows| rows.iter().copied().filter(is_inside).collect())
             .collect();
-        let inside = blocks.concat();
-        let values = self.by_value(&inside, feature);
-        let width = self.row_sums.width();
-        let mut merged = OwnGroups::default();
-        let mut next = 0;
-        for (bin, &is_opened) in opened.iter().enumerate() {
-            if bins.count[bin] == 0 {
-                continue;
-            }
-            if !is_opened {
-                let sums = &bins.sums[bin * width..][..width];
-                merged.push(bins.count[bin], bins.low[bin], bins.high[bin], sums);
-                continue;
-            }
-            while next < values.count.len() && values.low[next] <= bins.high[bin] {
-                let sums = &values.sums[next * width..][..width];
-                merged.push(values.count[next], values.low[next], values.high[next], sums);
-                next += 1;
-            }
-        }
-        merged
+        let mut inside = memory::reserved(n_inside(bins, opened), "the rows of opened bins");
+        blocks.into_iter().for_each(|block| inside.extend(block));
+        self.table.column(feature).sort(&inside)
     }
 
     /// One group per distinct value. O(m log m) for m rows.
@@ -104,8 +138,16 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         if pairs.len() <= SORTED_BLOCK {
             return self.group_sorted(&pairs);
         }
+        let mut groups = OwnGroups::default();
+        groups.reserve(n_values(&pairs), self.row_sums.width());
+        self.group_in_order(&pairs, |values| groups.append(values));
+        groups
+    }
+
+    /// Calls `visit` with the groups of the values of sorted pairs (value, row), block by block.
+    fn group_in_order(&self, pairs: &[(f64, u32)], mut visit: impl FnMut(OwnGroups)) {
         // Cut between values, so that one thread sums all rows of a value.
-        let mut rest = &pairs[..];
+        let mut rest = pairs;
         let mut blocks = Vec::new();
         while !rest.is_empty() {
             let last = rest[SORTED_BLOCK.min(rest.len()) - 1].0;
@@ -113,12 +155,11 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             blocks.push(block);
             rest = others;
         }
-        let mut groups = OwnGroups::default();
-        let blocks = blocks.into_par_iter().with_max_len(1).map(|block| self.group_sorted(block));
-        for block in blocks.collect::<Vec<_>>() {
-            groups.append(block);
+        // Few blocks at a time: their sums take as much memory as those that `visit` collects.
+        for blocks in blocks.chunks(BLOCKS_AT_A_TIME) {
+            let groups = blocks.par_iter().with_max_len(1).map(|block| self.group_sorted(block));
+            groups.collect::<Vec<_>>().into_iter().for_each(&mut visit);
         }
-        groups
     }
 
     /// One group per distinct value of sorted pairs (value, row).

@@ -19,6 +19,7 @@ use std::collections::BinaryHeap;
 use crate::criterion::{Criterion, Cut};
 use crate::error::{Error, Result};
 use crate::index::BinnedColumn;
+use crate::memory;
 use crate::partition::{Partition, Segment};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
@@ -114,7 +115,8 @@ impl<'a> GrowingTree<'a> {
 
     /// The leaf of each row, as a node id.
     fn leaf_of_row(&self) -> Vec<u32> {
-        let mut leaf_of_row = vec![0; self.nodes[0].segment.len()];
+        let mut leaf_of_row: Vec<u32> =
+            memory::zeros(self.nodes[0].segment.len(), "the leaves of the rows");
         for id in self.leaves() {
             for &row in self.partition.all(self.nodes[id].segment) {
                 leaf_of_row[row as usize] = id as u32;
@@ -144,10 +146,13 @@ impl<'a> GrowingTree<'a> {
         let column = table.column(best.feature);
         let gap = best.cut.upper;
         let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
-        let dropped =
-            self.partition.dropped(self.nodes[id].segment).iter().map(|&row| row as usize);
-        let dropped = dropped.filter(|&row| reaches_gap[usize::from(binned.codes[row])]);
-        let dropped: Vec<f64> = dropped.map(|row| column.get(row)).collect();
+        let all_dropped = self.partition.dropped(self.nodes[id].segment);
+        let in_gap = all_dropped
+            .iter()
+            .map(|&row| row as usize)
+            .filter(|&row| reaches_gap[usize::from(binned.codes[row])]);
+        let mut dropped = memory::reserved(all_dropped.len(), "the dropped rows of a node");
+        dropped.extend(in_gap.map(|row| column.get(row)));
         let cut = narrow(best.cut, &dropped, 2.0 * binned.half_range());
         let side = binned.per_bin(|low, high| cut.side(low, high));
         let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
@@ -189,8 +194,8 @@ impl<'a> GrowingTree<'a> {
 /// `range`: the column's.
 pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let gap = cut.upper;
-    let mut ends: Vec<f64> =
-        dropped.iter().copied().filter(|&x| gap.below < x && x < gap.above).collect();
+    let mut ends: Vec<f64> = memory::reserved(dropped.len() + 2, "the dropped rows of a node");
+    ends.extend(dropped.iter().copied().filter(|&x| gap.below < x && x < gap.above));
     if ends.is_empty() {
         return cut;
     }

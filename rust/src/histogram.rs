@@ -15,6 +15,7 @@ use std::ops::Range;
 use crate::criterion::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::memory;
 
 /// Rows whose sums are added column after column while they are in cache.
 const ROW_TILE: usize = 1024;
@@ -40,7 +41,8 @@ impl Histogram {
             starts.push(starts[starts.len() - 1] + index.column(feature).n_bins());
         }
         let n_bins = starts[starts.len() - 1];
-        let (count, sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
+        let count = memory::zeros(n_bins, "a histogram");
+        let sums = memory::zeros(n_bins * width, "a histogram");
         Histogram { features, starts, width, count, sums }
     }
 

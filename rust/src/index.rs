@@ -18,6 +18,7 @@
 use rayon::prelude::*;
 
 use crate::binner::{Binner, bin_ends};
+use crate::memory;
 use crate::table::{Column, Table};
 
 /// Most bins of a column.
@@ -108,7 +109,7 @@ impl Builder {
             exact,
             unseen: vec![],
             max_unseen: MAX_BINS + n_samples / 64,
-            codes: Vec::with_capacity(n_samples),
+            codes: memory::reserved(n_samples, "the bins of a column"),
             low: [f64::INFINITY; MAX_BINS],
             highest: f64::NEG_INFINITY,
         }
@@ -123,7 +124,7 @@ impl Builder {
         if self.exact {
             for (i, (&x, &code)) in cells.iter().zip(codes.iter()).enumerate() {
                 if x != self.ends[usize::from(code)] && self.unseen.len() <= self.max_unseen {
-                    self.unseen.push((start + i, x));
+                    memory::push(&mut self.unseen, (start + i, x), "the values of a column");
                 }
             }
         } else {
@@ -155,7 +156,9 @@ impl Builder {
         max_bins: usize,
     ) -> Result<BinnedColumn, (Vec<f64>, bool)> {
         if self.exact && !self.unseen.is_empty() {
-            let mut values = self.ends.clone();
+            let n_values = self.ends.len() + self.unseen.len();
+            let mut values: Vec<f64> = memory::reserved(n_values, "the values of a column");
+            values.extend(&self.ends);
             values.extend(self.unseen.iter().map(|&(_, x)| x));
             values.sort_unstable_by(f64::total_cmp);
             values.dedup();
@@ -238,7 +241,8 @@ impl Index {
         let built = table.select(&bytes).scan_columns(
             |i| {
                 let offset = if matches!(table.column(bytes[i]), Column::I8(_)) { 128 } else { 0 };
-                ByteBuilder { offset, codes: Vec::with_capacity(n), present: [false; MAX_BINS] }
+                let codes = memory::reserved(n, "the bins of a column");
+                ByteBuilder { offset, codes, present: [false; MAX_BINS] }
             },
             |builder, _, _, cells| builder.visit(cells),
         );

@@ -12,7 +12,8 @@
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
 //! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
-//! every number of threads ([`parallel`]).
+//! every number of threads ([`parallel`]), and memory that is not there is an error
+//! ([`memory`]).
 
 mod binner;
 pub mod costs;
@@ -26,6 +27,7 @@ pub mod imm;
 pub mod index;
 pub mod kauri;
 pub mod kernel;
+pub mod memory;
 pub mod oblique;
 pub mod parallel;
 pub mod partition;

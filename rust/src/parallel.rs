@@ -12,19 +12,30 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// Rows that one task adds up. Fixed: the order of the additions does not depend on the number of threads.
 const ROWS_PER_BLOCK: usize = 4096;
 
+/// Bytes of a thread's stack.
+const STACK: usize = 2 << 20;
+
 /// Starts a pool of `n_threads` threads, at least one.
 ///
 /// # Errors
-/// [`Error::Internal`] if the threads cannot be started.
+/// [`Error::Memory`] if there is no room for the threads' stacks, [`Error::Value`] if the threads cannot be started
+/// for another reason.
 pub fn pool(n_threads: usize) -> Result<rayon::ThreadPool> {
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(n_threads.max(1))
-        .build()
-        .map_err(|error| Error::Internal(format!("no thread pool: {error}")))
+    let n_threads = n_threads.max(1);
+    // A thread that finds no room for its signal stack ends the process.
+    memory::check(n_threads.saturating_mul(STACK), "the stacks of threads")?;
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).stack_size(STACK).build().map_err(
+        |error| {
+            Error::Value(format!(
+                "{n_threads} threads cannot be started: {error}. Set n_jobs lower."
+            ))
+        },
+    )
 }
 
 /// Runs `work` on a [`pool`] of its own.
@@ -52,6 +63,7 @@ pub fn sum_rows(rows: &[u32], width: usize, add: impl Fn(u32, &mut [f64]) + Sync
     if rows.len() <= ROWS_PER_BLOCK {
         return sum_block(rows);
     }
+    memory::room::<f64>(rows.len().div_ceil(ROWS_PER_BLOCK) * width, "the sums of rows");
     let blocks: Vec<Vec<f64>> =
         rows.par_chunks(ROWS_PER_BLOCK).with_max_len(1).map(sum_block).collect();
     let mut total = vec![0.0; width];

@@ -12,6 +12,7 @@
 //!
 //! Memory: 4 bytes per row for the whole tree, and as much again while a node is split.
 
+use crate::memory;
 use rayon::prelude::*;
 
 /// Rows that one thread sends to their sides in one go.
@@ -47,7 +48,7 @@ pub struct Partition {
 impl Partition {
     /// The rows 0..n_samples in one node.
     pub fn new(n_samples: usize) -> (Self, Segment) {
-        Partition::in_order((0..n_samples as u32).collect())
+        Partition::in_order(memory::collected(0..n_samples as u32, "the rows of the nodes"))
     }
 
     /// The given rows in one node; splits keep their order.
@@ -77,7 +78,7 @@ impl Partition {
         if segment.active < segment.len {
             let merged = {
                 let mut dropped = self.dropped(segment).iter().copied().peekable();
-                let mut merged = Vec::with_capacity(segment.len);
+                let mut merged = memory::reserved(segment.len, "the rows of a node");
                 for &row in self.active(segment) {
                     while let Some(earlier) = dropped.next_if(|&other| other < row) {
                         merged.push(earlier);
@@ -103,6 +104,8 @@ impl Partition {
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (Segment, Segment, Vec<u32>) {
         let rows = &mut self.rows[segment.start..][..segment.len];
+        // Of the blocks: at most every row on both sides and dropped.
+        memory::room::<[u32; 4]>(rows.len(), "the sides of a cut");
         let blocks: Vec<Sides> = rows
             .par_chunks(BLOCK)
             .with_max_len(1)
@@ -131,7 +134,9 @@ impl Partition {
                 sides
             })
             .collect();
-        let removed = blocks.iter().flat_map(|sides| &sides.removed).copied().collect();
+        let n_removed = blocks.iter().map(|sides| sides.removed.len()).sum();
+        let mut removed = memory::reserved(n_removed, "the rows that a cut drops");
+        blocks.iter().for_each(|sides| removed.extend(&sides.removed));
         let mut start = segment.start;
         let [left, right] = [0, 1].map(|side| {
             let begin = start;

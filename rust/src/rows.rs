@@ -12,6 +12,7 @@
 use std::ops::Deref;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::table::Table;
 
 /// A type that numbers columns.
@@ -77,9 +78,11 @@ impl<'a> CsrRows<'a> {
         let start = |&start: &i64| usize::try_from(start).map_err(|_| bad_indptr(values.len()));
         let column =
             |&column: &i64| u32::try_from(column).map_err(|_| bad_column(n_columns, column));
-        let indptr = indptr.iter().map(start).collect::<Result<_>>()?;
-        let indices = indices.iter().map(column).collect::<Result<_>>()?;
-        Csr::new(indptr, indices, values, n_columns)
+        let mut starts = memory::reserved(indptr.len(), "the rows of a sparse matrix");
+        indptr.iter().try_for_each(|i| start(i).map(|start| starts.push(start)))?;
+        let mut columns = memory::reserved(indices.len(), "the columns of a sparse matrix");
+        indices.iter().try_for_each(|i| column(i).map(|column| columns.push(column)))?;
+        Csr::new(starts, columns, values, n_columns)
     }
 }
 
@@ -230,6 +233,7 @@ impl<'a, 't> Rows<'a, 't> {
             Rows::Table(table) => table.column(column as usize).gather(rows, out),
             Rows::Sparse(csr) => {
                 out.clear();
+                memory::reserve(out, rows.len(), "the cells of a column");
                 out.extend(rows.iter().map(|&row| {
                     let (columns, cells) = csr.row(row as usize);
                     columns.binary_search(&column).map_or(0.0, |at| cells[at])

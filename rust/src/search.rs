@@ -15,16 +15,18 @@
 //! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
 //! own rows: sums that were subtracted only select what is compared.
 //!
-//! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms.
+//! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms. Opened bins
+//! take 36 + 8 width bytes per row, at most `MAX_OPENED_BYTES` twice, or those of one column: columns are opened in
+//! batches, and what is not held is made again if it is needed, with the same sums.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::criterion::{Criterion, Cut, Groups, OwnGroups};
+use crate::criterion::{Criterion, Cut, Groups, OwnGroups, RowSums};
 use crate::error::{Error, Result};
-use crate::grouping::Grouping;
+use crate::grouping::{self, Grouping};
 use crate::histogram::Histogram;
 use crate::index::{Index, MAX_BINS};
 use crate::parallel::Monitor;
@@ -44,6 +46,10 @@ impl Default for SearchOptions {
         SearchOptions { max_bins: MAX_BINS, direct: 256 }
     }
 }
+
+/// Most bytes of opened bins at a time: those that are sorted and summed, and those that are held until the best cut is
+/// chosen. One column is opened whatever it takes.
+const MAX_OPENED_BYTES: usize = 32 << 20;
 
 /// Second keys closer than this are equal.
 const KEY_TIE: f64 = 1e-9;
@@ -92,6 +98,16 @@ enum CandidateColumns {
     All,
     /// Those whose bound reaches the best cut between bins. No cut of the node scores more than `upper`.
     Columns { features: Vec<usize>, upper: f64 },
+}
+
+/// A node's rows grouped along a column that may hold its best cut: what is held, and how to make the rest again.
+struct ColumnGroups {
+    /// The groups by bin.
+    bins: Option<OwnGroups>,
+    /// The bins to open; none if there are none.
+    opened: Option<Vec<bool>>,
+    /// The groups with these bins opened.
+    values: Option<OwnGroups>,
 }
 
 /// A node and the result of its search.
@@ -391,7 +407,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             }
             CandidateColumns::Columns { features, .. } => {
                 let (groups, scores) = self.refine(rows, node, features)?;
-                let groups = |i: usize| Cow::Borrowed(&groups[i]);
+                let groups = |i: usize| self.groups(rows, features[i], &groups[i]);
                 choose_cut(criterion, node, features, &scores, 1, groups)
             }
         }
@@ -399,68 +415,158 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
 
     /// The node's rows grouped along each column, and the best score of each: by bin, and by value in those bins that
     /// may hide a better cut than the best one between bins.
+    ///
+    /// Columns are opened in batches whose cells and sums take at most [`MAX_OPENED_BYTES`], or are one column. After
+    /// a batch only groups of columns that may have the best cut are held, within the same limit.
     fn refine(
         &self,
         rows: &[u32],
         node: &C::Node,
         features: &[usize],
-    ) -> Result<(Vec<OwnGroups>, Vec<f64>)> {
+    ) -> Result<(Vec<ColumnGroups>, Vec<f64>)> {
         let criterion = self.criterion;
         let margin = criterion.scale(node).margin;
-        let bins: Vec<(OwnGroups, f64)> = features
-            .par_iter()
-            .with_max_len(1)
-            .map(|&f| {
-                self.monitor.check()?;
-                criterion.prepare(f);
-                let bins = self.grouping().by_bin(rows, f);
-                let edge = criterion.best_score(node, bins.view(f));
-                Ok((bins, edge))
-            })
-            .collect::<Result<_>>()?;
-        let (bins, edges): (Vec<OwnGroups>, Vec<f64>) = bins.into_iter().unzip();
+        let (mut columns, edges) = self.group_by_bin(rows, node, features)?;
         let best = edges.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut key = f64::NEG_INFINITY;
-        for ((&f, bins), &edge) in features.iter().zip(&bins).zip(&edges) {
+        for ((&f, column), &edge) in features.iter().zip(&columns).zip(&edges) {
             if edge > f64::NEG_INFINITY && edge >= best - margin {
+                let bins = self.groups(rows, f, column);
                 key = key.max(criterion.best_key(node, bins.view(f), best - margin));
             }
         }
-        features
-            .par_iter()
-            .zip(bins)
-            .zip(edges)
+        let opened_rows: Vec<usize> = columns
+            .par_iter_mut()
+            .zip(features)
             .with_max_len(1)
-            .map(|((&feature, bins), edge)| {
+            .map(|(column, &feature)| {
                 self.monitor.check()?;
-                let mut inside = vec![0.0; bins.count.len()];
-                criterion.bounds(node, bins.view(feature), &mut inside);
-                // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
-                let mut beside = vec![false; inside.len()];
-                if best > f64::NEG_INFINITY {
-                    criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
-                }
-                let opened: Vec<bool> = inside
-                    .iter()
-                    .enumerate()
-                    .map(|(bin, &bound)| {
-                        if bins.low[bin] == bins.high[bin] {
-                            return false;
-                        }
-                        let wide = || criterion.inside_key(feature, bins.low[bin], bins.high[bin]);
-                        beside[bin]
-                            || bound > f64::NEG_INFINITY
-                                && bound >= best - margin
-                                && (bound > best + margin || wide() >= key - KEY_TIE)
-                    })
-                    .collect();
-                if !opened.contains(&true) {
-                    return Ok((bins, edge));
-                }
-                let groups = self.grouping().open_bins(rows, feature, bins, &opened);
-                let score = criterion.best_score(node, groups.view(feature));
-                Ok((groups, score))
+                let bins = self.groups(rows, feature, column);
+                let opened = self.bins_to_open(node, feature, &bins, best, key);
+                let n_rows = grouping::n_inside(&bins, &opened);
+                drop(bins);
+                column.opened = opened.contains(&true).then_some(opened);
+                Ok(n_rows)
             })
-            .collect()
+            .collect::<Result<_>>()?;
+        let bytes_per_row = grouping::bytes_per_row(criterion.rows().width());
+        let mut scores = edges;
+        let mut start = 0;
+        while start < features.len() {
+            let mut bytes = bytes_per_row * opened_rows[start];
+            let mut stop = start + 1;
+            while stop < features.len() {
+                bytes += bytes_per_row * opened_rows[stop];
+                if bytes > MAX_OPENED_BYTES {
+                    break;
+                }
+                stop += 1;
+            }
+            columns[start..stop]
+                .par_iter_mut()
+                .zip(&features[start..stop])
+                .zip(&mut scores[start..stop])
+                .with_max_len(1)
+                .try_for_each(|((column, &feature), score)| -> Result<()> {
+                    self.monitor.check()?;
+                    if column.opened.is_some() {
+                        let values = self.groups(rows, feature, column).into_owned();
+                        *score = criterion.best_score(node, values.view(feature));
+                        (column.bins, column.values) = (None, Some(values));
+                    }
+                    Ok(())
+                })?;
+            let best = scores[..stop].iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut held = 0;
+            for (column, score) in columns[..stop].iter_mut().zip(&scores) {
+                let bytes = column.values.as_ref().map_or(0, OwnGroups::bytes);
+                if *score >= best - margin && held + bytes <= MAX_OPENED_BYTES {
+                    held += bytes;
+                } else {
+                    column.values = None;
+                }
+            }
+            start = stop;
+        }
+        Ok((columns, scores))
+    }
+
+    /// The node's rows grouped by bin along each column, and the best score between bins of each.
+    fn group_by_bin(
+        &self,
+        rows: &[u32],
+        node: &C::Node,
+        features: &[usize],
+    ) -> Result<(Vec<ColumnGroups>, Vec<f64>)> {
+        let bytes = OwnGroups::bytes_per_group(self.criterion.rows().width());
+        let most = (MAX_OPENED_BYTES / bytes).div_ceil(MAX_BINS);
+        let found: Vec<(ColumnGroups, f64)> = features
+            .par_iter()
+            .with_max_len(1)
+            .enumerate()
+            .map(|(i, &f)| {
+                self.monitor.check()?;
+                self.criterion.prepare(f);
+                let bins = self.grouping().by_bin(rows, f);
+                let edge = self.criterion.best_score(node, bins.view(f));
+                let bins = (i < most).then_some(bins);
+                Ok((ColumnGroups { bins, opened: None, values: None }, edge))
+            })
+            .collect::<Result<_>>()?;
+        Ok(found.into_iter().unzip())
+    }
+
+    /// The groups of a column, made again if they are not held.
+    fn groups<'g>(
+        &self,
+        rows: &[u32],
+        feature: usize,
+        column: &'g ColumnGroups,
+    ) -> Cow<'g, OwnGroups> {
+        if let Some(values) = &column.values {
+            return Cow::Borrowed(values);
+        }
+        let bins = match &column.bins {
+            Some(bins) => Cow::Borrowed(bins),
+            None => Cow::Owned(self.grouping().by_bin(rows, feature)),
+        };
+        match &column.opened {
+            None => bins,
+            Some(opened) => {
+                Cow::Owned(self.grouping().open_bins(rows, feature, bins.into_owned(), opened))
+            }
+        }
+    }
+
+    /// Which bins of a column may hide the cut to take. `best`: the best score between bins of all columns; `key`: the
+    /// largest second key of cuts between bins with that score.
+    fn bins_to_open(
+        &self,
+        node: &C::Node,
+        feature: usize,
+        bins: &OwnGroups,
+        best: f64,
+        key: f64,
+    ) -> Vec<bool> {
+        let criterion = self.criterion;
+        let margin = criterion.scale(node).margin;
+        let mut inside = vec![0.0; bins.count.len()];
+        criterion.bounds(node, bins.view(feature), &mut inside);
+        // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
+        let mut beside = vec![false; inside.len()];
+        if best > f64::NEG_INFINITY {
+            criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
+        }
+        let is_open = |(bin, &bound): (usize, &f64)| {
+            if bins.low[bin] == bins.high[bin] {
+                return false;
+            }
+            let wide = || criterion.inside_key(feature, bins.low[bin], bins.high[bin]);
+            beside[bin]
+                || bound > f64::NEG_INFINITY
+                    && bound >= best - margin
+                    && (bound > best + margin || wide() >= key - KEY_TIE)
+        };
+        inside.iter().enumerate().map(is_open).collect()
     }
 }

@@ -16,6 +16,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{self, Monitor};
 
 /// Rows read at a time: a tile of `f64` fits the first-level cache.
@@ -89,6 +90,8 @@ fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
 /// Copies the given rows as `f64`.
 fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
     let cells = rows.par_iter().with_min_len(TILE).map(|&r| view[r as usize].to_f64());
+    out.clear();
+    memory::reserve(out, rows.len(), "the cells of a column");
     cells.collect_into_vec(out);
 }
 
@@ -132,7 +135,8 @@ impl Column<'_> {
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
         let mut cells = Vec::new();
         self.gather(rows, &mut cells);
-        let mut pairs: Vec<(f64, u32)> = cells.into_iter().zip(rows.iter().copied()).collect();
+        let pairs = cells.into_iter().zip(rows.iter().copied());
+        let mut pairs: Vec<(f64, u32)> = memory::collected(pairs, "the sorted cells of a column");
         pairs.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         pairs
     }

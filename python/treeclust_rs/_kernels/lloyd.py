@@ -26,6 +26,7 @@ from threadpoolctl import ThreadpoolController
 
 from .._reference.checks import warn_too_few
 from .._util import FloatArray, IntArray, map_in_order, one_blas_thread
+from .._util.threads import check_room
 from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
 from .gram_lloyd import GramRows, Run, draw, run_lloyd, seed_groups
 from .kernel_data import OVERFLOW, KernelData
@@ -136,6 +137,8 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
     threads = ThreadpoolController()
     # scikit-learn compares the moves of the means with the mean variance of a column.
     tol *= features.shape[1]
+    # KMeans copies the features, in every thread.
+    check_room(1, min(n_jobs, len(seeds)) * features.nbytes)
 
     def start(seed: int) -> KMeans:
         # On one thread: on several the bits of the centers depend on their number.

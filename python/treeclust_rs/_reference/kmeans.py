@@ -18,11 +18,14 @@ from threadpoolctl import threadpool_limits
 from .. import _engine
 from .._data import Table, Units, WeightedRows
 from .._util import Codes, FloatArray
+from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians
 from .read import ReferenceInput
 
+# Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
+_NUMBERS_OF_ROW = 12
 N_INIT = 10
 MAX_ITER = 300
 
@@ -119,6 +122,8 @@ def _cluster(
             matrix, k, sample_weight=data.weight, n_init=n_init, random_state=random_state
         )
         return labels
+    # KMeans takes some numbers for each row.
+    check_room(data.threads.n_jobs, 8 * _NUMBERS_OF_ROW * data.rows.n_samples)
     solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
     with warnings.catch_warnings(), threadpool_limits(data.threads.n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it

@@ -1,5 +1,7 @@
 //! Rows of one node grouped by the values of one column: what a criterion judges a column by.
 
+use crate::memory;
+
 /// Rows of one node grouped by the values of one column, in ascending order.
 ///
 /// A group is a bin or a single value. Groups may be empty (`count` 0); the rest of their entry then means nothing.
@@ -49,6 +51,17 @@ pub(crate) struct OwnGroups {
 }
 
 impl OwnGroups {
+    /// Bytes of a group.
+    pub(crate) fn bytes_per_group(width: usize) -> usize {
+        size_of::<u32>() + (2 + width) * size_of::<f64>()
+    }
+
+    /// Bytes of all groups.
+    pub(crate) fn bytes(&self) -> usize {
+        self.count.len() * size_of::<u32>()
+            + (self.low.len() + self.high.len() + self.sums.len()) * size_of::<f64>()
+    }
+
     /// The groups, of the column `feature`.
     pub(crate) fn view(&self, feature: usize) -> Groups<'_> {
         let OwnGroups { count, sums, low, high } = self;
@@ -57,10 +70,10 @@ impl OwnGroups {
 
     /// Makes room for `n_groups` more groups.
     pub(crate) fn reserve(&mut self, n_groups: usize, width: usize) {
-        self.count.reserve(n_groups);
-        self.low.reserve(n_groups);
-        self.high.reserve(n_groups);
-        self.sums.reserve(n_groups * width);
+        memory::reserve(&mut self.count, n_groups, "the values of a column");
+        memory::reserve(&mut self.low, n_groups, "the values of a column");
+        memory::reserve(&mut self.high, n_groups, "the values of a column");
+        memory::reserve(&mut self.sums, n_groups * width, "the sums of a column's values");
     }
 
     /// Adds a group of larger values.

@@ -18,6 +18,7 @@
 use super::label_cost::{CheapestLabel, LabelCost, Regrets};
 use super::sums::{AdditiveNode, SLACK, SideCost};
 use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use crate::memory;
 
 /// The surrogate cost with interval cuts.
 #[derive(Debug)]
@@ -109,11 +110,14 @@ impl<'c, 'a> Intervals<'c, 'a> {
     /// A group on a side whose label costs it more than the whole node does now makes the cut worthless, so group
     /// sums are capped just above the node's cost: worthless stays worthless, all else is unchanged.
     fn new(criterion: &'c LabelCost<'a>, node: &'c AdditiveNode, groups: Groups<'c>) -> Self {
-        let filled: Vec<usize> = groups.filled().collect();
+        let mut filled: Vec<usize> =
+            memory::reserved(groups.len(), "the costs of a column's intervals");
+        filled.extend(groups.filled());
         let cap = node.cost * (1.0 + SLACK);
         let prefix = (0..criterion.rows().width())
             .map(|l| {
-                let mut sums = Vec::with_capacity(filled.len() + 1);
+                let mut sums =
+                    memory::reserved(filled.len() + 1, "the costs of a column's intervals");
                 sums.push(0.0);
                 let mut sum = 0.0;
                 for &group in &filled {
@@ -123,7 +127,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
                 sums
             })
             .collect();
-        let mut rows = vec![0];
+        let mut rows = memory::reserved(filled.len() + 1, "the costs of a column's intervals");
+        rows.push(0);
         for (i, &group) in filled.iter().enumerate() {
             rows.push(rows[i] + groups.count[group] as usize);
         }
@@ -166,14 +171,18 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// The cost of the best interval with each stop; infinity where none is allowed.
     fn best_by_stop(&self) -> Vec<f64> {
-        let windows: Vec<_> =
-            (0..self.n()).map(|stop| if stop == 0 { 0..0 } else { self.starts(stop) }).collect();
+        let window = |stop| if stop == 0 { 0..0 } else { self.starts(stop) };
+        let windows =
+            memory::collected((0..self.n()).map(window), "the costs of a column's intervals");
         self.best_by_end(&windows, |inside, outside| inside - outside)
     }
 
     /// The cost of the best interval with each start; infinity where none is allowed.
     fn best_by_start(&self) -> Vec<f64> {
-        let windows: Vec<_> = (0..self.n()).map(|start| self.stops(start)).collect();
+        let windows = memory::collected(
+            (0..self.n()).map(|start| self.stops(start)),
+            "the costs of a column's intervals",
+        );
         self.best_by_end(&windows, |inside, outside| outside - inside)
     }
 
@@ -187,8 +196,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
         windows: &[std::ops::Range<usize>],
         added: impl Fn(f64, f64) -> f64,
     ) -> Vec<f64> {
-        let mut best = vec![f64::INFINITY; self.n()];
-        let mut change = vec![0.0; self.n()];
+        let mut best = memory::filled(f64::INFINITY, self.n(), "the costs of a column's intervals");
+        let mut change: Vec<f64> = memory::zeros(self.n(), "the costs of a column's intervals");
         for (l, j) in self.pairs() {
             let (inside, outside) = (&self.prefix[l], &self.prefix[j]);
             for (g, change) in change.iter_mut().enumerate() {

@@ -19,6 +19,7 @@
 //! right the others. So it scores at most cost(node) - least(left) - least(right).
 
 use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use crate::memory;
 
 /// Ties: scores closer than this share of the node's cost are equal.
 pub(crate) const TIE: f64 = 1e-12;
@@ -110,7 +111,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         mut visit: impl FnMut(usize, &[f64], f64),
     ) -> Vec<f64> {
         let (width, n) = (self.rows.width(), groups.len());
-        let mut right = vec![0.0; n + 1];
+        let mut right: Vec<f64> = memory::zeros(n + 1, "the costs of a column's cuts");
         let mut sums = vec![0.0; width];
         for group in (0..n).rev() {
             right[group] = right[group + 1];

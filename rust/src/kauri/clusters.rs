@@ -7,6 +7,7 @@
 //! Cost of a split: O(n rank) per cluster that changed with features, O(n min(moved, staying)) with a Gram matrix.
 //! Memory: 8 n bytes per cluster.
 
+use crate::memory;
 use rayon::prelude::*;
 
 use super::gains::ClusterSums;
@@ -123,14 +124,17 @@ impl Growth<'_, '_> {
     /// Returns the rows of some leaves.
     fn rows_of(&self, leaves: &[usize]) -> Vec<u32> {
         let segments = leaves.iter().map(|&id| self.grown.nodes[id].segment);
-        segments.flat_map(|segment| self.grown.partition.all(segment)).copied().collect()
+        let mut rows =
+            memory::reserved(segments.clone().map(|s| s.len()).sum(), "the rows of leaves");
+        segments.for_each(|segment| rows.extend(self.grown.partition.all(segment)));
+        rows
     }
 
     /// Returns w_i S({i}, C) of every row i of the table, of shape (n), with C the rows of `leaves` (features) or the
     /// rows `rows` (Gram matrix); the other argument is not read. O(n rank), or O(n |C|) with a Gram matrix: whole rows
     /// of the matrix are added up, which lie in memory one after the other.
     pub(super) fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
-        let mut stocks = vec![0.0; self.table.n_samples()];
+        let mut stocks: Vec<f64> = memory::zeros(self.table.n_samples(), "the stocks of a cluster");
         let sum = self.features_of(leaves);
         stocks.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(block, stocks)| {
             let start = block * ROWS_PER_TASK;

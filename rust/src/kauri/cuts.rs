@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use super::kernel::{Kernel, Weights, add_row, lanes, norm};
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 use crate::table::Column;
 
@@ -42,10 +43,11 @@ impl ColumnCuts {
     /// `min_samples_leaf` >= 1.
     fn positions(feature: usize, cells: &[f64], min_samples_leaf: usize) -> Self {
         let n = cells.len();
-        let n_left = (min_samples_leaf..(n + 1).saturating_sub(min_samples_leaf))
-            .filter(|&i| i < n && cells[i - 1] < cells[i])
-            .map(|i| i as u32)
-            .collect();
+        let is_cut = |&i: &usize| i < n && cells[i - 1] < cells[i];
+        let places = || min_samples_leaf..(n + 1).saturating_sub(min_samples_leaf);
+        let n_cuts = places().filter(is_cut).count();
+        let mut n_left = memory::reserved(n_cuts, "the cuts of a column");
+        n_left.extend(places().filter(is_cut).map(|i| i as u32));
         ColumnCuts { feature, n_left, ..ColumnCuts::default() }
     }
 
@@ -59,8 +61,12 @@ impl ColumnCuts {
         let n = order.len() as u32;
         let weight = match weights.0 {
             None => {
-                let left = self.n_left.iter().map(|&left| f64::from(left)).collect();
-                [left, self.n_left.iter().map(|&left| f64::from(n - left)).collect()]
+                let left = self.n_left.iter().map(|&left| f64::from(left));
+                let right = self.n_left.iter().map(|&left| f64::from(n - left));
+                [
+                    memory::collected(left, "the cuts of a column"),
+                    memory::collected(right, "the cuts of a column"),
+                ]
             }
             Some(_) => [
                 self.prefix(order, |row| weights.of(row)),
@@ -73,7 +79,7 @@ impl ColumnCuts {
     /// Returns the sums of `value(row)` over the rows left of each cut. `order`: the leaf's rows in the order of the
     /// column.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
-        let mut sums = Vec::with_capacity(self.n_left.len());
+        let mut sums = Vec::new();
         self.prefix_into(order, value, &mut sums);
         sums
     }
@@ -81,6 +87,7 @@ impl ColumnCuts {
     /// Writes the sums of [`ColumnCuts::prefix`] over the contents of `sums`.
     pub fn prefix_into(&self, order: &[u32], value: impl Fn(u32) -> f64, sums: &mut Vec<f64>) {
         sums.clear();
+        memory::reserve(sums, self.n_left.len(), "the cuts of a column");
         let (mut sum, mut start) = (0.0, 0);
         for &end in &self.n_left {
             for &row in &order[start..end as usize] {
@@ -93,7 +100,7 @@ impl ColumnCuts {
 
     /// Returns the sums of `value(row)` over the rows right of each cut, added from the last row on.
     fn suffix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
-        let mut sums = vec![0.0; self.n_left.len()];
+        let mut sums = memory::zeros(self.n_left.len(), "the cuts of a column");
         let (mut sum, mut end) = (0.0, order.len());
         for (&start, place) in self.n_left.iter().zip(&mut sums).rev() {
             for &row in order[start as usize..end].iter().rev() {
@@ -176,8 +183,11 @@ impl CutBuilder<'_> {
         total: &[f64],
     ) -> ColumnCuts {
         let mut cuts = cuts.with_weights(order, self.weights);
-        let (mut left, mut right) =
-            (Vec::with_capacity(cuts.n_left.len()), Vec::with_capacity(cuts.n_left.len()));
+        let n_cuts = cuts.n_left.len();
+        let (mut left, mut right) = (
+            memory::reserved(n_cuts, "the cuts of a column"),
+            memory::reserved(n_cuts, "the cuts of a column"),
+        );
         let mut sum = vec![0.0; rank];
         let mut start = 0;
         for &end in &cuts.n_left {
@@ -209,7 +219,7 @@ impl CutBuilder<'_> {
         let places: Vec<Vec<f64>> = columns
             .par_iter()
             .map(|column| {
-                let mut places = vec![0.0; m];
+                let mut places = memory::zeros(m, "the orders of a leaf");
                 for (at, &row) in column.order.iter().enumerate() {
                     places[position[row as usize] as usize] = at as f64;
                 }
@@ -218,7 +228,7 @@ impl CutBuilder<'_> {
             .collect();
         let width = columns.len() + 1;
         // Per row: its stock with the leaf, then how S(L, L) grows along each column.
-        let mut grows = vec![0.0; m * width];
+        let mut grows: Vec<f64> = memory::zeros(m * width, "the stocks of a leaf's cuts");
         grows.par_chunks_mut(width).zip(rows).enumerate().try_for_each_init(
             Vec::new,
             |gathered, (i, (grows, &t))| -> Result<()> {
@@ -230,6 +240,7 @@ impl CutBuilder<'_> {
                     row // the root's rows are in the order of the matrix
                 } else {
                     gathered.clear();
+                    memory::reserve(gathered, m, "a row of the Gram matrix");
                     gathered.extend(rows.iter().map(|&s| self.weights.of(s) * row[s as usize]));
                     &gathered[..]
                 };
@@ -254,6 +265,7 @@ impl CutBuilder<'_> {
             cuts
         };
         let cuts = columns.par_iter().enumerate().map(of_column).collect();
-        Ok((cuts, grows.chunks(width).map(|of_row| of_row[0]).collect()))
+        let stocks = grows.chunks(width).map(|of_row| of_row[0]);
+        Ok((cuts, memory::collected(stocks, "the stocks of a leaf")))
     }
 }

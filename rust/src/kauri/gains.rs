@@ -26,6 +26,7 @@
 
 use super::cuts::ColumnCuts;
 use super::moves::{AllowedMoves, JoinGains, TopTwo};
+use crate::memory;
 
 /// The sums of a cluster that its gains need.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -188,6 +189,7 @@ impl JoinBounds {
     pub fn clear(&mut self, n: usize) {
         for bounds in [&mut self.left, &mut self.right] {
             bounds.clear();
+            memory::reserve(bounds, n, "the bounds of a column's cuts");
             bounds.resize(n, f64::NEG_INFINITY);
         }
     }
@@ -212,6 +214,11 @@ pub struct Scratch([Vec<f64>; 2]);
 impl Scratch {
     fn of_length(&mut self, n: usize) -> [&mut [f64]; 2] {
         self.0.each_mut().map(|numbers| {
+            memory::reserve(
+                numbers,
+                n.saturating_sub(numbers.len()),
+                "the gains of a column's cuts",
+            );
             numbers.resize(n, 0.0);
             &mut numbers[..n]
         })

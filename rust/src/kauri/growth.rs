@@ -29,6 +29,7 @@ use super::moves::{AllowedMoves, Move, MoveKind};
 use crate::criterion::{Cut, Gap};
 use crate::error::{Error, Result};
 use crate::grow::{GrowingTree, GrownNode, Limits, test_of};
+use crate::memory;
 use crate::parallel::{self, Monitor};
 use crate::partition::Partition;
 use crate::table::Table;
@@ -131,8 +132,8 @@ impl<'a, 't> Growth<'a, 't> {
             kinds: vec![None],
             n_leaves: 1,
             margin: TIE_MARGIN * largest_objective,
-            goes_left: vec![false; n],
-            position: vec![0; n],
+            goes_left: memory::zeros(n, "the sides of the rows"),
+            position: memory::zeros(n, "the places of the rows"),
         };
         let root = growth.grown.nodes[0].segment;
         let stocks = growth.stocks_with(growth.grown.partition.all(root), &[0]);
@@ -148,7 +149,11 @@ impl<'a, 't> Growth<'a, 't> {
                 .map(|feature| {
                     monitor.check()?;
                     let sorted = table.column(feature).sort(growth.grown.partition.all(root));
-                    Ok(Partition::in_order(sorted.into_iter().map(|(_, row)| row).collect()).0)
+                    let order = memory::collected(
+                        sorted.iter().map(|&(_, row)| row),
+                        "the order of a column",
+                    );
+                    Ok(Partition::in_order(order).0)
                 })
                 .collect::<Result<_>>()?;
             growth.open(0)?;
@@ -203,11 +208,9 @@ impl<'a, 't> Growth<'a, 't> {
             .with_min_len(columns_per_task(rows.len()))
             .filter(|cuts| !cuts.is_empty())
             .map(|cuts| {
-                let order = self.orders[cuts.feature].all(node.segment);
-                OpenColumn::new(
-                    cuts,
-                    order.iter().map(|&row| self.position[row as usize]).collect(),
-                )
+                let order = self.orders[cuts.feature].all(node.segment).iter();
+                let order = order.map(|&row| self.position[row as usize]);
+                OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
             })
             .collect();
         if !columns.is_empty() {

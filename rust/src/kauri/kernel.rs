@@ -10,6 +10,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// Where kernel values come from.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +76,8 @@ impl Kernel<'_> {
             None => lanes(row, row, |value, _| value.abs()),
             Some(weights) => lanes(row, weights, |value, weight| value.abs() * weight),
         };
-        let rows: Vec<f64> = k.par_chunks(n).map(of_row).collect();
+        let rows: Vec<f64> =
+            memory::par_collected(k.par_chunks(n).map(of_row), "the sums of the Gram matrix");
         trace.max(weighted(&|i| rows[i]) / total)
     }
 }

@@ -28,6 +28,7 @@ use super::growth::{Growth, NextSplit};
 use super::kernel::{Kernel, dot, norm};
 use super::moves::AllowedMoves;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::partition::Segment;
 
 /// With a Gram matrix: up to this quotient of the weights of cluster and rest the stock of the rest is a difference,
@@ -201,18 +202,19 @@ impl LeafSearch<'_, '_, '_> {
         let n_rows = nodes().map(|node| node.segment.len()).sum();
         let rows = growth.grown.partition.all(leaf.segment);
         let (stock, stocks) = match growth.problem.kernel {
-            _ if others.is_empty() => (0.0, vec![0.0; rows.len()]),
+            _ if others.is_empty() => (0.0, memory::zeros(rows.len(), "the stocks of a leaf")),
             Kernel::Features { z, rank } => {
                 let sum = growth.features_of(&others);
                 let stock = |&row: &u32| {
                     growth.weights.of(row) * dot(&sum, &z[row as usize * rank..][..rank])
                 };
-                (norm(&sum), rows.par_iter().with_min_len(ROWS_PER_TASK).map(stock).collect())
+                let stocks = rows.par_iter().with_min_len(ROWS_PER_TASK).map(stock);
+                (norm(&sum), memory::par_collected(stocks, "the stocks of a leaf"))
             }
             Kernel::Gram { .. } => {
                 let with_all = rows.iter().map(|&row| cluster.stocks[row as usize]);
-                let stocks: Vec<f64> =
-                    with_all.zip(&leaf.stocks).map(|(all, own)| all - own).collect();
+                let stocks = with_all.zip(&leaf.stocks).map(|(all, own)| all - own);
+                let stocks: Vec<f64> = memory::collected(stocks, "the stocks of a leaf");
                 let stock = if weight * MAX_CLUSTER_TO_REST >= cluster.sums.weight {
                     let cross_rest: f64 = stocks.iter().sum();
                     cluster.sums.stock - 2.0 * cross_rest - growth.stock_of[leaf.id]
@@ -229,7 +231,8 @@ impl LeafSearch<'_, '_, '_> {
     fn cross_stocks(&self, leaf: &OpenLeaf, cluster: usize) -> (Vec<f64>, f64) {
         let stocks = &self.growth.clusters[cluster].stocks;
         let rows = self.growth.grown.partition.all(leaf.segment);
-        let stocks: Vec<f64> = rows.iter().map(|&row| stocks[row as usize]).collect();
+        let stocks = rows.iter().map(|&row| stocks[row as usize]);
+        let stocks: Vec<f64> = memory::collected(stocks, "the stocks of a leaf");
         let sum = stocks.iter().sum();
         (stocks, sum)
     }

@@ -15,6 +15,7 @@ use super::features::{Surrogate, ascending};
 use super::imm::MIN_FEATURES_PER_TASK;
 use crate::criterion::centers::{CenterColumns, Coordinate, in_order, snap, snap_margin};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// The clusters' means in every feature, of shape (features, k).
@@ -45,8 +46,7 @@ impl FeatureCenters {
         for (row, &label) in labels.iter().enumerate() {
             weight[label as usize] += weights.map_or(1.0, |w| w[row]);
         }
-        let all: Vec<Vec<u32>> =
-            surrogate.columns().iter().map(|c| (0..c.values.len() as u32).collect()).collect();
+        let all: Vec<Vec<u32>> = surrogate.columns().iter().map(|c| c.ranks()).collect();
         let of_feature = |phi: &mut Vec<f64>, feature: usize| -> Result<(Vec<f64>, f64)> {
             monitor.check()?;
             let column = surrogate.place(feature).0;
@@ -60,7 +60,7 @@ impl FeatureCenters {
                 let (low, high) = &mut ends[label as usize];
                 (*low, *high) = (low.min(x), high.max(x));
             }
-            let mut distinct = Vec::with_capacity(phi.len());
+            let mut distinct = memory::reserved(phi.len(), "the values of a feature");
             ascending(phi, |x, _| distinct.push(x));
             let mut centers = vec![Coordinate::exact(0.0); k];
             let (mut margins, mut near) = (vec![0.0; k], vec![vec![]; k]);

@@ -22,6 +22,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::table::Table;
 
 /// One-dimensional feature maps, as functions of a column x in the kernel's units.
@@ -100,9 +101,10 @@ pub struct Surrogate {
 impl SurrogateColumn {
     /// Sorts a column; O(n log n).
     fn new(table: &Table<'_>, feature: usize, spec: &Spec<'_>) -> Result<Self> {
-        let all: Vec<u32> = (0..table.n_samples() as u32).collect();
-        let mut rank = vec![0; all.len()];
-        let mut values: Vec<f64> = Vec::new();
+        let n = table.n_samples();
+        let all: Vec<u32> = memory::collected(0..n as u32, "the ranks of a column");
+        let mut rank = memory::zeros(n, "the ranks of a column");
+        let mut values: Vec<f64> = memory::reserved(n, "the values of a column");
         for (x, row) in table.column(feature).sort(&all) {
             if values.last().is_none_or(|&last| last < x) {
                 values.push(x);
@@ -110,7 +112,9 @@ impl SurrogateColumn {
             rank[row as usize] = values.len() as u32 - 1;
         }
         let (shift, scale) = (spec.shift[feature], spec.scale[feature]);
-        let units: Vec<f64> = values.iter().map(|x| (x - shift) / scale).collect();
+        values.shrink_to_fit();
+        let units = values.iter().map(|x| (x - shift) / scale);
+        let units: Vec<f64> = memory::collected(units, "the values of a column");
         let mut column = SurrogateColumn { values, rank, units, anchors: vec![], starts: vec![] };
         match spec.family {
             Family::Laplace { .. } | Family::Gauss { .. } => {
@@ -122,14 +126,20 @@ impl SurrogateColumn {
         Ok(column)
     }
 
+    /// The ranks of all its values.
+    pub(super) fn ranks(&self) -> Vec<u32> {
+        memory::collected(0..self.values.len() as u32, "the ranks of a column")
+    }
+
     /// Computes the steps of the distinct values of x^beta.
     fn add_steps(&mut self, beta: f64) {
         let mut last = f64::NEG_INFINITY;
         for (rank, &x) in (0..).zip(&self.units) {
             let z = if beta == 1.0 { x } else { x.powf(beta) };
             if z > last {
-                self.anchors.push(if rank == 0 { z.sqrt() } else { (z - last).sqrt() });
-                self.starts.push(rank);
+                let height = if rank == 0 { z.sqrt() } else { (z - last).sqrt() };
+                memory::push(&mut self.anchors, height, "the steps of a column");
+                memory::push(&mut self.starts, rank, "the steps of a column");
                 last = z;
             }
         }
@@ -138,6 +148,7 @@ impl SurrogateColumn {
     /// Writes `f` of given distinct values to `phi`.
     fn at(&self, ranks: &[u32], phi: &mut Vec<f64>, f: impl Fn(f64) -> f64) {
         phi.clear();
+        memory::reserve(phi, ranks.len(), "the values of a feature");
         phi.extend(ranks.iter().map(|&rank| f(self.units[rank as usize])));
     }
 
@@ -168,6 +179,7 @@ impl SurrogateColumn {
             Family::Intersection { .. } => {
                 let (height, start) = (self.anchors[j], self.starts[j]);
                 phi.clear();
+                memory::reserve(phi, ranks.len(), "the values of a feature");
                 phi.extend(ranks.iter().map(|&rank| if rank >= start { height } else { 0.0 }));
             }
             Family::Chi2 { order } => {
@@ -283,11 +295,11 @@ impl Surrogate {
     pub fn matrix(&self) -> Vec<f64> {
         let n = self.columns.first().map_or(0, |column| column.rank.len());
         let width = self.len();
-        let mut matrix = vec![0.0; n * width];
+        let mut matrix = memory::zeros(n * width, "the surrogate features");
         let mut phi = Vec::new();
         for feature in 0..width {
             let column = &self.columns[self.place(feature).0];
-            let all: Vec<u32> = (0..column.values.len() as u32).collect();
+            let all = column.ranks();
             self.evaluate(feature, &all, &mut phi);
             for (row, &rank) in column.rank.iter().enumerate() {
                 matrix[row * width + feature] = phi[rank as usize];

@@ -12,6 +12,7 @@ use super::features::SurrogateColumn;
 use super::imm::KernelImm;
 use crate::error::Result;
 use crate::grow::GrowingTree;
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// One column at one node. Searched rows are those that no cut has separated from their center.
@@ -47,11 +48,18 @@ impl KernelImm<'_> {
         let of_column = |column: &SurrogateColumn| {
             monitor.check()?;
             let rank_of = |&row: &u32| column.rank[row as usize];
-            let mut rows: Vec<(u32, u32)> = active.iter().map(|row| (rank_of(row), *row)).collect();
+            let n_rows = active.len() + dropped.len();
+            let mut rows: Vec<(u32, u32)> = memory::reserved(n_rows, "the ranks of a node");
+            rows.extend(active.iter().map(|row| (rank_of(row), *row)));
             rows.extend(dropped.iter().map(|row| (rank_of(row), u32::MAX)));
             rows.sort_unstable();
-            let (mut ranks, mut count, mut sums) = (vec![], vec![], vec![]);
-            let (mut searched_rows, mut first) = (Vec::with_capacity(active.len()), vec![0]);
+            let n_values = rows.chunk_by(|a, b| a.0 == b.0).count();
+            let mut ranks = memory::reserved(n_values, "the ranks of a node");
+            let mut count = memory::reserved(n_values, "the ranks of a node");
+            let mut sums = memory::reserved(n_values * self.k, "the sums of a node's values");
+            let mut searched_rows = memory::reserved(active.len(), "the rows of a node");
+            let mut first = memory::reserved(n_values + 1, "the ranks of a node");
+            first.push(0);
             for equal in rows.chunk_by(|a, b| a.0 == b.0) {
                 ranks.push(equal[0].0);
                 let start = sums.len();
@@ -75,7 +83,10 @@ impl KernelImm<'_> {
 
 /// Returns counts and sums of all entries before each, and of all. `sums`: of shape (entries, k).
 fn running(count: &[u32], sums: &[f64], k: usize) -> (Vec<u32>, Vec<f64>) {
-    let (mut counts, mut totals) = (vec![0], vec![0.0; k]);
+    let mut counts = memory::reserved(count.len() + 1, "the ranks of a node");
+    let mut totals = memory::reserved(sums.len() + k, "the sums of a node's values");
+    counts.push(0);
+    totals.resize(k, 0.0);
     for (i, &count) in count.iter().enumerate() {
         counts.push(counts[i] + count);
         for c in 0..k {

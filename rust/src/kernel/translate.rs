@@ -20,6 +20,7 @@ use super::imm::KernelImm;
 use super::node_columns::NodeColumn;
 use crate::criterion::centers::CenterColumns;
 use crate::grow::{GrowingTree, narrow};
+use crate::memory;
 use crate::placement;
 use crate::search::BestCut;
 use crate::tree::Test;
@@ -45,18 +46,15 @@ impl KernelImm<'_> {
         let mut phi = Vec::new();
         self.surrogate.evaluate(best.feature, &at_node.ranks, &mut phi);
         let of_rank = |rank: u32| phi[at_node.ranks.partition_point(|&r| r < rank)];
-        let dropped: Vec<f64> = grown
-            .partition
-            .dropped(grown.nodes[id].segment)
-            .iter()
-            .map(|&row| of_rank(column.rank[row as usize]))
-            .collect();
+        let dropped = grown.partition.dropped(grown.nodes[id].segment).iter();
+        let dropped = dropped.map(|&row| of_rank(column.rank[row as usize]));
+        let dropped: Vec<f64> = memory::collected(dropped, "the dropped rows of a node");
         let range = 2.0 * self.mistakes.columns().half_range(best.feature);
         let gap = narrow(best.cut, &dropped, range).upper;
         let theta = placement::between(gap.below, gap.above);
         // The run of values above the cut: of the node, and of the whole column.
         let at_node_inside = run_above(&phi, theta);
-        let all: Vec<u32> = (0..column.values.len() as u32).collect();
+        let all = column.ranks();
         self.surrogate.evaluate(best.feature, &all, &mut phi);
         let inside = run_above(&phi, theta);
         let value = |rank: u32| column.values[rank as usize];

@@ -23,6 +23,7 @@ use super::splits::Splits;
 use super::tao::{Objective, Tao, TaoSettings};
 use crate::costs::LabelCosts;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// A clustering to be explained by a tree.
@@ -184,7 +185,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
             DraftNode::Leaf(leaf) => leaf.label,
             DraftNode::Split { .. } => 0,
         };
-        leaf_of_row.iter().map(label).collect()
+        memory::collected(leaf_of_row.iter().map(label), "the labels of the rows")
     }
 
     /// Moves the centers to the means of the tree's clusters; returns the leaves and labels of the rows.

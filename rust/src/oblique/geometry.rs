@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rows::Rows;
 use crate::table::Table;
 
@@ -73,9 +74,8 @@ impl<'a, 't> Geometry<'a, 't> {
         let lengths = match rows {
             // The largest cell first, so that squares neither overflow nor vanish.
             Rows::Table(table) => {
-                let (mut largest, mut squares) =
-                    (vec![0.0f64; table.n_samples()], vec![0.0; table.n_samples()]);
-                let mut cells = vec![0.0; table.n_samples()];
+                let numbers = || memory::zeros::<f64>(table.n_samples(), "the lengths of the rows");
+                let (mut largest, mut squares, mut cells) = (numbers(), numbers(), numbers());
                 for j in 0..table.n_features() {
                     table.column(j).read(0, &mut cells);
                     largest.iter_mut().zip(&cells).for_each(|(m, x)| *m = m.max(x.abs()));
@@ -88,7 +88,8 @@ impl<'a, 't> Geometry<'a, 't> {
                         }
                     }
                 }
-                squares.iter().zip(&largest).map(|(s, m): (&f64, _)| s.sqrt() * m).collect()
+                squares.iter_mut().zip(&largest).for_each(|(s, m)| *s = s.sqrt() * m);
+                squares
             }
             Rows::Sparse(csr) => {
                 let length = |row: usize| {
@@ -101,7 +102,10 @@ impl<'a, 't> Geometry<'a, 't> {
                         0.0
                     }
                 };
-                (0..rows.n_samples()).into_par_iter().map(length).collect::<Vec<f64>>()
+                memory::par_collected(
+                    (0..rows.n_samples()).into_par_iter().map(length),
+                    "the lengths of the rows",
+                )
             }
         };
         if let Some(row) = lengths.iter().position(|length| length.is_infinite()) {
@@ -211,11 +215,11 @@ impl<'a, 't> Geometry<'a, 't> {
                 costs::group_sums(*table, units, groups, n_groups, weights)
             }
             Geometry::Cosine { rows, inverse } => {
-                let factor: Vec<f64> = inverse
-                    .iter()
-                    .enumerate()
-                    .map(|(row, inverse)| weights.map_or(1.0, |w| w[row]) * inverse)
-                    .collect();
+                let of_row = |(row, inverse)| weights.map_or(1.0, |w| w[row]) * inverse;
+                let factor = memory::collected(
+                    inverse.iter().enumerate().map(of_row),
+                    "the lengths of the rows",
+                );
                 let d = rows.n_features();
                 let units = Units { shift: vec![0.0; d], scale: vec![1.0; d] };
                 let mut sums = costs::group_sums(*rows, &units, groups, n_groups, Some(&factor))?;
@@ -280,8 +284,8 @@ fn cosine_costs(
             *out += x * c;
         }
     };
-    let mut regrets = vec![0.0; n * k];
-    let mut nearest = vec![0u32; n];
+    let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
+    let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
     let minima: Vec<f64> = regrets
         .par_chunks_mut(ROWS_PER_TASK * k)
         .zip(nearest.par_chunks_mut(ROWS_PER_TASK))

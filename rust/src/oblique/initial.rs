@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use super::draft::{DraftNode, DraftTree, Leaf};
 use super::geometry::Geometry;
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 use crate::tree::test::is_left;
 use crate::tree::{Plane, Test};
@@ -76,7 +77,7 @@ pub fn tree(
 ) -> Result<DraftTree> {
     let n = geometry.rows().n_samples();
     let mut tree = DraftTree::leaf(0);
-    let root = (0, 1u64, (0..n as u32).collect());
+    let root = (0, 1u64, memory::collected(0..n as u32, "the rows of the nodes"));
     let mut leaves: Vec<(usize, u64, Vec<u32>)> = vec![root];
     for _ in 0..depth {
         let places: Vec<u64> = leaves.iter().map(|leaf| leaf.1).collect();
@@ -121,7 +122,7 @@ fn two_means(
     monitor: &Monitor,
 ) -> Result<()> {
     let d = geometry.rows().n_features();
-    let mut groups = vec![0u32; geometry.rows().n_samples()];
+    let mut groups: Vec<u32> = memory::zeros(geometry.rows().n_samples(), "the rows of the nodes");
     let mut centers: Vec<Option<[Vec<f64>; 2]>> =
         open.par_iter_mut().map(|node| node.two_rows(geometry)).collect();
     let mut explained = vec![0.0; open.len()];
@@ -171,7 +172,7 @@ fn bisect(geometry: &Geometry<'_, '_>, centers: &[Vec<f64>; 2], rows: &[u32]) ->
     let mut parts = [vec![], vec![]];
     let plane = Plane { weights, bias };
     for (score, &row) in plane.sums(geometry.rows(), rows).into_iter().zip(rows) {
-        parts[usize::from(!is_left(score))].push(row);
+        memory::push(&mut parts[usize::from(!is_left(score))], row, "the rows of the nodes");
     }
     let splits = !plane.weights.is_empty() && parts.iter().all(|part| !part.is_empty());
     splits.then_some(Bisection { test: Test::Oblique(plane), parts })

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::logistic::SolverState;
 use super::reduced::ReducedProblem;
+use crate::memory;
 use crate::rows::Rows;
 use crate::tree::Plane;
 use crate::tree::test::is_left;
@@ -117,17 +118,19 @@ impl Memory {
         let evaluate =
             |rows: &[u32]| plane.sums(all, rows).into_iter().map(|score| !is_left(score));
         if plane.weights.len() < MIN_WEIGHTS_REMEMBERED {
-            return evaluate(rows).collect();
+            return memory::collected(evaluate(rows), "the sides of rows");
         }
         let known = self.known(plane, all.n_samples());
-        let (mut sides, mut open) = (vec![false; rows.len()], vec![]);
+        let mut sides = memory::zeros(rows.len(), "the sides of rows");
+        let mut open = memory::reserved(rows.len(), "the sides of rows");
         for (place, &row) in rows.iter().enumerate() {
             match known.get(row) {
                 Some(right) => sides[place] = right,
                 None => open.push(place),
             }
         }
-        let unknown: Vec<u32> = open.iter().map(|&place| rows[place]).collect();
+        let unknown = open.iter().map(|&place: &usize| rows[place]);
+        let unknown: Vec<u32> = memory::collected(unknown, "the sides of rows");
         for (place, right) in open.into_iter().zip(evaluate(&unknown)) {
             sides[place] = right;
             known.set(rows[place], right);
@@ -161,7 +164,8 @@ struct Sides(Vec<AtomicU64>);
 impl Sides {
     /// No side is known.
     fn new(n_rows: usize) -> Self {
-        Sides((0..n_rows.div_ceil(ROWS_PER_WORD)).map(|_| AtomicU64::new(0)).collect())
+        let words = (0..n_rows.div_ceil(ROWS_PER_WORD)).map(|_| AtomicU64::new(0));
+        Sides(memory::collected(words, "the sides of a plane"))
     }
 
     /// Whether a row lies to the right, if that is known.

@@ -24,6 +24,7 @@ use super::leaf_loss::{Labels, Loss, squared_distance};
 use super::memory::Memory;
 use super::plan::Plan;
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// Most alternations of assignment and centers in one clustering step.
@@ -71,7 +72,7 @@ pub fn path(
         None
     };
     run.first(schedule.loss(run.free_labels()))?;
-    let mut z = problem.labels.to_vec();
+    let mut z = memory::copied(problem.labels, "the labels of the rows");
     let (mut mu, mut largest) = (0.0, f64::INFINITY);
     let mut converged = false;
     for t in 0..=schedule.n_steps {
@@ -90,14 +91,15 @@ pub fn path(
         let of_tree = std::mem::replace(&mut run.centers, free);
         if t == 0 {
             let costs = run.costs()?;
-            let mut gaps: Vec<f64> = (0..z.len())
+            let mut gaps: Vec<f64> = memory::reserved(z.len(), "the gaps of the rows");
+            let of_row = (0..z.len())
                 .filter(|&row| z[row] != labels[row])
                 .map(|row| {
                     let regrets = &costs.regrets[row * run.k..][..run.k];
                     (regrets[labels[row] as usize] - regrets[z[row] as usize]) / weight(row)
                 })
-                .filter(|gap| *gap > 0.0)
-                .collect();
+                .filter(|gap| *gap > 0.0);
+            gaps.extend(of_row);
             gaps.sort_unstable_by(f64::total_cmp);
             if mismatch == 0.0 {
                 // The tree reproduces the free clustering: nothing to bring together.

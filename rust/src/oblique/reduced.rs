@@ -16,6 +16,7 @@
 //! Symbols: the score of row i is w . x_i + b, it goes left where that is below 0; c_i is `weight`, y_i is `sign`; the
 //! paper's lambda is `lambda`, phi is [`Plane::norm`]; losses are in the unit of the costs.
 
+use crate::memory;
 use crate::rows::Rows;
 use crate::tree::Plane;
 use crate::tree::test::{is_left, sums};
@@ -68,9 +69,9 @@ impl ReducedProblem {
         for ((&row, left), right) in rows.iter().zip(costs[0]).zip(costs[1]) {
             let difference = (left - right).abs();
             if difference > 0.0 {
-                reduced.rows.push(row);
-                reduced.sign.push(right < left);
-                reduced.weight.push(difference);
+                memory::push(&mut reduced.rows, row, "the problem of a node");
+                memory::push(&mut reduced.sign, right < left, "the problem of a node");
+                memory::push(&mut reduced.weight, difference, "the problem of a node");
                 reduced.all[usize::from(right >= left)] += difference;
             }
         }
@@ -99,14 +100,15 @@ impl ReducedProblem {
     /// gaps between scores the one nearest to `hint` is taken, and in it `hint` itself, away from the ends.
     pub fn best_bias(&self, rows: Rows<'_, '_>, weights: &[(u32, f64)], hint: f64) -> Option<f64> {
         let scores = sums(rows, &self.rows, weights, 0.0);
-        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        let mut order: Vec<u32> = memory::collected(0..scores.len() as u32, "the order of scores");
         order.sort_unstable_by(|&a, &b| {
             scores[a as usize].total_cmp(&scores[b as usize]).then(a.cmp(&b))
         });
         let at = |i: usize| scores[order[i] as usize];
         let equal = MIN_GAP * (at(order.len().checked_sub(1)?) - at(0));
         // losses[i]: of sending the first i rows left.
-        let mut losses = vec![f64::INFINITY; order.len() + 1];
+        let mut losses =
+            memory::filled(f64::INFINITY, order.len() + 1, "the losses of a node's cuts");
         let mut loss = self.all[1];
         for i in 0..=order.len() {
             if i > 0 {

@@ -7,6 +7,7 @@
 
 use super::geometry::Geometry;
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// Number of clusters, starts and steps.
@@ -86,14 +87,15 @@ fn fill_empty(geometry: &Geometry<'_, '_>, labels: &mut [u32], centers: &[f64], 
         return;
     }
     let d = geometry.rows().n_features();
-    let mut order: Vec<(f64, u32)> = (0..labels.len() as u32)
-        .map(|row| {
+    let mut order: Vec<(f64, u32)> = memory::collected(
+        (0..labels.len() as u32).map(|row| {
             let center = &centers[labels[row as usize] as usize * d..][..d];
             let dot: f64 = geometry.row(row).iter().zip(center).map(|(x, c)| x * c).sum();
             (dot, row)
-        })
-        .collect();
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        }),
+        "the order of the rows",
+    );
+    order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut order = order.into_iter();
     for empty in 0..k {
         if sizes[empty] > 0 {

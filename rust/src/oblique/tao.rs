@@ -38,6 +38,7 @@ use super::reduced::{Candidate, MIN_PENALTY, ReducedProblem, TIE};
 use super::splits::Splits;
 use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::{self, Monitor};
 use crate::placement;
 use crate::search::{Engine, SearchOptions};
@@ -132,7 +133,7 @@ impl Tao<'_, '_> {
     /// The rows of every node, by node id.
     pub fn rows(&self, tree: &DraftTree) -> Vec<Vec<u32>> {
         let mut rows = vec![vec![]; tree.nodes.len()];
-        rows[0] = (0..self.splits.n_samples() as u32).collect();
+        rows[0] = memory::collected(0..self.splits.n_samples() as u32, "the rows of the nodes");
         for level in tree.levels() {
             let parts: Vec<_> = level
                 .par_iter()
@@ -162,7 +163,7 @@ impl Tao<'_, '_> {
             rows.par_chunks(ROWS_PER_TASK).map(|rows| self.sides(test, rows)).collect();
         let mut parts = [vec![], vec![]];
         for (&row, right) in rows.iter().zip(blocks.into_iter().flatten()) {
-            parts[usize::from(right)].push(row);
+            memory::push(&mut parts[usize::from(right)], row, "the rows of the nodes");
         }
         parts
     }
@@ -192,7 +193,10 @@ impl Tao<'_, '_> {
             }
             costs
         };
-        rows.par_chunks(ROWS_PER_TASK).flat_map_iter(of_block).collect()
+        let blocks: Vec<Vec<f64>> = rows.par_chunks(ROWS_PER_TASK).map(of_block).collect();
+        let mut costs = memory::reserved(rows.len(), "the costs of a node's rows");
+        blocks.iter().for_each(|block| costs.extend(block));
+        costs
     }
 
     /// phi of the subtree under a node.
@@ -217,7 +221,7 @@ impl Tao<'_, '_> {
 
     /// The leaf of each row, as a node id.
     pub fn leaf_of_row(&self, tree: &DraftTree) -> Vec<u32> {
-        let mut leaf_of_row = vec![0; self.splits.n_samples()];
+        let mut leaf_of_row = memory::zeros(self.splits.n_samples(), "the leaves of the rows");
         for (id, rows) in self.rows(tree).into_iter().enumerate() {
             if matches!(tree.nodes[id], DraftNode::Leaf(_)) {
                 for row in rows {
@@ -470,7 +474,7 @@ impl Tao<'_, '_> {
     fn best_threshold(&self, reduced: &ReducedProblem) -> Result<Option<(Test, f64)>> {
         let Splits::Axis { table, index } = self.splits else { return Ok(None) };
         let n = table.n_samples();
-        let mut regrets = vec![0.0; 2 * n];
+        let mut regrets = memory::zeros(2 * n, "the problem of a node");
         for ((&row, &sign), &weight) in reduced.rows.iter().zip(&reduced.sign).zip(&reduced.weight)
         {
             regrets[2 * row as usize + usize::from(!sign)] = weight;
@@ -556,7 +560,8 @@ impl Tao<'_, '_> {
         for pair in self.pairs(rows) {
             let pure = pair.map(|label| self.loss.pure(label));
             let costs = |leaf: &Leaf| -> Vec<f64> {
-                rows.iter().map(|&row| self.loss.of(row, leaf)).collect()
+                let costs = rows.iter().map(|&row| self.loss.of(row, leaf));
+                memory::collected(costs, "the costs of a node's rows")
             };
             let reduced = ReducedProblem::new(rows, [&costs(&pure[0]), &costs(&pure[1])]);
             if reduced.rows.is_empty() {

@@ -7,7 +7,7 @@
 //! | [`Error::Internal`] | `RuntimeError` |
 
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyRuntimeError, PyValueError};
 
 use crate::error::Error;
 
@@ -18,6 +18,7 @@ impl From<Error> for PyErr {
             Error::Value(_) | Error::Shape { .. } | Error::Tree(_) => {
                 PyValueError::new_err(message)
             }
+            Error::Memory { .. } => PyMemoryError::new_err(message),
             Error::Interrupted => PyKeyboardInterrupt::new_err(message),
             Error::Internal(_) => PyRuntimeError::new_err(message),
         }

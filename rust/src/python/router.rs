@@ -4,15 +4,14 @@
 //! `ClusterTree` in `tree/cluster_tree.py` makes one on its first prediction and keeps it. Rows come in three forms:
 //! C-ordered matrices of `f64` or `f32` are read where they lie, other tables by columns, sparse matrices by rows.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::convert::{Rows, TableArgument, slice};
 use super::run::{Jobs, run};
 use super::tree::{Arrays, Oblique, Sparse, tree_arrays};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 use crate::rows::Csr;
 use crate::tree::ClusterTree;
@@ -100,10 +99,7 @@ impl PyRouter {
         work: impl FnOnce() -> Result<Option<Vec<i64>>> + Send,
     ) -> PyResult<Leaves<'py>> {
         let leaves = if self.0.is_small(n_rows) {
-            py.detach(|| {
-                catch_unwind(AssertUnwindSafe(work))
-                    .unwrap_or_else(|_| Err(Error::Internal("routing panicked.".into())))
-            })?
+            py.detach(|| memory::catch(work))?
         } else {
             run(py, jobs, monitor, None, work)?
         };

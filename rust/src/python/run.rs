@@ -2,9 +2,8 @@
 //!
 //! The calling thread waits for the result. While it waits it checks for signals every [`POLL`] and reports progress
 //! every [`REPORT`]; both take the GIL for a moment. A signal stops the core through its [`Monitor`], and the call
-//! returns once the core has. A panic of the core becomes an [`Error::Internal`].
+//! returns once the core has. A panic of the core, or memory that is not there, becomes an [`Error`].
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::{Monitor, pool};
 
 /// How often the waiting thread checks for Ctrl-C.
@@ -85,14 +85,13 @@ pub fn run<T: Send>(
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
     let pool = jobs.pool()?;
+    memory::check(0, "a fit")?;
     py.detach(|| {
         pool.in_place_scope(|scope| {
             let (sender, receiver) = channel();
             scope.spawn(move |_| {
-                let result = catch_unwind(AssertUnwindSafe(work))
-                    .unwrap_or_else(|_| Err(Error::Internal("a thread panicked.".into())));
                 // The receiver waits until this arrives.
-                let _ = sender.send(result);
+                let _ = sender.send(memory::catch(work));
             });
             let mut raised: Option<PyErr> = None;
             let mut reported = Instant::now();

@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use super::ClusterTree;
 use super::test::{Test, add_terms, is_left};
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rows::CsrRows;
 use crate::table::{Column, TILE, Table, Value, all_finite};
 
@@ -318,7 +319,7 @@ impl ClusterTree {
         tile: usize,
         route: impl Fn(usize, &mut [i64], &mut Vec<f64>) -> bool + Sync,
     ) -> Option<Vec<i64>> {
-        let mut leaves = vec![0i64; n_rows];
+        let mut leaves: Vec<i64> = memory::zeros(n_rows, "the leaves of the rows");
         let done = if self.is_small(n_rows) {
             let mut scratch = vec![];
             let mut tiles = leaves.chunks_mut(tile).enumerate();

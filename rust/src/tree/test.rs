@@ -5,6 +5,7 @@
 //! have the same bits; cells that are 0 add nothing, so sparse rows have them too. `add_terms` is that loop for
 //! sums of several rows side by side: the additions of one row wait for each other, those of several do not.
 
+use crate::memory;
 use crate::rows::Rows;
 
 /// Rows whose sums are formed side by side: of columns that lie one after the other; and of a C-ordered matrix, whose
@@ -65,7 +66,7 @@ pub(super) fn add_terms<S: ?Sized>(
 /// `bias + sum of weight * x` of the rows `ids`, for weights in ascending columns. O(cells of the rows in these
 /// columns; of sparse rows: all stored cells).
 pub fn sums(rows: Rows<'_, '_>, ids: &[u32], weights: &[(u32, f64)], bias: f64) -> Vec<f64> {
-    let mut sums = vec![bias; ids.len()];
+    let mut sums = memory::filled(bias, ids.len(), "the scores of rows");
     match rows {
         Rows::Table(table) => {
             let in_columns = weights.iter().all(|w| table.column(w.0 as usize).is_contiguous());
@@ -164,13 +165,17 @@ impl Test {
             let [lower, upper] = self.bounds();
             let mut cells = vec![];
             rows.cells(ids, feature as u32, &mut cells);
-            cells.into_iter().map(|x| !(lower <= x && x <= upper)).collect()
+            memory::collected(
+                cells.iter().map(|x| !(lower <= *x && *x <= upper)),
+                "the sides of rows",
+            )
         };
         match self {
-            Test::Leaf => vec![false; ids.len()],
+            Test::Leaf => memory::zeros(ids.len(), "the sides of rows"),
             Test::Threshold { feature, .. } | Test::Interval { feature, .. } => by_value(*feature),
             Test::Oblique(plane) => {
-                plane.sums(rows, ids).into_iter().map(|sum| !is_left(sum)).collect()
+                let sums = plane.sums(rows, ids);
+                memory::collected(sums.iter().map(|sum| !is_left(*sum)), "the sides of rows")
             }
         }
     }

@@ -19,6 +19,7 @@
 
 use std::ops::Range;
 
+use crate::memory;
 use crate::rows::{ColumnIndex, Csr};
 
 /// Rows that one thread works on in one go. Sums are formed per chunk and added up in the order of the chunks.
@@ -277,13 +278,14 @@ impl<V: Cell, J: StoredIndex> SparseCells<V, J> {
     #[inline(never)]
     pub(super) fn restrict(&self, rows: &[u32], places: &[u32]) -> SparseCells<V, u32> {
         let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+        const WHAT: &str = "the curvature of a node problem";
         for &i in rows {
             let (columns, cells) = self.row(i as usize);
             for (j, &x) in columns.iter().zip(cells) {
                 let place = places[j.get()];
                 if place != NO_PLACE {
-                    indices.push(place);
-                    values.push(x);
+                    memory::push(&mut indices, place, WHAT);
+                    memory::push(&mut values, x, WHAT);
                 }
             }
             indptr.push(indices.len());

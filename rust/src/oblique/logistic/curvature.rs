@@ -7,6 +7,7 @@
 //! section 6.1). Cost of a model over k columns from m rows: O(m k^2), or by the stored cells where they are few; of a
 //! step: k^2 a sweep, however many rows there are.
 
+use crate::memory;
 use std::borrow::Cow;
 
 use super::cells::Cell;
@@ -71,7 +72,10 @@ impl Curvature {
         } else {
             let size =
                 |(&row, h): (&u32, &f64)| h * (1.0 + f64::from(solver.design.sizes[row as usize]));
-            let size: Vec<f64> = solver.rows.iter().zip(all_h).map(size).collect();
+            let size: Vec<f64> = memory::collected(
+                solver.rows.iter().zip(all_h).map(size),
+                "the state of a node problem",
+            );
             let (rows, h) = draw(solver.rows, all_h, &size, wanted);
             (Cow::Owned(rows), Cow::Owned(h))
         };
@@ -83,7 +87,14 @@ impl Curvature {
         };
         let correlations = correlations(gram, &sums, h.iter().sum(), shrink);
         let n_rows = rows.len();
-        Curvature { columns, correlations, scale, means, n_rows, h: all_h.to_vec() }
+        Curvature {
+            columns,
+            correlations,
+            scale,
+            means,
+            n_rows,
+            h: memory::copied(all_h, "the state of a node problem"),
+        }
     }
 
     /// Whether the curvatures of the rows are no longer about those it was made with.
@@ -238,7 +249,10 @@ fn correlations(mut gram: Vec<f64>, sums: &[f64], sum: f64, shrink: f64) -> Vec<
 fn draw(rows: &[u32], h: &[f64], size: &[f64], n: usize) -> (Vec<u32>, Vec<f64>) {
     let stretch = size.iter().sum::<f64>() / n as f64;
     let mut random = fastrand::Rng::with_seed(0);
-    let (mut drawn, mut weights) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    let (mut drawn, mut weights) = (
+        memory::reserved(n, "the state of a node problem"),
+        memory::reserved(n, "the state of a node problem"),
+    );
     let (mut end, mut next, mut k) = (0.0, stretch * random.f64(), 0);
     for ((&row, h), size) in rows.iter().zip(h).zip(size) {
         end += size;

@@ -23,6 +23,7 @@ use super::cells::{
 };
 use super::sums::RowSelection;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::rows::{Csr, Rows};
 use crate::table::Table;
 
@@ -120,8 +121,9 @@ impl Design {
     ) -> Result<Self> {
         csr.check_ascending()?;
         let n_columns = csr.n_columns();
-        let indptr = csr.indptr().to_vec();
-        let indices: Vec<J> = csr.indices().iter().map(|&j| J::of(j as usize)).collect();
+        let indptr = memory::copied(csr.indptr(), "the scaled table");
+        let indices = csr.indices().iter().map(|&j| J::of(j as usize));
+        let indices: Vec<J> = memory::collected(indices, "the scaled table");
         let values = csr.values();
         let mut size = vec![0.0f64; n_columns];
         for (j, &x) in indices.iter().zip(values) {
@@ -141,10 +143,10 @@ impl Design {
         let exact = values.clone().all(|x| f64::from(x as f32) == x);
         let n_rows = indptr.len() - 1;
         let cells = if exact {
-            let values = values.map(|x| x as f32).collect();
+            let values = memory::par_collected(values.map(|x| x as f32), "the scaled table");
             DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         } else {
-            let values = values.collect();
+            let values = memory::par_collected(values, "the scaled table");
             DesignCells::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };
         Ok(Design::new(cells, scales, n_rows))
@@ -173,17 +175,17 @@ impl Design {
 /// The sizes of the rows: see [`Design::sizes`]. Rows of large size carry more of the curvature, and are drawn more
 /// often for its sample. Two passes over the stored cells.
 fn sizes<V: Cell>(cells: &Cells<V>, n_rows: usize, n_columns: usize) -> Vec<f32> {
-    let rows: Vec<u32> = (0..n_rows as u32).collect();
+    let rows: Vec<u32> = memory::collected(0..n_rows as u32, "the sizes of the rows");
     let selected = RowSelection::new(cells, &rows, n_columns);
-    let squares = selected.sums_of_squares(&vec![1.0; n_rows]);
+    let squares = selected.sums_of_squares(&memory::filled(1.0, n_rows, "the sizes of the rows"));
     let filled = squares.iter().filter(|square| **square > 0.0).count();
     let share = |square: &f64| {
         if *square > 0.0 { n_rows as f64 / (square * filled as f64) } else { 0.0 }
     };
     let share: Vec<f64> = squares.iter().map(share).collect();
-    let mut sizes = vec![0.0; n_rows];
+    let mut sizes: Vec<f64> = memory::zeros(n_rows, "the sizes of the rows");
     selected.dots_of_squares(&share, &mut sizes);
-    sizes.iter().map(|&size| size as f32).collect()
+    memory::collected(sizes.iter().map(|&size| size as f32), "the sizes of the rows")
 }
 
 /// The error of a cell that is NaN or infinite, in a table or a sparse matrix.
@@ -300,7 +302,7 @@ fn chunks(n: usize) -> Vec<Range<usize>> {
 /// All cells, or none if one of them is NaN, infinite, or not exact as a `V`.
 fn fill_dense<V: Cell>(table: &Table<'_>, scales: &[Scale]) -> Option<Cells<V>> {
     let (n, width) = (table.n_samples(), scales.len());
-    let mut values = vec![V::default(); n * width];
+    let mut values = memory::zeros::<V>(n * width, "the scaled table");
     values.par_chunks_mut((CHUNK * width).max(1)).enumerate().try_for_each(|(chunk, values)| {
         let start = chunk * CHUNK;
         for (tile, values) in values.chunks_mut(TILE * width).enumerate() {
@@ -329,8 +331,9 @@ fn fill_places<V: Cell, J: StoredIndex>(
 ) -> Option<SparseCells<V, J>> {
     let (n, width) = (table.n_samples(), scales.len());
     let total = counts.iter().sum();
-    let mut indptr = vec![0; n + 1];
-    let (mut indices, mut values) = (vec![J::default(); total], vec![V::default(); total]);
+    let mut indptr = memory::zeros(n + 1, "the scaled table");
+    let mut indices = memory::zeros::<J>(total, "the scaled table");
+    let mut values = memory::zeros::<V>(total, "the scaled table");
     let mut work = Vec::with_capacity(counts.len());
     {
         let (mut ends, mut columns, mut cells) =

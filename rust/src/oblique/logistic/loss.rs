@@ -9,6 +9,7 @@
 //! number of threads), by loops without branches: exponential and logarithm are series of our own for that reason,
 //! exact to the last few bits. The dual objective, for the duality gap, is the entropy of the p_i.
 
+use crate::memory;
 use rayon::prelude::*;
 
 use super::cells::CHUNK;
@@ -43,7 +44,11 @@ impl Targets {
     /// last biases known to be too small and too large.
     pub fn evaluate(&self, margins: &[f64], bias: f64) -> State {
         let n = margins.len();
-        let mut state = State { bias, loss: 0.0, r: vec![0.0; n], h: vec![0.0; n] };
+        let (r, h) = (
+            memory::zeros(n, "the state of a node problem"),
+            memory::zeros(n, "the state of a node problem"),
+        );
+        let mut state = State { bias, loss: 0.0, r, h };
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         let mut reach = MAX_FIRST_BIAS_STEP;
         let mut near = false;

@@ -45,6 +45,7 @@ use loss::Targets;
 use solver::Solver;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// minimise sum_i weight_i log(1 + exp(-y_i (w . x_i + b))) + lambda sum_j penalty_j |w_j| over w and b.
@@ -201,7 +202,8 @@ pub fn solve_from(
         let weights = Vec::new();
         let solution = Solution { weights, bias, objective, n_iter: 0, gap: 0.0, duality_gap: 0.0 };
         let identity = problem.design.identity.clone();
-        let (w, margins) = (vec![0.0; problem.design.n_columns()], vec![0.0; rows.len()]);
+        let w = vec![0.0; problem.design.n_columns()];
+        let margins = memory::zeros(rows.len(), "the state of a node problem");
         let (rows, gradient) = (rows.into_owned(), w.clone());
         let (bias, curvature) = (0.0, None);
         let n_cells = 0;
@@ -269,9 +271,17 @@ fn targets<'a>(problem: &LogisticProblem<'a>) -> (Cow<'a, [u32]>, Targets, f64) 
     let share = |w: f64| w / largest / total;
     let signed = sign.iter().zip(weight).map(|(&s, &w)| if s { share(w) } else { -share(w) });
     if weight.iter().all(|&w| share(w) > 0.0) {
-        return (Cow::Borrowed(rows), Targets(signed.collect()), total * largest);
+        return (
+            Cow::Borrowed(rows),
+            Targets(memory::collected(signed, "the problem of a node")),
+            total * largest,
+        );
     }
-    let kept = rows.iter().copied().zip(signed).filter(|(_, target)| target.abs() > 0.0);
-    let (rows, signed): (Vec<u32>, Vec<f64>) = kept.unzip();
-    (Cow::Owned(rows), Targets(signed), total * largest)
+    let mut kept = memory::reserved(rows.len(), "the problem of a node");
+    let mut targets = memory::reserved(rows.len(), "the problem of a node");
+    for (&row, target) in rows.iter().zip(signed).filter(|(_, target)| target.abs() > 0.0) {
+        kept.push(row);
+        targets.push(target);
+    }
+    (Cow::Owned(kept), Targets(targets), total * largest)
 }

@@ -15,6 +15,7 @@ use super::loss::{State, Targets};
 use super::sums::RowSelection;
 use super::{LogisticProblem, Solution, SolverOptions, SolverState, StartPoint};
 use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
 
 /// Least lambda per unit of weight, for columns within [-1, 1].
@@ -191,11 +192,11 @@ impl<'a, V: Cell> Solver<'a, V> {
             };
             let margins = state.map_or_else(
                 || {
-                    let mut margins = vec![0.0; n];
+                    let mut margins: Vec<f64> = memory::zeros(n, "the state of a node problem");
                     self.selected.dots(&w, &mut margins);
                     margins
                 },
-                |state| state.margins.clone(),
+                |state| memory::copied(&state.margins, "the state of a node problem"),
             );
             if margins.iter().sum::<f64>().is_finite() && bias.is_finite() {
                 let point = self.point(w, margins, bias);
@@ -205,7 +206,9 @@ impl<'a, V: Cell> Solver<'a, V> {
                 }
             }
         }
-        best.unwrap_or_else(|| (self.point(vec![0.0; d], vec![0.0; n], 0.0), None))
+        best.unwrap_or_else(|| {
+            (self.point(vec![0.0; d], memory::zeros(n, "the state of a node problem"), 0.0), None)
+        })
     }
 
     /// The curvature that another solve left, for the rows of this one, whose curvatures are now `h`; none if too many
@@ -231,7 +234,8 @@ impl<'a, V: Cell> Solver<'a, V> {
                 *before
             })
         };
-        let before: Vec<f64> = self.rows.iter().zip(h).map(of_row).collect();
+        let before: Vec<f64> =
+            memory::collected(self.rows.iter().zip(h).map(of_row), "the state of a node problem");
         let ratio = common / before.iter().sum::<f64>();
         let enough = (1.0 - MAX_CHANGED_SHARE) * state.rows.len().max(h.len()) as f64;
         if (n_common as f64) < enough || !(ratio > 0.0 && ratio.is_finite()) {
@@ -461,7 +465,7 @@ impl<'a, V: Cell> Solver<'a, V> {
             delta[j] = to - from;
             promised += gradient[j] * (to - from) + self.lambda[j] * (to.abs() - from.abs());
         }
-        let mut moved = vec![0.0; point.margins.len()];
+        let mut moved: Vec<f64> = memory::zeros(point.margins.len(), "the state of a node problem");
         self.selected.dots(&delta, &mut moved);
         let mut length = 1.0;
         for _ in 0..MAX_HALVINGS {
@@ -469,7 +473,8 @@ impl<'a, V: Cell> Solver<'a, V> {
             for &(j, to) in &step.to {
                 w[j] = if length == 1.0 { to } else { w[j] + length * delta[j] };
             }
-            let margins = point.margins.iter().zip(&moved).map(|(m, x)| m + length * x).collect();
+            let margins = point.margins.iter().zip(&moved).map(|(m, x)| m + length * x);
+            let margins = memory::collected(margins, "the state of a node problem");
             let next = self.point(w, margins, point.state.bias - length * step.shift);
             if next.objective <= point.objective + MIN_GAIN_SHARE * length * promised {
                 return (Some(next), length);
@@ -502,7 +507,10 @@ impl<'a, V: Cell> Solver<'a, V> {
         let gap = gap.min(duality_gap);
         let solution = Solution { weights, bias, objective, n_iter, gap, duality_gap };
         let Point { w, margins, state, .. } = point;
-        let (identity, rows) = (self.design.identity.clone(), self.rows.to_vec());
+        let (identity, rows) = (
+            self.design.identity.clone(),
+            memory::copied(self.rows, "the state of a node problem"),
+        );
         let (targets, bias, gradient) = (self.targets.clone(), state.bias, gradient.to_vec());
         let n_cells = self.n_cells;
         let state =

@@ -11,6 +11,7 @@
 //! | [`RowSelection::moments`] | that, and sums of h_i x_ij and h_i x_ij^2 | 1 |
 //! | [`RowSelection::gram`] | sum_i h_i x_ip x_iq over pairs of columns | O(cells of a row) for each cell |
 
+use crate::memory;
 use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
@@ -82,6 +83,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             self.cells.add_columns(rows, r, &mut sums, term);
             sums
         };
+        memory::room::<f64>(self.rows.len().div_ceil(CHUNK) * self.width, "the sums of columns");
         let parts: Vec<_> = self.parts().zip(r.par_chunks(CHUNK)).map(of_part).collect();
         let mut total = vec![0.0; self.width];
         for part in &parts {
@@ -100,6 +102,10 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             sums
         };
         let parts = self.parts().zip(r.par_chunks(CHUNK)).zip(h.par_chunks(CHUNK));
+        memory::room::<[f64; 3]>(
+            self.rows.len().div_ceil(CHUNK) * self.width,
+            "the sums of columns",
+        );
         let parts: Vec<_> = parts.map(of_part).collect();
         let mut total = vec![[0.0; 3]; self.width];
         for part in &parts {
@@ -136,7 +142,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         let parts = self.parts().filter_map(|rows| self.cells.restrict(rows, places));
         let parts: Vec<SparseCells<V, u32>> = parts.collect();
         let all: Vec<u32> = (0..CHUNK as u32).collect();
-        let mut gram = vec![0.0; width * width];
+        let mut gram = memory::zeros(width * width, "the curvature of a node problem");
         stripes(width, &mut gram).into_par_iter().with_max_len(1).for_each(|(p, out)| {
             for (part, h) in parts.iter().zip(h.chunks(CHUNK)) {
                 part.add_gram(&all[..h.len()], h, &p, width, out);
@@ -158,10 +164,10 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         places: &[u32],
     ) -> (Vec<f64>, Vec<f64>) {
         let width = columns.len();
-        let mut gram = vec![0.0; width * width];
+        let mut gram = memory::zeros(width * width, "the curvature of a node problem");
         let mut sums = vec![0.0; width];
         let n_block = (BLOCK_CELLS / width.max(1)).max(MIN_BLOCK_ROWS).min(self.rows.len());
-        let mut scaled = vec![T::default(); n_block * width];
+        let mut scaled = memory::zeros::<T>(n_block * width, "the curvature of a node problem");
         for (rows, h) in self.rows.chunks(n_block).zip(h.chunks(n_block)) {
             let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
             let scaled = &mut scaled[..rows.len() * width];
@@ -179,6 +185,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             stripes(width, &mut gram).into_par_iter().with_max_len(1).for_each(|(p, out)| {
                 let left = block.slice(s![.., p.clone()]);
                 let right = block.slice(s![.., ..p.end]);
+                memory::room::<T>(p.len() * p.end, "the curvature of a node problem");
                 let mut products = Array2::<T>::zeros((p.len(), p.end));
                 general_mat_mul(T::one(), &left.t(), &right, T::zero(), &mut products);
                 for (out, products) in out.chunks_exact_mut(width).zip(products.rows()) {
