@@ -270,7 +270,7 @@ def given_trees():
             tc.IMM(reference=free),
             tc.ExKMC(max_leaves=2 * k, reference=free),
             tc.ExKMC(max_leaves=2 * k, reference=free, base_tree=None, cuts="interval"),
-            tc.Kauri(max_clusters=k, max_leaves=2 * k),
+            tc.Kauri(k, max_leaves=2 * k),
         ):
             yield pytest.param(X, model.fit(X), id=f"{name}-{type(model).__name__}")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,11 +28,14 @@ from .._data import (
 from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
 from .._util import (
+    INTEGER,
     BoolArray,
     Codes,
     FloatArray,
     Interval,
+    Options,
     StrOptions,
+    at_least,
     effective_n_jobs,
     progress_line,
 )
@@ -174,12 +178,14 @@ def _take(table: Rows, mask: BoolArray) -> Rows:
 
 Constraints = dict[str, list[Any]]
 
-AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+AT_LEAST_1 = at_least(1)
+
+_SEED = Interval(Integral, 0, 2**32 - 1, closed="both")
 
 COMMON: Constraints = {
     "scale": [StrOptions({"standard"}), None],
-    "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "random_state": [_SEED, np.random.RandomState, None],
+    "n_jobs": [INTEGER, None],
     "verbose": ["verbose"],
 }
 """Of all estimators."""
@@ -191,8 +197,11 @@ EXPLAINING: Constraints = {
 }
 """Of the estimators that explain a reference."""
 
+MAX_LEAVES: Constraints = {"max_leaves": [AT_LEAST_1, Options(Real, {math.inf}), None]}
+"""None: one per cluster; inf: no limit."""
+
 LIMITS: Constraints = {
-    "max_leaves": [AT_LEAST_1, None],
+    **MAX_LEAVES,
     "max_depth": [AT_LEAST_1, None],
     "min_samples_leaf": [AT_LEAST_1],
 }

@@ -224,8 +224,8 @@ X : array-like or frame of shape (n_samples, n_features)
 
 [grown_kernel_tree]
 %(n_clusters)s
-max_leaves : int or None, default=None
-    Most leaves, at least `n_clusters`; None means `n_clusters`.
+max_leaves : int, inf or None, default=None
+    Most leaves, at least `n_clusters`; None means `n_clusters`, ``math.inf`` no limit.
 base_tree : {"kernel_imm", None}, default="kernel_imm"
     The tree to grow from: Kernel IMM's, or a single leaf. Kernels without surrogate features
     always grow from a single leaf.

@@ -337,7 +337,7 @@ class GrownKernelTree(KernelTree, abstract=True):
     }
 
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     base_tree: str | None = "kernel_imm"
     cuts: str = "auto"
     max_depth: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import KW_ONLY
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from ..._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows, warn_of_
 from ..._util import (
     Interval,
     StrOptions,
+    at_least,
     check_keys,
     effective_n_jobs,
     estimator,
@@ -194,8 +195,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         "n_init": [AT_LEAST_1],
         "solver": [StrOptions({"adam", "sgd"})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 2, None, closed="left"), None],
-        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": [at_least(2), None],
+        "warm_up": [at_least(0)],
         "max_iter": [AT_LEAST_1],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "n_iter_no_change": [AT_LEAST_1],
