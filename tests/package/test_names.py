@@ -122,3 +122,60 @@ LIMITED = [
 def test_integers_beyond_64_bits_name_their_parameter(estimator: Any, parameter: str) -> None:
     with pytest.raises(ValueError, match=f"'{parameter}' parameter of {name_of(estimator)}"):
         quick(estimator, **{parameter: 10**30}).fit(X)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_model_has_the_same_numbers_and_rules(estimator: Any, tmp_path: Any) -> None:
+    model = quick(estimator, n_clusters=3).fit(X)
+    assert model.n_clusters_ == 3
+    if isinstance(model, tc.KernelKMeans):
+        return
+    assert model.n_clusters_ == len(model.classes_)
+    rules = model.rules()
+    assert isinstance(rules, tc.tree.RuleTable)
+    assert len(rules) == model.n_leaves_
+    model.save(tmp_path / "m.json")
+    loaded = tc.load(tmp_path / "m.json")
+    for name in ("n_clusters_", "n_leaves_", "n_parameters_"):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert loaded.rules().equals(rules)
+    if isinstance(model, tc.Douglas):
+        assert model.n_parameters_ == 2 * sum(map(len, model.table_.cuts)) + model.n_leaves_
+    else:
+        assert model.n_parameters_ == tc.metrics.n_parameters(model)
+
+
+@pytest.mark.parametrize("estimator", with_parameter("reference"), ids=name_of)
+@pytest.mark.filterwarnings("ignore:.*of the rows are nearer:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("names", [[0, 1, 2], ["setosa", "versicolor", "virginica"]])
+def test_models_say_what_they_explain(estimator: Any, names: list[Any], tmp_path: Any) -> None:
+    labels: Any = np.array(names)[LABELS]
+    weight = np.ones(len(X))
+    weight[7] = 0.0
+    if labels.dtype.kind == "i":
+        labels[3] = -1
+    model = quick(estimator, reference=labels).fit(X, sample_weight=weight)
+    expected = labels.astype(object)
+    expected[7] = -1
+    assert model.reference_labels_.tolist() == expected.tolist()
+    if hasattr(model, "truncate"):
+        assert model.truncate(model.n_leaves_).reference_labels_.tolist() == expected.tolist()
+    model.save(tmp_path / "m.json")
+    with pytest.raises(AttributeError, match=r"no reference_labels_: .* Fit it anew"):
+        _ = tc.load(tmp_path / "m.json").reference_labels_
+
+
+@pytest.mark.parametrize("estimator", with_parameter("reference"), ids=name_of)
+def test_without_a_reference_the_clustering_made_is_explained(estimator: Any) -> None:
+    model = quick(estimator, n_clusters=3).fit(X)
+    assert model.reference_labels_.shape == (len(X),)
+    assert set(model.reference_labels_.tolist()) == {0, 1, 2}
+    again = quick(estimator, reference=model.reference_labels_).fit(X)
+    assert again.tree_.predict(X).tolist() == model.labels_.tolist()
+
+
+def test_models_that_make_their_own_clusters_explain_nothing() -> None:
+    assert not hasattr(tc.Kauri(3).fit(X), "reference_labels_")
+    assert not hasattr(quick(tc.Douglas(3)).fit(X), "reference_labels_")

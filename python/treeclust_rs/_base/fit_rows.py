@@ -32,6 +32,7 @@ from .._util import (
     BoolArray,
     Codes,
     FloatArray,
+    IntArray,
     Interval,
     Options,
     StrOptions,
@@ -155,6 +156,18 @@ class FitRows(WeightedRows[Rows]):
         leaves[self.kept] = leaf_of_row
         leaves[~self.kept] = tree.apply(data, self.threads)
         return leaves
+
+    def labels_of_all(self, classes: npt.NDArray[Any], codes: IntArray | Codes) -> npt.NDArray[Any]:
+        """Return the label of every row of the table, -1 for those that the fit left out.
+
+        `codes`: of the fitted rows, places in `classes`.
+        """
+        if self.kept is None:
+            return classes[codes]
+        noise = np.asarray([-1]).astype(classes.dtype if classes.dtype.kind in "iu" else object)
+        named = np.full(len(self.kept), noise[0], dtype=noise.dtype)
+        named[self.kept] = classes[codes]
+        return named
 
 
 def fitted_mask(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:

@@ -91,8 +91,7 @@ class Kauri(KernelModel):
         The tree; print it. Its nodes hold their cluster, the move they were split by, and its gain.
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row. Clusters are numbered in the order they were made.
-    n_clusters_, n_leaves_ : int
-        Numbers of clusters and leaves.
+    %(numbers)s
     objective_ : float
         L of the training rows of positive weight, under the kernel used (the approximation, if
         there is one) on the data as given.
@@ -318,11 +317,6 @@ class Kauri(KernelModel):
         return stocks.objective(labels)
 
     # ---- results --------------------------------------------------------------------------
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of clusters."""
-        return len(self.tree_.classes)
 
     @property
     def kernel_cost_(self) -> float:

@@ -40,7 +40,6 @@ from .._reference.checks import warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
-from ..metrics import n_parameters
 from ..tree import LEAF, OBLIQUE, ClusterTree, GrownTree, tests_of
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
@@ -130,8 +129,6 @@ class ObliqueTree(CenterModel):
     Attributes
     ----------
     %(tree_and_labels)s
-    n_parameters_ : int
-        Weights, biases (thresholds with their columns) and leaves of the tree.
     classes_ : ndarray of shape (n_clusters,)
         The clusters' labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -477,6 +474,7 @@ class ObliqueTree(CenterModel):
         self._set_tree(tree)
         self.scale_ = units.scale
         self.inertia_ = float(fitted.inertia)
+        self.reference_labels_ = fit_rows.labels_of_all(self.classes_, clustering.labels)
         self.reference_inertia_ = float(fitted.free_inertia)
         self.cluster_centers_ = fitted.centers * units.scale + units.shift
         self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
@@ -487,11 +485,6 @@ class ObliqueTree(CenterModel):
         return self
 
     # ---- results --------------------------------------------------------------------------
-
-    @property
-    def n_parameters_(self) -> int:
-        """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        return n_parameters(self.tree_)
 
     @property
     def feature_importances_(self) -> FloatArray:

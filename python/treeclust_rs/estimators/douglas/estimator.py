@@ -119,6 +119,9 @@ class Douglas(BinsPredictor, SavedEstimator):
     table_ : CellTable
         The hard rules; printable. Its bins have sharp edges, and a cell has the cluster of its
         greatest weight.
+    n_clusters_, n_leaves_, n_parameters_ : int
+        Numbers of clusters, of cells with rows, and of the numbers that make up the hard rules: two
+        for each cut, one for each cell with rows.
     labels_ : ndarray of shape (n_samples,)
         Most probable cluster of every row; after `partial_fit`, of its rows. Clusters
         without rows have the last numbers after `fit`.
