@@ -6,4 +6,12 @@ from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, MAX_LEAVES, Constr
 from .growth import Growth, Limits, check_max_leaves, grow_tree, most_leaves
 from .kernel_model import GAMMA, KernelModel
 from .saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedEstimator, SavedField, load
-from .truncation import COST_PATH, INERTIA_PATH, CostTree, LeafMeans, TrainingState, normalised
+from .truncation import (
+    COST_PATH,
+    INERTIA_PATH,
+    CostTree,
+    GrownClusterer,
+    LeafMeans,
+    TrainingState,
+    normalised,
+)

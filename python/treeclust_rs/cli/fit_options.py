@@ -131,7 +131,7 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         type=read.leaves,
         metavar="N",
         help="at most so many; more come closer to the clusters, or make better ones with kauri "
-        "(default: one per cluster; inf: no limit)",
+        "(default: one per cluster, with oblique no limit; inf: no limit)",
     )
     tree.add_argument(
         "--cuts",

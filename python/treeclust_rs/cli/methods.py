@@ -64,7 +64,7 @@ class Method:
     is_maximum: bool = False
     """Whether ``-k`` is only an upper bound."""
     is_grown: bool = True
-    """Whether its trees grow leaf by leaf, and so can be cut down."""
+    """Whether its trees can be cut down."""
     enough_leaves: str = "no further cut lowers the cost"
     """Why there may be fewer leaves than ``--leaves``."""
 
@@ -149,9 +149,12 @@ _ROWS = (
         ObliqueTree,
         summary="oblique fits clusters and a tree of weighted sums together",
         nature="an oblique tree has weighted sums of columns as tests, fitted with the clusters",
-        options=("--reference", "--alpha", "--max-depth", "--relax", "--n-init", "--max-iter"),
+        options=(
+            *("--reference", "--leaves", "--alpha", "--max-depth", "--relax"),
+            *("--n-init", "--max-iter"),
+        ),
         facts=_EXPLAINED,
-        is_grown=False,
+        enough_leaves="no further test is worth its price",
     ),
     Method(
         "voronoi",
