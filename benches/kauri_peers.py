@@ -10,6 +10,7 @@ by name. Nothing here fails because something was slow.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class Work:
     name: str
     load: Callable[[], np.ndarray]
     kernel: str
-    max_clusters: int
+    n_clusters: int
     max_leaves: int | None
     target: float
     gram_given: bool = False
@@ -96,12 +97,13 @@ def peers(arguments: argparse.Namespace, missing: common.Missing) -> list[Any]:
 def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> list[list[Cell]]:
     X = work.load()
     gram = rbf_kernel(X) if work.kernel == "rbf" else linear_kernel(X - X.mean(axis=0))
-    limits: dict[str, Any] = {"max_clusters": work.max_clusters, "max_leaves": work.max_leaves}
     kernel = "precomputed" if work.gram_given else work.kernel
     found: dict[str, tuple[int, np.ndarray]] = {}
 
     def ours() -> float:
-        model = tc.Kauri(kernel=kernel, n_jobs=1, **limits)
+        model = tc.Kauri(
+            work.n_clusters, max_leaves=work.max_leaves or math.inf, kernel=kernel, n_jobs=1
+        )
         elapsed = seconds(lambda: model.fit(X, gram=gram if work.gram_given else None))
         found["ours"] = (model.n_leaves_, model.labels_)
         return elapsed
@@ -112,7 +114,13 @@ def _beside(work: Work, peer: GemclusPeer | None, missing: common.Missing) -> li
         given = peer.file(gram) if work.gram_given else None
 
         def theirs() -> float:
-            elapsed, n_leaves, labels = peer.fit(data, gram=given, kernel=kernel, **limits)
+            elapsed, n_leaves, labels = peer.fit(
+                data,
+                gram=given,
+                kernel=kernel,
+                max_clusters=work.n_clusters,
+                max_leaves=work.max_leaves,
+            )
             found["gemclus"] = (n_leaves, labels)
             return elapsed
 
@@ -174,7 +182,7 @@ def _peer_growth(peer: GemclusPeer) -> dict[str, Any]:
 # ---- where the peer cannot run --------------------------------------------------------------
 
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-GROWTH: dict[str, Any] = {"max_clusters": 10, "max_leaves": 40}
+GROWTH: dict[str, Any] = {"n_clusters": 10, "max_leaves": 40}
 MOST_SECONDS = 30.0
 MOST_BYTES = 1_500_000_000
 
@@ -213,7 +221,7 @@ def growth(arguments: argparse.Namespace, _missing: common.Missing) -> list[Any]
     ][: len(rows[0])]
     rows[-1] += [""] * (len(header) - 3)
     return [
-        f"Linear kernel, blobs that overlap, 10 columns, k={GROWTH['max_clusters']}, "
+        f"Linear kernel, blobs that overlap, 10 columns, k={GROWTH['n_clusters']}, "
         f"{GROWTH['max_leaves']} leaves; whole fits. The last row is the exponent of all sizes.",
         table(header, rows),
     ]
@@ -226,7 +234,7 @@ def _fit(X: np.ndarray, **parameters: Any) -> Callable[[], float]:
 RANK = 200
 FEATURE_ROWS = (50_000, 100_000, 200_000)
 FEATURES: dict[str, Any] = {
-    "max_clusters": 10,
+    "n_clusters": 10,
     "max_leaves": 40,
     "kernel": "rbf",
     "n_components": RANK,
@@ -238,7 +246,7 @@ def features(arguments: argparse.Namespace, _missing: common.Missing) -> list[An
     """Rbf through features of rank 200: against exact at 8,000 rows, and up to 200,000."""
     X = _standard_blobs(8_000, 10)
     gram = rbf_kernel(X)
-    exact: dict[str, Any] = {"max_clusters": 10, "max_leaves": 40, "n_jobs": 1}
+    exact: dict[str, Any] = {"n_clusters": 10, "max_leaves": 40, "n_jobs": 1}
     repeats = range(1 if arguments.quick else SLOW_REPEATS)
 
     def fits(**parameters: Any) -> tuple[list[float], float]:
@@ -280,7 +288,7 @@ def features(arguments: argparse.Namespace, _missing: common.Missing) -> list[An
         "gain over one cluster, of exact",
     )
     return [
-        f"Rbf, standardised blobs that overlap, k={FEATURES['max_clusters']}, "
+        f"Rbf, standardised blobs that overlap, k={FEATURES['n_clusters']}, "
         f"{FEATURES['max_leaves']} leaves; 1 thread unless said.",
         table(header, near),
         "Objectives are those of the exact kernel.",

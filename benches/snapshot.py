@@ -23,6 +23,7 @@ import contextlib
 import io
 import itertools
 import json
+import math
 import re
 import sys
 import tempfile
@@ -493,6 +494,7 @@ def kauri_cases() -> Iterator[Case]:
                 BLOBS,
             ),
         )
+    unlimited = {"n_clusters": 3, "max_leaves": math.inf, "random_state": 0}
     for options in (
         {"max_depth": 3},
         {"min_samples_split": 40},
@@ -501,12 +503,12 @@ def kauri_cases() -> Iterator[Case]:
         {"max_features": 0.5},
         {"max_features": "sqrt"},
         {"max_features": "log2", "kernel": "rbf"},
-        {"max_clusters": 1},
-        {"max_clusters": 12, "max_leaves": 12, "moves": "all"},
-        {"max_clusters": 2, "max_leaves": 20},
+        {"n_clusters": 1},
+        {"n_clusters": 12, "max_leaves": 12, "moves": "all"},
+        {"n_clusters": 2, "max_leaves": 20},
         {"n_jobs": 2},
     ):
-        yield f"Kauri {options}", fit(lambda o=options: tc.Kauri(**{"random_state": 0, **o}), WINE)
+        yield f"Kauri {options}", fit(lambda o=options: tc.Kauri(**{**unlimited, **o}), WINE)
     gram = np.exp(-0.05 * ((BLOBS[:120, None] - BLOBS[None, :120]) ** 2).sum(axis=2))
     yield (
         "Kauri precomputed",
@@ -679,7 +681,7 @@ def helper_cases() -> Iterator[Case]:
 
     def chosen(found: Any) -> Digests:
         return {
-            "costs": {"frame": digest(found.frame), "best_k": digest(int(found.best_k))},
+            "costs": {"frame": digest(found.table), "best_k": digest(int(found.best_k))},
             "labels": {"best": digest(found.best_estimator.labels_)},
         }
 

@@ -14,6 +14,7 @@ were fitted to. Data that are missing are left out by name.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -295,13 +296,17 @@ def _trees(
     data: DataSet, X: np.ndarray, kmeans: KMeans, run: int, peer: GemclusPeer | None
 ) -> Iterator[tuple[str, int, Clustering]]:
     k = data.n_clusters
-    limits = {"max_clusters": k, "min_samples_split": data.min_samples_split}
+    split = {"min_samples_split": data.min_samples_split}
     stored = peer.file(X) if peer is not None else ""
     for leaves in (1, MORE_LEAVES):
-        model = tc.Kauri(max_leaves=leaves * k, n_jobs=1, **limits).fit(X)
+        model = tc.Kauri(k, max_leaves=leaves * k, n_jobs=1, **split).fit(X)
         yield OURS, leaves, _explained(model.labels_, model.tree_)
         if peer is not None:
-            yield GEMCLUS, leaves, Clustering(peer.fit(stored, max_leaves=leaves * k, **limits)[2])
+            yield (
+                GEMCLUS,
+                leaves,
+                Clustering(peer.fit(stored, max_clusters=k, max_leaves=leaves * k, **split)[2]),
+            )
         cart = DecisionTreeClassifier(max_leaf_nodes=leaves * k, random_state=run)
         cart.fit(X, kmeans.labels_)
         yield CART, leaves, _explained(cart.predict(X), cart.tree_)
@@ -401,7 +406,7 @@ def objective_rows(
         X = standardised(X)
         total = float(np.square(X).sum())
         stored = peer.file(X) if peer is not None else ""
-        model = tc.Kauri(data.n_clusters, max_leaves=max_leaves, n_jobs=1).fit(X)
+        model = tc.Kauri(data.n_clusters, max_leaves=max_leaves or math.inf, n_jobs=1).fit(X)
         ours = objective(X, model.labels_)
         said = f"{max_leaves}" if max_leaves else "no limit"
         row = [
@@ -445,10 +450,10 @@ def votes_tree(folder: Path) -> str:
     """
     frame = pl.read_parquet(folder / "congressional_votes_1984.parquet")
     votes, party = frame.drop("label"), frame["label"].to_numpy()
-    as_stored = tc.Kauri(2, n_jobs=1).fit(votes)
+    as_stored = tc.Kauri(2, max_leaves=math.inf, n_jobs=1).fit(votes)
     first = "mx_missile"
     votes = votes.select(first, pl.exclude(first))
-    model = tc.Kauri(2, n_jobs=1).fit(votes)
+    model = tc.Kauri(2, max_leaves=math.inf, n_jobs=1).fit(votes)
     used, used_as_stored = (
         ", ".join(sorted({found.feature_names_in_[f] for f in found.tree_.feature if f >= 0}))
         for found in (model, as_stored)

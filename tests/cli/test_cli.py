@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -101,9 +102,13 @@ def test_fit_passes_the_options_of_kauri_on(folder: Path) -> None:
         return loaded
 
     X = points().select("x", "y")
-    plain = tc.Kauri(random_state=0, max_leaves=3).fit(X)
+    plain = tc.Kauri(random_state=0).fit(X)
     assert model().get_params() == plain.get_params()
     assert model().tree_ == plain.tree_
+    unlimited = model("--leaves", "inf")
+    assert unlimited.max_leaves == math.inf
+    assert unlimited.tree_ == tc.Kauri(max_leaves=math.inf, random_state=0).fit(X).tree_
+    assert unlimited.n_leaves_ > 8
     expected = tc.Kauri(
         4,
         max_leaves=7,
@@ -197,7 +202,7 @@ def test_fit_explains_a_given_clustering_by_kernels(folder: Path) -> None:
 @pytest.mark.parametrize("method", methods.METHODS.values(), ids=lambda method: method.name)
 def test_a_row_of_the_table_names_parameters_of_its_estimator(method: methods.Method) -> None:
     known = method.estimator().get_params()
-    assert {method.clusters, *method.settings(3)} <= known.keys()
+    assert {"n_clusters", *method.settings(3)} <= known.keys()
     for option in method.options:
         assert {"--leaves": "max_leaves"}.get(option, option[2:].replace("-", "_")) in known
     assert methods.method_of(method.estimator()) is method
@@ -537,8 +542,12 @@ def test_commands_on_trees_of_weighted_sums(
     assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
     assert main(["predict", "model.json", "points.csv", "-o", "out.csv"]) == 0
     assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
-    assert main(["info", "model.json", "--leaves", "2"]) == 2
-    assert "--leaves 2: model.json has a tree that was not grown leaf" in capsys.readouterr().err
+    if method == "voronoi":
+        assert main(["info", "model.json", "--leaves", "2"]) == 2
+        assert "--leaves 2: model.json has a tree of bisectors" in capsys.readouterr().err
+    else:
+        assert main(["info", "model.json", "--leaves", "2"]) == 0
+        assert "2 leaves" in capsys.readouterr().out
     assert main([*fit, "--cuts", "interval"]) == 2
     error = capsys.readouterr().err
     assert "--cuts goes with --method exkmc, kernel-exkmc or kernel-expand; a" in error
@@ -823,7 +832,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "fewer leaves than the default of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--leaves", "2"],
-        "--leaves 2 is less than the 3 clusters that are sought without -k: give -k too.",
+        "--leaves 2 is less than the 8 clusters that are sought without -k: give -k too.",
     ),
     "unknown kernel": (
         2,

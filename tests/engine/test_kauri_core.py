@@ -605,6 +605,11 @@ def test_kernels_of_a_wrong_shape():
 # ---- the estimator -----------------------------------------------------------------------
 
 
+def unlimited(max_clusters=3, max_leaves=None, **options):
+    """The estimator with the parameters of the core, where no `max_leaves` is no limit."""
+    return Kauri(max_clusters, max_leaves=max_leaves or math.inf, **options)
+
+
 def check_model(model, X, stocks, slack=SLACK, **options):
     """A fitted model against the oracle, whose tree it gives."""
     options = {"max_clusters": 3, **options}
@@ -658,7 +663,7 @@ def test_linear_models_equal_enumeration():
             rng, n_max=18, d_max=3, outlier=False, zero_weights=number % 3 == 0
         )
         options = estimator_limits(rng)
-        model = Kauri(**options, n_jobs=1).fit(X, sample_weight=w)
+        model = unlimited(**options, n_jobs=1).fit(X, sample_weight=w)
         tree = check_model(model, X, Stocks(features=X, w=w, center=True), **options)
         given = Stocks(features=X, w=w)
         check_objective(model, tree, given)
@@ -679,7 +684,9 @@ def test_precomputed_models_equal_enumeration():
         )
         gram = kauri.random_kernel(rng, X, ["psd", "signed", "any"][number % 3])["gram"]
         options = estimator_limits(rng)
-        model = Kauri(**options, kernel="precomputed", n_jobs=1).fit(X, sample_weight=w, gram=gram)
+        model = unlimited(**options, kernel="precomputed", n_jobs=1).fit(
+            X, sample_weight=w, gram=gram
+        )
         stocks = Stocks(gram=gram, w=w)
         tree = check_model(model, X, stocks, **options)
         check_objective(model, tree, stocks)
@@ -709,7 +716,7 @@ def test_kernels_equal_their_matrix(kernel):
             more = {"degree": 2, "coef0": 1.0} if kernel == "polynomial" else {}
             gram = pairwise_kernels(X, metric=kernel, **parameters, **more)
         options = {"max_clusters": int(rng.integers(1, 5)), "moves": "all"}
-        model = Kauri(**options, **parameters, kernel=kernel, degree=2, n_jobs=1)
+        model = unlimited(**options, **parameters, kernel=kernel, degree=2, n_jobs=1)
         model.fit(X, sample_weight=w)
         # scikit-learn's entries are rounded otherwise, in the last few bits
         stocks = Stocks(gram=(gram + gram.T) / 2, w=w)
@@ -725,7 +732,7 @@ def test_scaled_models_equal_enumeration():
         unit = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=w))
         unit[np.ptp(X, axis=0) == 0] = 1.0
         options = estimator_limits(rng)
-        model = Kauri(**options, scale="standard", n_jobs=1).fit(X * 1000, sample_weight=w)
+        model = unlimited(**options, scale="standard", n_jobs=1).fit(X * 1000, sample_weight=w)
         stocks = Stocks(features=(X - mean) / unit, w=w)
         check_model(model, X * 1000, stocks, **options)
         np.testing.assert_allclose(model.scale_, unit * np.where(unit == 1.0, model.scale_, 1000))
@@ -737,8 +744,8 @@ def test_models_far_from_the_origin():
         X = rng.integers(-40, 40, (20, 3)) / 8
         w = rng.integers(1, 4, 20).astype(float) if number % 2 else None
         options = {"max_clusters": 4}
-        near = Kauri(**options, n_jobs=1).fit(X, sample_weight=w)
-        far = Kauri(**options, n_jobs=1).fit(X + 1e8, sample_weight=w)
+        near = unlimited(**options, n_jobs=1).fit(X, sample_weight=w)
+        far = unlimited(**options, n_jobs=1).fit(X + 1e8, sample_weight=w)
         check_model(far, X + 1e8, Stocks(features=X, w=w, center=True), **options)
         names = ("children_left", "children_right", "feature", "cluster", "move")
         for name in names:
@@ -752,7 +759,7 @@ def test_models_far_from_the_origin():
 @pytest.mark.parametrize("size", [1e-150, 1e-30, 1e30, 1e150])
 def test_models_of_huge_and_tiny_values(size):
     X = np.random.default_rng(85).integers(-9, 10, (14, 2)).astype(float)
-    plain, model = Kauri(n_jobs=1).fit(X), Kauri(n_jobs=1).fit(X * size)
+    plain, model = unlimited(n_jobs=1).fit(X), unlimited(n_jobs=1).fit(X * size)
     for name in ("children_left", "feature", "cluster", "move"):
         assert getattr(plain.tree_, name).tolist() == getattr(model.tree_, name).tolist()
     assert np.isfinite(model.kernel_cost_) and np.isfinite(model.objective_)
@@ -768,9 +775,9 @@ def test_truncated_models_are_models_of_fewer_leaves():
         if number % 3:
             options |= {"kernel": "precomputed"}
         data = {"sample_weight": w} | ({"gram": gram} if number % 3 else {})
-        model = Kauri(**options).fit(X, **data)
+        model = unlimited(**options).fit(X, **data)
         for m in range(1, model.n_leaves_ + 1):
-            small, cut = Kauri(**options, max_leaves=m).fit(X, **data), model.truncate(m)
+            small, cut = unlimited(**options, max_leaves=m).fit(X, **data), model.truncate(m)
             assert cut.labels_.tolist() == small.labels_.tolist()
             assert cut.tree_.cluster.tolist() == small.tree_.cluster.tolist()
             assert cut.tree_.move.tolist() == small.tree_.move.tolist()
@@ -789,7 +796,7 @@ def test_models_do_not_depend_on_threads():
     X = np.round(rng.normal(size=(3000, 4)), 2)
     for options in ({}, {"approximation": "nystroem", "kernel": "rbf", "n_components": 20}):
         options |= {"max_clusters": 4, "max_leaves": 12, "max_features": 2, "random_state": 1}
-        models = [Kauri(**options, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2, 3)]
+        models = [unlimited(**options, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2, 3)]
         for other in models[1:]:
             assert models[0].gains_.equals(other.gains_)
             assert models[0].objective_ == other.objective_
@@ -800,14 +807,14 @@ def test_models_do_not_depend_on_threads():
 def test_models_of_nothing_much():
     for X in (np.zeros((1, 1)), np.ones((5, 2)), np.full((2, 3), -1e150)):
         for options in ({}, {"kernel": "rbf"}, {"kernel": "cosine"}, {"scale": "standard"}):
-            model = Kauri(max_clusters=4, **options).fit(X)
+            model = unlimited(max_clusters=4, **options).fit(X)
             assert (model.n_leaves_, model.n_clusters_) == (1, 1)
             assert model.labels_.tolist() == [0] * len(X)
             assert model.gains_.height == 0
             assert model.kernel_cost_ == 0
     X = np.array([[0.0], [1.0], [5.0]])
-    assert Kauri(max_clusters=1).fit(X).n_leaves_ == 1
-    model = Kauri(max_clusters=50).fit(X)
+    assert unlimited(max_clusters=1).fit(X).n_leaves_ == 1
+    model = unlimited(max_clusters=50).fit(X)
     assert (model.n_leaves_, model.n_clusters_, model.kernel_cost_) == (3, 3, 0)
 
 
@@ -816,19 +823,19 @@ def test_max_features_of_a_model():
 
     def feature_sets(max_features):
         models = [
-            Kauri(max_features=max_features, max_leaves=2, random_state=seed, n_jobs=1).fit(X)
+            unlimited(max_features=max_features, max_leaves=2, random_state=seed, n_jobs=1).fit(X)
             for seed in range(30)
         ]
         return {int(model.tree_.feature[0]) for model in models}
 
-    full = Kauri(max_leaves=2, n_jobs=1).fit(X).tree_.feature[0]
+    full = unlimited(max_leaves=2, n_jobs=1).fit(X).tree_.feature[0]
     assert feature_sets(None) == feature_sets(1.0) == feature_sets(5) == feature_sets(99) == {full}
     assert feature_sets(1) == feature_sets(0.01) == feature_sets(0.2) == set(range(5))
     # the best of the two, or more, that were drawn: never the worst column
     for two in (2, 0.4, "sqrt", "log2"):
         assert len(feature_sets(two)) == 4
     with pytest.raises(ValueError, match="max_features"):
-        Kauri(max_features=0).fit(X)
+        unlimited(max_features=0).fit(X)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "polynomial", "chi2"])
@@ -837,8 +844,8 @@ def test_nystroem_of_full_rank_grows_the_tree_of_the_kernel_matrix(kernel):
     for _ in range(5):
         X = rng.uniform(0, 3, (40, 3))
         options = {"max_clusters": 4, "max_leaves": 9, "kernel": kernel, "random_state": 0}
-        exact = Kauri(**options).fit(X)
-        full = Kauri(**options, approximation="nystroem", n_components=40).fit(X)
+        exact = unlimited(**options).fit(X)
+        full = unlimited(**options, approximation="nystroem", n_components=40).fit(X)
         for name in ("feature", "threshold", "cluster", "move"):
             assert getattr(full.tree_, name).tolist() == getattr(exact.tree_, name).tolist()
         assert full.objective_ == pytest.approx(exact.objective_, rel=1e-8)
@@ -849,12 +856,12 @@ def test_the_votes_tree_of_the_paper():
     # others, which part the same six rows in the same way: the first column of them is taken.
     votes = pl.read_parquet(Path(__file__).parents[1] / "data" / "congressional_votes_1984.parquet")
     party, votes = votes["label"], votes.drop("label")
-    model = Kauri(max_clusters=2).fit(votes)
+    model = unlimited(max_clusters=2).fit(votes)
     assert adjusted_rand_score(party, model.labels_) == pytest.approx(0.47, abs=0.005)
     names = ["el_salvador_aid", "aid_to_nicaraguan_contras"]
     assert model.gains_["feature"].to_list() == [*names, "el_salvador_aid"]
     assert model.gains_["move"].to_list() == ["star", "switch", "switch"]
-    first = Kauri(max_clusters=2).fit(votes.select("mx_missile", pl.exclude("mx_missile")))
+    first = unlimited(max_clusters=2).fit(votes.select("mx_missile", pl.exclude("mx_missile")))
     assert first.gains_["feature"].to_list() == [*names, "mx_missile"]
     assert first.labels_.tolist() == model.labels_.tolist()
     assert first.gains_["gain"].to_list() == pytest.approx(model.gains_["gain"].to_list())

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 import treeclust_rs as tc
@@ -20,6 +20,7 @@ from oblique_models import bits, documents, fit, turned_blobs
 from oracles import oblique as oracle
 from processes import interrupt
 from sizes import repeats
+from treeclust_rs.tree.nodes import LEAF
 from trees import route_all
 
 SOLVERS = {
@@ -270,7 +271,7 @@ def given_trees():
             tc.IMM(reference=free),
             tc.ExKMC(max_leaves=2 * k, reference=free),
             tc.ExKMC(max_leaves=2 * k, reference=free, base_tree=None, cuts="interval"),
-            tc.Kauri(max_clusters=k, max_leaves=2 * k),
+            tc.Kauri(k, max_leaves=2 * k),
         ):
             yield pytest.param(X, model.fit(X), id=f"{name}-{type(model).__name__}")
 
@@ -681,3 +682,90 @@ def test_a_tree_with_more_clusters_than_the_reference_finds_is_refused():
 def test_alphas_that_are_no_numbers(alphas):
     with pytest.raises(TypeError, match="alphas must be numbers, at least 0"):
         tc.ObliqueTree(2).alpha_path(np.eye(4), alphas)
+
+
+# ---- fewer leaves -------------------------------------------------------------------------
+
+
+def cost_of_clusters(X, labels):
+    """The cost of clusters about their own means, as sklearn-like code has it."""
+    parts = [X[labels == label] for label in np.unique(labels)]
+    return sum(float(((part - part.mean(axis=0)) ** 2).sum()) for part in parts)
+
+
+@pytest.mark.parametrize("splits", ["oblique", "axis"])
+def test_fewer_leaves_are_pruned_and_fitted_further(splits):
+    X = load_digits().data[:400]
+    options = {"splits": splits, "alpha": 0.1, "random_state": 0, "n_init": 2}
+    whole = tc.ObliqueTree(6, **options).fit(X)
+    for m in (6, 7):
+        assert m < whole.n_leaves_
+        fewer, pruned = tc.ObliqueTree(6, max_leaves=m, **options).fit(X), whole.truncate(m)
+        assert fewer.n_leaves_ <= m == pruned.n_leaves_ == pruned.max_leaves
+        assert fewer.inertia_ <= pruned.inertia_ * (1 + 1e-9)
+        assert fewer.objective_path_["n_leaves"][-1] == fewer.n_leaves_
+    assert tc.ObliqueTree(6, max_leaves=None, **options).fit(X).n_leaves_ <= 6
+    same = tc.ObliqueTree(6, max_leaves=whole.n_leaves_, **options).fit(X)
+    assert same.tree_ == whole.tree_ and same.inertia_ == whole.inertia_
+
+
+def test_truncated_models_have_the_labels_and_costs_of_their_trees(tmp_path):
+    X, _ = turned_blobs(k=5)
+    w = np.random.default_rng(0).choice([0.0, 1.0, 2.0], len(X))
+    whole = tc.ObliqueTree(5, alpha=0.05, random_state=0).fit(np.repeat(X, w.astype(int), axis=0))
+    weighted = tc.ObliqueTree(reference=whole.predict(X), alpha=0.05, random_state=0)
+    weighted = weighted.fit(X, sample_weight=w)
+    for model, rows in ((whole, np.repeat(X, w.astype(int), axis=0)), (weighted, X)):
+        before = model.tree_
+        for m in range(1, model.n_leaves_ + 1):
+            small = model.truncate(m)
+            assert small.n_leaves_ == m and model.tree_ is before
+            np.testing.assert_array_equal(small.labels_, small.predict(rows))
+            kept = rows if model is whole else np.repeat(X, w.astype(int), axis=0)
+            expected = cost_of_clusters(kept, small.predict(kept))
+            assert small.inertia_ == pytest.approx(expected, rel=1e-9)
+            assert small.truncate(m).tree_ == small.tree_
+            small.save(tmp_path / "m.json")
+            assert tc.load(tmp_path / "m.json").tree_ == small.tree_
+    whole.save(tmp_path / "m.json")
+    loaded = tc.load(tmp_path / "m.json").truncate(2)
+    assert loaded.tree_ == whole.truncate(2).tree_
+    with pytest.raises(AttributeError, match="no inertia_"):
+        _ = loaded.inertia_
+    loaded.save(tmp_path / "small.json")
+    assert tc.load(tmp_path / "small.json").tree_ == loaded.tree_
+
+
+def test_every_truncation_undoes_the_split_that_costs_least():
+    X, _ = turned_blobs(k=6, spread=2.0)
+    tree = tc.ObliqueTree(6, alpha=0.01, random_state=0).fit(X)
+    model, cost = tree, tree.tree_.impurity * tree.tree_.weighted_n_node_samples
+    for m in range(model.n_leaves_ - 1, 0, -1):
+        now, cost = model.tree_, model.tree_.impurity * model.tree_.weighted_n_node_samples
+        leaf = now.kind == LEAF
+        prices = [
+            cost[node] - cost[now.children_left[node]] - cost[now.children_right[node]]
+            for node in np.flatnonzero(~leaf)
+            if leaf[now.children_left[node]] and leaf[now.children_right[node]]
+        ]
+        model = model.truncate(m)
+        after = model.tree_.impurity * model.tree_.weighted_n_node_samples
+        risen = after[model.tree_.leaves].sum() - cost[now.leaves].sum()
+        assert risen == pytest.approx(min(prices), rel=1e-9, abs=1e-9 * cost[0])
+
+
+def test_cosine_models_are_pruned_without_centers():
+    matrix = documents()
+    model = tc.ObliqueTree(4, metric="cosine", alpha=0.05, random_state=0).fit(matrix)
+    small = model.truncate(2)
+    np.testing.assert_array_equal(small.labels_, small.predict(matrix))
+    with pytest.raises(AttributeError, match="no cluster_centers_"):
+        _ = small.cluster_centers_
+
+
+def test_fewer_leaves_than_clusters_are_refused():
+    X, _ = turned_blobs()
+    with pytest.raises(ValueError, match="max_leaves=3 must be at least n_clusters=4"):
+        tc.ObliqueTree(4, max_leaves=3).fit(X)
+    with pytest.raises(ValueError, match=r"max_leaves=3 must be at least n_clusters=8 \(the def"):
+        tc.ObliqueTree(max_leaves=3).fit(X)

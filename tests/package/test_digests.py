@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -80,7 +81,7 @@ def cases() -> dict[str, Callable[[], tuple[Any, np.ndarray]]]:
         for cuts in ("threshold", "interval"):
             add(f"KernelExpand {name}", tc.KernelExpand, X, **by_labels, cuts=cuts)
         for moves in ("paper", "all"):
-            add(f"Kauri {name}", tc.Kauri, X, max_clusters=4, max_leaves=8, moves=moves)
+            add(f"Kauri {name}", tc.Kauri, X, n_clusters=4, max_leaves=8, moves=moves)
         oblique = {"reference": "centers", "random_state": 0, "max_iter": 10}
         add(f"ObliqueTree {name}", tc.ObliqueTree, X, **oblique, splits="axis")
         if name in ("grid", "iris"):
@@ -90,9 +91,11 @@ def cases() -> dict[str, Callable[[], tuple[Any, np.ndarray]]]:
     add("ExKMC grid", tc.ExKMC, GRID, reference="centers", max_leaves=20, max_depth=4)
     add("ExKMC grid", tc.ExKMC, GRID, reference="labels", max_leaves=20, min_samples_leaf=9)
     add("ExKMC wide", tc.ExKMC, WIDE, reference="labels", max_leaves=9, scale="standard")
-    add("Kauri wide", tc.Kauri, WIDE, max_clusters=6, max_features=3, random_state=0)
-    add("Kauri grid", tc.Kauri, GRID, max_clusters=3, min_samples_leaf=20, min_samples_split=60)
-    add("Kauri grid", tc.Kauri, GRID, max_clusters=12, max_leaves=30, max_depth=6, moves="all")
+    wide = {"n_clusters": 6, "max_leaves": math.inf, "max_features": 3, "random_state": 0}
+    add("Kauri wide", tc.Kauri, WIDE, **wide)
+    grid = {"n_clusters": 3, "max_leaves": math.inf, "min_samples_leaf": 20}
+    add("Kauri grid", tc.Kauri, GRID, **grid, min_samples_split=60)
+    add("Kauri grid", tc.Kauri, GRID, n_clusters=12, max_leaves=30, max_depth=6, moves="all")
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import treeclust_rs as tc
@@ -52,4 +54,15 @@ def test_costs_of_version_1_keep_their_meaning(path, tmp_path):
 
 
 def test_every_estimator_with_files_has_one():
-    assert len(FILES) == 9
+    assert len({type(tc.load(path)) for path in FILES}) == 9
+
+
+def test_parameters_of_version_1_have_the_names_and_values_of_today():
+    models = {path.stem: tc.load(path) for path in FILES}
+    assert (models["kauri"].n_clusters, models["kauri"].max_leaves) == (3, 5)
+    unlimited = models["kauri_unlimited"]
+    assert (unlimited.n_clusters, unlimited.max_leaves, unlimited.n_leaves_) == (3, math.inf, 6)
+    X = load_iris().data
+    assert clone(unlimited).fit(X).tree_ == unlimited.tree_
+    for name in ("exkmc", "kernel_exkmc", "kernel_expand"):
+        assert models[name].max_leaves in (5, 6)

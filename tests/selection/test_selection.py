@@ -57,7 +57,7 @@ def by_rule(frame):
 
 def chosen(found):
     params = found.best_estimator.get_params()
-    return params["max_clusters" if "max_clusters" in params else "n_clusters"]
+    return params["n_clusters"]
 
 
 class Told(ClusterMixin, BaseEstimator):
@@ -97,12 +97,12 @@ ESTIMATORS = [
 def test_gap_finds_clear_clusters(estimator):
     X = blobs(4, n=20)
     found = gap_statistic(estimator, X, range(1, 7), n_references=3, random_state=0)
-    assert found.best_k == 4 == by_rule(found.frame)
+    assert found.best_k == 4 == by_rule(found.table)
     assert chosen(found) == 4 and len(found.best_estimator.labels_) == len(X)
-    assert found.frame.columns == [
+    assert found.table.columns == [
         "k", "n_clusters", "w", "log_w", "reference_log_w", "gap", "sd", "error"
     ]  # fmt: skip
-    assert found.frame["k"].to_list() == found.frame["n_clusters"].to_list() == list(range(1, 7))
+    assert found.table["k"].to_list() == found.table["n_clusters"].to_list() == list(range(1, 7))
     assert estimator.get_params() == clone(estimator).get_params()
     assert not hasattr(estimator, "labels_")
 
@@ -119,7 +119,7 @@ def test_gap_is_the_definition():
     found = gap_statistic(
         KMeans(n_init=1, random_state=7), X, numbers, n_references=n_references, random_state=3
     )
-    frame = found.frame
+    frame = found.table
     for row in frame.iter_rows(named=True):
         labels = KMeans(row["k"], n_init=1, random_state=7).fit(X).labels_
         assert row["w"] == pytest.approx(kmeans_cost(X, labels), rel=1e-10)
@@ -161,9 +161,9 @@ def test_the_rule(data, drawn, best):
         found = told(data, drawn)
     rises = "The gap still rises at k=3, the largest of k_values, which is taken. Try larger ones."
     assert [str(warning.message) for warning in caught] == ([] if best else [rises])
-    assert found.best_k == (best or 3) == by_rule(found.frame)
-    assert not found.frame["gap"].is_nan().any()
-    assert found.frame["sd"].to_list() == pytest.approx([0.0] * 3)
+    assert found.best_k == (best or 3) == by_rule(found.table)
+    assert not found.table["gap"].is_nan().any()
+    assert found.table["sd"].to_list() == pytest.approx([0.0] * 3)
 
 
 def test_negative_sums_are_refused():
@@ -176,11 +176,11 @@ def test_gap_of_equal_rows_and_constant_columns():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters
         found = gap_statistic(ExKMC(n_jobs=1), X, [1, 2, 3], n_references=2, random_state=0)
-    assert found.best_k == 1 and found.frame["gap"].to_list() == [0.0, 0.0, 0.0]
+    assert found.best_k == 1 and found.table["gap"].to_list() == [0.0, 0.0, 0.0]
     X = np.column_stack([np.repeat([0.0, 1.0, 5.0], 4), np.ones(12)])
     found = gap_statistic(KMeans(n_init=2), X, [1, 2, 3], n_references=2, random_state=0)
     assert found.best_k == 3
-    assert found.frame["w"][2] == 0 and found.frame["gap"][2] == math.inf
+    assert found.table["w"][2] == 0 and found.table["gap"][2] == math.inf
 
 
 def test_gap_does_not_depend_on_the_origin():
@@ -188,8 +188,8 @@ def test_gap_does_not_depend_on_the_origin():
     here = gap_statistic(ExKMC(n_jobs=1), X, range(1, 5), n_references=2, random_state=0)
     there = gap_statistic(ExKMC(n_jobs=1), X + 1e8, range(1, 5), n_references=2, random_state=0)
     assert there.best_k == here.best_k == 3
-    assert there.frame["w"].to_list() == pytest.approx(here.frame["w"].to_list(), rel=1e-9)
-    assert there.frame["gap"].to_list() == pytest.approx(here.frame["gap"].to_list(), rel=1e-5)
+    assert there.table["w"].to_list() == pytest.approx(here.table["w"].to_list(), rel=1e-9)
+    assert there.table["gap"].to_list() == pytest.approx(here.table["gap"].to_list(), rel=1e-5)
 
 
 def test_gap_is_reproducible_and_shared_among_processes():
@@ -197,12 +197,12 @@ def test_gap_is_reproducible_and_shared_among_processes():
     frames = [
         gap_statistic(
             ExKMC(n_jobs=1), X, [4, 1, 2, 2], n_references=2, random_state=0, n_jobs=n_jobs
-        ).frame
+        ).table
         for n_jobs in (None, 1, 2)
     ]
     assert frames[0].equals(frames[1]) and frames[0].equals(frames[2])
     assert frames[0]["k"].to_list() == [1, 2, 4]
-    other = gap_statistic(ExKMC(n_jobs=1), X, [1, 2, 4], n_references=2, random_state=1).frame
+    other = gap_statistic(ExKMC(n_jobs=1), X, [1, 2, 4], n_references=2, random_state=1).table
     assert not other["gap"].equals(frames[0]["gap"])
 
 
@@ -215,8 +215,8 @@ def test_gap_counts_weights():
         ExKMC(n_jobs=1), far, range(1, 5), n_references=2, sample_weight=weight, random_state=0
     )
     plain = gap_statistic(ExKMC(n_jobs=1), X, range(1, 5), n_references=2, random_state=0)
-    assert found.frame["w"].to_list() == pytest.approx(plain.frame["w"].to_list(), rel=1e-9)
-    assert found.best_k == 3 and found.frame["gap"].is_finite().all()
+    assert found.table["w"].to_list() == pytest.approx(plain.table["w"].to_list(), rel=1e-9)
+    assert found.best_k == 3 and found.table["gap"].is_finite().all()
     with pytest.raises(ValueError, match="sample_weight has 2 entries"):
         gap_statistic(ExKMC(n_jobs=1), X, [1, 2], sample_weight=[1.0, 2.0])
 
@@ -265,12 +265,12 @@ def test_silhouette_finds_clear_clusters(estimator):
     X = blobs(5)
     found = silhouette(estimator, X, range(2, 9), random_state=0)
     assert found.best_k == 5 == chosen(found)
-    assert found.frame.columns == ["k", "n_clusters", "silhouette"]
-    best = found.frame["silhouette"].arg_max()
-    assert found.frame["k"][best] == 5
+    assert found.table.columns == ["k", "n_clusters", "silhouette"]
+    best = found.table["silhouette"].arg_max()
+    assert found.table["k"][best] == 5
     metric = "manhattan" if getattr(estimator, "criterion", "") == "kmedians" else "euclidean"
     expected = silhouette_score(X, found.best_estimator.labels_, metric=metric)
-    assert found.frame["silhouette"][best] == pytest.approx(expected, rel=1e-9)
+    assert found.table["silhouette"][best] == pytest.approx(expected, rel=1e-9)
     assert not hasattr(estimator, "labels_")
 
 
@@ -291,7 +291,7 @@ def test_silhouette_in_a_given_metric(metric):
     X = blobs(3, n=10) + 40.0
     found = silhouette(KMeans(n_init=2), X, [2, 3], metric=metric, random_state=0)
     expected = silhouette_score(X, found.best_estimator.labels_, metric=metric)
-    assert found.frame["silhouette"].max() == pytest.approx(expected, rel=1e-9)
+    assert found.table["silhouette"].max() == pytest.approx(expected, rel=1e-9)
 
 
 def test_silhouette_on_the_scale_of_the_estimator():
@@ -300,7 +300,7 @@ def test_silhouette_on_the_scale_of_the_estimator():
     assert found.best_k == 3
     labels = found.best_estimator.labels_
     expected = silhouette_score(X / X.std(axis=0), labels)
-    assert found.frame["silhouette"][1] == pytest.approx(expected, rel=1e-9)
+    assert found.table["silhouette"][1] == pytest.approx(expected, rel=1e-9)
 
 
 def test_silhouette_does_not_depend_on_the_origin():
@@ -308,8 +308,8 @@ def test_silhouette_does_not_depend_on_the_origin():
     here, there = (
         silhouette(ExKMC(n_jobs=1), at, range(2, 6), random_state=0) for at in (X, X + 1e8)
     )
-    assert there.frame["silhouette"].to_list() == pytest.approx(
-        here.frame["silhouette"].to_list(), rel=1e-9
+    assert there.table["silhouette"].to_list() == pytest.approx(
+        here.table["silhouette"].to_list(), rel=1e-9
     )
 
 
@@ -319,14 +319,14 @@ def test_silhouette_of_a_sample():
     part = silhouette(KMeans(n_init=2), X, range(2, 6), sample_size=100, random_state=0)
     assert part.best_k == whole.best_k == 3
     assert len(part.best_estimator.labels_) == 600
-    assert part.frame["silhouette"].to_list() == pytest.approx(
-        whole.frame["silhouette"].to_list(), abs=0.05
+    assert part.table["silhouette"].to_list() == pytest.approx(
+        whole.table["silhouette"].to_list(), abs=0.05
     )
-    assert not part.frame["silhouette"].equals(whole.frame["silhouette"])
+    assert not part.table["silhouette"].equals(whole.table["silhouette"])
     again = silhouette(KMeans(n_init=2), X, range(2, 6), sample_size=100, random_state=0)
-    assert again.frame.equals(part.frame)
+    assert again.table.equals(part.table)
     all_rows = silhouette(KMeans(n_init=2), X, range(2, 6), sample_size=10_000, random_state=0)
-    assert all_rows.frame.equals(whole.frame)
+    assert all_rows.table.equals(whole.table)
 
 
 def test_numbers_without_a_silhouette():
@@ -334,13 +334,13 @@ def test_numbers_without_a_silhouette():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct rows than clusters
         found = silhouette(KMeans(n_init=2), X, [2, 3, 4], random_state=0)
-        assert found.frame["n_clusters"].to_list() == [2, 3, 3]
-        scores = found.frame["silhouette"].to_list()
+        assert found.table["n_clusters"].to_list() == [2, 3, 3]
+        scores = found.table["silhouette"].to_list()
         assert found.best_k == 2 + scores.index(max(scores))
         with pytest.raises(ValueError, match="None of k = 2, 3 put the rows into 2 to n - 1"):
             silhouette(KMeans(n_init=2), np.ones((5, 2)), [2, 3])
     found = silhouette(KMeans(n_init=2), X[[0, 1, 3]], [2, 3], random_state=0)
-    assert found.frame["silhouette"].is_null().to_list() == [False, True]
+    assert found.table["silhouette"].is_null().to_list() == [False, True]
 
 
 # ---- Kauri --------------------------------------------------------------------------------
@@ -360,7 +360,7 @@ def test_gap_of_kauri_is_made_of_its_objective(kernel):
     found = gap_statistic(
         Kauri(kernel=kernel, gamma=0.05, n_jobs=1), X, range(1, 6), n_references=4, random_state=0
     )
-    frame = found.frame
+    frame = found.table
     diagonal = make_kernel(kernel, gamma=0.05, X=X).diagonal(X)
     for k, w in zip(frame["k"], frame["w"], strict=True):
         model = Kauri(k, kernel=kernel, gamma=0.05).fit(X)
@@ -370,17 +370,17 @@ def test_gap_of_kauri_is_made_of_its_objective(kernel):
     assert found.best_k == by_rule(frame)
     if kernel != "polynomial":
         assert found.best_k == 3 == found.best_estimator.n_clusters_
-    assert found.best_estimator.max_clusters == found.best_k
+    assert found.best_estimator.n_clusters == found.best_k
 
 
 def test_gap_of_kauri_that_finds_fewer_clusters():
     X = np.repeat([[0.0, 0.0], [5.0, 0.0], [0.0, 5.0]], 4, axis=0)
     found = gap_statistic(Kauri(n_jobs=1), X, range(2, 6), n_references=3, random_state=0)
-    assert found.frame["n_clusters"].to_list() == [2, 3, 3, 3]
-    assert found.frame["w"].to_list()[1:] == [0.0, 0.0, 0.0]
-    assert found.best_k == 3 and found.frame["gap"][1] == math.inf
+    assert found.table["n_clusters"].to_list() == [2, 3, 3, 3]
+    assert found.table["w"].to_list()[1:] == [0.0, 0.0, 0.0]
+    assert found.best_k == 3 and found.table["gap"][1] == math.inf
     same = gap_statistic(Kauri(n_jobs=1), X * 0 + 1e8, [1, 2], n_references=3, random_state=0)
-    assert same.best_k == 1 and same.frame["gap"].to_list() == [0.0, 0.0]
+    assert same.best_k == 1 and same.table["gap"].to_list() == [0.0, 0.0]
 
 
 def test_gap_of_kauri_with_weights_and_far_from_the_origin():
@@ -396,8 +396,8 @@ def test_gap_of_kauri_with_weights_and_far_from_the_origin():
     for other in found[1:]:
         assert other.best_k == 4 == found[0].best_k
         for column in ("w", "gap"):
-            assert other.frame[column].to_list() == pytest.approx(
-                found[0].frame[column].to_list(), rel=1e-5
+            assert other.table[column].to_list() == pytest.approx(
+                found[0].table[column].to_list(), rel=1e-5
             )
 
 
@@ -417,8 +417,8 @@ def test_draws_are_measured_in_the_units_of_the_data(estimator):
     assert found.best_k == expected.best_k
     assert found.best_estimator.scale == "standard"
     for column in ("w", "gap", "sd"):
-        assert found.frame[column].to_list() == pytest.approx(
-            expected.frame[column].to_list(), rel=1e-6, abs=1e-9
+        assert found.table[column].to_list() == pytest.approx(
+            expected.table[column].to_list(), rel=1e-6, abs=1e-9
         )
 
 
@@ -426,11 +426,11 @@ def test_draws_are_measured_in_the_units_of_the_data(estimator):
 def test_gap_and_silhouette_of_real_data(load):
     """The gap rises steeply up to three clusters and hardly beyond."""
     X = load().data
-    model = Kauri(scale="standard", n_jobs=1)
+    model = Kauri(max_leaves=math.inf, scale="standard", n_jobs=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the gap may still rise a little
         found = gap_statistic(model, X, range(1, 5), n_references=10, random_state=0)
-    first, second, third = np.diff(found.frame["gap"].to_numpy())
+    first, second, third = np.diff(found.table["gap"].to_numpy())
     assert first > second > 5 * third > 0
     assert silhouette(model, X, range(2, 6)).best_k == (2 if load is load_iris else 3)
 
@@ -446,8 +446,8 @@ def test_draws_have_the_gamma_of_the_data():
     )
     assert found.best_estimator.gamma == "scale"
     for column in ("w", "gap", "sd"):
-        assert found.frame[column].to_list() == pytest.approx(
-            expected.frame[column].to_list(), rel=1e-9
+        assert found.table[column].to_list() == pytest.approx(
+            expected.table[column].to_list(), rel=1e-9
         )
 
 
@@ -480,13 +480,13 @@ def test_silhouette_of_kauri_is_by_the_distances_of_its_kernel(kernel, sample_si
     np.fill_diagonal(distances, 0.0)
     labels = found.best_estimator.labels_
     expected = silhouette_score(distances, labels, metric="precomputed")
-    score = found.frame["silhouette"].max()
+    score = found.table["silhouette"].max()
     assert score == pytest.approx(expected, abs=1e-7 if sample_size is None else 0.1)
     given = silhouette(Kauri(kernel="precomputed", n_jobs=1), X, range(2, 5), gram=gram)
     if sample_size is None:
         assert given.best_k == found.best_k
-        assert given.frame["silhouette"].to_list() == pytest.approx(
-            found.frame["silhouette"].to_list(), abs=1e-7
+        assert given.table["silhouette"].to_list() == pytest.approx(
+            found.table["silhouette"].to_list(), abs=1e-7
         )
 
 
@@ -495,7 +495,7 @@ def test_silhouette_of_kauri_on_the_scale_of_the_estimator():
     found = silhouette(Kauri(scale="standard", n_jobs=1), X, range(2, 6))
     assert found.best_k == 3
     expected = silhouette_score((X - X.mean(axis=0)) / X.std(axis=0), found.best_estimator.labels_)
-    assert found.frame["silhouette"].max() == pytest.approx(expected, rel=1e-6)
+    assert found.table["silhouette"].max() == pytest.approx(expected, rel=1e-6)
     near = silhouette(Kauri(kernel="rbf", gamma="scale", scale="standard", n_jobs=1), X, [2, 3, 4])
     assert near.best_k == 3
 
@@ -547,7 +547,7 @@ def test_silhouette_of_kernel_models_is_by_the_distances_of_their_kernel(which):
     diagonal = k.diagonal()
     distances = np.sqrt(np.maximum(np.add.outer(diagonal, diagonal) - 2 * k, 0.0))
     labels = found.best_estimator.labels_
-    score = found.frame["silhouette"].max()
+    score = found.table["silhouette"].max()
     assert score == pytest.approx(silhouette_by_definition(distances, labels), abs=1e-6)
     assert abs(score - silhouette_score(rows, labels)) > 1e-3
 
@@ -561,7 +561,7 @@ def test_silhouette_has_the_units_of_the_rows_that_a_kernel_tree_was_fitted_to()
     found = silhouette(tree, X, [3])
     gram = make_kernel("rbf", gamma=0.5, X=X).matrix(X / X[:-5].std(axis=0))
     expected = silhouette_by_definition(np.sqrt(2 - 2 * gram), found.best_estimator.labels_)
-    assert found.frame["silhouette"][0] == pytest.approx(expected, abs=1e-6)
+    assert found.table["silhouette"][0] == pytest.approx(expected, abs=1e-6)
 
 
 def test_kernels_see_what_rows_do_not():
@@ -571,14 +571,15 @@ def test_kernels_see_what_rows_do_not():
     plain = silhouette(Kauri(**settings), X, range(2, 5), metric="euclidean")
     assert own.best_estimator.n_clusters_ == own.best_k
     expected = silhouette_score(X, plain.best_estimator.labels_)
-    assert plain.frame["silhouette"].max() == pytest.approx(expected, rel=1e-9)
-    assert not plain.frame["silhouette"].equals(own.frame["silhouette"])
+    assert plain.table["silhouette"].max() == pytest.approx(expected, rel=1e-9)
+    assert not plain.table["silhouette"].equals(own.table["silhouette"])
 
 
 @pytest.mark.parametrize("approximation", ["nystroem", "rpcholesky", "rff"])
 def test_approximations(approximation):
     X = blobs(4, n=20)
-    model = Kauri(kernel="rbf", gamma=0.02, approximation=approximation, n_components=200, n_jobs=1)
+    rbf = {"kernel": "rbf", "gamma": 0.02, "approximation": approximation, "n_components": 200}
+    model = Kauri(max_leaves=math.inf, **rbf, n_jobs=1)
     found = gap_statistic(model, X, range(1, 6), n_references=3, random_state=0)
     assert found.best_k == 4 == silhouette(model, X, range(2, 6), random_state=0).best_k
 
@@ -601,7 +602,7 @@ def test_distances_beyond_the_limit_are_refused(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"estimator": DBSCAN()}, TypeError, "DBSCAN has no parameter n_clusters or max_clusters"),
+        ({"estimator": DBSCAN()}, TypeError, "DBSCAN has no parameter n_clusters"),
         ({"estimator": KMeans}, TypeError, r"An estimator is needed, for example KMeans\(\)"),
         ({"estimator": None}, TypeError, "Got None instead"),
         ({"k_values": []}, ValueError, "k_values is empty"),
@@ -639,8 +640,8 @@ def test_a_fit_that_fails_says_why_in_its_own_words():
 def test_numbers_need_not_follow_each_other():
     X = blobs(4)
     found = gap_statistic(KMeans(n_init=2), X, [8, 2, 4], n_references=5, random_state=0)
-    assert found.frame["k"].to_list() == [2, 4, 8] and found.best_k == 4
-    gap = found.frame["gap"].to_list()
+    assert found.table["k"].to_list() == [2, 4, 8] and found.best_k == 4
+    gap = found.table["gap"].to_list()
     assert [after > before for before, after in pairwise(gap)] == [True, False]
 
 

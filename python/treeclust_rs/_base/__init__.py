@@ -2,8 +2,16 @@
 
 from .center_model import CenterModel
 from .clusterer import TreeClusterer
-from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, Constraints, FitRows
-from .growth import Growth, Limits, grow_tree
+from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, MAX_LEAVES, Constraints, FitRows
+from .growth import Growth, Limits, check_max_leaves, grow_tree, most_leaves
 from .kernel_model import GAMMA, KernelModel
 from .saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedEstimator, SavedField, load
-from .truncation import COST_PATH, INERTIA_PATH, CostTree, LeafMeans, TrainingState, normalised
+from .truncation import (
+    COST_PATH,
+    INERTIA_PATH,
+    CostTree,
+    GrownClusterer,
+    LeafMeans,
+    TrainingState,
+    normalised,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from .clusterer import TreeClusterer
 
 
 class CenterModel(TreeClusterer, abstract=True):
-    """A tree whose clusters have centers, about which costs are measured."""
+    """A tree that explains clusters with centers, about which costs are measured."""
+
+    _from_rows: ClassVar[tuple[str, ...]] = (*TreeClusterer._from_rows, "reference_labels_")
 
     cluster_centers_: FloatArray
     inertia_: float

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import export
 from .._data import Table, align_table, check_finite
 from .._util import check_keys, effective_n_jobs
-from ..tree import ClusterTree, NonFiniteError
+from ..metrics import n_parameters
+from ..tree import ClusterTree, NonFiniteError, RuleTable
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
@@ -35,9 +36,19 @@ class TreeClusterer(SavedEstimator, abstract=True):
     _takes_oblique: ClassVar[bool] = False
 
     @property
+    def n_clusters_(self) -> int:
+        """Number of clusters: of `classes_`."""
+        return len(self.tree_.classes)
+
+    @property
     def n_leaves_(self) -> int:
         """Number of leaves of the tree."""
         return self.tree_.n_leaves
+
+    @property
+    def n_parameters_(self) -> int:
+        """Numbers that make up the tree, as `treeclust_rs.metrics.n_parameters` counts them."""
+        return n_parameters(self.tree_)
 
     # ---- using a fitted model -------------------------------------------------------------
 
@@ -111,6 +122,17 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         table, leaves = self._route(X)
         return export.explain_rows(self.tree_, leaves, table.data)
+
+    def rules(self) -> RuleTable:
+        """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.
+
+        Returns
+        -------
+        RuleTable
+            A polars frame that is printed whole.
+        """
+        check_is_fitted(self, "tree_")
+        return self.tree_.rules()
 
     def to_polars(self) -> pl.Expr:
         """Return the tree as a native polars expression named ``cluster``.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,8 +32,11 @@ from .._util import (
     BoolArray,
     Codes,
     FloatArray,
+    IntArray,
     Interval,
+    Options,
     StrOptions,
+    at_least,
     effective_n_jobs,
     progress_line,
 )
@@ -160,6 +164,18 @@ class FitRows(WeightedRows[Rows]):
         leaves[~self.kept] = tree.apply(data, self.threads)
         return leaves
 
+    def labels_of_all(self, classes: npt.NDArray[Any], codes: IntArray | Codes) -> npt.NDArray[Any]:
+        """Return the label of every row of the table, -1 for those that the fit left out.
+
+        `codes`: of the fitted rows, places in `classes`.
+        """
+        if self.kept is None:
+            return classes[codes]
+        noise = np.asarray([-1]).astype(classes.dtype if classes.dtype.kind in "iu" else object)
+        named = np.full(len(self.kept), noise[0], dtype=noise.dtype)
+        named[self.kept] = classes[codes]
+        return named
+
 
 def fitted_mask(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:
     """Return the mask of the rows to fit: of positive weight and not noise (-1); None: all."""
@@ -182,11 +198,13 @@ def _take(table: Rows, mask: BoolArray) -> Rows:
 
 Constraints = dict[str, list[Any]]
 
-AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
+AT_LEAST_1 = at_least(1)
+
+_SEED = Interval(Integral, 0, 2**32 - 1, closed="both")
 
 COMMON: Constraints = {
     "scale": [StrOptions({"standard"}), None],
-    "random_state": ["random_state"],
+    "random_state": [_SEED, np.random.RandomState, None],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), AT_LEAST_1, None],
     "verbose": ["verbose"],
 }
@@ -199,8 +217,11 @@ EXPLAINING: Constraints = {
 }
 """Of the estimators that explain a reference."""
 
+MAX_LEAVES: Constraints = {"max_leaves": [AT_LEAST_1, Options(Real, {math.inf}), None]}
+"""None: one per cluster; inf: no limit."""
+
 LIMITS: Constraints = {
-    "max_leaves": [AT_LEAST_1, None],
+    **MAX_LEAVES,
     "max_depth": [AT_LEAST_1, None],
     "min_samples_leaf": [AT_LEAST_1],
 }

@@ -15,8 +15,8 @@ from .fit_rows import FitRows
 class Limits:
     """Limits of growth; they do not limit the base tree."""
 
-    max_leaves: int | None = None
-    """None: as many as there are clusters."""
+    max_leaves: int | float | None = None
+    """None: one per cluster; inf: no limit."""
     max_depth: int | None = None
     min_samples_leaf: int = 1
 
@@ -27,11 +27,26 @@ class Limits:
 
     def check(self, n_clusters: int, is_default: bool) -> None:
         """Raise ValueError if there are fewer leaves than clusters."""
-        if self.max_leaves is not None and self.max_leaves < n_clusters:
-            default = " (the default)" if is_default else ""
-            raise ValueError(
-                f"max_leaves={self.max_leaves} must be at least n_clusters={n_clusters}{default}."
-            )
+        check_max_leaves(self.max_leaves, n_clusters, is_default)
+
+
+def check_max_leaves(max_leaves: float | None, n_clusters: int, is_default: bool) -> None:
+    """Raise ValueError if there are fewer leaves than clusters."""
+    if max_leaves is not None and max_leaves < n_clusters:
+        default = " (the default)" if is_default else ""
+        raise ValueError(
+            f"max_leaves={max_leaves} must be at least n_clusters={n_clusters}{default}."
+        )
+
+
+def most_leaves(max_leaves: float | None, n_clusters: int, n_rows: int) -> int:
+    """Return the parameter `max_leaves` as a number: no tree has more leaves than rows.
+
+    A base tree has a leaf for each cluster, though there may be fewer rows.
+    """
+    if max_leaves is None:
+        return n_clusters
+    return int(min(max_leaves, max(n_clusters, n_rows)))
 
 
 @dataclass(frozen=True)
@@ -70,14 +85,15 @@ def grow_tree(
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":
         criterion = _engine.LabelCost(regrets, growth.interval)
+    n_rows, n_clusters = regrets.shape
     return _engine.fit_tree(
         fit_rows.rows.data,
         labels,
-        n_labels=regrets.shape[1],
+        n_labels=n_clusters,
         base=base,
         criterion=criterion,
         sample_weight=fit_rows.weight,
-        max_leaves=limits.max_leaves or regrets.shape[1],
+        max_leaves=most_leaves(limits.max_leaves, n_clusters, n_rows),
         max_depth=limits.max_depth,
         min_samples_leaf=limits.min_samples_leaf,
         n_jobs=fit_rows.threads,

@@ -15,7 +15,7 @@ def upgrade(payload: dict[str, Any], version: int) -> None:
 
 
 def _from_version_1(payload: dict[str, Any]) -> None:
-    """Version 1: kernel costs were called inertia."""
+    """Version 1: kernel costs were called inertia, and Kauri's parameters differed."""
     model, params, fitted = (payload.get(key) for key in ("model", "params", "fitted"))
     if not (isinstance(params, dict) and isinstance(fitted, dict)):
         return
@@ -23,6 +23,9 @@ def _from_version_1(payload: dict[str, Any]) -> None:
         _rename(fitted, "_inertia", "_kernel_cost")
         _rename(fitted, "_reference_inertia", "_reference_kernel_cost")
     if model == "Kauri":
+        _rename(params, "max_clusters", "n_clusters")
+        if params.get("max_leaves", "") is None:
+            params["max_leaves"] = "inf"
         if params.get("kernel") == "linear" and params.get("approximation") is None:
             fitted.setdefault("_kernel_cost", fitted.get("inertia_"))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -24,6 +25,9 @@ from .old_files import upgrade
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
 _PLAIN = (type(None), bool, int, float, str)
+
+# Infinity in a file: JSON has no number for it.
+_INF = "inf"
 
 _MODELS: dict[str, type[SavedEstimator]] = {}
 
@@ -161,7 +165,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         for name, value in params.items():
             if isinstance(value, np.generic) or not _is_plain(value):
                 raise ValueError(f"The parameter {name!r} of the model file is not a plain value.")
-        model = cls(**params)
+        model = cls(**{name: _of_file(value) for name, value in params.items()})
         model._validate_params()
         model._not_saved = frozenset(names - set(params))
         return model
@@ -202,7 +206,12 @@ def _is_plain(value: Any) -> bool:
 def _as_plain(value: Any) -> Any:
     if isinstance(value, (list, tuple, np.ndarray)):
         return [bool(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return _INF if value == math.inf else value
+
+
+def _of_file(value: Any) -> Any:
+    return math.inf if value == _INF else value
 
 
 def load(path: str | os.PathLike[str]) -> SavedEstimator:

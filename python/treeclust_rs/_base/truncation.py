@@ -55,7 +55,7 @@ class GrownClusterer(TreeClusterer, abstract=True):
     inertia_: float
 
     # The attribute with the objective by number of leaves, the last entry being the tree's.
-    _path_name: ClassVar[str] = "_cost_path"
+    _path_name: ClassVar[str | None] = "_cost_path"
 
     def _set_training(self, training: TrainingState) -> None:
         """Set what follows from the tree and the rows of the fit."""
@@ -82,6 +82,11 @@ class GrownClusterer(TreeClusterer, abstract=True):
     def _follow_path(self, whole: Self) -> None:
         """Set what follows from the objective path of a model that is truncated to this one."""
 
+    def _smaller_tree(self, max_leaves: int) -> tuple[ClusterTree, IntArray]:
+        """Return the tree of fewer leaves, and the node there that each node is part of."""
+        tree = self.tree_.truncate(max_leaves)
+        return tree, kept_ancestor(self.tree_, tree.n_nodes)
+
     def truncate(self, max_leaves: int) -> Self:
         """Return the model with fewer leaves, as a fit with this `max_leaves` would.
 
@@ -105,24 +110,24 @@ class GrownClusterer(TreeClusterer, abstract=True):
             If `max_leaves` is less than 1 or than the leaves of the base tree.
         """
         check_is_fitted(self, "tree_")
-        tree = self.tree_.truncate(max_leaves)
+        tree, kept = self._smaller_tree(max_leaves)
         model = copy.copy(self)
-        if tree is self.tree_:
+        n_fewer = self.n_leaves_ - tree.n_leaves
+        if not n_fewer:
             return model
         if "max_leaves" in self.get_params(deep=False):
             model.set_params(max_leaves=tree.n_leaves)
-        path = getattr(self, self._path_name)
-        n_entries = len(path) - (self.n_leaves_ - tree.n_leaves)
-        setattr(model, self._path_name, path[:n_entries])
+        if self._path_name is not None:
+            path = getattr(self, self._path_name)
+            setattr(model, self._path_name, path[: len(path) - n_fewer])
         model._set_tree(tree, self._names_given)
         for name in _OF_TREE_AND_ROWS:
             model.__dict__.pop(name, None)
         model._follow_path(self)
         if "_training" in self.__dict__:
-            kept = kept_ancestor(self.tree_, tree.n_nodes)
             model._set_training(self._training.truncate(kept))
         elif self._inertia_path is not None:
-            model._inertia_path = self._inertia_path[:n_entries]
+            model._inertia_path = self._inertia_path[: len(self._inertia_path) - n_fewer]
             model.inertia_ = float(model._inertia_path[-1])
         return model
 

@@ -1,13 +1,13 @@
 """Parameters of kernels: allowed values, checks, and the kernel built on the rows of a fit."""
 
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from .._util import FloatArray, Interval, StrOptions, as_rows, is_number
+from .._util import FloatArray, Interval, StrOptions, as_rows, at_least, is_number
 from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 
@@ -25,7 +25,7 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "coef0": [Interval(Real, None, None, closed="neither")],
     "kernel_params": [Mapping, None],
     "approximation": [StrOptions(set(APPROXIMATIONS)), None],
-    "n_components": [Interval(Integral, 1, None, closed="left")],
+    "n_components": [at_least(1)],
 }
 """Allowed values of `KernelParameters`."""
 

@@ -5,5 +5,5 @@ from .docs import documented, estimator
 from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_array, int_array, loads
 from .progress import ProgressBar, progress_line, progress_text
 from .threads import effective_n_jobs, map_in_order, one_blas_thread
-from .validation import Interval, StrOptions, is_number
+from .validation import INTEGER, Interval, Options, StrOptions, at_least, is_number
 from .words import column_name, format_count, format_number, format_short, listed, quoted_column

@@ -256,8 +256,8 @@ X : array-like or frame of shape (n_samples, n_features)
 
 [grown_kernel_tree]
 %(n_clusters)s
-max_leaves : int or None, default=None
-    Most leaves, at least `n_clusters`; None means `n_clusters`.
+max_leaves : int, inf or None, default=None
+    Most leaves, at least `n_clusters`; None means `n_clusters`, ``math.inf`` no limit.
 base_tree : {"kernel_imm", None}, default="kernel_imm"
     The tree to grow from: Kernel IMM's, or a single leaf. Kernels without surrogate features
     always grow from a single leaf.
@@ -343,10 +343,8 @@ tree_ : ClusterTree
     The tree; print it.
 labels_ : ndarray of shape (n_samples,)
     Cluster of every row, noise included, as the tree predicts it.
-reference_labels_ : ndarray of shape (n_samples,)
-    What the tree explains; -1 for rows that were left out.
-n_leaves_ : int
-    Number of leaves.
+%(reference_labels)s
+%(numbers)s
 classes_ : ndarray of shape (n_clusters,)
     The clusters' labels.
 inertia_, reference_inertia_ : float
@@ -368,6 +366,11 @@ n_clusters : int or None, default=None
 n_jobs : int or None, default=None
     Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
 
+[numbers]
+n_clusters_, n_leaves_, n_parameters_ : int
+    Numbers of clusters, of leaves, and of the numbers that make up the tree
+    (`treeclust_rs.metrics.n_parameters`).
+
 [other_rows_and_gram]
 X : array-like or frame of shape (n_samples, n_features)
     Rows.
@@ -379,10 +382,15 @@ gram : array-like of shape (n_samples, n_samples), default=None
     Their kernel matrix; with ``kernel="precomputed"``, and only then.
 
 [reference_inertia]
+%(reference_labels)s
 reference_inertia_ : float
     Cost of the reference's clusters about the reference's centers.
 cost_ratio_ : float
     `inertia_` / `reference_inertia_`.
+
+[reference_labels]
+reference_labels_ : ndarray of shape (n_samples,)
+    Label of every row in the clusters that the tree explains; -1 for rows that the fit left out.
 
 [reference_seed]
 random_state : int, RandomState or None, default=None
@@ -407,8 +415,7 @@ tree_ : ClusterTree
     The tree; print it.
 labels_ : ndarray of shape (n_samples,)
     Cluster of every row, noise included, as the tree predicts it.
-n_leaves_ : int
-    Number of leaves.
+%(numbers)s
 
 [tree_attributes]
 %(tree_and_labels)s

@@ -22,6 +22,11 @@ def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], in
     return read
 
 
+def leaves(text: str) -> float:
+    """Read a number of leaves, or "inf" for no limit."""
+    return math.inf if text == "inf" else whole_number(1)(text)
+
+
 def _number(text: str) -> float:
     """Read a number; return NaN if it is none."""
     try:

@@ -34,7 +34,8 @@ def costs(model: Any) -> _Facts:
     reference's centers, which its own cost does not exceed.
     """
     yield from true_costs(model)
-    if not hasattr(model, "inertia_") and hasattr(model, "reference_inertia_"):
+    is_bounded = hasattr(model, "cost_path_") and hasattr(model, "reference_inertia_")
+    if is_bounded and not hasattr(model, "inertia_"):
         last = cost_path(model).tail(1)
         yield "cost", f"at most {last['cost'].item():,.6g}"
         yield "of the reference", f"{model.reference_inertia_:,.6g}"

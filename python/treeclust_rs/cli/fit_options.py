@@ -34,9 +34,9 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
             "needs a leaf."
         )
     is_default = arguments.clusters is None and arguments.reference is None
-    if is_default and arguments.leaves < method.default_clusters:
+    if is_default and arguments.leaves < DEFAULT_N_CLUSTERS:
         raise UserError(
-            f"--leaves {arguments.leaves} is less than the {method.default_clusters} clusters "
+            f"--leaves {arguments.leaves} is less than the {DEFAULT_N_CLUSTERS} clusters "
             "that are sought without -k: give -k too."
         )
 
@@ -87,18 +87,13 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 def _add_clusters(parser: argparse.ArgumentParser) -> None:
     maxima = either([method.name for method in METHODS.values() if method.is_maximum])
-    others = "".join(
-        f"{method.name} {method.default_clusters}, "
-        for method in METHODS.values()
-        if method.default_clusters != DEFAULT_N_CLUSTERS
-    )
     clusters = parser.add_argument_group("the clusters")
     clusters.add_argument(
         "-k",
         "--clusters",
         type=read.whole_number(1),
         metavar="N",
-        help=f"how many, with {maxima} at most (default: {DEFAULT_N_CLUSTERS}, {others}"
+        help=f"how many, with {maxima} at most (default: {DEFAULT_N_CLUSTERS}, "
         "or as many as --reference has)",
     )
     clusters.add_argument(
@@ -133,10 +128,10 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     )
     tree.add_argument(
         "--leaves",
-        type=read.whole_number(1),
+        type=read.leaves,
         metavar="N",
         help="at most so many; more come closer to the clusters, or make better ones with kauri "
-        "(default: one per cluster)",
+        "(default: one per cluster, with oblique no limit; inf: no limit)",
     )
     tree.add_argument(
         "--cuts",

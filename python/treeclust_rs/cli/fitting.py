@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
 from .fit_options import check_fit_options, value_of
@@ -107,7 +108,7 @@ def _dominant_column(frame: pl.DataFrame) -> tuple[str, float] | None:
 
 def _n_clusters(arguments: argparse.Namespace) -> int:
     """Return the number of clusters to seek where there is no reference."""
-    return int(arguments.clusters or METHODS[arguments.method].default_clusters)
+    return int(arguments.clusters or DEFAULT_N_CLUSTERS)
 
 
 def _n_labels(reference: np.ndarray) -> int:
@@ -132,10 +133,9 @@ def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> A
     if parameters.pop("base_tree", None) == "none":
         parameters["base_tree"] = None
     n_clusters = _n_clusters(arguments) if reference is None else _n_labels(reference)
+    parameters["n_clusters"] = arguments.clusters
     if method.takes_reference:  # its clusters, not the name of the column
-        parameters |= {method.clusters: arguments.clusters, "reference": reference}
-    else:
-        parameters[method.clusters] = n_clusters
+        parameters["reference"] = reference
     return method.estimator(**(method.settings(n_clusters) | parameters))
 
 

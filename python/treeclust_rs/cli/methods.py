@@ -13,7 +13,6 @@ import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
 from .._kernels import has_features
-from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
@@ -62,12 +61,10 @@ class Method:
     """Parameters that follow from the number of clusters, where no option sets them."""
     check: Callable[[argparse.Namespace], None] = lambda _: None
     """Raises UserError for values of its options that do not go together."""
-    clusters: str = "n_clusters"
-    """The parameter of ``-k``."""
     is_maximum: bool = False
     """Whether ``-k`` is only an upper bound."""
     is_grown: bool = True
-    """Whether its trees grow leaf by leaf, and so can be cut down."""
+    """Whether its trees can be cut down."""
     enough_leaves: str = "no further cut lowers the cost"
     """Why there may be fewer leaves than ``--leaves``."""
 
@@ -94,11 +91,6 @@ class Method:
     def default(self, parameter: str) -> Any:
         """Return the estimator's default of a parameter."""
         return self.estimator().get_params(deep=False)[parameter]
-
-    @property
-    def default_clusters(self) -> int:
-        """Clusters to seek without ``-k`` and ``--reference``."""
-        return int(self.default(self.clusters) or DEFAULT_N_CLUSTERS)
 
 
 def _check_surrogate_features(arguments: argparse.Namespace) -> None:
@@ -141,8 +133,6 @@ _ROWS = (
         nature="a kauri tree has threshold cuts and makes its clusters itself",
         options=("--leaves", *_KERNEL, "--moves"),
         facts=(facts.moves, facts.kernel, facts.objective),
-        settings=lambda n_clusters: {"max_leaves": n_clusters},
-        clusters="max_clusters",
         is_maximum=True,
         enough_leaves="no further split gains",
     ),
@@ -159,9 +149,12 @@ _ROWS = (
         ObliqueTree,
         summary="oblique fits clusters and a tree of weighted sums together",
         nature="an oblique tree has weighted sums of columns as tests, fitted with the clusters",
-        options=("--reference", "--alpha", "--max-depth", "--relax", "--n-init", "--max-iter"),
+        options=(
+            *("--reference", "--leaves", "--alpha", "--max-depth", "--relax"),
+            *("--n-init", "--max-iter"),
+        ),
         facts=_EXPLAINED,
-        is_grown=False,
+        enough_leaves="no further test is worth its price",
     ),
     Method(
         "voronoi",

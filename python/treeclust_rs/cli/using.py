@@ -85,8 +85,8 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
         raise UserError(f"--leaves {arguments.leaves}: {method.no_tree}.")
     if not method.is_grown:
         raise UserError(
-            f"--leaves {arguments.leaves}: {arguments.model} has a tree that was not grown leaf by "
-            "leaf; only trees that were can be cut down."
+            f"--leaves {arguments.leaves}: {arguments.model} has a tree of bisectors, which cannot "
+            "be cut down."
         )
     n_base = model.tree_.n_base_leaves
     if arguments.leaves < n_base:

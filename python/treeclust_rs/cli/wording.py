@@ -14,7 +14,6 @@ from .methods import METHODS, parameter_of, shared_options
 # Options of `fit` by parameter, beside those that only some methods take.
 _OPTIONS = {
     "n_clusters": "-k",
-    "max_clusters": "-k",
     "scale": "--scale",
     "n_jobs": "--jobs",
     "random_state": "--seed",

@@ -124,6 +124,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         # was.
         self._set_tree(tree, fit_rows.names_given)
         self.scale_ = fit_rows.units.scale
+        self.reference_labels_ = fit_rows.labels_of_all(self.classes_, reference.labels)
         self.reference_inertia_ = reference.inertia
         self._cost_path = path
         self._set_training(training)

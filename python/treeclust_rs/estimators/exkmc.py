@@ -23,8 +23,9 @@ class ExKMC(CentersTree):
     Parameters
     ----------
     %(n_clusters)s
-    max_leaves : int or None, default=None
-        Most leaves, at least `n_clusters` (the paper's k'); None means `n_clusters`.
+    max_leaves : int, inf or None, default=None
+        Most leaves, at least `n_clusters` (the paper's k'); None means `n_clusters`,
+        ``math.inf`` no limit.
     base_tree : {"imm", None}, default="imm"
         The tree to grow from: IMM's, or a single leaf.
     cuts : {"threshold", "interval"}, default="threshold"
@@ -77,7 +78,7 @@ class ExKMC(CentersTree):
 
     n_clusters: int | None = None
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     base_tree: str | None = "imm"
     cuts: str = "threshold"
     criterion: Criterion = "kmeans"

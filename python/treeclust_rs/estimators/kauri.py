@@ -28,11 +28,13 @@ from .._base import (
     LeafMeans,
     SavedField,
     TrainingState,
+    most_leaves,
     normalised,
 )
 from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
-from .._util import FloatArray, Interval, StrOptions, column_name, estimator
+from .._reference.checks import DEFAULT_N_CLUSTERS
+from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
 from ..tree import MOVES, ClusterTree, tests_of
 
 
@@ -47,10 +49,10 @@ class Kauri(KernelModel):
 
     Parameters
     ----------
-    max_clusters : int, default=3
-        Most clusters. A maximum: fewer come out where fewer pay, or where rows do not differ.
-    max_leaves : int or None, default=None
-        Most leaves; None: until no split gains.
+    n_clusters : int or None, default=None
+        Most clusters; None means 8. Fewer come out where fewer pay, or where rows do not differ.
+    max_leaves : int, inf or None, default=None
+        Most leaves; None means `n_clusters`, ``math.inf`` no limit: until no split gains.
     max_depth : int or None, default=None
         Most tests between the root and a leaf.
     min_samples_split : int, default=2
@@ -89,8 +91,7 @@ class Kauri(KernelModel):
         The tree; print it. Its nodes hold their cluster, the move they were split by, and its gain.
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row. Clusters are numbered in the order they were made.
-    n_clusters_, n_leaves_ : int
-        Numbers of clusters and leaves.
+    %(numbers)s
     objective_ : float
         L of the training rows of positive weight, under the kernel used (the approximation, if
         there is one) on the data as given.
@@ -136,7 +137,7 @@ class Kauri(KernelModel):
     that changed; memory is O(n (n_features + r)). With a kernel matrix a leaf costs
     O(n^2 n_features) when it is made, and memory is O(n^2).
 
-    A positive semidefinite kernel makes a star of every split until there are `max_clusters`:
+    A positive semidefinite kernel makes a star of every split until there are `n_clusters`:
     double stars and mixed moves need an indefinite one.
 
     References
@@ -148,7 +149,7 @@ class Kauri(KernelModel):
     --------
     >>> import numpy as np, treeclust_rs as tc
     >>> X = np.array([[0.0, 1.0], [1.0, 1.0], [9.0, 1.0], [9.0, 8.0], [8.0, 9.0]])
-    >>> model = tc.Kauri(max_clusters=2, max_leaves=2).fit(X)
+    >>> model = tc.Kauri(n_clusters=2).fit(X)
     >>> model.labels_, round(model.inertia_, 3)
     (array([1, 1, 0, 0, 0]), 39.167)
     >>> model.gains_.select("node", "move", "feature", "threshold").rows()
@@ -156,9 +157,9 @@ class Kauri(KernelModel):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        "max_clusters": [AT_LEAST_1],
+        "n_clusters": [AT_LEAST_1, None],
         **LIMITS,
-        "min_samples_split": [Interval(Integral, 2, None, closed="left")],
+        "min_samples_split": [at_least(2)],
         "max_features": [
             AT_LEAST_1,
             Interval(Real, 0.0, 1.0, closed="right"),
@@ -186,9 +187,9 @@ class Kauri(KernelModel):
     }
     _path_name = "_objective_path"
 
-    max_clusters: int = 3
+    n_clusters: int | None = None
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     max_depth: int | None = None
     min_samples_split: int = 2
     min_samples_leaf: int = 1
@@ -227,6 +228,7 @@ class Kauri(KernelModel):
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         fit_rows = FitRows.read(self, X, sample_weight, gram=gram, feature_names=feature_names)
         rows, units = fit_rows.rows, fit_rows.units
+        n_clusters = min(self.n_clusters or DEFAULT_N_CLUSTERS, rows.n_samples)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng, rank_tol=self.tol)
@@ -238,8 +240,8 @@ class Kauri(KernelModel):
             kernel=kernel,
             is_gram=stocks.features is None,
             sample_weight=fit_rows.weight,
-            max_clusters=self.max_clusters,
-            max_leaves=rows.n_samples if self.max_leaves is None else self.max_leaves,
+            max_clusters=n_clusters,
+            max_leaves=most_leaves(self.max_leaves, n_clusters, rows.n_samples),
             max_depth=self.max_depth,
             min_samples_split=self.min_samples_split,
             min_samples_leaf=self.min_samples_leaf,
@@ -306,11 +308,6 @@ class Kauri(KernelModel):
         return self._stocks(rows, given).objective(labels)
 
     # ---- results --------------------------------------------------------------------------
-
-    @property
-    def n_clusters_(self) -> int:
-        """Number of clusters."""
-        return len(self.tree_.classes)
 
     @property
     def kernel_cost_(self) -> float:

@@ -48,7 +48,7 @@ class KernelExpand(GrownKernelTree):
     >>> X, truth = make_circles(200, factor=0.3, noise=0.05, random_state=0)
     >>> model = tc.KernelExpand(reference=truth, max_leaves=3, base_tree=None, cuts="interval")
     >>> model = model.fit(X)
-    >>> model.tree_.rules().select("cluster", "rule").rows()
+    >>> model.rules().select("cluster", "rule").rows()
     [(1, '-0.36 <= x0 <= 0.304 and -0.6 <= x1 <= 0.6'),
      (0, '-0.36 <= x0 <= 0.304 and (x1 < -0.6 or x1 > 0.6)'),
      (0, 'x0 < -0.36 or x0 > 0.304')]

@@ -76,7 +76,7 @@ class KernelIMM(KernelTree):
     >>> model = tc.KernelIMM(reference=labels, gamma=1.0).fit(X)
     >>> model.labels_
     array([0, 0, 1, 1, 0, 0])
-    >>> model.tree_.rules()["rule"].to_list()
+    >>> model.rules()["rule"].to_list()
     ['1 <= x0 <= 3', 'x0 < 1 or x0 > 3']
     """
 

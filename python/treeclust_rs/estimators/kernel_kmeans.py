@@ -94,6 +94,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of every row, 0, 1, ...; those of weight 0 get the nearest one's.
+    n_clusters_ : int
+        Number of clusters.
     kernel_cost_ : float
         Cost of the rows of positive weight: the weighted sum of their squared distances to the
         means of their clusters, in the feature space of the kernel used (the approximation, if
@@ -238,6 +240,12 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         self._feature_names = rows.feature_names
         set_columns(self, rows.n_features, rows.feature_names, given=fit_rows.names_given)
         return self
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters."""
+        check_is_fitted(self, "labels_")
+        return len(self._predictor.means.weight)
 
     def predict(self, X: Any, gram: Any = None) -> IntArray:
         """Return the label of the cluster whose mean is nearest to each row (Lemma 1 of the paper).

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from .._base import (
@@ -93,10 +92,8 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "_inertia_path": INERTIA_PATH,
     }
     _from_rows: ClassVar[tuple[str, ...]] = (
-        "labels_",
+        *CostTree._from_rows,
         "reference_labels_",
-        "cluster_centers_",
-        "inertia_",
         "reference_inertia_",
         "cost_ratio_",
         "kernel_cost_",
@@ -242,7 +239,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         self._keep_kernel(stocks, fit_rows.units)
         self._cost_path = grown.cost_path(costs.minimum)
         self._set_tree(tree, fit_rows.names_given)
-        self.reference_labels_ = _with_noise(self.classes_, labels, fit_rows.kept)
+        self.reference_labels_ = fit_rows.labels_of_all(self.classes_, labels)
         self.reference_inertia_ = float(reference_means.spread.sum())
         self._set_training(
             _Training(leaves, leaf_means, centers.high, stocks, labels, fit_rows.kept)
@@ -329,7 +326,7 @@ class GrownKernelTree(KernelTree, abstract=True):
     }
 
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     base_tree: str | None = "kernel_imm"
     cuts: str = "auto"
     max_depth: int | None = None
@@ -366,18 +363,6 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
     nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
     found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
     return found.tolist(), labels
-
-
-def _with_noise(
-    classes: npt.NDArray[Any], labels: IntArray, kept: BoolArray | None
-) -> npt.NDArray[Any]:
-    """Return the labels of all rows, -1 for those that the fit left out."""
-    if kept is None:
-        return classes[labels]
-    noise = np.asarray([-1]).astype(classes.dtype if classes.dtype.kind in "iu" else object)
-    named = np.full(len(kept), noise[0], dtype=noise.dtype)
-    named[kept] = classes[labels]
-    return named
 
 
 def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:

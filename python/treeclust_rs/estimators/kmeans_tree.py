@@ -21,8 +21,9 @@ class KMeansTree(LabelsTree):
     Parameters
     ----------
     %(n_clusters)s
-    max_leaves : int or None, default=None
-        Most leaves, at least `n_clusters`; None means `n_clusters`.
+    max_leaves : int, inf or None, default=None
+        Most leaves, at least `n_clusters`; None means `n_clusters`,
+        ``math.inf`` no limit.
     impurity : {"gini", "entropy"}, default="gini"
         Impurity of the labels of a node.
     %(labels_tree)s
@@ -60,7 +61,7 @@ class KMeansTree(LabelsTree):
 
     n_clusters: int | None = None
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     impurity: Literal["gini", "entropy"] = "gini"
     max_depth: int | None = None
     min_samples_leaf: int = 1

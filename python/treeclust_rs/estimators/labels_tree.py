@@ -35,7 +35,7 @@ class LabelsTree(CentersTree, abstract=True):
         "_cost_path": replace(COST_PATH, check=NO_NEGATIVE_INERTIA),
     }
 
-    max_leaves: int | None
+    max_leaves: int | float | None
     max_depth: int | None
     min_samples_leaf: int
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY
@@ -23,6 +24,7 @@ from .. import _engine
 from .._base import (
     AT_LEAST_1,
     EXPLAINING,
+    MAX_LEAVES,
     NO_NEGATIVE_INERTIA,
     POSITIVE,
     CenterModel,
@@ -30,18 +32,30 @@ from .._base import (
     Constraints,
     Fields,
     FitRows,
+    GrownClusterer,
+    LeafMeans,
     SavedField,
+    TrainingState,
     TreeClusterer,
+    check_max_leaves,
+    most_leaves,
 )
 from .._base.truncation import feature_importances
-from .._data import SparseTable, Units, collected, read_sparse, read_table
+from .._data import SparseTable, Table, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
-from .._reference.checks import warn_of_empty
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_empty
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
-from ..metrics import n_parameters
-from ..tree import LEAF, OBLIQUE, ClusterTree, GrownTree, tests_of
+from ..tree import (
+    LEAF,
+    OBLIQUE,
+    ClusterTree,
+    GrownTree,
+    kept_ancestor,
+    splits_by_gain,
+    tests_of,
+)
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500
@@ -61,7 +75,7 @@ class _Start(NamedTuple):
 
 
 @estimator
-class ObliqueTree(CenterModel):
+class ObliqueTree(GrownClusterer, CenterModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
     A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow
@@ -75,6 +89,9 @@ class ObliqueTree(CenterModel):
     ----------
     n_clusters : int or None, default=None
         Number of clusters; None means the reference's, the one of a tree given as `init`, or 8.
+    max_leaves : int, inf or None, default=inf
+        Most leaves, at least `n_clusters`; None means `n_clusters`, ``math.inf`` no limit. A tree
+        with more is pruned, always where that costs least, and fitted further from there.
     max_depth : int, default=4
         Depth of the first tree and of the deepest leaf made later: at most 2 ** max_depth leaves. A
         tree given as `init` keeps its own depth and number of leaves.
@@ -130,8 +147,6 @@ class ObliqueTree(CenterModel):
     Attributes
     ----------
     %(tree_and_labels)s
-    n_parameters_ : int
-        Weights, biases (thresholds with their columns) and leaves of the tree.
     classes_ : ndarray of shape (n_clusters,)
         The clusters' labels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -144,7 +159,8 @@ class ObliqueTree(CenterModel):
     objective_path_ : polars.DataFrame
         Round by round: round, cost (over that of the reference), penalty (sum of |w|_1), objective
         (cost * weight of the rows + alpha * penalty), n_parameters, n_leaves. With the direct
-        solver the objective never rises; in the last rounds, those of `relax`, the cost does not.
+        solver the objective never rises, but where `max_leaves` made the tree smaller; in the last
+        rounds, those of `relax`, the cost does not. `truncate` leaves it as the fit had it.
     n_iter_ : int
         Number of rounds (of the path: values of mu, and the direct fit before them), those of
         `relax` included.
@@ -200,9 +216,11 @@ class ObliqueTree(CenterModel):
     """
 
     _takes_oblique = True
+    _path_name = None
 
     _parameter_constraints: ClassVar[Constraints] = {
         **EXPLAINING,
+        **MAX_LEAVES,
         "max_depth": [Interval(Integral, 1, 30, closed="both")],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "splits": [StrOptions({"oblique", "axis"})],
@@ -217,9 +235,9 @@ class ObliqueTree(CenterModel):
         "relax": ["boolean"],
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d", required=True),
+        "cluster_centers_": SavedField("k d"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
-        "inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
+        "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
         "_path": SavedField(
             f"path {len(_PATH_COLUMNS)}",
@@ -234,6 +252,7 @@ class ObliqueTree(CenterModel):
 
     n_clusters: int | None = None
     _: KW_ONLY
+    max_leaves: int | float | None = math.inf
     max_depth: int = 4
     alpha: float = 1.0
     splits: str = "oblique"
@@ -392,6 +411,8 @@ class ObliqueTree(CenterModel):
             _check_init(tree, fit_rows, n_clusters or given.n_clusters)
             if n_clusters is None and given.n_clusters is None:
                 n_clusters = len(tree.classes)
+        asked = n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
+        check_max_leaves(self.max_leaves, asked, n_clusters is None and given.n_clusters is None)
         rng = check_random_state(self.random_state)
         options: dict[str, Any] = {
             "n_clusters": n_clusters,
@@ -446,14 +467,13 @@ class ObliqueTree(CenterModel):
             "convert it to a dense numpy array."
         )
 
-    def _fit_from(self, start: _Start) -> Self:
+    def _fit_tree(
+        self, start: _Start, schedule: tuple[float, int, bool] | None
+    ) -> _engine.FittedOblique:
+        """Fit a tree of any number of leaves, or of as many as the first tree has."""
         fit_rows, clustering, first, seed = start
         rows, weight, units = fit_rows.rows, fit_rows.weight, fit_rows.units
-        progress = fit_rows.progress(self.verbose)
-        schedule = None
-        if self.solver == "path":
-            schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
-        fitted = _engine.fit_oblique(
+        return _engine.fit_oblique(
             rows.data,
             Measure(units, self.metric == "cosine", weight, fit_rows.threads),
             centers=clustering.centers,
@@ -467,8 +487,26 @@ class ObliqueTree(CenterModel):
             schedule=schedule,
             relax=bool(self.relax),
             seed=seed,
-            progress=progress,
+            progress=fit_rows.progress(self.verbose),
         )
+
+    def _fit_from(self, start: _Start) -> Self:
+        fit_rows, clustering = start.fit_rows, start.clustering
+        rows, weight, units = fit_rows.rows, fit_rows.weight, fit_rows.units
+        schedule = None
+        if self.solver == "path":
+            schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
+        fitted = self._fit_tree(start, schedule)
+        tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+        path = _rounds_of(fitted)
+        most = most_leaves(self.max_leaves, len(clustering.classes), rows.n_samples)
+        if tree.n_leaves > most:
+            pruned = _pruned(tree, most)[0]
+            fitted = self._fit_tree(start._replace(tree=pruned), schedule=None)
+            tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+            rounds = _rounds_of(fitted)
+            rounds[:, 0] = path[-1, 0]
+            path = np.vstack([path, rounds])
         if not fitted.converged:
             limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
             warnings.warn(
@@ -477,7 +515,6 @@ class ObliqueTree(CenterModel):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        tree = _grown_tree(fitted, start).build(clustering.classes, rows)
         n_found = len(np.unique(tree.leaf_clusters[fitted.leaf_of_row]))
         # Centers that were given may have no rows from the start.
         if n_found < len(np.unique(clustering.labels)):
@@ -489,26 +526,57 @@ class ObliqueTree(CenterModel):
                 stacklevel=4,
             )
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
+        leaf_means = None
+        if isinstance(rows, Table) and self.metric == "euclidean":
+            centers = fitted.centers * units.scale + units.shift
+            leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree, centers)
+            leaf_means = leaf_means if leaf_means.is_by_leaf(tree) else None
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree, fit_rows.names_given)
         self.scale_ = units.scale
         self.inertia_ = float(fitted.inertia)
+        self.reference_labels_ = fit_rows.labels_of_all(self.classes_, clustering.labels)
         self.reference_inertia_ = float(fitted.free_inertia)
         self.cluster_centers_ = fitted.centers * units.scale + units.shift
         self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
-        self._path = np.column_stack([getattr(fitted, column) for column in _PATH_COLUMNS])
+        self._path = path
+        self._training = TrainingState(leaves, leaf_means, self.cluster_centers_)
         self._weight = float(rows.n_samples if weight is None else weight.sum())
+        progress = fit_rows.progress(self.verbose)
         if progress is not None:
             progress(tree.n_leaves, 0.0)
         return self
 
-    # ---- results --------------------------------------------------------------------------
+    def truncate(self, max_leaves: int) -> Self:
+        """Return the model with fewer leaves: pruned, always where that costs least.
 
-    @property
-    def n_parameters_(self) -> int:
-        """Weights, biases (thresholds with their columns) and leaves of the tree."""
-        return n_parameters(self.tree_)
+        A fit with this `max_leaves` fits the pruned tree further, and mostly costs less.
+
+        Parameters
+        ----------
+        max_leaves : int
+            Number of leaves, at least 1; the whole model if it has no more.
+
+        Returns
+        -------
+        Self
+            A new fitted estimator, whose labels, centers and costs are those of the smaller tree.
+            Models read from a file lack them, for they take the rows of the fit; with
+            ``metric="cosine"``, or more than a million numbers (leaves x columns), centers and
+            costs are lacking.
+
+        Raises
+        ------
+        ValueError
+            If `max_leaves` is less than 1.
+        """
+        return super().truncate(max_leaves)
+
+    def _smaller_tree(self, max_leaves: int) -> tuple[ClusterTree, IntArray]:
+        return _pruned(self.tree_, max_leaves)
+
+    # ---- results --------------------------------------------------------------------------
 
     @property
     def feature_importances_(self) -> FloatArray:
@@ -580,6 +648,19 @@ class ObliqueTree(CenterModel):
         table, leaves = self._route(X)
         values = table.cell if isinstance(table, SparseTable) else table.data
         return explain_rows(self.tree_, leaves, values)
+
+
+def _rounds_of(fitted: _engine.FittedOblique) -> FloatArray:
+    """Return the figures of every round, those of `_PATH_COLUMNS`."""
+    return np.column_stack([getattr(fitted, column) for column in _PATH_COLUMNS])
+
+
+def _pruned(tree: ClusterTree, max_leaves: int) -> tuple[ClusterTree, IntArray]:
+    """Return the pruned tree, and the node there that each node is part of."""
+    arguments, number = splits_by_gain(tree)
+    ordered = ClusterTree(**arguments)
+    small = ordered.truncate(max_leaves)
+    return small, kept_ancestor(ordered, small.n_nodes)[number]
 
 
 def _check_init(tree: ClusterTree, fit_rows: FitRows[Any], n_clusters: int | None) -> None:

@@ -20,8 +20,9 @@ class SpExTree(LabelsTree):
     Parameters
     ----------
     %(n_clusters)s
-    max_leaves : int or None, default=None
-        Most leaves, at least `n_clusters`; None means `n_clusters`.
+    max_leaves : int, inf or None, default=None
+        Most leaves, at least `n_clusters`; None means `n_clusters`,
+        ``math.inf`` no limit.
     %(labels_tree)s
 
     See Also
@@ -53,7 +54,7 @@ class SpExTree(LabelsTree):
 
     n_clusters: int | None = None
     _: KW_ONLY
-    max_leaves: int | None = None
+    max_leaves: int | float | None = None
     max_depth: int | None = None
     min_samples_leaf: int = 1
     reference: Any = None

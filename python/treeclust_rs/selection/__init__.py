@@ -1,8 +1,8 @@
 """Floor 7: how many clusters, and how wide a kernel? Fits over a range of one parameter.
 
 The gap statistic and the silhouette take any clusterer of this package or of scikit-learn with a
-parameter `n_clusters` or `max_clusters`; the sweep over gamma takes one with a kernel. They fit a
-clone for every value, and leave the estimator as it was.
+parameter `n_clusters`; the sweep over gamma takes one with a kernel. They fit a clone for every
+value, and leave the estimator as it was.
 """
 
 from .fits import Selection

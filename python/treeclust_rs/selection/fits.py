@@ -27,26 +27,26 @@ class Selection:
         The number chosen.
     best_estimator : estimator
         The clone fitted with it, on the data.
-    frame : polars.DataFrame
+    table : polars.DataFrame
         One row for each number, in rising order; see the function that made it for the columns.
     """
 
     best_k: int
     best_estimator: Any
-    frame: pl.DataFrame
+    table: pl.DataFrame
 
     @property
     def _head(self) -> str:
         name = type(self.best_estimator).__name__
-        return f"Selection: best_k {self.best_k:,}, of {self.frame.height:,} tried with {name}"
+        return f"Selection: best_k {self.best_k:,}, of {self.table.height:,} tried with {name}"
 
     def __repr__(self) -> str:
-        return table_text(self._head, self.frame)
+        return table_text(self._head, self.table)
 
     def _repr_html_(self) -> str:
-        chosen = self.frame["k"].to_list().index(self.best_k)
+        chosen = self.table["k"].to_list().index(self.best_k)
         note = f"Bold: best_k; best_estimator is {self.best_estimator!r}."
-        return frame_html(self._head, self.frame, chosen, note)
+        return frame_html(self._head, self.table, chosen, note)
 
 
 def read(X: Any, who: str) -> tuple[Any, Table]:
@@ -70,17 +70,14 @@ def check_estimator(estimator: Any, example: str) -> None:
         )
 
 
-def cluster_parameter(estimator: Any) -> str:
-    """Return the name of the parameter that sets the number of clusters."""
+def check_clusterer(estimator: Any) -> None:
+    """Raise TypeError for what has no parameter for the number of clusters."""
     check_estimator(estimator, "KMeans()")
-    names = estimator.get_params(deep=False)
-    for name in ("n_clusters", "max_clusters"):
-        if name in names:
-            return name
-    raise TypeError(
-        f"{type(estimator).__name__} has no parameter n_clusters or max_clusters, so the number of "
-        "its clusters cannot be chosen."
-    )
+    if "n_clusters" not in estimator.get_params(deep=False):
+        raise TypeError(
+            f"{type(estimator).__name__} has no parameter n_clusters, so the number of its "
+            "clusters cannot be chosen."
+        )
 
 
 def check_numbers(k_values: Iterable[int], at_least: int = 1) -> list[int]:

@@ -45,8 +45,8 @@ def gap_statistic(
     Parameters
     ----------
     estimator : estimator
-        Clusterer with a parameter `n_clusters` or `max_clusters`, and after its fit an `inertia_`,
-        which is W; of a kernel method the `kernel_cost_`.
+        Clusterer with a parameter `n_clusters`, and after its fit an `inertia_`, which is W; of a
+        kernel method the `kernel_cost_`.
     X : array-like or frame of shape (n_samples, n_features)
         The data, in the columns the estimator takes.
     k_values : iterable of int
@@ -108,7 +108,7 @@ def gap_statistic(
     >>> gap_statistic(ExKMC(), X, range(1, 6), n_references=5, random_state=0).best_k
     3
     """
-    name = fits.cluster_parameter(estimator)
+    fits.check_clusterer(estimator)
     numbers = fits.check_numbers(k_values)
     if not is_number(n_references, Integral) or n_references < 1:
         raise ValueError(f"n_references must be an int >= 1. Got {n_references!r} instead.")
@@ -120,7 +120,7 @@ def gap_statistic(
     X, table = fits.read(X, "gap_statistic")
     weight = check_sample_weight(sample_weight, table.n_samples)
     rng = check_random_state(random_state)
-    models = [fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
+    models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_references)
 
     models = [fits.fit(model, X, weight) for model in models]
@@ -137,7 +137,7 @@ def gap_statistic(
     drawn = np.array(
         Parallel(n_jobs=n_jobs)(
             delayed(_reference_inertias)(
-                like_data, name, numbers, low, high, table.n_samples, weight, int(seed)
+                like_data, numbers, low, high, table.n_samples, weight, int(seed)
             )
             for seed in seeds
         )
@@ -167,7 +167,6 @@ def gap_statistic(
 
 def _reference_inertias(
     estimator: Any,
-    name: str,
     numbers: Sequence[int],
     low: FloatArray,
     high: FloatArray,
@@ -178,7 +177,7 @@ def _reference_inertias(
     """Return W for each number on rows drawn uniformly in the box."""
     rng = np.random.RandomState(seed)
     drawn = rng.uniform(low, high, size=(n_samples, len(low)))
-    models = (fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers)
+    models = (fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers)
     return [fits.inertia_of(fits.fit(model, drawn, sample_weight)) for model in models]
 
 

@@ -39,7 +39,7 @@ def silhouette(
     Parameters
     ----------
     estimator : estimator
-        Clusterer with a parameter `n_clusters` or `max_clusters`, and after its fit `labels_`.
+        Clusterer with a parameter `n_clusters`, and after its fit `labels_`.
     X : array-like or frame of shape (n_samples, n_features)
         The data.
     k_values : iterable of int
@@ -91,7 +91,7 @@ def silhouette(
     >>> silhouette(IMM(), X, range(2, 6), random_state=0).best_k
     3
     """
-    name = fits.cluster_parameter(estimator)
+    fits.check_clusterer(estimator)
     numbers = fits.check_numbers(k_values, at_least=2)
     X, table = fits.read(X, "silhouette")
     n = table.n_samples
@@ -99,7 +99,7 @@ def silhouette(
     if sample_size is not None and not (is_number(sample_size, Integral) and sample_size >= 2):
         raise ValueError(f"sample_size must be an int >= 2, or None. Got {sample_size!r} instead.")
     rng = check_random_state(random_state)
-    models = [fits.set_seed(clone(estimator).set_params(**{name: k}), rng) for k in numbers]
+    models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
     rows = None
     if sample_size is not None and sample_size < n:
         rows = np.sort(rng.choice(n, int(sample_size), replace=False))

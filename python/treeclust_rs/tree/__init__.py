@@ -5,7 +5,7 @@ from .cluster_tree import ClusterTree, HasTree, NonFiniteError, as_tree
 from .html import cluster_colors, cluster_html, html_table, lighten
 from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, LEAF, MOVES, OBLIQUE, THRESHOLD, TreeNodes
 from .paths import EVERYTHING, Condition, ObliqueCondition, Span, branch_condition, walk_leaves
-from .reshape import kept_ancestor
+from .reshape import kept_ancestor, splits_by_gain
 from .rules import RuleTable
 from .text import MAX_INDENT, tree_text
 from .words import MAX_TERMS, branch_lines, format_share, row_text, rule_text, split_text

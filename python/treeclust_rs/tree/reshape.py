@@ -4,6 +4,7 @@ The functions return the arguments of the new `ClusterTree`.
 """
 
 import math
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,61 @@ def kept_ancestor(tree: TreeNodes, n_nodes: int) -> IntArray:
     for node in range(n_nodes, tree.n_nodes):
         kept[node] = kept[parents[node]]
     return np.array(kept, dtype=np.int64)
+
+
+def splits_by_gain(tree: TreeNodes) -> tuple[dict[str, Any], IntArray]:
+    """Return the arguments of a tree whose last split costs least to undo, and so on down to one.
+
+    Of all splits into two leaves the one that lowers the cost least becomes the last, then that of
+    the tree without it (weakest-link pruning, a split at a time), so that `truncate_nodes` prunes.
+    Also returned: the new number of each node.
+    """
+    left, parent = tree.children_left.tolist(), tree.parent.tolist()
+    cost = (tree.impurity * tree.weighted_n_node_samples).tolist()
+    is_leaf = (tree.kind == LEAF).tolist()
+
+    def candidate(node: int) -> tuple[float, int]:
+        return cost[node] - cost[left[node]] - cost[left[node] + 1], -node
+
+    def splits_in_leaves(node: int) -> bool:
+        return not is_leaf[node] and is_leaf[left[node]] and is_leaf[left[node] + 1]
+
+    weakest = [candidate(node) for node in range(tree.n_nodes) if splits_in_leaves(node)]
+    heapify(weakest)
+    undone: list[int] = []
+    while weakest:
+        node = -heappop(weakest)[1]
+        undone.append(node)
+        is_leaf[node] = True
+        if parent[node] >= 0 and splits_in_leaves(parent[node]):
+            heappush(weakest, candidate(parent[node]))
+    order = [0, *(left[node] + side for node in reversed(undone) for side in (0, 1))]
+    old = np.array(order, dtype=np.int64)
+    number = np.empty_like(old)
+    number[old] = np.arange(len(old))
+    return _renumbered(tree, old, number), number
+
+
+def _renumbered(tree: TreeNodes, old: IntArray, number: IntArray) -> dict[str, Any]:
+    """Return the arguments of a tree with its nodes in another order."""
+    arguments = tree.arguments()
+    for name in tree.array_names:
+        if not name.startswith("oblique_"):
+            arguments[name] = arguments[name][old]
+    for name in ("children_left", "children_right"):
+        child = arguments[name]
+        arguments[name] = np.where(child >= 0, number[child], child)
+    if tree.oblique_arrays is not None:
+        indptr, indices, weights, bias = tree.oblique_arrays
+        terms = [np.arange(indptr[node], indptr[node + 1]) for node in old.tolist()]
+        places = np.concatenate(terms)
+        arguments |= {
+            "oblique_indptr": np.concatenate([[0], np.cumsum(np.diff(indptr)[old])]),
+            "oblique_indices": indices[places],
+            "oblique_weights": weights[places],
+            "oblique_bias": bias[old],
+        }
+    return arguments
 
 
 def expand_intervals(tree: TreeNodes) -> dict[str, Any]:

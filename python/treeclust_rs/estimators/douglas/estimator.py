@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ from ..._util import (
     IntArray,
     Interval,
     StrOptions,
+    at_least,
     check_keys,
     effective_n_jobs,
     estimator,
@@ -132,6 +133,9 @@ class Douglas(BinsPredictor, SavedEstimator):
     table_ : CellTable
         The hard rules; printable. Its bins have sharp edges, and a cell has the cluster of its
         greatest weight.
+    n_clusters_, n_leaves_, n_parameters_ : int
+        Numbers of clusters, of cells with rows, and of the numbers that make up the hard rules: two
+        for each cut, one for each cell with rows.
     labels_ : ndarray of shape (n_samples,)
         Most probable cluster of every row; after `partial_fit`, of its rows. Clusters
         without rows have the last numbers after `fit`.
@@ -218,8 +222,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         "n_init": [AT_LEAST_1],
         "solver": [StrOptions({"adam", "sgd"})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), None],
-        "batch_size": [Interval(Integral, 2, None, closed="left"), None],
-        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": [at_least(2), None],
+        "warm_up": [at_least(0)],
         "max_iter": [AT_LEAST_1],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "n_iter_no_change": [AT_LEAST_1],

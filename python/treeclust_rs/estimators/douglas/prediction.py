@@ -71,6 +71,21 @@ class BinsPredictor:
         return np.asarray(self.table_.classes)
 
     @property
+    def n_clusters_(self) -> int:
+        """Number of clusters: of `classes_`."""
+        return self.table_.n_clusters
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of cells of the hard rules with rows of the fit."""
+        return len(self.table_.occupied)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Numbers that make up the hard rules: two for each cut, one for each cell with rows."""
+        return 2 * sum(map(len, self.table_.cuts)) + self.n_leaves_
+
+    @property
     def n_iter_(self) -> int:
         """Number of epochs."""
         return len(self.loss_curve_)
