@@ -626,7 +626,8 @@ def test_sizes_that_are_refused():
         with pytest.raises(ValueError, match=r"n_references must be an int >= 1. Got"):
             gap_statistic(KMeans(), X, [1, 2], n_references=n_references)
     for sample_size in (1, 2.5, True):
-        with pytest.raises(ValueError, match=r"sample_size must be an int >= 2, or None. Got"):
+        words = r"sample_size must be an int >= 2, math.inf or None. Got"
+        with pytest.raises(ValueError, match=words):
             silhouette(KMeans(), X, [2, 3], sample_size=sample_size)
 
 

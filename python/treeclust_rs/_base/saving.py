@@ -12,7 +12,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
-from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from .._util import (
+    FloatArray,
+    IntArray,
+    check_keys,
+    documented,
+    dumps,
+    estimator,
+    float_array,
+    loads,
+)
 from .._util.files import replacing
 from ..tree import ClusterTree
 from .display import without_data
@@ -65,6 +74,11 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _needed_features(self) -> IntArray | None:
+        """Indices of the columns that `predict` and `explain` read, ascending; None: all."""
+        return None
 
     @property
     def unsaved_params(self) -> frozenset[str]:

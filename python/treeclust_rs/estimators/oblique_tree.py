@@ -36,7 +36,7 @@ from .._base import (
 from .._base.truncation import feature_importances
 from .._data import SparseTable, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
-from .._reference.checks import warn_of_empty
+from .._reference.checks import warn_of_lost
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
@@ -382,6 +382,7 @@ class ObliqueTree(CenterModel):
             "estimator_name": fit_rows.estimator_name,
             "n_init": self.n_init,
             "max_iter": MAX_KMEANS_STEPS,
+            "tell": fit_rows.tell(self.verbose),
         }
         if self.metric == "cosine":
             units = Units.own(fit_rows.rows.n_features)
@@ -420,19 +421,13 @@ class ObliqueTree(CenterModel):
 
     def _read_rows(self, X: Any, *, estimator_name: str) -> Any:
         """Return a `Table`, or a `SparseTable` where the fit can use one."""
-        if not issparse(X):
-            return read_table(X, estimator_name=estimator_name)
-        if self.metric == "cosine" and self.splits == "oblique":
+        if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
             return read_sparse(X, estimator_name=estimator_name)
-        raise TypeError(
-            'Sparse input needs metric="cosine" and splits="oblique". Use \'.toarray()\' to '
-            "convert it to a dense numpy array."
-        )
+        return read_table(X, estimator_name=estimator_name)
 
     def _fit_from(self, start: _Start) -> Self:
         fit_rows, clustering, first, seed = start
         rows, weight, units = fit_rows.rows, fit_rows.weight, fit_rows.units
-        progress = fit_rows.progress(self.verbose)
         schedule = None
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
@@ -450,7 +445,7 @@ class ObliqueTree(CenterModel):
             schedule=schedule,
             relax=bool(self.relax),
             seed=seed,
-            progress=progress,
+            progress=fit_rows.progress(self.verbose),
         )
         if not fitted.converged:
             limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
@@ -461,16 +456,13 @@ class ObliqueTree(CenterModel):
                 stacklevel=3,
             )
         tree = _grown_tree(fitted, start).build(clustering.classes, rows)
-        n_found = len(np.unique(tree.leaf_clusters[fitted.leaf_of_row]))
-        # Centers that were given may have no rows from the start.
-        if n_found < len(np.unique(clustering.labels)):
-            warn_of_empty(
-                n_found,
-                len(clustering.classes),
-                "A smaller alpha or a larger max_depth may give more of them leaves.",
-                where=" in the tree",
-                stacklevel=4,
-            )
+        warn_of_lost(
+            len(clustering.classes),
+            tree.leaf_clusters[fitted.leaf_of_row],
+            clustering.labels,
+            "A smaller alpha or a larger max_depth may give more of them leaves.",
+            stacklevel=4,
+        )
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
@@ -482,8 +474,7 @@ class ObliqueTree(CenterModel):
         self.labels_ = self.classes_[tree.leaf_clusters[leaves]]
         self._path = np.column_stack([getattr(fitted, column) for column in _PATH_COLUMNS])
         self._weight = float(rows.n_samples if weight is None else weight.sum())
-        if progress is not None:
-            progress(tree.n_leaves, 0.0)
+        fit_rows.tell_result(self.verbose, tree.n_leaves, "cost", self.inertia_)
         return self
 
     # ---- results --------------------------------------------------------------------------

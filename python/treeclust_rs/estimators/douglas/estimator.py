@@ -108,7 +108,8 @@ class Douglas(BinsPredictor, SavedEstimator):
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and random cuts.
     n_jobs : int or None, default=None
-        Threads that read the columns. None: all cores, and 1 inside joblib workers.
+        Threads that read the columns. None: all cores that the process may use, fewer if
+        ``OMP_NUM_THREADS`` says so, and 1 inside joblib workers.
         Training takes one. The result does not depend on it.
     verbose : int, default=0
         Whether to print a line of progress now and then.
@@ -343,7 +344,7 @@ class Douglas(BinsPredictor, SavedEstimator):
                     "varies. Begin with more rows."
                 )
         else:
-            table = self._read(X)
+            table = self._read(X, all_columns=True)
             columns = before.columns.widen(table)
             k = before.model.weights.shape[1]
         rows = self._rows(table, columns, affinity)
@@ -425,7 +426,7 @@ class Douglas(BinsPredictor, SavedEstimator):
             As for `predict_proba`; also if the affinity would take more than 4 GiB, or the model
             was read from a file that does not hold its objective.
         """
-        table = self._read(X)
+        table = self._read(X, all_columns=True)
         rows = self._rows(table, self._bins.columns, affinity)
         with one_blas_thread():
             probabilities = self._bins.model.probabilities(rows.model)
