@@ -27,7 +27,7 @@ from treeclust_rs import (
 )
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
-from treeclust_rs.selection import gap_statistic, silhouette
+from treeclust_rs.selection import gap_statistic, silhouette, silhouettes
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -327,6 +327,38 @@ def test_silhouette_of_a_sample():
     assert again.frame.equals(part.frame)
     all_rows = silhouette(KMeans(n_init=2), X, range(2, 6), sample_size=10_000, random_state=0)
     assert all_rows.frame.equals(whole.frame)
+
+
+def test_silhouette_takes_at_most_10_000_rows_by_default(monkeypatch):
+    sizes, whole = [], silhouettes.silhouette_score
+
+    def score(points, labels, **options):
+        sizes.append(len(labels))
+        return whole(points, labels, **options)
+
+    monkeypatch.setattr(silhouettes, "silhouette_score", score)
+    monkeypatch.setattr(silhouettes, "_SAMPLE_SIZE", 100)
+    X = blobs(3, n=200)
+    default = silhouette(KMeans(n_init=2), X, [3, 4], random_state=0)
+    asked = silhouette(KMeans(n_init=2), X, [3, 4], sample_size=100, random_state=0)
+    assert sizes == [100] * 4 and default.frame.equals(asked.frame)
+    silhouette(KMeans(n_init=2), X, [3, 4], sample_size=math.inf, random_state=0)
+    assert sizes[4:] == [600] * 2
+    assert len(default.best_estimator.labels_) == 600
+    monkeypatch.undo()
+    assert silhouettes._SAMPLE_SIZE == 10_000
+
+
+def test_silhouette_by_several_processes():
+    X = blobs(3)
+    alone, shared = (
+        silhouette(IMM(), X, range(2, 5), random_state=0, n_jobs=n_jobs) for n_jobs in (None, 2)
+    )
+    assert shared.best_k == alone.best_k == 3
+    assert shared.frame["silhouette"].to_list() == pytest.approx(
+        alone.frame["silhouette"].to_list(), rel=1e-12
+    )
+    assert (shared.best_estimator.labels_ == alone.best_estimator.labels_).all()
 
 
 def test_numbers_without_a_silhouette():

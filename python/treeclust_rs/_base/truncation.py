@@ -300,7 +300,9 @@ class CostTree(GrownClusterer, abstract=True):
     _cost_path: FloatArray
 
     # What the warning of clusters without rows advises.
-    _lost_advice: ClassVar[str] = "A larger max_leaves may give them rows."
+    _lost_advice: ClassVar[str] = (
+        "More leaves (max_leaves, max_depth, min_samples_leaf) may give them rows."
+    )
 
     @property
     def cost_path_(self) -> pl.DataFrame:
