@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.datasets import make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 import treeclust_rs as tc
