@@ -606,8 +606,13 @@ def test_verbose_tells_what_was_reached(capfd):
     told = capfd.readouterr()
     assert told.out == ""
     last = told.err.strip().splitlines()[-1]
-    assert last.startswith(f"[ObliqueTree] 400 rows, {model.n_leaves_} leaves, last gain ")
-    assert "nan" not in told.err
+    assert last.startswith(
+        f"[ObliqueTree] 400 rows, {model.n_leaves_} leaves, cost {model.inertia_:.6g}, "
+    )
+    first, second = told.err.splitlines()[:2]
+    assert first.startswith("[ObliqueTree] 400 rows, k-means of 4 clusters, 10 starts, ")
+    assert second.startswith("[ObliqueTree] 400 rows, k-means done, cost ")
+    assert "nan" not in told.err and "gain -" not in told.err
     tc.ObliqueTree(4, random_state=0).fit(X)
     told = capfd.readouterr()
     assert told.out == told.err == ""
@@ -651,10 +656,12 @@ def test_bad_fits_are_refused_and_change_nothing(options, X, message):
 
 def test_bad_sparse_input_is_refused():
     X = documents()
-    with pytest.raises(TypeError, match='Sparse input needs metric="cosine" and splits="oblique"'):
-        tc.ObliqueTree(3).fit(X)
-    with pytest.raises(TypeError, match='Sparse input needs metric="cosine" and splits="oblique"'):
-        tc.ObliqueTree(3, metric="cosine", splits="axis").fit(X)
+    for options in ({}, {"metric": "cosine", "splits": "axis"}):
+        with pytest.raises(TypeError) as caught:
+            tc.ObliqueTree(3, **options).fit(X)
+        message = str(caught.value)
+        assert message.startswith("ObliqueTree takes no sparse input, but got a ")
+        assert 'ObliqueTree(metric="cosine", splits="oblique") takes sparse rows' in message
     model = tc.ObliqueTree(3, metric="cosine", random_state=0).fit(X)
     with pytest.raises(ValueError, match="X has 119 features, but ObliqueTree is expecting 120"):
         model.predict(X[:, :119])

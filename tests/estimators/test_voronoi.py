@@ -74,6 +74,7 @@ def test_the_small_tree_has_a_leaf_for_each_center(k):
     assert int(np.ceil(np.log2(k))) <= model.tree_.max_depth <= k - 1
 
 
+@pytest.mark.filterwarnings("ignore:Only . of the . clusters have rows in the tree")
 def test_the_small_tree_takes_the_bisector_with_the_fewest_mistakes():
     rng = np.random.default_rng(5)
     for _ in range(20):

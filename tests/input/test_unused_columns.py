@@ -113,3 +113,37 @@ def test_sparse_cells_of_other_columns_are_not_read():
     bad[8, model.tree_.tested_features[0]] = np.inf
     with pytest.raises(ValueError, match="row 8"):
         model.predict(sp.csr_array(bad))
+
+
+@pytest.fixture(scope="module")
+def douglas() -> tuple[tc.Douglas, pl.DataFrame]:
+    X, _ = two_tested_columns()
+    frame = pl.DataFrame(X, schema=NAMES)
+    mask = [True, False, True, False]
+    return tc.Douglas(3, feature_mask=mask, max_iter=20, random_state=0).fit(frame), frame
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "arrow"])
+def test_douglas_reads_the_columns_that_it_cuts(douglas, kind):
+    model, frame = douglas
+    used = {"income": frame["income"].to_numpy(), "age": frame["age"].to_numpy()}
+    others = {"noise": [None] * 60, "city": ["Łódź"] * 60}
+    for given in (frames(used | others)[kind], frames(used)[kind]):
+        np.testing.assert_array_equal(model.predict_proba(given), model.predict_proba(frame))
+        np.testing.assert_array_equal(model.predict(given), model.labels_)
+        np.testing.assert_array_equal(model.apply(given), model.apply(frame))
+        assert model.explain(given) == model.explain(frame)
+    with pytest.raises(ValueError, match=r"lacks 1 of the 2 columns that are needed.*'income'"):
+        model.predict(frames({"age": used["age"]})[kind])
+
+
+def test_douglas_checks_the_cells_that_it_reads(douglas):
+    model, frame = douglas
+    bad = frame.with_columns(noise=np.nan, city=np.inf)
+    np.testing.assert_array_equal(model.predict(bad), model.labels_)
+    with pytest.raises(ValueError, match="column 'age' has 60 NaN"):
+        model.predict(frame.with_columns(age=np.nan))
+    # The objective and further training take all columns.
+    for call in (model.score, model.partial_fit):
+        with pytest.raises(ValueError, match="'noise' has 60 NaN"):
+            call(bad)

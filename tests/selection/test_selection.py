@@ -27,7 +27,7 @@ from treeclust_rs import (
 )
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
-from treeclust_rs.selection import gap_statistic, silhouette
+from treeclust_rs.selection import gap_statistic, silhouette, silhouettes
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -329,6 +329,38 @@ def test_silhouette_of_a_sample():
     assert all_rows.table.equals(whole.table)
 
 
+def test_silhouette_takes_at_most_10_000_rows_by_default(monkeypatch):
+    sizes, whole = [], silhouettes.silhouette_score
+
+    def score(points, labels, **options):
+        sizes.append(len(labels))
+        return whole(points, labels, **options)
+
+    monkeypatch.setattr(silhouettes, "silhouette_score", score)
+    monkeypatch.setattr(silhouettes, "_SAMPLE_SIZE", 100)
+    X = blobs(3, n=200)
+    default = silhouette(KMeans(n_init=2), X, [3, 4], random_state=0)
+    asked = silhouette(KMeans(n_init=2), X, [3, 4], sample_size=100, random_state=0)
+    assert sizes == [100] * 4 and default.frame.equals(asked.frame)
+    silhouette(KMeans(n_init=2), X, [3, 4], sample_size=math.inf, random_state=0)
+    assert sizes[4:] == [600] * 2
+    assert len(default.best_estimator.labels_) == 600
+    monkeypatch.undo()
+    assert silhouettes._SAMPLE_SIZE == 10_000
+
+
+def test_silhouette_by_several_processes():
+    X = blobs(3)
+    alone, shared = (
+        silhouette(IMM(), X, range(2, 5), random_state=0, n_jobs=n_jobs) for n_jobs in (None, 2)
+    )
+    assert shared.best_k == alone.best_k == 3
+    assert shared.frame["silhouette"].to_list() == pytest.approx(
+        alone.frame["silhouette"].to_list(), rel=1e-12
+    )
+    assert (shared.best_estimator.labels_ == alone.best_estimator.labels_).all()
+
+
 def test_numbers_without_a_silhouette():
     X = np.repeat([[0.0], [1.0], [5.0]], [1, 2, 1], axis=0)
     with warnings.catch_warnings():
@@ -627,7 +659,8 @@ def test_sizes_that_are_refused():
         with pytest.raises(ValueError, match=r"n_references must be an int >= 1. Got"):
             gap_statistic(KMeans(), X, [1, 2], n_references=n_references)
     for sample_size in (1, 2.5, True):
-        with pytest.raises(ValueError, match=r"sample_size must be an int >= 2, or None. Got"):
+        words = r"sample_size must be an int >= 2, math.inf or None. Got"
+        with pytest.raises(ValueError, match=words):
             silhouette(KMeans(), X, [2, 3], sample_size=sample_size)
 
 

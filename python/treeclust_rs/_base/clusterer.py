@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import export
 from .._data import Table, align_table, check_finite
-from .._util import check_keys, effective_n_jobs
+from .._util import IntArray, check_keys, effective_n_jobs
 from ..metrics import n_parameters
 from ..tree import ClusterTree, NonFiniteError, RuleTable
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
@@ -41,6 +41,10 @@ class TreeClusterer(SavedEstimator, abstract=True):
         return len(self.tree_.classes)
 
     @property
+    def _needed_features(self) -> IntArray:
+        return self.tree_.tested_features
+
+    @property
     def n_leaves_(self) -> int:
         """Number of leaves of the tree."""
         return self.tree_.n_leaves
@@ -59,7 +63,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         check_is_fitted(self, "tree_")
         name, tree = type(self).__name__, self.tree_
-        needed = None if all_columns else tree.tested_features
+        needed = None if all_columns else self._needed_features
         table = align_table(
             X,
             tree.feature_names,

@@ -38,7 +38,9 @@ from .._util import (
     StrOptions,
     at_least,
     effective_n_jobs,
+    format_count,
     progress_line,
+    progress_text,
 )
 from ..tree import ClusterTree
 
@@ -149,6 +151,16 @@ class FitRows(WeightedRows[Rows]):
     def progress(self, verbose: int) -> _engine.Progress | None:
         """Return the function that prints a line of progress; None without `verbose`."""
         return progress_line(verbose, self.estimator_name, self.rows.n_samples, self.started)
+
+    def tell(self, verbose: int) -> Callable[[str], None] | None:
+        """Return the function that prints a text with rows and time; None without `verbose`."""
+        return progress_text(verbose, self.estimator_name, self.rows.n_samples, self.started)
+
+    def tell_result(self, verbose: int, n_leaves: int, measure: str, value: float) -> None:
+        """Print the last line of a fit, where `verbose` asks for it."""
+        tell = self.tell(verbose)
+        if tell is not None:
+            tell(f"{format_count(n_leaves, 'leaf', 'leaves')}, {measure} {value:.6g}")
 
     def leaves_of_all(self, leaf_of_row: Codes, tree: ClusterTree) -> npt.NDArray[np.int32]:
         """Return the leaf of every row of the table; excluded rows are routed through the tree.

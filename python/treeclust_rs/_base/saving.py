@@ -14,7 +14,16 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
-from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
+from .._util import (
+    FloatArray,
+    IntArray,
+    check_keys,
+    documented,
+    dumps,
+    estimator,
+    float_array,
+    loads,
+)
 from .._util.arrays import NOISE
 from .._util.files import replacing
 from .._util.model_json import json_name
@@ -78,6 +87,11 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         """Whether the columns' names were given with an array, and are not those of a frame."""
         names = getattr(self, self._fitted_by).feature_names
         return names is not None and "feature_names_in_" not in self.__dict__
+
+    @property
+    def _needed_features(self) -> IntArray | None:
+        """Indices of the columns that `predict` and `explain` read, ascending; None: all."""
+        return None
 
     @property
     def unsaved_params(self) -> frozenset[str]:

@@ -311,6 +311,11 @@ class CostTree(GrownClusterer, abstract=True):
     scale_: FloatArray
     _cost_path: FloatArray
 
+    # What the warning of clusters without rows advises.
+    _lost_advice: ClassVar[str] = (
+        "More leaves (max_leaves, max_depth, min_samples_leaf) may give them rows."
+    )
+
     @property
     def cost_path_(self) -> pl.DataFrame:
         """Costs by number of leaves: a frame with the columns n_leaves, cost and inertia.
@@ -337,10 +342,6 @@ class CostTree(GrownClusterer, abstract=True):
     def feature_importances_(self) -> FloatArray:
         """Share of each column in the decrease of the surrogate cost, of shape (n_features,)."""
         return feature_importances(self.tree_, self.scale_)
-
-    def _last_gain(self) -> float:
-        path = self._cost_path
-        return path[-2] - path[-1] if len(path) > 1 else 0.0
 
 
 def feature_importances(tree: ClusterTree, scale: FloatArray) -> FloatArray:

@@ -1,5 +1,6 @@
 """Array-likes as arrays of the dtypes that the Rust core reads; texts about shapes and cells."""
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from .._util import FloatArray, IntArray, listed
+from .._util.words import format_bytes
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -25,10 +27,7 @@ def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) ->
     Of Python objects only the `needed` columns are read; None reads all.
     """
     if issparse(X):
-        raise TypeError(
-            f"sparse input is not supported yet, but {estimator_name} got a {type(X).__name__}. "
-            "Use '.toarray()' to convert it to a dense numpy array."
-        )
+        raise refused_sparse(X, estimator_name)
     if isinstance(X, np.matrix):
         raise TypeError(
             "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
@@ -76,6 +75,18 @@ def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) ->
             array[:, np.isin(np.arange(array.shape[1]), needed, invert=True)] = 0
         array = _numbers_from_objects(array)
     return native(array)
+
+
+def refused_sparse(X: Any, estimator_name: str) -> TypeError:
+    """Return the error for sparse input where it is not taken."""
+    shape = " x ".join(f"{length:,}" for length in X.shape)
+    size = math.prod(X.shape) * X.dtype.itemsize
+    return TypeError(
+        f"{estimator_name} takes no sparse input, but got a {type(X).__name__} of {shape}. "
+        'ObliqueTree(metric="cosine", splits="oblique") takes sparse rows. A dense copy, '
+        f"X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
+        "OneHotEncoder(sparse_output=False) returns dense rows."
+    )
 
 
 def filled(values: Any, what: str) -> npt.NDArray[Any]:

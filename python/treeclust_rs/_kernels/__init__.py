@@ -3,7 +3,7 @@
 from .gram import check_gram
 from .kernel_data import KernelData, KernelRows, kernel_rows, make_kernel_data
 from .kernels import KERNELS, ORIGIN_FREE, Kernel
-from .lloyd import Tell, cluster
+from .lloyd import cluster, tell_starts
 from .low_rank import APPROXIMATIONS, FeatureMap
 from .means import ROUNDING, Means, first_least
 from .parameters import KERNEL_CONSTRAINTS, check_gram_argument, has_gamma, kernel_of, make_kernel

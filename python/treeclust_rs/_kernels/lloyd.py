@@ -25,7 +25,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from .._reference.checks import warn_too_few
-from .._util import FloatArray, IntArray, map_in_order, one_blas_thread
+from .._util import FloatArray, IntArray, format_count, map_in_order, one_blas_thread
 from .._util.threads import check_room
 from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
 from .gram_lloyd import GramRows, Run, draw, run_lloyd, seed_groups
@@ -34,6 +34,16 @@ from .means import Clustering, Means, compact, first_least
 
 Tell = Callable[[int, int, float], None]
 """Progress callback: the number of a start, from 1 on, its rounds and its cost."""
+
+
+def tell_starts(show: Callable[[str], None] | None, n_init: int) -> Tell | None:
+    """Return the callback that shows a text for each of `n_init` starts; None without `show`."""
+    if show is None:
+        return None
+    return lambda number, n_iter, cost: show(
+        f"start {number} of {n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}"
+    )
+
 
 # With at least four times this many rows, and 128 for each cluster, a start begins with short runs
 # ("trials") on a sample of an eighth of the rows.

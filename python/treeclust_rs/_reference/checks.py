@@ -1,8 +1,10 @@
 """What is checked of clusterings, and what is warned of: sizes, equal centers, empty clusters."""
 
 import warnings
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .._util import BoolArray, FloatArray, format_count
@@ -60,6 +62,25 @@ def warn_of_empty(
         ConvergenceWarning,
         stacklevel=stacklevel,
     )
+
+
+def warn_of_lost(
+    n_clusters: int,
+    found: npt.NDArray[Any],
+    reference: npt.NDArray[Any],
+    advice: str,
+    *,
+    stacklevel: int,
+) -> None:
+    """Warn that clusters of the reference have no rows in the tree.
+
+    `found`, `reference`: cluster of each row by the tree and by the reference. Centers that were
+    given may have no rows in the reference either: of these there is no warning.
+    """
+    n_found = len(np.unique(found))
+    if n_found < len(np.unique(reference)):
+        where = " in the tree"
+        warn_of_empty(n_found, n_clusters, advice, where=where, stacklevel=stacklevel + 1)
 
 
 def warn_too_few(

@@ -6,6 +6,7 @@ It is made here (scikit-learn's KMeans, or k-medians) where the user gave no ref
 """
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import _engine
 from .._data import Table, Units, WeightedRows
-from .._util import Codes, FloatArray
+from .._util import Codes, FloatArray, format_count
 from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
@@ -28,6 +29,9 @@ from .read import ReferenceInput
 _NUMBERS_OF_ROW = 12
 N_INIT = 10
 MAX_ITER = 300
+
+Tell = Callable[[str], None]
+"""Progress callback: prints a text."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,14 @@ def make_reference(
     follows_centers: bool = True,
     n_init: int = N_INIT,
     max_iter: int = MAX_ITER,
+    tell: Tell | None = None,
 ) -> Reference:
     """Determine labels, centers and costs on the fitted rows.
 
     `data`, `given`: of the fitted rows, without noise. `needs_distinct`: whether equal centers are
     refused where they come from labels; centers that were given must always be distinct.
-    `follows_centers`: whether to warn of labels that do not lie about their centers.
+    `follows_centers`: whether to warn of labels that do not lie about their centers. `tell`: prints
+    when k-means begins and ends.
     """
     labels, classes, centers = given.labels, given.classes, None
     if given.centers is not None:
@@ -74,7 +80,7 @@ def make_reference(
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, data.rows.n_samples, estimator_name)
-        labels = _cluster(data, criterion, k, random_state, n_init, max_iter)
+        labels = _cluster(data, criterion, k, random_state, n_init, max_iter, tell)
         found, labels = np.unique(labels, return_inverse=True)
         if len(found) < k:
             warn_too_few(len(found), k, stacklevel=4)
@@ -110,6 +116,7 @@ def _cluster(
     random_state: Any,
     n_init: int,
     max_iter: int,
+    tell: Tell | None,
 ) -> npt.NDArray[Any]:
     matrix = data.units.matrix(data.rows)
     if not np.isfinite(np.vdot(matrix, matrix)):
@@ -117,10 +124,13 @@ def _cluster(
             'The distances between rows overflow float64. Use scale="standard" or rescale the '
             "columns."
         )
+    name = "k-medians" if criterion == "kmedians" else "k-means"
+    _tell_begin(tell, name, k, n_init)
     if criterion == "kmedians":
-        _, labels, _, _ = kmedians(
+        _, labels, inertia, _ = kmedians(
             matrix, k, sample_weight=data.weight, n_init=n_init, random_state=random_state
         )
+        _tell_end(tell, name, inertia)
         return labels
     # KMeans takes some numbers for each row.
     check_room(data.threads.n_jobs, 8 * _NUMBERS_OF_ROW * data.rows.n_samples)
@@ -128,7 +138,18 @@ def _cluster(
     with warnings.catch_warnings(), threadpool_limits(data.threads.n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it
         solver.fit(matrix, sample_weight=data.weight)
+    _tell_end(tell, name, solver.inertia_)
     return np.asarray(solver.labels_)
+
+
+def _tell_begin(tell: Tell | None, name: str, k: int, n_init: int) -> None:
+    if tell is not None:
+        tell(f"{name} of {format_count(k, 'cluster')}, {format_count(n_init, 'start')}")
+
+
+def _tell_end(tell: Tell | None, name: str, cost: float | None = None) -> None:
+    if tell is not None:
+        tell(f"{name} done" + ("" if cost is None else f", cost {cost:.6g}"))
 
 
 class Clustering(NamedTuple):
@@ -149,6 +170,7 @@ def spherical_reference(
     estimator_name: str,
     n_init: int,
     max_iter: int,
+    tell: Tell | None = None,
 ) -> Clustering:
     """Determine classes, labels and centers on the fitted rows; as `make_reference`.
 
@@ -158,6 +180,7 @@ def spherical_reference(
     if given.centers is None and given.labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, rows.n_samples, estimator_name)
+        _tell_begin(tell, "spherical k-means", k, n_init)
         found, centers = _engine.spherical_kmeans(
             rows.data,
             k,
@@ -167,6 +190,7 @@ def spherical_reference(
             seed=int(random_state.randint(np.iinfo(np.int32).max)),
             n_jobs=threads,
         )
+        _tell_end(tell, "spherical k-means")
         used, codes = np.unique(found, return_inverse=True)
         if len(used) < k:
             warn_too_few(len(used), k, stacklevel=5)

@@ -36,7 +36,8 @@ class ReferenceInput:
         """Raise ValueError if the parameter `n_clusters` is not the reference's number."""
         if None not in (n_clusters, self.n_clusters) and n_clusters != self.n_clusters:
             raise ValueError(
-                f"n_clusters={n_clusters}, but the reference has {self.n_clusters} clusters."
+                f"n_clusters={n_clusters}, but the reference has {self.n_clusters} clusters. Leave "
+                "n_clusters out, or give another clustering as reference=."
             )
 
     def take(self, mask: BoolArray) -> ReferenceInput:

@@ -65,7 +65,8 @@ feature_names : list of str, default=None
 %(fitted)s
 
 [weight_fitted]
-%(weight)s
+%(labels_as_reference)s
+%(sample_weight)s
 %(feature_names)s
 
 %(fitted)s
@@ -247,7 +248,8 @@ scale : {None, "standard"}, default=None
     columns' own units.
 %(reference_seed)s
 verbose : int, default=0
-    Whether to print a line of progress now and then.
+    Whether to print a line of progress now and then: on stderr, or by the logger
+    ``treeclust_rs`` if that has a handler and takes INFO.
 
 [frame_rows]
 X : array-like or frame of shape (n_samples, n_features)
@@ -364,7 +366,8 @@ n_clusters : int or None, default=None
 
 [n_jobs]
 n_jobs : int or None, default=None
-    Threads. None: all cores, and 1 inside joblib workers. The result does not depend on it.
+    Threads; -1: all cores. None: all cores that the process may use, fewer if
+    ``OMP_NUM_THREADS`` says so, and 1 inside joblib workers. The result does not depend on it.
 
 [numbers]
 n_clusters_, n_leaves_, n_parameters_ : int
@@ -408,7 +411,8 @@ X : array-like or frame of shape (n_samples, n_features)
 [threads]
 %(n_jobs)s
 verbose : int, default=0
-    Whether to print a line of progress now and then.
+    Whether to print a line of progress now and then: on stderr, or by the logger
+    ``treeclust_rs`` if that has a handler and takes INFO.
 
 [tree_and_labels]
 tree_ : ClusterTree
@@ -422,9 +426,16 @@ labels_ : ndarray of shape (n_samples,)
 classes_ : ndarray of shape (n_clusters,)
     The clusters' labels.
 
+[labels_as_reference]
+y : ignored
+    For the API. Labels to be explained are given as the parameter `reference`.
+
 [weight]
 y : ignored
     For the API.
+%(sample_weight)s
+
+[sample_weight]
 sample_weight : array-like of shape (n_samples,), default=None
     Weight of each row, from 1e-150 to 1e150 or 0. Rows of weight 0 are left out.
 

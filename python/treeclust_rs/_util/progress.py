@@ -1,5 +1,9 @@
-"""Progress on standard error: lines about a fit, and a bar of counted steps."""
+"""Progress: lines about a fit, and a bar of counted steps.
 
+They go to standard error, or to the logger ``treeclust_rs`` if that has a handler and takes INFO.
+"""
+
+import logging
 import math
 import shutil
 import sys
@@ -11,6 +15,7 @@ from typing import Self
 from .words import format_count
 
 _BAR_WIDTH = 20
+_LOGGER = logging.getLogger("treeclust_rs")
 
 
 def progress_text(
@@ -30,7 +35,7 @@ def progress_text(
         if now - last >= every:
             last = now
             rows = format_count(n_rows, "row")
-            _print(f"[{name}] {rows}, {text}, {now - started:.1f} s\n")
+            _print_line(f"[{name}] {rows}, {text}, {now - started:.1f} s")
 
     return show
 
@@ -38,13 +43,19 @@ def progress_text(
 def progress_line(
     verbose: int, name: str, n_rows: int, started: float
 ) -> Callable[[int, float], None] | None:
-    """Return a function that prints leaves and last gain of a tree; None without `verbose`."""
+    """Return a function that prints leaves and last gain of a tree; None without `verbose`.
+
+    A step that gains nothing (another cost than the criterion's may rise) shows leaves alone.
+    """
     show = progress_text(verbose, name, n_rows, started)
     if show is None:
         return None
-    return lambda n_leaves, gain: show(
-        f"{format_count(n_leaves, 'leaf', 'leaves')}, last gain {gain:.4g}"
-    )
+
+    def show_leaves(n_leaves: int, gain: float) -> None:
+        leaves = format_count(n_leaves, "leaf", "leaves")
+        show(f"{leaves}, last gain {gain:.4g}" if gain > 0 else leaves)
+
+    return show_leaves
 
 
 class ProgressBar:
@@ -57,13 +68,14 @@ class ProgressBar:
     total : int
         Number of steps.
     verbose : int
-        0: nothing; 1: only on a terminal; 2: always.
+        0: nothing; 1: only on a terminal or to the logger; 2: always.
     """
 
     def __init__(self, name: str, total: int, verbose: int) -> None:
         self._name, self._total, self._done = name, total, 0
-        self._is_terminal = sys.stderr.isatty()
-        self._is_on = verbose > 1 or (verbose == 1 and self._is_terminal)
+        is_logged = _is_logged()
+        self._is_terminal = sys.stderr.isatty() and not is_logged
+        self._is_on = verbose > 1 or (verbose == 1 and (self._is_terminal or is_logged))
         self._started = time.perf_counter()
         self._width = 0
 
@@ -94,12 +106,23 @@ class ProgressBar:
         bar = "#" * filled + "." * (_BAR_WIDTH - filled)
         line = f"[{self._name}] {bar} {self._done}/{self._total}, {elapsed:.1f} s  {text}".rstrip()
         if not self._is_terminal:
-            _print(f"{line}\n")
+            _print_line(line)
             return
         # A line that wraps cannot be written over.
         line = line[: shutil.get_terminal_size().columns - 1]
         _print(f"\r{line}{' ' * (self._width - len(line))}")
         self._width = len(line)
+
+
+def _is_logged() -> bool:
+    return _LOGGER.hasHandlers() and _LOGGER.isEnabledFor(logging.INFO)
+
+
+def _print_line(line: str) -> None:
+    if _is_logged():
+        _LOGGER.info("%s", line)
+    else:
+        _print(f"{line}\n")
 
 
 def _print(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -27,15 +28,29 @@ _MAX_WAIT = 0.5
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
-    """Return the threads for `n_jobs`: None means all cores, but 1 inside a joblib worker."""
+    """Return the threads for `n_jobs`, negative numbers as in joblib.
+
+    None: the cores that the process may use, fewer if ``OMP_NUM_THREADS`` says so, and 1 inside a
+    joblib worker.
+    """
+    n_cores = int(joblib.cpu_count())  # the process's affinity and container limits considered
     if n_jobs is None:
         backend, _ = get_active_backend()
-        return 1 if getattr(backend, "nesting_level", 0) else int(joblib.cpu_count())
+        return 1 if getattr(backend, "nesting_level", 0) else min(_openmp_limit(), n_cores)
     if n_jobs == 0:
         raise ValueError(
             "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
         )
-    return min(n_jobs, _MAX_JOBS) if n_jobs > 0 else max(int(joblib.cpu_count()) + 1 + n_jobs, 1)
+    return min(n_jobs, _MAX_JOBS) if n_jobs > 0 else max(n_cores + 1 + n_jobs, 1)
+
+
+def _openmp_limit() -> int:
+    """Return the first number of ``OMP_NUM_THREADS``; as OpenMP does, ignore an invalid list."""
+    try:
+        numbers = [int(number) for number in os.environ.get("OMP_NUM_THREADS", "").split(",")]
+    except ValueError:
+        return _MAX_JOBS
+    return numbers[0] if min(numbers) > 0 else _MAX_JOBS
 
 
 def check_room(n_threads: int, n_bytes: int = 0) -> None:

@@ -32,6 +32,14 @@ def format_count(number: int, word: str, words: str | None = None) -> str:
     return f"{number:,} {word if number == 1 else words or f'{word}s'}"
 
 
+def format_bytes(size: int) -> str:
+    """Return a size with three digits in the largest unit that makes it at least 1."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{size / 2**power:,.3g} {unit}" if size < 2**1000 else f"inf {unit}"
+    return format_count(size, "byte")
+
+
 def format_short(number: float) -> str:
     """Return a float as text with three digits, or as a whole number."""
     if 1000 <= round(abs(number)) < 1_000_000_000:

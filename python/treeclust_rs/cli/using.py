@@ -100,11 +100,15 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
 def _features(
     source: Source, model: SavedEstimator, column: str | None
 ) -> pl.DataFrame | np.ndarray:
-    """Return the columns of the model: by name, or, if it has no names, all in order."""
-    names = getattr(model, "feature_names_in_", None)
+    """Return the columns of the model: by name, or, if it has no names, all in order.
+
+    Columns that the model does not look at may be absent, or hold anything.
+    """
+    names, needed = getattr(model, "feature_names_in_", None), model._needed_features
     if names is not None:
-        source.require(names.tolist())
-        return source.numbers(names.tolist())
+        read = names.tolist() if needed is None else names[needed].tolist()
+        source.require(read)
+        return source.frame.with_columns(source.numbers(read).get_columns())
     columns = [name for name in source.frame.columns if name != column]
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
@@ -112,7 +116,10 @@ def _features(
             f"{source.name} has {len(columns)} columns; the model, fitted without names, reads "
             f"{n_wanted}."
         )
-    return source.numbers(columns).to_numpy()
+    rows = np.zeros((source.frame.height, n_wanted))
+    used = np.arange(n_wanted) if needed is None else needed
+    rows[:, used] = source.numbers([columns[place] for place in used.tolist()]).to_numpy()
+    return rows
 
 
 def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:

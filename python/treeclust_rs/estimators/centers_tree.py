@@ -25,7 +25,7 @@ from .._base import (
 )
 from .._data import Table
 from .._reference.centers import Criterion, cost_about, own_medians
-from .._reference.checks import DEFAULT_N_CLUSTERS
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import StrOptions
 from ..tree import GrownTree
@@ -83,6 +83,11 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             reference, max_leaves.
         TypeError
             If a column is not numbers.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If clusters of the reference have no rows in the tree.
         """
         self._validate_params()
         fit_rows = FitRows.read(
@@ -104,11 +109,16 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             estimator_name=fit_rows.estimator_name,
             needs_distinct=growth.base is not None,
             follows_centers=growth.criterion == "label_cost",
+            tell=fit_rows.tell(self.verbose),
         )
         grown = self._grow(fit_rows, reference, growth)
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
+        clusters = tree.leaf_clusters[leaf_of_row]
+        warn_of_lost(
+            reference.n_clusters, clusters, reference.labels, self._lost_advice, stacklevel=3
+        )
         by_means = self.criterion == "kmeans"
         training = TrainingState(
             fit_rows.leaves_of_all(leaf_of_row, tree),
@@ -116,7 +126,6 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             reference.centers.high,
         )
         if not by_means:
-            clusters = tree.leaf_clusters[leaf_of_row]
             medians = own_medians(fit_rows, clusters, reference.n_clusters)
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
             inertia = cost_about(fit_rows, medians, clusters, self.criterion)
@@ -130,9 +139,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         self._set_training(training)
         if not by_means:
             self.cluster_centers_, self.inertia_ = medians, inertia
-        progress = fit_rows.progress(self.verbose)
-        if progress is not None:
-            progress(tree.n_leaves, self._last_gain())
+        fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", path[-1])
         return self
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:

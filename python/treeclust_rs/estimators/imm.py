@@ -81,5 +81,7 @@ class IMM(CentersTree):
     cut_score: Literal["mistakes", "emn"] = "mistakes"
     reference: Any = None
 
+    _lost_advice = "ExKMC with more leaves may give them rows."
+
     def _growth(self, n_clusters: int) -> Growth:  # noqa: ARG002
         return Growth(base="imm", cut_score=self.cut_score)

@@ -232,7 +232,6 @@ class Kauri(KernelModel):
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng, rank_tol=self.tol)
-        progress = fit_rows.progress(self.verbose)
         kernel = stocks.gram if stocks.features is None else stocks.features
         assert kernel is not None
         fitted = _engine.fit_kauri(
@@ -249,7 +248,7 @@ class Kauri(KernelModel):
             seed=seed,
             all_moves=self.moves == "all",
             n_jobs=fit_rows.threads,
-            progress=progress,
+            progress=fit_rows.progress(self.verbose),
         )
         tree = _build_tree(fitted, rows)
         path = fitted.objective
@@ -270,8 +269,7 @@ class Kauri(KernelModel):
         self._kernel_cost = kernel_cost
         nowhere = np.full(rows.n_features, np.nan)  # all clusters have rows
         self._set_training(TrainingState(leaves, leaf_means, nowhere))
-        if progress is not None:
-            progress(tree.n_leaves, path[-1] - path[-2] if len(path) > 1 else 0.0)
+        fit_rows.tell_result(self.verbose, tree.n_leaves, "objective", self._objective_path[-1])
         return self
 
     def _n_drawn(self, d: int) -> int:

@@ -82,6 +82,7 @@ class KernelIMM(KernelTree):
 
     # A base tree alone: label costs serve the cost path only, and need no distances.
     _by_mismatch = True
+    _lost_advice = "KernelExpand with more leaves may give them rows."
 
     def _growth(self) -> KernelGrowth:
         choose_features(self.kernel, self.features)

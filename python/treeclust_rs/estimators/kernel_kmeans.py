@@ -29,12 +29,12 @@ from .._kernels import (
     Kernel,
     KernelData,
     Means,
-    Tell,
     check_gram_argument,
     cluster,
     first_least,
     kernel_rows,
     make_kernel_data,
+    tell_starts,
 )
 from .._reference.centers import cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
@@ -46,9 +46,7 @@ from .._util import (
     documented,
     effective_n_jobs,
     estimator,
-    format_count,
     one_blas_thread,
-    progress_text,
 )
 
 
@@ -214,7 +212,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             tol=self.tol,
             random_state=rng,
             n_jobs=n_jobs,
-            tell=self._progress(rows.n_samples, fit_rows.started),
+            tell=tell_starts(fit_rows.tell(self.verbose), self.n_init),
         )
         predictor = _Predictor.of(stocks, found.means, units, kept)
         labels = found.labels
@@ -352,14 +350,6 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
                 f"of {n_fitted}, it must have the shape ({table.n_samples}, {n_fitted})."
             )
         return table, values, n_jobs
-
-    def _progress(self, n_rows: int, started: float) -> Tell | None:
-        show = progress_text(self.verbose, type(self).__name__, n_rows, started)
-        if show is None:
-            return None
-        return lambda number, n_iter, cost: show(
-            f"start {number} of {self.n_init}, {format_count(n_iter, 'round')}, cost {cost:.6g}"
-        )
 
 
 @dataclass(frozen=True, eq=False)

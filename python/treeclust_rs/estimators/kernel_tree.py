@@ -42,9 +42,16 @@ from .._kernels import (
     cluster,
     has_features,
     make_kernel_data,
+    tell_starts,
 )
 from .._reference.centers import Centers, distance_costs, mismatch_costs
-from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit
+from .._reference.checks import (
+    DEFAULT_N_CLUSTERS,
+    check_distinct,
+    check_enough_rows,
+    warn_misfit,
+    warn_of_lost,
+)
 from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column
 from ..metrics import ratio_of_costs
 from ..tree import GrownTree
@@ -130,7 +137,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         *,
         feature_names: Any = None,
     ) -> Self:
-        """Fit the tree.
+        """Fit the tree. Labels to be explained are the parameter `reference`; y is ignored.
 
         Parameters
         ----------
@@ -147,6 +154,8 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
             are then arbitrary), surrogate features underflow, or, by KernelExKMC, many rows are
             nearer to the mean of another cluster than their label's.
+        ConvergenceWarning
+            If clusters of the reference have no rows in the tree.
         """
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
@@ -180,6 +189,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
                 tol=0.0,
                 random_state=rng,
                 n_jobs=fit_rows.threads.n_jobs,
+                tell=tell_starts(fit_rows.tell(self.verbose), self.n_init),
             ).labels
             classes: Any = list(range(int(labels.max()) + 1))
         else:
@@ -200,7 +210,6 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if self._warns_misfit and not clustered:
             own = costs.regrets[np.arange(len(labels)), labels]
             warn_misfit(own > 0, weight, stacklevel=2)
-        progress = fit_rows.progress(self.verbose)
         rises_and_falls = base.surrogate is not None and not base.surrogate.is_monotone
         fitted = grow_tree(
             fit_rows,
@@ -213,12 +222,14 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             ),
             base_centers=base.centers,
             surrogate=base.surrogate,
-            progress=progress,
+            progress=fit_rows.progress(self.verbose),
         )
         _warn_underflow(fitted.skipped_features, base, rows)
         grown = GrownTree.of(fitted)
         tree = grown.build(classes, rows)
         leaf_of_row = fitted.leaf_of_row
+        clusters = tree.leaf_clusters[leaf_of_row]
+        warn_of_lost(k, clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
         reference_means = fit_rows.group_means(labels.astype(np.uint32), centers.high)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
@@ -226,7 +237,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if clustered:
             # While the kernel matrix is there.
             kernel_costs = {
-                "_kernel_cost": stocks.inertia(tree.leaf_clusters[leaf_of_row]),
+                "_kernel_cost": stocks.inertia(clusters),
                 "_reference_kernel_cost": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
@@ -244,8 +255,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         self._set_training(
             _Training(leaves, leaf_means, centers.high, stocks, labels, fit_rows.kept)
         )
-        if progress is not None:
-            progress(tree.n_leaves, self._last_gain())
+        fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", self._cost_path[-1])
         return self
 
     def _make_base(self, stocks: KernelData, fit_rows: FitRows[Table], centers: Centers) -> _Base:

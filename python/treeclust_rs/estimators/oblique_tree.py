@@ -43,7 +43,7 @@ from .._base import (
 from .._base.truncation import feature_importances
 from .._data import SparseTable, Table, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
-from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_empty
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_lost
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
@@ -420,6 +420,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
             "estimator_name": fit_rows.estimator_name,
             "n_init": self.n_init,
             "max_iter": MAX_KMEANS_STEPS,
+            "tell": fit_rows.tell(self.verbose),
         }
         if self.metric == "cosine":
             units = Units.own(fit_rows.rows.n_features)
@@ -458,14 +459,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
 
     def _read_rows(self, X: Any, *, estimator_name: str) -> Any:
         """Return a `Table`, or a `SparseTable` where the fit can use one."""
-        if not issparse(X):
-            return read_table(X, estimator_name=estimator_name)
-        if self.metric == "cosine" and self.splits == "oblique":
+        if issparse(X) and self.metric == "cosine" and self.splits == "oblique":
             return read_sparse(X, estimator_name=estimator_name)
-        raise TypeError(
-            'Sparse input needs metric="cosine" and splits="oblique". Use \'.toarray()\' to '
-            "convert it to a dense numpy array."
-        )
+        return read_table(X, estimator_name=estimator_name)
 
     def _fit_tree(
         self, start: _Start, schedule: tuple[float, int, bool] | None
@@ -515,16 +511,13 @@ class ObliqueTree(GrownClusterer, CenterModel):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        n_found = len(np.unique(tree.leaf_clusters[fitted.leaf_of_row]))
-        # Centers that were given may have no rows from the start.
-        if n_found < len(np.unique(clustering.labels)):
-            warn_of_empty(
-                n_found,
-                len(clustering.classes),
-                "A smaller alpha or a larger max_depth may give more of them leaves.",
-                where=" in the tree",
-                stacklevel=4,
-            )
+        warn_of_lost(
+            len(clustering.classes),
+            tree.leaf_clusters[fitted.leaf_of_row],
+            clustering.labels,
+            "A smaller alpha or a larger max_depth may give more of them leaves.",
+            stacklevel=4,
+        )
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
         leaf_means = None
         if isinstance(rows, Table) and self.metric == "euclidean":
@@ -543,9 +536,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
         self._path = path
         self._training = TrainingState(leaves, leaf_means, self.cluster_centers_)
         self._weight = float(rows.n_samples if weight is None else weight.sum())
-        progress = fit_rows.progress(self.verbose)
-        if progress is not None:
-            progress(tree.n_leaves, 0.0)
+        fit_rows.tell_result(self.verbose, tree.n_leaves, "cost", self.inertia_)
         return self
 
     def truncate(self, max_leaves: int) -> Self:

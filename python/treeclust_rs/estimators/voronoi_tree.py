@@ -112,6 +112,7 @@ class VoronoiTree(CentersTree):
 
     _parameter_constraints: ClassVar[Constraints] = {**EXPLAINING, "exact": ["boolean"]}
     _takes_oblique = True
+    _lost_advice = "ExKMC with more leaves may give them rows."
 
     n_clusters: int | None = None
     _: KW_ONLY

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
 from .._data import Table, check_finite, collected, read_table
-from .._util import FloatArray, effective_n_jobs, is_number
+from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
 from .views import frame_html, table_text
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +94,31 @@ def check_numbers(k_values: Iterable[int], at_least: int = 1) -> list[int]:
     if not numbers:
         raise ValueError("k_values is empty: give at least one number of clusters.")
     return sorted({int(k) for k in numbers})
+
+
+def check_verbose(verbose: int) -> None:
+    """Raise ValueError if `verbose` is not an int >= 0."""
+    if not (is_number(verbose, Integral) and verbose >= 0):
+        raise ValueError(f"verbose must be an int >= 0. Got {verbose!r} instead.")
+
+
+def run_all(
+    work: Callable[..., _Result],
+    tasks: Iterable[tuple[Any, ...]],
+    n_jobs: int | None,
+    bar: ProgressBar,
+    text: Callable[[int, _Result], str],
+) -> list[_Result]:
+    """Return ``work(*task)`` for each task, in order, computed by processes as in joblib.
+
+    Each is a step of the bar, with a text made from its place and result.
+    """
+    results: list[_Result] = []
+    calls = (delayed(work)(*task) for task in tasks)
+    for result in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
+        bar.step(text(len(results), result))
+        results.append(result)
+    return results
 
 
 def set_seed(model: Any, random_state: Any) -> Any:

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,16 @@ from .._data import check_sample_weight
 from .._kernels import KERNELS, has_gamma
 from .._util import FloatArray, ProgressBar, format_count, is_noise, is_number
 from ..metrics import adjusted_rand_index, agreement
-from .fits import check_estimator, fit, inertia_of, labels_of, parameter, read, set_seed
+from .fits import (
+    check_estimator,
+    check_verbose,
+    fit,
+    inertia_of,
+    labels_of,
+    parameter,
+    read,
+    set_seed,
+)
 from .views import frame_html, table_text
 
 # Default gammas span this many factors of 2 on both sides of that of "scale".
@@ -145,7 +153,8 @@ def gamma_sweep(
         they differ by gamma alone.
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
-        terminal it is a line for each gamma.
+        terminal it is a line for each gamma. With 1 or 2 the lines go to the logger
+        ``treeclust_rs`` instead if that has a handler and takes INFO.
 
     Returns
     -------
@@ -187,8 +196,7 @@ def gamma_sweep(
     4.0
     """
     _check_has_gamma(estimator)
-    if not (is_number(verbose, Integral) and verbose >= 0):
-        raise ValueError(f"verbose must be an int >= 0. Got {verbose!r} instead.")
+    check_verbose(verbose)
     values = None if gammas is None else _check_gammas(gammas)
     X, table = read(X, "gamma_sweep")
     weight = check_sample_weight(sample_weight, table.n_samples)

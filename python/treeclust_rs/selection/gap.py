@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .. import _engine
 from .._data import Table, check_sample_weight
-from .._util import FloatArray, effective_n_jobs, is_number
+from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
 from . import fits
 from .fits import Selection
 
@@ -34,6 +33,7 @@ def gap_statistic(
     sample_weight: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Selection:
     """Choose the number of clusters by the gap statistic.
 
@@ -61,6 +61,10 @@ def gap_statistic(
     n_jobs : int, default=None
         Processes that share the draws, as in joblib; None is 1. The estimator may use threads of
         its own.
+    verbose : int, default=0
+        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
+        terminal it is a line for each number and each draw. With 1 or 2 the lines go to the logger
+        ``treeclust_rs`` instead if that has a handler and takes INFO.
 
     Returns
     -------
@@ -112,6 +116,7 @@ def gap_statistic(
     numbers = fits.check_numbers(k_values)
     if not is_number(n_references, Integral) or n_references < 1:
         raise ValueError(f"n_references must be an int >= 1. Got {n_references!r} instead.")
+    fits.check_verbose(verbose)
     if fits.parameter(estimator, "kernel") == "precomputed":
         raise ValueError(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
@@ -123,25 +128,31 @@ def gap_statistic(
     models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_references)
 
-    models = [fits.fit(model, X, weight) for model in models]
-    w = np.array([fits.inertia_of(model) for model in models])
-    low, high = _box(table, weight)
-    like_data = clone(estimator)
-    if fits.parameter(estimator, "scale") == "standard":
-        _, scale = _engine.column_units(table.data, weight, True, effective_n_jobs(None))
-        low, high = low / scale, high / scale
-        like_data.set_params(scale=None)
-    if fits.parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
-        like_data.set_params(gamma=models[0].gamma_)
-    # A process draws its own rows, so that only one draw is held at a time.
-    drawn = np.array(
-        Parallel(n_jobs=n_jobs)(
-            delayed(_reference_inertias)(
-                like_data, numbers, low, high, table.n_samples, weight, int(seed)
+    with ProgressBar("gap_statistic", len(numbers) + n_references, verbose) as bar:
+        w = np.empty(len(numbers))
+        for place, (k, model) in enumerate(zip(numbers, models, strict=True)):
+            w[place] = fits.inertia_of(fits.fit(model, X, weight))
+            bar.step(f"k {k}: inertia {w[place]:.6g}")
+        low, high = _box(table, weight)
+        like_data = clone(estimator)
+        if fits.parameter(estimator, "scale") == "standard":
+            _, scale = _engine.column_units(table.data, weight, True, effective_n_jobs(None))
+            low, high = low / scale, high / scale
+            like_data.set_params(scale=None)
+        if fits.parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
+            like_data.set_params(gamma=models[0].gamma_)
+        # A process draws its own rows, so that only one draw is held at a time.
+        given = (like_data, numbers, low, high, table.n_samples, weight)
+        tasks = ((*given, int(seed)) for seed in seeds)
+        drawn = np.array(
+            fits.run_all(
+                _reference_inertias,
+                tasks,
+                n_jobs,
+                bar,
+                lambda place, _: f"draw {place + 1} of {n_references}",
             )
-            for seed in seeds
         )
-    )
     if not (high > low).any():
         w[:], drawn[:] = 0.0, 0.0  # one point: what they hold is rounding
     _clear_rounding(w, drawn)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone
 from sklearn.metrics import silhouette_score
@@ -15,13 +17,16 @@ from sklearn.utils import check_random_state
 from .. import _engine
 from .._data import Table, Units
 from .._kernels import check_gram, kernel_rows, make_kernel
-from .._util import FloatArray, IntArray, effective_n_jobs, is_number
+from .._util import FloatArray, IntArray, ProgressBar, effective_n_jobs, is_number
 from .._util.arrays import check_pairs
 from . import fits
 from .fits import Selection
 
 # Attributes of fitted models with a kernel: its parameters and the units of the columns.
 _OF_KERNEL_MODELS = ("kernel", "gamma_", "degree", "coef0", "kernel_params", "scale_")
+
+# Rows whose silhouettes are taken by default.
+_SAMPLE_SIZE = 10_000
 
 
 def silhouette(
@@ -31,8 +36,10 @@ def silhouette(
     *,
     metric: Any = None,
     gram: Any = None,
-    sample_size: int | None = None,
+    sample_size: float | None = None,
     random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
 ) -> Selection:
     """Choose the number of clusters by the largest mean silhouette.
 
@@ -51,11 +58,19 @@ def silhouette(
         Manhattan with ``criterion="kmedians"``, or Euclidean. ``scale="standard"`` always applies.
     gram : array-like of shape (n_samples, n_samples), default=None
         Kernel matrix, passed to the fit, for an estimator with ``kernel="precomputed"``.
-    sample_size : int, default=None
-        Draw so many rows, the same for every number, and take the silhouette of these; None: of
-        all. The fits see all rows.
+    sample_size : int or math.inf, default=None
+        Of more rows than this the mean silhouette is that of a sample of so many, drawn by
+        `random_state`, the same for every number; None: 10,000 rows; math.inf: all rows. The fits
+        see all rows.
     random_state : int, RandomState instance or None, default=None
         Where the sample comes from, and the `random_state` of the estimator where that is None.
+    n_jobs : int, default=None
+        Processes that share the numbers, as in joblib; None is 1. The estimator may use threads of
+        its own.
+    verbose : int, default=0
+        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
+        terminal it is a line for each fit and each silhouette. With 1 or 2 the lines go to the
+        logger ``treeclust_rs`` instead if that has a handler and takes INFO.
 
     Returns
     -------
@@ -74,7 +89,7 @@ def silhouette(
 
     Notes
     -----
-    Time is that of one fit for each number, and O(n^2) distances for each.
+    Time is that of one fit for each number, and O(m^2) distances for each, of the m rows sampled.
 
     References
     ----------
@@ -96,22 +111,30 @@ def silhouette(
     X, table = fits.read(X, "silhouette")
     n = table.n_samples
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
-    if sample_size is not None and not (is_number(sample_size, Integral) and sample_size >= 2):
-        raise ValueError(f"sample_size must be an int >= 2, or None. Got {sample_size!r} instead.")
+    size = _SAMPLE_SIZE if sample_size is None else sample_size
+    if size != math.inf and not (is_number(size, Integral) and size >= 2):
+        raise ValueError(
+            f"sample_size must be an int >= 2, math.inf or None. Got {sample_size!r} instead."
+        )
+    fits.check_verbose(verbose)
     rng = check_random_state(random_state)
     models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
     rows = None
-    if sample_size is not None and sample_size < n:
-        rows = np.sort(rng.choice(n, int(sample_size), replace=False))
-    models = [fits.fit(model, X, None, **extra) for model in models]
-    points, metric = _geometry(models[0], table, rows, metric, extra.get("gram"))
-    scores: list[float | None] = []
-    for model in models:
-        labels = fits.labels_of(model)
-        labels = labels if rows is None else labels[rows]
-        n_found = len(np.unique(labels))
-        scored = 2 <= n_found < len(labels)
-        scores.append(float(silhouette_score(points, labels, metric=metric)) if scored else None)
+    if size < n:
+        rows = np.sort(rng.choice(n, int(size), replace=False))
+    of_rows = f" of {n if rows is None else len(rows):,} of {n:,} rows"
+    with ProgressBar("silhouette", 2 * len(numbers), verbose) as bar:
+        tasks: Iterable[tuple[Any, ...]] = ((model, X, extra) for model in models)
+        models = fits.run_all(_fit, tasks, n_jobs, bar, lambda i, _: f"k {numbers[i]}: fitted")
+        points, metric = _geometry(models[0], table, rows, metric, extra.get("gram"))
+        chosen = slice(None) if rows is None else rows
+        tasks = ((points, fits.labels_of(model)[chosen], metric) for model in models)
+
+        def text(i: int, score: float | None) -> str:
+            shown = "no silhouette" if score is None else f"silhouette {score:.4g}"
+            return f"k {numbers[i]}: {shown}{of_rows}"
+
+        scores = fits.run_all(_score, tasks, n_jobs, bar, text)
     known = [score for score in scores if score is not None]
     if not known:
         raise ValueError(
@@ -127,6 +150,17 @@ def silhouette(
         }
     )
     return Selection(numbers[best], models[best], frame)
+
+
+def _fit(model: Any, X: Any, extra: dict[str, Any]) -> Any:
+    return fits.fit(model, X, None, **extra)
+
+
+def _score(points: FloatArray, labels: npt.NDArray[Any], metric: Any) -> float | None:
+    """Return the mean silhouette; None where the rows are not in 2 to n - 1 clusters."""
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return None
+    return float(silhouette_score(points, labels, metric=metric))
 
 
 # ---- the distances a model clusters by ----------------------------------------------------

@@ -123,7 +123,8 @@ class Douglas(BinsPredictor, SavedEstimator):
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and random cuts.
     n_jobs : int or None, default=None
-        Threads that read the columns. None: all cores, and 1 inside joblib workers.
+        Threads that read the columns. None: all cores that the process may use, fewer if
+        ``OMP_NUM_THREADS`` says so, and 1 inside joblib workers.
         Training takes one. The result does not depend on it.
     verbose : int, default=0
         Whether to print a line of progress now and then.
@@ -395,7 +396,7 @@ class Douglas(BinsPredictor, SavedEstimator):
                     "varies. Begin with more rows."
                 )
         else:
-            table, names_given = self._read(X), self._names_given
+            table, names_given = self._read(X, all_columns=True), self._names_given
             columns, own = before.columns.widen(table), before.columns.feature_names
             if feature_names is not None:
                 check_feature_names(feature_names, columns.n_features, own)
@@ -563,7 +564,7 @@ class Douglas(BinsPredictor, SavedEstimator):
             As for `predict_proba`; also if the affinity would take more than 4 GiB, or the model
             was read from a file that does not hold its objective.
         """
-        table = self._read(X)
+        table = self._read(X, all_columns=True)
         rows = self._rows(table, self._bins.columns, affinity)
         with one_blas_thread():
             probabilities = self._bins.model.probabilities(rows.model)

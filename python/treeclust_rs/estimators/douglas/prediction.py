@@ -92,17 +92,24 @@ class BinsPredictor:
 
     # ---- rows -----------------------------------------------------------------------------
 
-    def _read(self, X: Any) -> Table:
+    @property
+    def _needed_features(self) -> IntArray:
+        return self._bins.columns.features
+
+    def _read(self, X: Any, *, all_columns: bool = False) -> Table:
+        """Return the columns that are cut, and the others too if `all_columns` asks for them."""
         check_is_fitted(self, "table_")
-        columns = self._bins.columns
+        columns, name = self._bins.columns, type(self).__name__
+        needed = None if all_columns else self._needed_features
         table = align_table(
             X,
             columns.feature_names,
             columns.n_features,
-            estimator_name=type(self).__name__,
+            estimator_name=name,
+            needed=needed,
             names_given=not hasattr(self, "feature_names_in_"),
         )
-        check_finite(table, effective_n_jobs(self.n_jobs))
+        check_finite(table, effective_n_jobs(self.n_jobs), needed)
         return table
 
     def _probabilities(self, table: Table) -> FloatArray:
