@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import treeclust_rs as tc
-from mutations import Mutants, load, save
+from mutations import Mutants, load, move_entries, mutate, save
 from pictures import boxes_of, node_texts
 from polars_engines import ENGINES, evaluate
 from processes import IN_A_SMALL_STACK, output_of
@@ -752,7 +752,7 @@ def test_mutated_files():
         save(random_mixed(1, 5, n_features=2)[0]),
     ]
     n_changed = 0
-    mutants = Mutants(sources, seed=2, moves=True)
+    mutants = Mutants(sources, seed=2, changes=(move_entries, mutate))
     for number, source, tree in mutants.first(n_files):
         n_changed += tree != load(source)
         assert load(save(tree)) == tree
