@@ -16,7 +16,7 @@ def save(tree):
 
 
 def load(text):
-    payload = check_keys(loads(text), ["tree"], "The model file")
+    payload = check_keys(loads(text), ["tree"], "The model file", ["schema_version"])
     return tree_from_dict(payload["tree"])
 
 

@@ -179,7 +179,7 @@ AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 COMMON: Constraints = {
     "scale": [StrOptions({"standard"}), None],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), AT_LEAST_1, None],
     "verbose": ["verbose"],
 }
 """Of all estimators."""

@@ -12,16 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
-from .._util import (
-    FloatArray,
-    check_keys,
-    documented,
-    dumps,
-    effective_n_jobs,
-    estimator,
-    float_array,
-    loads,
-)
+from .._util import FloatArray, check_keys, documented, dumps, estimator, float_array, loads
 from .._util.files import replacing
 from ..tree import ClusterTree
 from .display import without_data
@@ -161,7 +152,6 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
                 raise ValueError(f"The parameter {name!r} of the model file is not a plain value.")
         model = cls(**params)
         model._validate_params()
-        effective_n_jobs(model.n_jobs)
         model._not_saved = frozenset(names - set(params))
         return model
 
