@@ -16,7 +16,7 @@ def save(tree):
 
 
 def load(text):
-    payload = check_keys(loads(text), ["tree"], "The model file")
+    payload = check_keys(loads(text), ["tree"], "The model file", ["schema_version"])
     return tree_from_dict(payload["tree"])
 
 
@@ -83,11 +83,12 @@ def change_structure(payload, rng):
 
 
 def move_entries(text, rng):
-    """Copy one to three entries of the arrays of a tree to other nodes, or nudge them."""
+    """Copy one to three entries of the arrays of a tree (or bins) elsewhere, or nudge them."""
     payload = json.loads(text)
-    names = [name for name, content in payload["tree"].items() if isinstance(content, list)]
+    arrays = payload.get("tree") or payload["bins"]
+    names = [name for name, content in arrays.items() if isinstance(content, list) and content]
     for _ in range(rng.choice((1, 1, 2, 3))):
-        array = payload["tree"][rng.choice(names)]
+        array = arrays[rng.choice(names)]
         new = rng.choice(array)
         if type(new) in (int, float):
             new += rng.choice((0, 0, 1, -1))
@@ -95,18 +96,34 @@ def move_entries(text, rng):
     return json.dumps(payload)
 
 
-def model_mutants(path, models, load):
-    """Return the mutants of the files of fitted models, written to and loaded from one path."""
-    sources = []
-    for model in models:
-        model.save(path)
-        sources.append(path.read_text("utf-8"))
-
-    def load_text(text):
-        path.write_text(text, "utf-8", errors="surrogatepass")
-        return load(path)
-
-    return Mutants(sources, load=load_text)
+def rearrange(text, rng):
+    """Cut a file off, repeat a key or a list, nest deeply, shuffle nodes or change a parameter."""
+    payload = json.loads(text)
+    arrays = payload.get("tree") or payload["bins"]
+    action = rng.randrange(7)
+    if action == 0:
+        return text[: rng.randrange(len(text))]
+    if action == 1:
+        member = rng.choice(list(re.finditer(r'"\w+": [^\[\]{},]+,', text)))
+        return text[: member.start()] + member[0] + text[member.start() :]
+    if action == 2:
+        place = rng.choice([match.start() for match in re.finditer(r": ", text)]) + 2
+        return text[:place] + rng.choice("[{") * rng.choice((10, 500, 100_000)) + text[place:]
+    if action == 3:
+        name = rng.choice([name for name, content in arrays.items() if isinstance(content, list)])
+        arrays[name] *= rng.choice((0, 2, 10_000))
+    elif action == 4:
+        # The same nodes in another order, or some of their entries only.
+        n_nodes = len(arrays[next(name for name in reversed(arrays) if arrays[name])])
+        order = rng.sample(range(n_nodes), n_nodes)
+        for name, content in arrays.items():
+            if isinstance(content, list) and len(content) == n_nodes and rng.random() < 0.9:
+                arrays[name] = [content[node] for node in order]
+    else:
+        section = payload[rng.choice(("params", "params", "fitted"))]
+        name = rng.choice(list(section))
+        section[name] = rng.choice((*VALUES, rng.choice(list(section.values()))))
+    return json.dumps(payload)
 
 
 @dataclass
@@ -115,7 +132,7 @@ class Mutants:
 
     sources: Sequence[str]
     seed: int = 1
-    moves: bool = False  # every other copy by `move_entries`
+    changes: Sequence[Callable[[str, Random], str]] = (mutate,)  # taken in turn
     load: Callable[[str], Any] = load
     n_loaded: int = 0
     longest_message: int = 0
@@ -125,7 +142,7 @@ class Mutants:
         rng = Random(self.seed)
         for number in range(n):
             source = self.sources[number % len(self.sources)]
-            change = move_entries if self.moves and number % 2 == 0 else mutate
+            change = self.changes[number // len(self.sources) % len(self.changes)]
             try:
                 content = self.load(change(source, rng))
             except ValueError as error:

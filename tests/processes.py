@@ -28,13 +28,13 @@ def start(code: str) -> subprocess.Popen[str]:
     )
 
 
-def output_of(code: str, *arguments: str) -> str:
+def output_of(code: str, *arguments: str, seconds: float = 120) -> str:
     """Return what `code` prints in another interpreter, which must end well."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         check=False,
     )

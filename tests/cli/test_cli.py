@@ -891,6 +891,11 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         ["info", "none.txt.json"],
         "none.txt.json: Not a model file of treeclust_rs: it lacks",
     ),
+    "a base of models in it": (
+        4,
+        ["predict", "base.json", "points.csv"],
+        "base.json: The model file holds a 'CostTree'; known are Douglas, ExKMC, IMM,",
+    ),
     "parquet without formulas": (
         2,
         ["predict", "model.json", "points.csv", "-o", "o.parquet", "--escape-formulas"],
@@ -968,6 +973,8 @@ def test_errors_are_one_line_and_leave_nothing(
     Path("holes.csv").write_text("x,y\n1,2\n,4\n")
     Path("few.csv").write_text("x,z\n1,2\n")
     Path("none.txt.json").write_text("{}")
+    model = Path("model.json").read_text()
+    Path("base.json").write_text(model.replace('"model": "ExKMC"', '"model": "CostTree"'))
     Path("text.csv").write_text("x,y\n1,2\ntwo,2\n")
     points().write_parquet("points.parquet")
     X = points().select("x", "y").to_numpy()

@@ -1,12 +1,10 @@
 """IMM and ExKMC as a user meets them: inputs, references, messages, files and limits."""
 
-import copy
 import json
 import os
 import pickle
 import sys
 import warnings
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -23,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import treeclust_rs as tc
-from mutations import model_mutants
 from oracles import threshold as oracle
 from processes import interrupt, start
 from sizes import repeats
@@ -472,124 +469,6 @@ def with_cell(value):
     return X
 
 
-def frames_with_null():
-    column = [1.0, None, 2.0, None]
-    yield pl.DataFrame({"a": [1.0, 2, 3, 4], "income": column})
-    yield pl.LazyFrame({"a": [1.0, 2, 3, 4], "income": column})
-    yield pa.table({"a": [1.0, 2, 3, 4], "income": column})
-    yield pd.DataFrame({"a": [1.0, 2, 3, 4], "income": pd.array([1, None, 2, None], "Int64")})
-
-
-@all_models
-@pytest.mark.parametrize(
-    ("value", "text"), [(np.nan, "2 NaN"), (np.inf, "2 inf"), (-np.inf, "2 inf")]
-)
-def test_nan_and_inf_are_named(make, value, text):
-    X = with_cell(value)
-    fitted = make(reference=blobs()[0][[0, 100, 200]]).fit(blobs()[0])
-    before = bits(fitted)
-    frame = pl.DataFrame(X, schema=["a", "b", "income", "d"])
-    for entry in (fitted.fit, fitted.fit_predict, fitted.predict, fitted.apply, fitted.explain):
-        with pytest.raises(ValueError, match=rf"column x2 has {text}, the first in row 17"):
-            entry(X)
-    with pytest.raises(ValueError, match=rf"column x2 has {text}, the first in row 17"):
-        fitted.score(X)
-    with pytest.raises(ValueError, match=rf"column 'income' has {text}, the first in row 17"):
-        make(n_clusters=3).fit(frame)
-    assert bits(fitted) == before
-
-
-@all_models
-def test_nulls_are_named(make):
-    for frame in frames_with_null():
-        with pytest.raises(ValueError, match=r"NaN.*'income' has 2 null, the first in row 1"):
-            make(n_clusters=2).fit(frame)
-
-
-@all_models
-@pytest.mark.parametrize(
-    "column",
-    [
-        pl.Series(["x", "y"] * 4),
-        pl.Series(["x", "y"] * 4, dtype=pl.Categorical),
-        pl.Series([0, 1] * 4).cast(pl.Date),
-        pl.Series([0, 1] * 4).cast(pl.Datetime("us")),
-    ],
-    ids=["strings", "categories", "dates", "times"],
-)
-def test_columns_that_are_not_numbers_are_named(make, column):
-    frame = pl.DataFrame({"age": np.arange(8.0), "segment": column})
-    for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
-        with pytest.raises(TypeError, match=r"'segment' .*encode it .* or drop it"):
-            make(n_clusters=2).fit(given)
-
-
-@all_models
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        (np.zeros((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\)"),
-        (np.zeros((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\)"),
-        (np.zeros(5), r"Expected 2D array, got 1D array"),
-        (np.zeros((2, 2, 2)), r"dim 3"),
-        (pl.DataFrame({"a": []}, schema={"a": pl.Float64}), r"0 sample\(s\)"),
-        (pl.DataFrame(), r"0 feature\(s\)|0 sample\(s\)"),
-    ],
-)
-def test_wrong_shapes_are_refused(make, X, message):
-    with pytest.raises(ValueError, match=message):
-        make(n_clusters=2).fit(X)
-
-
-@all_models
-def test_columns_are_matched_by_name(make):
-    X, _ = blobs()
-    names = ["a", "b", "c", "d"]
-    frame = pl.DataFrame(X, schema=names)
-    model = make(n_clusters=4, random_state=0).fit(frame)
-    assert model.feature_names_in_.tolist() == names and model.n_features_in_ == 4
-    expected = model.labels_.tolist()
-    shuffled = frame.select("d", pl.lit("text").alias("other"), "b", "a", "c")
-    for given in (shuffled, shuffled.lazy(), shuffled.to_pandas(), shuffled.to_arrow()):
-        assert model.predict(given).tolist() == expected
-        assert model.explain(given)[:3] == model.explain(frame)[:3]
-    assert model.score(shuffled) == model.score(frame)
-    with pytest.raises(ValueError, match=r"lacks 2 of the 4 columns that are needed: 'b', 'd'"):
-        model.score(frame.drop("b", "d"))
-    tested = [names[column] for column in model.tree_.tested_features]
-    message = f"lacks 1 of the {len(tested)} columns that are needed: '{tested[0]}'"
-    with pytest.raises(ValueError, match=message):
-        model.predict(frame.drop(tested[0]))
-    with pytest.warns(UserWarning, match="does not have valid feature names"):
-        assert model.predict(X).tolist() == expected
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 4"):
-            model.predict(X[:, :3])
-    unnamed = make(n_clusters=4, random_state=0).fit(X)
-    assert not hasattr(unnamed, "feature_names_in_")
-    model.fit(X)
-    assert not hasattr(model, "feature_names_in_")
-
-
-def test_all_is_refused_before_fit():
-    model = tc.ExKMC(n_clusters=3)
-    X = blobs()[0]
-    for call in (
-        lambda: model.predict(X),
-        lambda: model.apply(X),
-        lambda: model.explain(X),
-        lambda: model.score(X),
-        lambda: model.truncate(3),
-        lambda: model.to_polars(),
-        lambda: model.to_graphviz(),
-        lambda: model.save("never.json"),
-    ):
-        with pytest.raises(NotFittedError):
-            call()
-    assert not Path("never.json").exists()
-
-
 BAD_FITS = {
     "nan": (with_cell(np.nan), None, {}),
     "strings": (pl.DataFrame({"a": ["x"]}), None, {}),
@@ -874,22 +753,6 @@ def test_calls_may_share_threads_also_at_the_same_time():
     assert all(np.array_equal(units, own) for units in shared)
 
 
-@all_models
-def test_pickle_joblib_and_copy(make, tmp_path):
-    X, _ = blobs()
-    model = make(n_clusters=4, random_state=0).fit(X)
-    joblib.dump(model, tmp_path / "model.joblib")
-    for other in (
-        pickle.loads(pickle.dumps(model)),
-        joblib.load(tmp_path / "model.joblib"),
-        copy.deepcopy(model),
-    ):
-        assert bits(other) == bits(model)
-        assert other.predict(X).tolist() == model.labels_.tolist()
-        assert other.get_params() == model.get_params()
-        assert other.score(X) == model.score(X)
-
-
 # ---- model files --------------------------------------------------------------------------
 
 NAMES = ["größe in m²", 'with "quotes" \\ and {braces}', "line\nbreak\ttab", "^x.*$ 💧"]
@@ -968,27 +831,6 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match=r"bytes\.json.*UTF-8"):
         tc.load(tmp_path / "bytes.json")
-
-
-def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
-    X, codes = blobs(60)
-    frame = pl.DataFrame(np.round(X, 1), schema=["a", "b", "c", "d"])
-    words = np.array(["p", "q", "r", "s", "t"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        models = (
-            tc.IMM(reference=words[codes], scale="standard").fit(frame),
-            tc.ExKMC(n_clusters=2, max_leaves=4, cuts="interval", random_state=0).fit(X),
-        )
-    n_files = repeats(600, 2_000)
-    mutants = model_mutants(tmp_path / "model.json", models, tc.load)
-    for _, _, model in mutants.first(n_files):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            assert len(model.predict(np.zeros((2, model.n_features_in_)))) == 2
-        assert repr(model)
-    assert 0.025 < mutants.n_loaded / n_files < 0.5
-    assert 0 < mutants.longest_message < 600
 
 
 @pytest.mark.parametrize(

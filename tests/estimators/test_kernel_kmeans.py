@@ -821,18 +821,6 @@ def test_more_starts_cost_no_more():
 # ---- use ----------------------------------------------------------------------------------
 
 
-def test_frames_are_matched_by_name():
-    X = np.random.default_rng(25).random((60, 2))
-    frame = pl.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    model = tc.KernelKMeans(3, random_state=0).fit(frame)
-    assert model.feature_names_in_.tolist() == ["a", "b"]
-    assert model.n_features_in_ == 2
-    other = frame.select(pl.col("b"), pl.lit("x").alias("c"), pl.col("a"))
-    np.testing.assert_array_equal(model.predict(other), model.labels_)
-    np.testing.assert_array_equal(model.fit(X).predict(X), model.labels_)
-    assert not hasattr(model, "feature_names_in_")
-
-
 def test_models_can_be_pickled():
     X = np.random.default_rng(26).random((60, 2))
     for parameters in ({}, {"approximation": "nystroem"}, {"kernel": "linear"}):

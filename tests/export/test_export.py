@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from mutations import Mutants, load, save
+from mutations import Mutants, load, move_entries, mutate, save
 from pictures import boxes_of, node_texts
 from polars_engines import ENGINES, evaluate
 from processes import IN_A_SMALL_STACK, output_of
@@ -897,7 +897,7 @@ def test_mutated_files_of_trees_with_moves():
         save(all_moves_builder(n_splits).tree(feature_names=["a", "b"])) for n_splits in (1, 3, 6)
     ]
     n_changed = 0
-    mutants = Mutants(sources, moves=True)
+    mutants = Mutants(sources, changes=(move_entries, mutate))
     for _, source, tree in mutants.first(n_files):
         n_changed += tree != load(source)
         assert load(save(tree)) == tree

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import treeclust_rs as tc
-from mutations import Mutants, load, save
+from mutations import Mutants, load, move_entries, mutate, save
 from pictures import boxes_of, node_texts
 from polars_engines import ENGINES, evaluate
 from processes import IN_A_SMALL_STACK, output_of
@@ -395,6 +395,7 @@ def test_sums_as_text(weights, bias, max_terms, text, is_exact):
     [
         *((0.8137, "0.814"), (-1.2, "-1.2"), (999.6, "1000"), (1234.5, "1234"), (1e9, "1e+09")),
         *((0.0001234, "0.000123"), (1e-17, "1e-17"), (5e-324, "4.94e-324"), (-0.0, "-0")),
+        *((np.inf, "inf"), (-np.inf, "-inf"), (999_999_999.4, "999999999")),
     ],
 )
 def test_short_numbers(number, text):
@@ -752,7 +753,7 @@ def test_mutated_files():
         save(random_mixed(1, 5, n_features=2)[0]),
     ]
     n_changed = 0
-    mutants = Mutants(sources, seed=2, moves=True)
+    mutants = Mutants(sources, seed=2, changes=(move_entries, mutate))
     for number, source, tree in mutants.first(n_files):
         n_changed += tree != load(source)
         assert load(save(tree)) == tree

@@ -42,7 +42,7 @@ def format_bytes(size: int) -> str:
 
 def format_short(number: float) -> str:
     """Return a float as text with three digits, or as a whole number."""
-    if 1000 <= round(abs(number)) < 1_000_000_000:
+    if 999.5 <= abs(number) < 999_999_999.5:
         return f"{number:.0f}"
     return f"{number:.3g}"
 

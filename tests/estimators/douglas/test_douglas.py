@@ -17,9 +17,7 @@ from sklearn.model_selection import GridSearchCV
 
 import treeclust_rs as tc
 from douglas_models import IRIS, quick, recorded, state, three_blobs
-from mutations import model_mutants
 from polars_engines import ENGINES
-from sizes import repeats
 from treeclust_rs._data.table import read_table
 from treeclust_rs.estimators.douglas import search as _search
 from treeclust_rs.estimators.douglas.cell_table import CellTable
@@ -1153,33 +1151,6 @@ def test_load_names_the_file_it_cannot_read(text, tmp_path):
     path.write_bytes(text)
     with pytest.raises(ValueError, match=re.escape(f"{path}: ")):
         tc.load(path)
-
-
-def test_mutated_model_files_load_or_raise_value_errors(tmp_path):
-    X, _ = three_blobs(30)
-    options = {"max_iter": 2, "n_init": 1}
-    models = (
-        quick(2, **options).fit(IRIS.select("sl", "pw")),
-        quick(2, n_cuts=2, feature_mask=[True, False, True], **options).fit(np.round(X, 1)),
-        quick(1, **options).fit(np.ones((3, 2))),
-    )
-    n_files = repeats(1_500, 2_500)
-    mutants = model_mutants(tmp_path / "model.json", models, tc.load)
-    for _, _, model in mutants.first(n_files):
-        model.n_jobs = 1  # 0 is refused where it is used
-        rows = np.zeros((2, model.n_features_in_))
-        names = getattr(model, "feature_names_in_", None)
-        given = rows
-        if names is not None:
-            given = pl.DataFrame({name: [0.0, 0.0] for name in names.tolist()})
-        p = model.predict_proba(given)
-        assert p.shape == (2, len(model.classes_))
-        assert np.isfinite(p).all()
-        assert str(model.table_)
-        assert model.rules().height == len(model.table_.occupied)
-        assert len(model.explain(given)) == 2
-    assert 0.04 < mutants.n_loaded / n_files < 0.6
-    assert 0 < mutants.longest_message < 600
 
 
 @pytest.mark.parametrize(
