@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._data import (
     Rows,
+    Scale,
     SparseTable,
     Table,
     Units,
@@ -23,6 +24,7 @@ from .._data import (
     collected,
     read_table,
     take_rows,
+    warn_of_columns,
 )
 from .._kernels import check_gram
 from .._reference.read import ReferenceInput, read_reference
@@ -42,7 +44,7 @@ class FitParameters(Protocol):
     """The parameters of an estimator that decide how its rows are read."""
 
     n_jobs: int | None
-    scale: str | None
+    scale: Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +74,7 @@ class FitRows(WeightedRows[Rows]):
         reference: Any = None,
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
+        compares_columns: bool = True,
     ) -> FitRows[Any]:
         """Read and check what `fit` was given.
 
@@ -91,6 +94,9 @@ class FitRows(WeightedRows[Rows]):
             The estimator's number of clusters, which must be the reference's if that has one.
         reader : callable, default=read_table
             Makes a table of X.
+        compares_columns : bool, default=True
+            Whether rows are compared by their columns in units, so that a column with nearly all of
+            the variance is worth a warning; never with a kernel matrix.
 
         Returns
         -------
@@ -100,6 +106,11 @@ class FitRows(WeightedRows[Rows]):
         ------
         ValueError, TypeError
             As estimators say in their `fit`.
+
+        Warns
+        -----
+        UserWarning
+            If a column looks like an identifier, or has nearly all of the variance.
         """
         started = time.perf_counter()
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
@@ -119,7 +130,12 @@ class FitRows(WeightedRows[Rows]):
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
             rows = _take(table, kept)
         if isinstance(rows, Table):
-            units = Units.of(rows, weight, estimator.scale, threads)
+            scale = estimator.scale
+            units = Units.of(rows, weight, scale, threads)
+            compares_columns = compares_columns and gram is None
+            warn_of_columns(
+                rows, weight, units.scale, scale, threads, compares_columns=compares_columns
+            )
         else:
             units = Units.own(rows.n_features)
         return cls(rows, weight, units, threads, name, started, table, kept, given, gram)
@@ -177,7 +193,7 @@ Constraints = dict[str, list[Any]]
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 
 COMMON: Constraints = {
-    "scale": [StrOptions({"standard"}), None],
+    "scale": [StrOptions({"standard", "robust"}), dict, "array-like", None],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
     "verbose": ["verbose"],
