@@ -75,6 +75,7 @@ class FitRows(WeightedRows[Rows]):
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
         compares_columns: bool = True,
+        stacklevel: int = 4,
     ) -> FitRows[Any]:
         """Read and check what `fit` was given.
 
@@ -97,6 +98,8 @@ class FitRows(WeightedRows[Rows]):
         compares_columns : bool, default=True
             Whether rows are compared by their columns in units, so that a column with nearly all of
             the variance is worth a warning; never with a kernel matrix.
+        stacklevel : int, default=4
+            Of that warning; 4 is right where `fit` calls this.
 
         Returns
         -------
@@ -132,9 +135,14 @@ class FitRows(WeightedRows[Rows]):
         if isinstance(rows, Table):
             scale = estimator.scale
             units = Units.of(rows, weight, scale, threads)
-            compares_columns = compares_columns and gram is None
             warn_of_columns(
-                rows, weight, units.scale, scale, threads, compares_columns=compares_columns
+                rows,
+                weight,
+                units.scale,
+                scale,
+                threads,
+                compares_columns=compares_columns and gram is None,
+                stacklevel=stacklevel,
             )
         else:
             units = Units.own(rows.n_features)

@@ -152,7 +152,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         if "scale" in params:
             params = params | {"scale": plain_scale(params["scale"])}
         for name, value in params.items():
-            if (name != "scale" and isinstance(value, np.generic)) or not _is_plain(value):
+            if name != "scale" and (isinstance(value, np.generic) or not _is_plain(value)):
                 raise ValueError(f"The parameter {name!r} of the model file is not a plain value.")
         model = cls(**params)
         model._validate_params()

@@ -369,6 +369,7 @@ class ObliqueTree(CenterModel):
             n_clusters=self.n_clusters,
             reader=self._read_rows,
             compares_columns=self.metric != "cosine",
+            stacklevel=5,
         )
         given, n_clusters = fit_rows.reference, self.n_clusters
         if tree is not None:
