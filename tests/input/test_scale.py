@@ -181,7 +181,7 @@ def test_the_variance_is_that_of_the_rows_in_units():
         tc.ExKMC(2).fit(moved + 1e8)
         gram = X @ X.T
         tc.Kauri(2, kernel="precomputed").fit(values, gram=gram)
-        tc.ObliqueTree(2, metric="cosine", n_init=1, max_depth=1).fit(values + [1.0, 0.0])
+        tc.ObliqueTree(2, metric="cosine", n_init=1, max_depth=1).fit(np.add(values, [1.0, 0.0]))
 
 
 @pytest.mark.parametrize(
