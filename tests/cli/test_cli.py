@@ -1299,17 +1299,58 @@ def test_fit_tells_of_a_column_that_outweighs_the_rest(
 ) -> None:
     wide = points().select((pl.col("x") * 1000).alias("grams"), "y")
     wide.write_csv("wide.csv")
-    hint = "treeclust: hint: column 'grams' makes up 99% of the variance; try --scale standard\n"
+    hint = (
+        "treeclust: warning: Column 'grams' has 99.9 % of the variance and decides almost alone "
+        "what is similar. Use --scale standard to let all columns count alike, or --unit 'grams'=1 "
+        "if this is meant.\n"
+    )
 
     def remarks(*options: str) -> str:
         assert main(["fit", "wide.csv", "-k", "3", *options]) == 0
         return capsys.readouterr().err
 
     assert hint in remarks()
-    for options in (["--scale", "none"], ["--scale", "standard"], ["--columns", "grams"], ["-q"]):
-        assert "hint" not in remarks(*options)
+    for options in (
+        ["--scale", "none"],
+        ["--scale", "standard"],
+        ["--unit", "grams=1"],
+        ["--unit", "y=2", "--unit", "grams=1000"],
+        ["--columns", "grams"],
+        ["-q"],
+    ):
+        assert "warning" not in remarks(*options)
     assert main(["fit", "points.csv", "--columns", "x,y", "-k", "3"]) == 0
-    assert "hint" not in capsys.readouterr().err
+    assert "warning" not in capsys.readouterr().err
+    wide.with_columns(pl.int_range(pl.len()).alias("gramsId")).write_csv("wide.csv")
+    found = remarks("--scale", "robust")
+    assert "Column 'gramsId' looks like an identifier" in found
+    assert "leave it out with --drop." in found
+
+
+def test_units_of_columns(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "-o", "m.json", "--force"]
+    X = points().select("x", "y")
+    for options, scale in (
+        (["--scale", "robust"], "robust"),
+        (["--unit", "x=2.5", "--unit", "y=1e3"], {"x": 2.5, "y": 1000.0}),
+    ):
+        assert main([*fit, *options]) == 0
+        expected = tc.ExKMC(3, scale=scale, random_state=0).fit(X)
+        assert tc.load("m.json").tree_ == expected.tree_
+        assert tc.load("m.json").scale == scale
+    capsys.readouterr()
+    for options, status, message in (
+        (["--unit", "x"], 2, "--unit: must be a column, = and a number above 0"),
+        (["--unit", "x=0"], 2, "must be a column, = and a number above 0"),
+        (["--unit", "x=2", "--scale", "robust"], 2, "--unit does not go with --scale robust"),
+        (["--unit", "z=2"], 3, "--unit: 'z' is not among the columns that are fitted"),
+    ):
+        try:
+            found = main([*fit, *options])
+        except SystemExit as stop:  # argparse's
+            found = stop.code
+        assert found == status
+        assert message in capsys.readouterr().err
 
 
 def test_commands_are_named_as_they_were_started(

@@ -1,6 +1,8 @@
 """IMM and ExKMC against the definitions, and the theorems about them."""
 
 import math
+import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,6 +14,9 @@ from oracles import threshold as oracle
 from sizes import repeats
 from treeclust_rs import _engine
 from treeclust_rs.tree.build import GrownTree
+
+# Columns here have their own units on purpose; tests/input/test_scale.py tests the warning.
+pytestmark = pytest.mark.filterwarnings("ignore::treeclust_rs._data.ColumnWarning")
 
 UNIT = 2.0**-20
 
@@ -589,3 +594,60 @@ def test_one_far_row_spoils_nothing(far, column):
     others = tc.ExKMC(max_leaves=15, reference=centers).fit(X)
     agree = np.mean(grown.labels_[:-1] == others.labels_)
     assert agree > 0.97
+
+
+def exact_mistakes(X, labels, tree):
+    """Return, per node of IMM's tree, the mistakes of its cut and the fewest that a cut makes.
+
+    In fractions, by enumeration of the places of a threshold: at every row and every center.
+    """
+    d, k = X.shape[1], labels.max() + 1
+    cells = [[Fraction(x) for x in column] for column in X.T.tolist()]
+    centers = [
+        [sum(cells[f][i] for i in np.flatnonzero(labels == c)) / int((labels == c).sum())
+         for c in range(k)]
+        for f in range(d)
+    ]  # fmt: skip
+    parts = {0: (list(range(len(X))), list(range(k)))}
+    for node in np.flatnonzero(tree.kind == 1).tolist():
+        rows, alive = parts[node]
+
+        def mistakes(f, threshold, rows=rows):
+            is_left = [center <= threshold for center in centers[f]]
+            return [i for i in rows if (cells[f][i] <= threshold) != is_left[labels[i]]]
+
+        def candidates(rows=rows, alive=alive):
+            for f in range(d):
+                places = {cells[f][i] for i in rows} | {centers[f][c] for c in alive}
+                last = max(centers[f][c] for c in alive)
+                first = min(centers[f][c] for c in alive)
+                yield from ((f, place) for place in places if first <= place < last)
+
+        f, threshold = int(tree.feature[node]), Fraction(float(tree.threshold[node]))
+        wrong = set(mistakes(f, threshold))
+        yield len(wrong), min(len(mistakes(*cut)) for cut in candidates())
+        stay = [i for i in rows if i not in wrong]
+        for child, side in ((tree.children_left, True), (tree.children_right, False)):
+            parts[int(child[node])] = (
+                [i for i in stay if (cells[f][i] <= threshold) == side],
+                [c for c in alive if (centers[f][c] <= threshold) == side],
+            )
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e8, 1e12])
+def test_imm_makes_the_fewest_mistakes_wherever_the_columns_lie(offset, far):
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(2, 5))
+        X = rng.integers(0, 40, (int(rng.integers(12, 40)), 2)) / 8
+        if far:
+            X[0, 0] = 1e8
+        seeds = X[rng.choice(len(X), k, replace=False)]
+        labels = oracle.squared_costs(X, seeds).argmin(axis=1)
+        labels = np.unique(labels, return_inverse=True)[1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # labels that miss their centers
+            tree = tc.IMM(reference=labels, scale={"x0": 1}, n_jobs=1).fit(X + offset).tree_
+        for own, fewest in exact_mistakes(X + offset, labels, tree):
+            assert own == fewest, seed

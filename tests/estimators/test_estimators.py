@@ -361,7 +361,7 @@ X_SMALL = np.vstack([CENTERS, CENTERS + 0.25, CENTERS - 0.25])
         ({"n_clusters": -3}, ValueError, r"Got -3"),
         ({"n_clusters": 2.5}, ValueError, r"Got 2\.5"),
         ({"criterion": "ward"}, ValueError, r"criterion.*'ward'"),
-        ({"scale": "robust"}, ValueError, r"scale.*'robust'"),
+        ({"scale": "median"}, ValueError, r"scale.*'median'"),
         ({"n_clusters": 3, "n_jobs": 0}, ValueError, r"n_jobs.*Got 0"),
         ({"random_state": "x"}, ValueError, r"random_state.*'x'"),
     ],

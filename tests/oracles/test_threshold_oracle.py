@@ -382,12 +382,12 @@ def test_snapping():
     X = column(*[0, 0.3, 1] * 4)
     labels = np.repeat(np.arange(4), 3)
     assert oracle.snap_centers(X, column(0.1 + 0.2, 0.9), labels)[0, 0] == 0.3
-    close = column(0.5, 0.5 + 5e-10, 0.5 + 1.4e-9, 1.0)
+    close = column(0.5, 0.5 + 2e-15, 0.5 + 4.5e-15, 1.0)  # the margins are 2.7e-15
     assert_array_equal(oracle.snap_centers(X, close, labels), close)  # they would coincide
     X2 = np.column_stack([X[:, 0], np.arange(12.0)])
     centers = np.column_stack([close, [0.0, 1.0, 2.0, 3.0]])
     snapped = oracle.snap_centers(X2, centers, labels)
-    assert_array_equal(snapped[:, 0], [0.5, 0.5, 0.5 + 1.4e-9, 1.0])
+    assert_array_equal(snapped[:, 0], [0.5, 0.5, 0.5 + 4.5e-15, 1.0])
     # A far row of another cluster does not widen the margins.
     far = np.vstack([X2, [1e8, 0.0]])
     assert_array_equal(oracle.snap_centers(far, centers, np.append(labels, 3)), snapped)

@@ -598,8 +598,9 @@ def grow_label_cost(
 def snap_centers(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Centers that rounding has moved off a data value, or off each other, put in one place.
 
-    A center's margin in a column is 1e-9 of the range of *its own rows* there, plus 1e-12 of its
-    size. (A share of the range of all rows would let one far row merge every other center.)
+    A center's margin in a column is what it may be off by: (rows + 8) eps, at most 1e-9, of the
+    range of *its own rows* there, plus 2 eps of its size, as it is one double here. (A share of the
+    range of all rows would let one far row merge every other center.)
 
     Parameters
     ----------
@@ -612,10 +613,11 @@ def snap_centers(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.n
     snapped = np.array(centers, dtype=float)
     for f in range(X.shape[1]):
         values = np.unique(X[:, f])
-        margins = 1e-12 * np.abs(snapped[:, f])
+        eps = np.finfo(float).eps
+        margins = 2 * eps * np.abs(snapped[:, f])
         for c in range(len(snapped)):
             own = X[labels == c, f]
-            margins[c] += 1e-9 * np.ptp(own) if len(own) else 0.0
+            margins[c] += min(1e-9, (len(own) + 8) * eps) * np.ptp(own) if len(own) else 0.0
         for c in range(len(snapped)):
             margin = margins[c]
             # Reading: the nearest data value, the lower of two as near.

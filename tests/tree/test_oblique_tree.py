@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import treeclust_rs as tc
 from mutations import Mutants, load, move_entries, mutate, save
@@ -35,7 +36,7 @@ from treeclust_rs.metrics import (
     weighted_average_explanation_size,
 )
 from treeclust_rs.tree.cluster_tree import ClusterTree, NonFiniteError
-from treeclust_rs.tree.paths import ObliqueCondition, walk_leaves
+from treeclust_rs.tree.paths import ObliqueCondition, branch_condition, walk_leaves
 from trees import (
     NAN,
     Builder,
@@ -989,3 +990,67 @@ def test_models_give_their_centers_to_pictures(pyplot):
         center = model.cluster_centers_[model.tree_.leaf_clusters[leaf]]
         assert ax.images[leaf].get_array().ravel().tolist() == center.tolist()
     assert len(model.plot().images) == 0
+
+
+def test_terms_are_written_by_share():
+    """|weight| x standard deviation decides, whatever the units of the columns."""
+    rng = np.random.default_rng(0)
+    units = np.array([1e-3, 1.0, 1e3, 1.0, 1.0, 1.0])
+    X = np.repeat(rng.normal(0, 4, (3, 6)), 40, axis=0) + rng.normal(size=(120, 6))
+    weight = rng.uniform(0.5, 2, 120)
+    for model in (
+        tc.VoronoiTree(3, scale="standard", random_state=0),
+        tc.ObliqueTree(3, alpha=0.01, max_depth=2, scale="standard", random_state=0),
+    ):
+        near = clone(model).fit(X, sample_weight=weight).tree_
+        tree = clone(model).fit(X * units, sample_weight=weight).tree_
+        mean = np.average(X, axis=0, weights=weight)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+        np.testing.assert_allclose(tree.feature_scale, spread * units, rtol=1e-12)
+        features, weights, _ = tree.oblique_test(0)
+        assert (np.diff(features) > 0).all()
+        expected = features[np.argsort(-np.abs(weights) * (spread * units)[features])]
+
+        def names(text):
+            return [int(name) for name in re.findall(r"x(\d)", text)]
+
+        assert names(branch_condition(tree, 0, True).text(tree.feature_name)) == expected.tolist()
+        assert names(tree.rules()["rule"][0])[: len(expected)] == expected.tolist()
+        first = str(tree).splitlines()[3]
+        assert names(first) == names(str(near).splitlines()[3])
+        assert names(first)[:3] == expected[:3].tolist()
+        assert "largest shares (|weight| x standard deviation of the column) first" in str(tree)
+        assert tree_from_dict(tree_to_dict(tree)) == tree
+        assert pickle.loads(pickle.dumps(tree)) == tree
+        assert tree.truncate(2).feature_scale is not None
+        assert tree.truncate(1).feature_scale is None
+        old = tree_to_dict(tree)
+        del old["feature_scale"]
+        older = tree_from_dict(old)
+        by_weight = features[np.argsort(-np.abs(weights))].tolist()
+        assert names(branch_condition(older, 0, True).text(older.feature_name)) == by_weight
+        assert "Sums: the largest weights first" in str(older)
+
+
+def test_sparse_rows_have_deviations_too():
+    X = sparse.random_array((60, 8), density=0.5, rng=np.random.default_rng(1), format="csr")
+    model = tc.ObliqueTree(2, metric="cosine", alpha=1e-3, max_depth=1, random_state=0)
+    rows = model.fit(X).tree_
+    dense = clone(model).fit(X.toarray()).tree_
+    np.testing.assert_allclose(rows.feature_scale, X.toarray().std(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(dense.feature_scale, X.toarray().std(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ([1.0], "1 entries for"),
+        ([1.0, -1.0], "feature_scale of feature 1 is -1"),
+        ([1.0, float("nan")], "feature_scale of feature 1 is nan"),
+    ],
+)
+def test_feature_scales_that_are_none(scale, message):
+    X = np.array([[0.0, 0.0], [1.0, 3.0], [5.0, 4.0], [6.0, 7.0]])
+    arguments = tc.VoronoiTree(2, random_state=0).fit(X).tree_.arguments()
+    with pytest.raises(ValueError, match=message):
+        tc.tree.ClusterTree(**arguments | {"feature_scale": scale})

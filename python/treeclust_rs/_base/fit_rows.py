@@ -15,6 +15,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._data import (
     Rows,
+    Scale,
     SparseTable,
     Table,
     Units,
@@ -24,6 +25,7 @@ from .._data import (
     collected,
     read_table,
     take_rows,
+    warn_of_columns,
     with_names,
 )
 from .._kernels import check_gram
@@ -49,7 +51,7 @@ class FitParameters(Protocol):
     """The parameters of an estimator that decide how its rows are read."""
 
     n_jobs: int | None
-    scale: str | None
+    scale: Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,8 @@ class FitRows(WeightedRows[Rows]):
         reference: Any = None,
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
+        compares_columns: bool = True,
+        stacklevel: int = 4,
     ) -> FitRows[Any]:
         """Read and check what `fit` was given.
 
@@ -103,6 +107,11 @@ class FitRows(WeightedRows[Rows]):
             The estimator's number of clusters, which must be the reference's if that has one.
         reader : callable, default=read_table
             Makes a table of X.
+        compares_columns : bool, default=True
+            Whether rows are compared by their columns in units, so that a column with nearly all of
+            the variance is worth a warning; never with a kernel matrix.
+        stacklevel : int, default=4
+            Of that warning; 4 is right where `fit` calls this.
 
         Returns
         -------
@@ -112,6 +121,11 @@ class FitRows(WeightedRows[Rows]):
         ------
         ValueError, TypeError
             As estimators say in their `fit`.
+
+        Warns
+        -----
+        UserWarning
+            If a column looks like an identifier, or has nearly all of the variance.
         """
         started = time.perf_counter()
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
@@ -131,7 +145,17 @@ class FitRows(WeightedRows[Rows]):
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
             rows = _take(table, kept)
         if isinstance(rows, Table):
-            units = Units.of(rows, weight, estimator.scale, threads)
+            scale = estimator.scale
+            units = Units.of(rows, weight, scale, threads)
+            warn_of_columns(
+                rows,
+                weight,
+                units.scale,
+                scale,
+                threads,
+                compares_columns=compares_columns and gram is None,
+                stacklevel=stacklevel,
+            )
         else:
             units = Units.own(rows.n_features)
         return cls(
@@ -215,7 +239,7 @@ AT_LEAST_1 = at_least(1)
 _SEED = Interval(Integral, 0, 2**32 - 1, closed="both")
 
 COMMON: Constraints = {
-    "scale": [StrOptions({"standard"}), None],
+    "scale": [StrOptions({"standard", "robust"}), dict, "array-like", None],
     "random_state": [_SEED, np.random.RandomState, None],
     "n_jobs": [Interval(Integral, None, -1, closed="right"), AT_LEAST_1, None],
     "verbose": ["verbose"],

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
+from .._data import Scale, plain_scale
 from .._util import (
     FloatArray,
     IntArray,
@@ -47,7 +48,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
     # Parameters of all estimators.
     _: KW_ONLY
-    scale: str | None = None
+    scale: Scale = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -153,6 +154,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         payload = self._payload()
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
+        params["scale"] = plain_scale(self.scale)
         params.pop("reference", None)
         if self._names_given:
             payload["names_given"] = True
@@ -176,8 +178,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             raise ValueError("'params' of the model file is not an object.")
         names = set(cls._get_param_names()) - {"reference"}
         check_keys(params, (), "params of the model file", names)
+        if "scale" in params:
+            params = params | {"scale": plain_scale(params["scale"])}
         for name, value in params.items():
-            if isinstance(value, np.generic) or not _is_plain(value):
+            if name != "scale" and (isinstance(value, np.generic) or not _is_plain(value)):
                 raise ValueError(f"The parameter {name!r} of the model file is not a plain value.")
         model = cls(**{name: _of_file(value) for name, value in params.items()})
         model._validate_params()

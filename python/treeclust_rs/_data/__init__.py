@@ -1,6 +1,7 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
 from .checks import check_finite, check_sample_weight
+from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
 from .table import (
     Table,

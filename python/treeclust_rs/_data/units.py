@@ -10,6 +10,7 @@ import numpy as np
 from .. import _engine
 from .._engine import GroupMeans
 from .._util import Codes, FloatArray
+from .scale import Scale, deviations, given_scale, robust_scale
 from .sparse import SparseTable
 from .table import Table, column_of
 
@@ -25,10 +26,19 @@ class Units:
 
     @classmethod
     def of(
-        cls, rows: Table, weight: FloatArray | None, scale: str | None, n_jobs: _engine.Jobs
+        cls, rows: Table, weight: FloatArray | None, scale: Scale, n_jobs: _engine.Jobs
     ) -> Units:
-        """Return the origins of the columns and their units; `scale` as in the estimators."""
-        return cls(*_engine.column_units(rows.data, weight, scale == "standard", n_jobs))
+        """Return the origins of the columns and their units; `scale` as in the estimators.
+
+        Raises ValueError if units that the user gives do not suit the columns.
+        """
+        by_word = isinstance(scale, str)
+        shift, units = _engine.column_units(rows.data, weight, by_word, n_jobs)
+        if by_word and scale == "robust":
+            units = robust_scale(rows, weight, units)
+        elif scale is not None and not by_word:
+            units = given_scale(scale, rows.n_features, rows.feature_names)
+        return cls(shift, units)
 
     @classmethod
     def own(cls, n_features: int) -> Units:
@@ -58,6 +68,10 @@ class WeightedRows(Generic[Rows]):
     weight: FloatArray | None
     units: Units
     threads: _engine.Threads
+
+    def deviations(self) -> FloatArray:
+        """Return the standard deviation of every column, by weight, in the column's own unit."""
+        return deviations(self.rows, self.weight, self.threads)
 
     def label_costs(
         self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False

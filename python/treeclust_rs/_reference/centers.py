@@ -28,15 +28,6 @@ class Centers:
     low: FloatArray
 
     @classmethod
-    def from_units(cls, in_units: FloatArray, units: Units) -> Centers:
-        own = in_units * units.scale
-        high = own + units.shift
-        # Knuth's two-sum: high + low is own + shift exactly.
-        back = high - own
-        low = (own - (high - back)) + (units.shift - back)
-        return cls(np.ascontiguousarray(in_units), np.ascontiguousarray(high), low)
-
-    @classmethod
     def from_own(cls, own: FloatArray, units: Units) -> Centers:
         own = np.ascontiguousarray(own, dtype=np.float64)
         return cls(units.of_points(own), own, np.zeros_like(own))
@@ -52,8 +43,16 @@ class Centers:
         """Compute the means or lower medians of clusters that all have rows."""
         if criterion == "kmedians":
             return cls.from_own(own_medians(data, labels, k), data.units)
-        weight, sums = data.group_sums(labels.astype(np.uint32), k)
-        return cls.from_units(sums / weight[:, None], data.units)
+        groups = labels.astype(np.uint32)
+        weight, sums = data.group_sums(groups, k)
+        # About a point of the cluster itself: IMM goes by where centers lie among its rows.
+        found = data.group_means(groups, k)
+        rest = found.rest * data.units.scale
+        # Knuth's two-sum: high + low is means + rest exactly.
+        high = found.means + rest
+        back = high - rest
+        low = (rest - (high - back)) + (found.means - back)
+        return cls(sums / weight[:, None], np.ascontiguousarray(high), low)
 
 
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:

@@ -149,9 +149,18 @@ Raises
 ------
 ValueError
 
+[scale]
+scale : None, "standard", "robust", mapping or array-like of shape (n_features,), default=None
+    Units of the columns where rows are compared; tests stay in the columns' own units. None:
+    their own. "standard": their standard deviations. "robust": interquartile ranges / 1.349 (of a
+    normal column the standard deviation), which far values hardly move; where that is 0, the
+    standard deviation. A mapping from names of columns (x0, x1, ... where they have none) to units
+    above 0: those it lacks have 1. An array: a unit above 0 for each column. Constant columns have
+    1 unless a unit is given.
+
 [scale_units]
 scale_ : ndarray of shape (n_features,)
-    Units of the columns in costs: their standard deviations, or ones.
+    Units of the columns in costs, as `scale` says.
 
 [tree_in]
 
@@ -243,9 +252,7 @@ reference : None, estimator or array, default=None
 %(explaining_common)s
 
 [explaining_common]
-scale : {None, "standard"}, default=None
-    "standard": costs on columns divided by their standard deviation; thresholds stay in the
-    columns' own units.
+%(scale)s
 %(reference_seed)s
 verbose : int, default=0
     Whether to print a line of progress now and then: on stderr, or by the logger
@@ -287,7 +294,7 @@ inertia_ : float
 gamma_ : float or None
     The kernel's gamma; None for kernels without one.
 scale_ : ndarray of shape (n_features,)
-    Units of the columns: their standard deviations, or ones.
+    Units of the columns, as `scale` says.
 
 [kernel_parameters]
 gamma : float, "scale" or None, default=None
@@ -333,9 +340,7 @@ reference : None, estimator or array, default=None
     `predict`); an unfitted one is cloned and fitted to X. A 1-D array: a label per row,
     integers or strings; -1 marks noise, which is left out of the fit. A 2-D array: centers in
     the columns of X; the nearest counts.
-scale : {None, "standard"}, default=None
-    "standard": kernels see the columns divided by their standard deviations; tests stay in the
-    columns' own units.
+%(scale)s
 random_state : int, RandomState or None, default=None
     Seed of kernel k-means and of approximations.
 %(threads)s

@@ -45,6 +45,17 @@ def gamma(text: str) -> float | str:
     return number
 
 
+def unit(text: str) -> tuple[str, float]:
+    """Read the name of a column and its unit, a number above 0, with = between them."""
+    name, equals, value = text.rpartition("=")
+    number = _number(value)
+    if not equals or not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"must be a column, = and a number above 0, income=1000 say. Got {text!r}"
+        )
+    return name, number
+
+
 def price(text: str) -> float:
     """Read a number that is at least 0."""
     number = _number(text)

@@ -24,6 +24,8 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
         if value_of(arguments, option) is not None and option not in method.options:
             takers = either(takers_of(option))
             raise UserError(f"{option} goes with --method {takers}; {method.nature}.")
+    if arguments.unit and arguments.scale is not None:
+        raise UserError(f"--unit does not go with --scale {arguments.scale}: give one of them.")
     if "--kernel" in method.options:
         _check_kernel_options(arguments, method)
     if arguments.leaves is None:
@@ -104,8 +106,18 @@ def _add_clusters(parser: argparse.ArgumentParser) -> None:
     )
     clusters.add_argument(
         "--scale",
-        choices=("none", "standard"),
-        help="standard: measure each column in its standard deviations, so that all count alike",
+        choices=("none", "standard", "robust"),
+        help="standard: measure each column in its standard deviations, so that all count alike; "
+        "robust: in its interquartile range / 1.349, which far values hardly move",
+    )
+    clusters.add_argument(
+        "--unit",
+        action="append",
+        type=read.unit,
+        default=[],
+        metavar="COLUMN=VALUE",
+        help="measure this column in units of a value above 0, the others in their own; may be "
+        "repeated",
     )
     clusters.add_argument(
         "--criterion",

@@ -1,13 +1,14 @@
 """The command `fit`."""
 
 import argparse
-import math
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from .._data import ColumnWarning, Scale
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
@@ -19,8 +20,6 @@ from .reading import Source, read_source
 
 # Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
 _MAX_COST_ROWS = 10_000
-# A column with more than this share of the variance decides the clusters almost alone.
-_DOMINANT = 0.95
 
 
 def fit(arguments: argparse.Namespace) -> None:
@@ -40,7 +39,9 @@ def fit(arguments: argparse.Namespace) -> None:
     size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
     write_remark(f"{source.name}: {size}.", arguments)
 
-    model = _estimator(arguments, reference).fit(frame)
+    if arguments.quiet:
+        warnings.simplefilter("ignore", ColumnWarning)
+    model = _estimator(arguments, columns, reference).fit(frame)
     with_costs = True
     if method.computes_costs_later:
         # A fit that finds the clusters itself has their costs. The file holds those computed.
@@ -49,13 +50,6 @@ def fit(arguments: argparse.Namespace) -> None:
             _ = model.kernel_cost_, model.reference_kernel_cost_
     if not arguments.quiet:
         print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
-    if arguments.scale is None and (dominant := _dominant_column(frame)) is not None:
-        name, share = dominant
-        write_remark(
-            f"hint: column {name!r} makes up {math.floor(100 * share)}% of the variance; "
-            "try --scale standard",
-            arguments,
-        )
     if model_path is not None:
         save(model, model_path)
         write_remark(f"model written to {model_path}", arguments)
@@ -95,17 +89,6 @@ def _check_sizes(
         )
 
 
-def _dominant_column(frame: pl.DataFrame) -> tuple[str, float] | None:
-    """Return the column, among several, with nearly all of the variance, and its share."""
-    if frame.width < 2 or frame.height < 2:
-        return None
-    variances = frame.select(pl.all().cast(pl.Float64).var()).row(0)
-    total = sum(variances)
-    largest = max(range(frame.width), key=lambda column: variances[column])
-    share = variances[largest] / total if 0 < total < math.inf else 0.0
-    return (frame.columns[largest], share) if share > _DOMINANT else None
-
-
 def _n_clusters(arguments: argparse.Namespace) -> int:
     """Return the number of clusters to seek where there is no reference."""
     return int(arguments.clusters or DEFAULT_N_CLUSTERS)
@@ -116,11 +99,24 @@ def _n_labels(reference: np.ndarray) -> int:
     return len(set(reference.tolist()) - {NOISE})
 
 
-def _estimator(arguments: argparse.Namespace, reference: np.ndarray | None) -> Any:
+def _scale(arguments: argparse.Namespace, columns: list[str]) -> Scale:
+    """Return the parameter `scale`; --scale none gives every column the unit 1, as it is meant."""
+    units = dict(arguments.unit)
+    missing = [name for name in units if name not in columns]
+    if missing:
+        raise DataError(f"--unit: {missing[0]!r} is not among the columns that are fitted.")
+    if units or arguments.scale is None:
+        return units or None
+    return dict.fromkeys(columns, 1.0) if arguments.scale == "none" else str(arguments.scale)
+
+
+def _estimator(
+    arguments: argparse.Namespace, columns: list[str], reference: np.ndarray | None
+) -> Any:
     """Return the estimator that the options describe."""
     method = METHODS[arguments.method]
     parameters: dict[str, Any] = {
-        "scale": "standard" if arguments.scale == "standard" else None,
+        "scale": _scale(arguments, columns),
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),

@@ -27,6 +27,9 @@ _NAMES = "|".join(_OPTIONS)
 _WORDS = "|".join([*(name for name in _OPTIONS if "_" in name), "gamma", "alpha", *_METHODS])
 _PARTS = re.compile(
     rf"The '(?P<checked>{_NAMES})' parameter of \w+"
+    # A unit of a column, whose name is written as Python writes it.
+    r"|\bscale=\{(?P<column>'(?:[^'\\]|\\.)*'|\"[^\"]*\"): (?P<unit>[^}]+)\}"
+    r"|(?P<leave>leave (?:it|them) out) of X\b"
     rf"|\b(?P<name>{_NAMES})=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;:.)]+(?:\.\d+)?)"
     # Names of columns and labels in quotes stay as they are; an apostrophe opens no quotes.
     r"|(?<!\w)'(?:[^'\\]|\\.)*'(?!\w)|\"[^\"]*\""
@@ -46,6 +49,10 @@ def _replace(part: re.Match[str]) -> str:
     name = part["name"]
     if part["checked"]:
         return _OPTIONS[part["checked"]]
+    if part["column"]:
+        return f"--unit {part['column']}={part['unit']}"
+    if part["leave"]:
+        return f"{part['leave']} with --drop"
     if name and part["value"] == "None":
         return _NONE.get(name, f"no {_OPTIONS[name]}")
     if name:

@@ -78,9 +78,7 @@ class Kauri(KernelModel):
     moves : {"paper", "all"}, default="paper"
         "all" adds what the paper leaves out: one side becomes a new cluster while the other goes to
         an old one.
-    scale : {None, "standard"}, default=None
-        "standard": kernels see the columns divided by their standard deviations; thresholds stay in
-        the columns' own units.
+    %(scale)s
     random_state : int, RandomState or None, default=None
         Seed of `max_features` and of approximations.
     %(threads)s

@@ -16,6 +16,7 @@ from .. import _engine
 from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
 from .._base.saving import set_columns
 from .._data import (
+    Scale,
     Table,
     Units,
     WeightedRows,
@@ -80,8 +81,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         random Fourier features (rbf only), in memory O(n_samples * n_components).
     n_components : int, default=100
         Most features of an approximation.
-    scale : {None, "standard"}, default=None
-        "standard": the kernel sees the columns divided by their standard deviations.
+    %(scale)s
     random_state : int, RandomState or None, default=None
         Seed of the starts and of approximations.
     %(n_jobs)s
@@ -160,7 +160,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     tol: float = 1e-6
     approximation: str | None = None
     n_components: int = 100
-    scale: str | None = None
+    scale: Scale = None
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0

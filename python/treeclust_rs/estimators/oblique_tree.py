@@ -137,9 +137,8 @@ class ObliqueTree(GrownClusterer, CenterModel):
         k-means. A fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an
         unfitted one is cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D
         array: a label per row, integers or strings; -1 marks noise, which is left out of the fit.
-    scale : {None, "standard"}, default=None
-        "standard": costs and alpha see the columns divided by their standard deviations; weights
-        and thresholds stay in the columns' own units. Not with ``metric="cosine"``.
+    %(scale)s
+        Costs and alpha see these units. Not with ``metric="cosine"``.
     random_state : int, RandomState or None, default=None
         Seed of the reference and of the first tree.
     %(threads)s
@@ -405,6 +404,8 @@ class ObliqueTree(GrownClusterer, CenterModel):
             reference=self.reference,
             n_clusters=self.n_clusters,
             reader=self._read_rows,
+            compares_columns=self.metric != "cosine",
+            stacklevel=5,
         )
         given, n_clusters = fit_rows.reference, self.n_clusters
         if tree is not None:
@@ -698,13 +699,15 @@ def _grown_tree(fitted: _engine.FittedOblique, start: _Start) -> GrownTree:
     oblique = ObliqueArrays(
         fitted.oblique_indptr, fitted.oblique_indices, fitted.oblique_weights, fitted.oblique_bias
     )
+    is_oblique = bool((fitted.kind == OBLIQUE).any())
     return GrownTree.of_rows(
         tests_of(fitted),
-        oblique if (fitted.kind == OBLIQUE).any() else None,
+        oblique if is_oblique else None,
         fitted.leaf_of_row,
         start.clustering.labels,
         k,
         start.fit_rows.weight,
+        feature_scale=start.fit_rows.deviations() if is_oblique else None,
         cost=regrets[np.arange(n_nodes), cluster],
         cluster=cluster,
     )

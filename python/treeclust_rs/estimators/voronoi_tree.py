@@ -60,9 +60,7 @@ class VoronoiTree(CentersTree):
         its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
         X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
         strings, whose means are the centers; -1 marks noise, which is left out of the fit.
-    scale : {None, "standard"}, default=None
-        "standard": distances on columns divided by their standard deviation; weights stay in the
-        columns' own units.
+    %(scale)s
     %(reference_seed)s
     verbose : int, default=0
         Whether to print a line at the end.
@@ -162,6 +160,7 @@ class VoronoiTree(CentersTree):
             reference.labels,
             reference.n_clusters,
             fit_rows.weight,
+            feature_scale=None if oblique is None else fit_rows.deviations(),
             cost=costs.min(axis=1),
             cluster=costs.argmin(axis=1),
             base_cluster=own,

@@ -29,9 +29,10 @@ def to_graphviz(tree: ClusterTree | HasTree) -> str:
     -------
     str
         Inner nodes show their test, leaves their cluster, in its colour, and all their rows; the
-        left branch is that of rows that pass the test. Of oblique tests the largest weights are
-        written, with three digits. In a tree with moves inner nodes also show the cluster they had
-        before their split, in the colour of its frame, the move and its gain.
+        left branch is that of rows that pass the test. Of oblique tests the terms of the
+        largest shares are written, with three digits. In a tree with moves inner nodes also
+        show the cluster they had before their split, in the colour of its frame, the move and its
+        gain.
     """
     tree = as_tree(tree)
     colors = cluster_colors(len(tree.classes))

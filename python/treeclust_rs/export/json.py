@@ -10,7 +10,7 @@ import numpy as np
 from .._util import FloatArray, check_keys, check_list, float_array, int_array
 from .._util.model_json import json_name
 from ..tree import FLOAT_ARRAYS, INT_ARRAYS, ClusterTree, HasTree, as_tree
-from ..tree.nodes import MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
+from ..tree.nodes import FEATURE_SCALE, MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
 
 _TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
 
@@ -38,7 +38,7 @@ def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     for name in FLOAT_ARRAYS:
         content[name] = _with_null(getattr(tree, name))
     content["value"] = tree.value[:, 0].tolist()
-    for name in (*MOVE_ARRAYS, *OBLIQUE_ARRAYS):
+    for name in (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE):
         array = getattr(tree, name)
         if array is not None:
             content[name] = _with_null(array) if array.dtype.kind == "f" else array.tolist()
@@ -68,7 +68,8 @@ def tree_from_dict(content: object) -> ClusterTree:
         range, or the arrays are not a tree.
     """
     where = "The tree of the model file"
-    tree = check_keys(content, _TREE_KEYS, where, (*MOVE_ARRAYS, *OBLIQUE_ARRAYS))
+    optional = (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE)
+    tree = check_keys(content, _TREE_KEYS, where, optional)
     for name in ("n_features", "n_base_leaves"):
         if type(tree[name]) is not int:
             raise ValueError(
@@ -98,5 +99,9 @@ def tree_from_dict(content: object) -> ClusterTree:
         n_terms = len(arguments["oblique_indices"])
         for name, size in (("oblique_weights", n_terms), ("oblique_bias", n_nodes)):
             arguments[name] = float_array(tree[name], name, (size,), null=name == "oblique_bias")
+    if FEATURE_SCALE in tree:
+        arguments[FEATURE_SCALE] = float_array(
+            tree[FEATURE_SCALE], FEATURE_SCALE, (tree["n_features"],)
+        )
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
     return ClusterTree(**arguments, value=value[:, np.newaxis, :])

@@ -44,8 +44,8 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
         One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
         Redundant conditions are merged; of several allowed ranges only the row's own is written.
         Oblique tests are written with the row's score, for instance
-        ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: the largest weights and the score,
-        with three digits.
+        ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: the terms of the largest
+        shares (|weight| x standard deviation of the column) and the score, with three digits.
 
     Raises
     ------
@@ -96,8 +96,9 @@ def export_text(
     A line holds the test on the branch to the node, its rows, their share of all rows and its
     mistakes; at a leaf also its cluster, and the shares of the reference clusters if there are
     others. In a tree with moves, which has no mistakes, every node shows its cluster, in
-    parentheses if it was split, and then the move and its gain. Of an oblique test the largest
-    weights are written, with three digits: `ClusterTree.rules` has them all.
+    parentheses if it was split, and then the move and its gain. Of an oblique test the terms
+    of the largest shares (|weight| x standard deviation of the column) are written, with three
+    digits: `ClusterTree.rules` has them all.
 
     Parameters
     ----------
@@ -107,8 +108,8 @@ def export_text(
         Nodes deeper than this keep the indentation of this depth and show their depth in brackets
         instead, so that the text grows with the number of nodes and not with its square.
     max_terms : int, default=3
-        Largest number of weights of an oblique test to write, if it has at least two more; the
-        number of the others follows them.
+        Most terms of an oblique test to write, if it has at least two more; the number of the
+        others follows them.
 
     Returns
     -------

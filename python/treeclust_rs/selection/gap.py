@@ -12,9 +12,8 @@ import polars as pl
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .. import _engine
 from .._data import Table, check_sample_weight
-from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
+from .._util import FloatArray, ProgressBar, is_number
 from . import fits
 from .fits import Selection
 
@@ -93,8 +92,8 @@ def gap_statistic(
     where W*(k) is 0 too, the two are equal and the draw counts as a gap of 0; a draw with W*(k) = 0
     alone as -inf. An infinite gap has sd 0. Time is that of B + 1 fits for each number.
 
-    The draws are measured as the data are: in the data's standard deviations with
-    ``scale="standard"``, and with the data's gamma with ``gamma="scale"``.
+    The draws are measured as the data are: in the units that the
+    estimator's `scale` makes of the data, and with the data's gamma with ``gamma="scale"``.
 
     References
     ----------
@@ -135,10 +134,10 @@ def gap_statistic(
             bar.step(f"k {k}: inertia {w[place]:.6g}")
         low, high = _box(table, weight)
         like_data = clone(estimator)
-        if fits.parameter(estimator, "scale") == "standard":
-            _, scale = _engine.column_units(table.data, weight, True, effective_n_jobs(None))
+        scale = getattr(models[0], "scale_", None)
+        if scale is not None and fits.parameter(estimator, "scale") is not None:
             low, high = low / scale, high / scale
-            like_data.set_params(scale=None)
+            like_data.set_params(scale=np.ones(len(scale)))
         if fits.parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
             like_data.set_params(gamma=models[0].gamma_)
         # A process draws its own rows, so that only one draw is held at a time.

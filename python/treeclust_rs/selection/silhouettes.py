@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .. import _engine
 from .._data import Table, Units
 from .._kernels import check_gram, kernel_rows, make_kernel
 from .._util import FloatArray, IntArray, ProgressBar, effective_n_jobs, is_number
@@ -55,7 +54,7 @@ def silhouette(
         Distance between rows, as for scikit-learn's `silhouette_score`. None: the distance the
         estimator clusters by. With a kernel k (`Kauri`, `KernelKMeans` and the kernel trees) that
         is sqrt(k(x, x) + k(y, y) - 2 k(x, y)), an approximation aside; else the parameter `metric`,
-        Manhattan with ``criterion="kmedians"``, or Euclidean. ``scale="standard"`` always applies.
+        Manhattan with ``criterion="kmedians"``, or Euclidean. The parameter `scale` always applies.
     gram : array-like of shape (n_samples, n_samples), default=None
         Kernel matrix, passed to the fit, for an estimator with ``kernel="precomputed"``.
     sample_size : int or math.inf, default=None
@@ -198,10 +197,10 @@ def _geometry(
     """
     if metric is None and gram is not None:
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
-    standard = fits.parameter(model, "scale") == "standard"
-    shift, scale = _engine.column_units(table.data, None, standard, effective_n_jobs(None))
+    shift = Units.of(table, None, None, effective_n_jobs(None)).shift
+    scale = getattr(model, "scale_", np.ones_like(shift))
     if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
-        return _kernel_geometry(model, table, rows, Units(shift, model.scale_))
+        return _kernel_geometry(model, table, rows, Units(shift, scale))
     if metric is None:
         metric = fits.parameter(model, "metric")
     if metric is None:

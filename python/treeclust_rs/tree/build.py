@@ -41,6 +41,8 @@ class GrownTree:
     """Weight that the cut of a base node separates from its centers, NaN elsewhere."""
     n_base_leaves: int = 0
     """Leaves of the base tree, 0 without one."""
+    feature_scale: FloatArray | None = None
+    """Standard deviations of the columns, for a tree with oblique tests."""
 
     @classmethod
     def of(cls, fitted: FittedTree) -> GrownTree:
@@ -48,7 +50,7 @@ class GrownTree:
         return cls(
             tests_of(fitted),
             None,
-            *(getattr(fitted, field.name) for field in fields(cls)[2:]),
+            *(getattr(fitted, field.name) for field in fields(cls)[2:-1]),
         )
 
     @classmethod
@@ -61,6 +63,7 @@ class GrownTree:
         n_clusters: int,
         sample_weight: FloatArray | None,
         *,
+        feature_scale: FloatArray | None,
         cost: FloatArray,
         cluster: IntArray,
         base_cluster: IntArray | None = None,
@@ -90,6 +93,7 @@ class GrownTree:
             np.zeros(n_nodes) if base_cost is None else base_cost,
             np.full(n_nodes, np.nan),
             int((tests.kind == LEAF).sum()) if is_base else 0,
+            feature_scale,
         )
 
     def build(self, classes: Classes, rows: Table | SparseTable) -> ClusterTree:
@@ -120,6 +124,7 @@ class GrownTree:
             n_features=rows.n_features,
             classes=classes,
             feature_names=rows.feature_names,
+            feature_scale=self.feature_scale,
         )
 
     def _without_mistakes(self) -> IntArray:

@@ -94,6 +94,22 @@ def check_node_array(
     return array
 
 
+def check_feature_scale(values: npt.ArrayLike | None, n_features: int) -> FloatArray | None:
+    """Return a copy of the columns' standard deviations; None stays None."""
+    if values is None:
+        return None
+    scale: FloatArray = check_array("feature_scale", values, is_int=False)
+    if len(scale) != n_features:
+        raise ValueError(f"feature_scale has {len(scale)} entries for {n_features} features.")
+    wrong = np.flatnonzero(~(np.isfinite(scale) & (scale >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"The feature_scale of feature {wrong[0]} is {scale[wrong[0]]:g}; a standard deviation "
+            "is finite and at least 0."
+        )
+    return scale
+
+
 def check_oblique_arrays(
     arrays: dict[str, npt.ArrayLike | None], n_nodes: int
 ) -> ObliqueArrays | None:

@@ -118,6 +118,11 @@ class ClusterTree(TreeNodes):
     oblique_bias : array-like of float, shape (n_nodes,), or None, default=None
         Bias of oblique nodes; NaN at all others. A tree without oblique nodes has None of these
         four arrays.
+    feature_scale : array-like of float, shape (n_features,), or None, default=None
+        Standard deviation of each column among the rows of the fit, by their weights. Texts write
+        the terms of an oblique test by their share, |weight| x standard deviation, the largest
+        first; with None, as after loading a file of an older version, by |weight|. None in a tree
+        without oblique nodes.
 
     Attributes
     ----------
@@ -184,6 +189,7 @@ class ClusterTree(TreeNodes):
         oblique_indices: npt.ArrayLike | None = None,
         oblique_weights: npt.ArrayLike | None = None,
         oblique_bias: npt.ArrayLike | None = None,
+        feature_scale: npt.ArrayLike | None = None,
     ) -> None:
         given = dict(locals())
         if (move is None) != (gain is None):
@@ -211,6 +217,7 @@ class ClusterTree(TreeNodes):
             {name: given[name] for name in OBLIQUE_ARRAYS}, self.n_nodes
         )
         self._set_oblique(oblique)
+        self.feature_scale = checks.check_feature_scale(feature_scale, self.n_features)
         checks.check_structure(self)
         checks.check_tests(self)
         checks.check_statistics(self)
@@ -229,6 +236,7 @@ class ClusterTree(TreeNodes):
         self.kind = self.kind.astype(np.int8)
         if not (self.kind == OBLIQUE).any():
             self._set_oblique(None)
+            self.feature_scale = None
         for name in self.array_names:
             getattr(self, name).setflags(write=False)
         self._is_built = True
@@ -341,14 +349,14 @@ class ClusterTree(TreeNodes):
         """Return the tree as one rule per leaf.
 
         Redundant conditions are merged: ``x <= 9`` then ``x <= 5`` is ``x <= 5``. The numbers are
-        exactly those of the model. Oblique tests are not merged, and written with the largest
-        weights first.
+        exactly those of the model. Oblique tests are not merged; their terms are written by share,
+        |weight| x standard deviation of the column, the largest first (see `feature_scale`).
 
         Parameters
         ----------
         max_terms : int, default=None
-            Largest number of weights of an oblique test to write, if it has at least two more,
-            followed by the number of the others; None writes all.
+            Most terms of an oblique test to write, those of the largest shares; if it has at least
+            two more, followed by the number of the others; None writes all.
 
         Returns
         -------

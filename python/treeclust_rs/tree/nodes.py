@@ -36,6 +36,9 @@ MOVE_ARRAYS = ("move", "gain")
 # Only trees with oblique nodes have these: their terms, as in a sparse matrix by rows.
 OBLIQUE_ARRAYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias")
 
+# An entry per feature; only trees with oblique nodes have it, and not those of older files.
+FEATURE_SCALE = "feature_scale"
+
 # The other arguments of `ClusterTree`.
 OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves")
 
@@ -63,6 +66,7 @@ class TreeNodes:
     oblique_indices: IntArray | None
     oblique_weights: FloatArray | None
     oblique_bias: FloatArray | None
+    feature_scale: FloatArray | None
     n_features: int
     n_base_leaves: int
     classes: tuple[int, ...] | tuple[str, ...]
@@ -77,6 +81,7 @@ class TreeNodes:
             "value",
             *(() if self.move is None else MOVE_ARRAYS),
             *(() if self.oblique_indptr is None else OBLIQUE_ARRAYS),
+            *(() if self.feature_scale is None else (FEATURE_SCALE,)),
         )
 
     def arguments(self) -> dict[str, Any]:

@@ -118,6 +118,8 @@ class ObliqueCondition:
         Their weights.
     bias : float
         The score without terms.
+    scale : ndarray of shape (n_terms,) or None, default=None
+        Standard deviations of the features among the rows of the fit; None: not known.
     """
 
     node: int
@@ -125,6 +127,7 @@ class ObliqueCondition:
     features: IntArray = field(compare=False)
     weights: FloatArray = field(compare=False)
     bias: float = field(compare=False)
+    scale: FloatArray | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
@@ -151,17 +154,28 @@ class ObliqueCondition:
         """The comparison with 0, for instance ``< 0``."""
         return "< 0" if self.negative else ">= 0"
 
+    def order(self) -> IntArray:
+        """Return the places of the terms by |weight| x scale, the largest first.
+
+        Without scales, and among equals, by |weight|.
+        """
+        weights = np.abs(self.weights)
+        if self.scale is None:
+            return np.argsort(-weights, kind="stable")
+        with np.errstate(over="ignore"):
+            return np.lexsort((-weights, -weights * self.scale))
+
     def parts(
         self, name: Callable[[int], str], max_terms: int | None = None, *, short: bool = False
     ) -> list[str]:
-        """Return the score in parts that lines may break between, the largest weights first.
+        """Return the score in parts that lines may break between, the largest shares first.
 
         Parameters
         ----------
         name : callable
             Returns the name of a feature.
         max_terms : int, default=None
-            Largest number of weights to write, if there are at least two more; None writes all.
+            Most terms to write, if there are at least two more; None writes all.
         short : bool, default=False
             Whether to round the numbers to three digits.
 
@@ -171,7 +185,7 @@ class ObliqueCondition:
             For instance ``["1.2·age", "− 0.8·income", "… and 12 more", "+ 0.3"]``.
         """
         write = format_short if short else format_number
-        order = np.argsort(-np.abs(self.weights), kind="stable")
+        order = self.order()
         # A single further weight is written in place of "… and 1 more".
         shown = order if max_terms is None or len(order) <= max_terms + 1 else order[:max_terms]
         parts: list[str] = []
@@ -269,7 +283,9 @@ class Path:
         """Move from a node to one of its children; return what `leave` needs to move back."""
         kind, feature = int(tree.kind[parent]), int(tree.feature[parent])
         if kind == OBLIQUE:
-            condition = ObliqueCondition(parent, left, *tree.oblique_test(parent))
+            features, weights, bias = tree.oblique_test(parent)
+            scale = None if tree.feature_scale is None else tree.feature_scale[features]
+            condition = ObliqueCondition(parent, left, features, weights, bias, scale)
             self._oblique.append((len(self._regions), condition))
             self.size += condition.size
             return [_UNDO_OBLIQUE]

@@ -11,7 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from .._util import BoolArray, IntArray
-from .nodes import INTERVAL, LEAF, NO_CHILD, THRESHOLD, UNDEFINED, TreeNodes, leaf_mistakes
+from .nodes import (
+    FEATURE_SCALE,
+    INTERVAL,
+    LEAF,
+    NO_CHILD,
+    OBLIQUE_ARRAYS,
+    THRESHOLD,
+    UNDEFINED,
+    TreeNodes,
+    leaf_mistakes,
+)
 
 # Expanding intervals copies subtrees and may grow exponentially with the number of intervals.
 _MAX_EXPANDED_NODES = 200_000
@@ -21,7 +31,7 @@ def truncate_nodes(tree: TreeNodes, n_nodes: int) -> dict[str, Any]:
     """Return the arguments of the tree of the first nodes, those of `ClusterTree.truncate`."""
     arguments = tree.arguments()
     for name in tree.array_names:
-        if not name.startswith("oblique_"):
+        if name not in (*OBLIQUE_ARRAYS, FEATURE_SCALE):
             arguments[name] = arguments[name][:n_nodes].copy()
     is_cut = arguments["children_left"] >= n_nodes
     arguments |= _oblique_without(tree, is_cut)

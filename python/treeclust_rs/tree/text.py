@@ -127,6 +127,16 @@ _MOVE_NOTES = (
 )
 
 
+# By whether the tree knows the standard deviations of the columns.
+_SUM_NOTES = (
+    ("Sums: the largest weights first, to three digits; tree.rules() has them all, exactly.",),
+    (
+        "Sums: the largest shares (|weight| x standard deviation of the column) first, to three",
+        "digits; tree.rules() has them all, exactly.",
+    ),
+)
+
+
 def notes_of(tree: TreeNodes, max_terms: int = MAX_TERMS) -> list[str]:
     """Return the lines that explain the columns."""
     if tree.move is not None:
@@ -146,9 +156,7 @@ def notes_of(tree: TreeNodes, max_terms: int = MAX_TERMS) -> list[str]:
             "tree, rows that the cut separates from their center.",
         ]
     if not words.is_written_in_full(tree, max_terms):
-        notes.append(
-            "Sums: the largest weights first, to three digits; tree.rules() has them all, exactly."
-        )
+        notes += [*_SUM_NOTES[tree.feature_scale is not None]]
     return notes
 
 

@@ -11,7 +11,7 @@ from .._util import format_count, format_number, format_short
 from .nodes import LEAF, MOVES, TreeNodes
 from .paths import Condition, ObliqueCondition, Span, branch_condition
 
-# Weights of an oblique test in printed trees and pictures: the largest.
+# Terms of an oblique test in printed trees and pictures: those of the largest shares.
 MAX_TERMS = 3
 _MAX_SHARES = 3
 _ALWAYS = "always"
@@ -27,7 +27,7 @@ class NamesFeatures(Protocol):
 def branch_text(tree: TreeNodes, parent: int, left: bool, max_terms: int = MAX_TERMS) -> str:
     """Return the test on the branch from a node to one of its children.
 
-    Of an oblique test the largest weights, with three digits.
+    Of an oblique test the terms of the largest shares, with three digits.
     """
     condition = branch_condition(tree, parent, left)
     if isinstance(condition, ObliqueCondition):

@@ -4,12 +4,13 @@
 //! the last digit of a mean. Three measures keep it right:
 //!
 //! - A [`Coordinate`] holds a mean as the sum of two doubles: near 1e8 one double is too coarse.
-//! - `snap` moves a center that lies within rounding of a data value, or of another center, onto it.
+//! - `snap` moves a center that lies within its own rounding of a data value, or of another center, onto it.
 //! - [`TableCenters`] snaps to the ends of bins first, and to all values only in columns that may hold the best cut
 //!   (`prepare`): the pass over the column is then paid by few columns.
 //!
-//! Symbols: mu_c, the center of cluster c, is a [`Coordinate`] per column; its margin is
-//! `CLOSE` (max - min over the rows of c) + `ROUNDING` |mu_c|. Cost: O(k) per bin for all columns, and O(n) for each
+//! Symbols: mu_c, the center of cluster c, is a [`Coordinate`] per column; m_c is the number of its rows. The margin of
+//! mu_c bounds how far it may be off ([`snap_margin`]): a mean of m_c rows about an origin among them by
+//! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per bin for all columns, and O(n) for each
 //! column that is prepared; memory: 20 k bytes per column.
 
 use std::borrow::Cow;
@@ -25,10 +26,12 @@ use crate::table::Table;
 
 /// Rows of a column that one thread reads in one go.
 const BLOCK: usize = 16_384;
-/// A center and a value, or two centers, this share of the cluster's range apart are the same.
+/// No margin is a larger share of the cluster's range: rounding of very many rows mostly cancels.
 const CLOSE: f64 = 1e-9;
-/// What a mean may be off by rounding, as a share of its size.
-const ROUNDING: f64 = 1e-12;
+/// What a center that is given as one double may be off by, as a share of its size.
+const ROUNDING: f64 = 2.0 * f64::EPSILON;
+/// Roundings of a mean beside those of its sum: of the weights, the units and the quotient.
+const MORE_ROUNDINGS: f64 = 8.0;
 
 /// Where the centers lie along each column.
 pub trait CenterColumns: Sync {
@@ -178,9 +181,12 @@ pub(crate) fn in_order(x: impl IntoIterator<Item = Coordinate>) -> Vec<(Coordina
     sorted
 }
 
-/// The margin of a coordinate whose cluster has rows in `[low, high]` (anything if `low > high`).
-pub(crate) fn snap_margin(low: f64, high: f64, center: &Coordinate) -> f64 {
-    ROUNDING * center.high.abs() + if low < high { CLOSE * (high - low) } else { 0.0 }
+/// The margin of a coordinate whose cluster has `n_rows` rows in `[low, high]` (anything if `low > high`).
+fn snap_margin(low: f64, high: f64, n_rows: u32, center: &Coordinate) -> f64 {
+    let of_sum = CLOSE.min((f64::from(n_rows) + MORE_ROUNDINGS) * f64::EPSILON);
+    // With a low part the digits go on beyond those of one double.
+    let of_double = if center.low == 0.0 { ROUNDING * center.high.abs() } else { 0.0 };
+    of_double + if low < high { of_sum * (high - low) } else { 0.0 }
 }
 
 /// Snaps the coordinates of one column, in its own unit: each to the nearest of its `values` within its margin, then
@@ -210,15 +216,17 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
 
 /// Removes the gaps between centers and values that only the rounding of a mean has opened, by `snap`.
 ///
-/// A center's margin in a column is [`CLOSE`] times the range of its own cluster's rows there, plus [`ROUNDING`] times
-/// its size; with the range of all rows, one far row would merge everything else. If snapping makes two centers
-/// equal in every column, all coordinates stay as they are.
+/// A center's margin in a column ([`snap_margin`]) goes by the range of its own cluster's rows there; with the range of
+/// all rows, one far row would merge everything else. If snapping makes two centers equal in every column, all
+/// coordinates stay as they are.
 #[derive(Debug)]
 struct Snap<'a, 't> {
     table: &'a Table<'t>,
     index: &'a Index,
     labels: &'a [u32],
     k: usize,
+    /// Rows of each cluster.
+    n_rows: Vec<u32>,
     /// The centers before snapping, by column.
     original: Vec<Vec<Coordinate>>,
     /// Half of each column's range.
@@ -240,7 +248,10 @@ impl<'a, 't> Snap<'a, 't> {
         let original: Vec<Vec<Coordinate>> =
             (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
         let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
-        let mut snap = Snap { table, index, labels, k, original, half_range, collide: false };
+        let mut n_rows = vec![0; k];
+        labels.iter().for_each(|&label| n_rows[label as usize] += 1);
+        let mut snap =
+            Snap { table, index, labels, k, n_rows, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
         let close = |a: usize, b: usize, f: usize| {
             snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f)
@@ -345,9 +356,11 @@ impl<'a, 't> Snap<'a, 't> {
 
     /// The margin of each center in a column.
     fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
-        let margin =
-            |((low, high), center): ((f64, f64), &Coordinate)| snap_margin(low, high, center);
-        self.cluster_ends(feature).into_iter().zip(centers).map(margin).collect()
+        let ends = self.cluster_ends(feature).into_iter();
+        ends.zip(&self.n_rows)
+            .zip(centers)
+            .map(|(((low, high), &n_rows), center)| snap_margin(low, high, n_rows, center))
+            .collect()
     }
 
     /// Smallest and largest value of each cluster in a column; infinity and its negative without rows.

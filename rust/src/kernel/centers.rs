@@ -13,10 +13,15 @@ use rayon::prelude::*;
 
 use super::features::{Surrogate, ascending};
 use super::imm::MIN_FEATURES_PER_TASK;
-use crate::criterion::centers::{CenterColumns, Coordinate, in_order, snap, snap_margin};
+use crate::criterion::centers::{CenterColumns, Coordinate, in_order, snap};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::Monitor;
+
+/// A mean and a value this share of the cluster's range apart are the same.
+const CLOSE: f64 = 1e-9;
+/// What a mean may be off by rounding, as a share of its size: values are computed too.
+const ROUNDING: f64 = 1e-12;
 
 /// The clusters' means in every feature, of shape (features, k).
 #[derive(Debug)]
@@ -69,7 +74,8 @@ impl FeatureCenters {
                 // A mean lies among its rows; rounding may push it out.
                 let mean = (sums[c] / weight[c]).max(low).min(high);
                 centers[c] = Coordinate::exact(mean);
-                margins[c] = snap_margin(low, high, &centers[c]);
+                margins[c] =
+                    ROUNDING * mean.abs() + if low < high { CLOSE * (high - low) } else { 0.0 };
                 let above = distinct.partition_point(|&x| x < mean);
                 if distinct.get(above) != Some(&mean) {
                     near[c] =

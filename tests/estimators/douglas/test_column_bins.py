@@ -10,7 +10,7 @@ from treeclust_rs.estimators.douglas.soft_bins import SoftBins
 
 def one_column(lower=0.0, upper=9.0, scale=1.0):
     lower, upper, scale = np.array([[lower], [upper], [scale]])
-    return ColumnBins(1, None, np.array([0]), np.zeros(1), scale, lower, upper)
+    return ColumnBins(1, None, np.array([0]), np.zeros(1), scale, lower, upper, scale)
 
 
 @pytest.mark.parametrize(

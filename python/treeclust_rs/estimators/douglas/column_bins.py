@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import _engine
-from ..._data import Table, column_of
+from ..._data import Scale, Table, Units, column_of
 from ..._util import FloatArray, IntArray, check_size, format_count, quoted_column
 from ..._util.arrays import MAX_ARRAY_BYTES
 from .cell_table import CellTable, cells_of
@@ -47,6 +47,8 @@ class ColumnBins:
         Mean and standard deviation of every column (1 if that is 0).
     lower, upper : ndarray of shape (n_features,)
         Least and greatest value of every column.
+    units : ndarray of shape (n_features,)
+        Units that the objective takes the columns in.
     """
 
     n_features: int
@@ -56,6 +58,7 @@ class ColumnBins:
     scale: FloatArray
     lower: FloatArray
     upper: FloatArray
+    units: FloatArray
 
     @classmethod
     def of(
@@ -65,6 +68,7 @@ class ColumnBins:
         n_cuts: int,
         n_clusters: int,
         batch_size: int,
+        scale: Scale,
         n_jobs: int,
     ) -> Self:
         """Return the columns of a table, with bins for those of the mask that are not constant.
@@ -72,7 +76,7 @@ class ColumnBins:
         Raises
         ------
         ValueError
-            If the mask is not one, or there would be too many cells.
+            If the mask or the scale is not one, or there would be too many cells.
 
         Warns
         -----
@@ -80,11 +84,13 @@ class ColumnBins:
             If there are so many cells that training takes long.
         """
         mask = _read_mask(feature_mask, table)
-        shift, scale = _engine.column_units(table.data, None, True, n_jobs)
+        shift, deviation = _engine.column_units(table.data, None, True, n_jobs)
+        units = Units.of(table, None, scale, n_jobs).scale
         lower, upper = _ranges(table)
         features = np.flatnonzero(mask & (lower < upper))
         _check_n_cells(n_cuts, len(features), n_clusters, batch_size)
-        return cls(table.n_features, table.feature_names, features, shift, scale, lower, upper)
+        names = table.feature_names
+        return cls(table.n_features, names, features, shift, deviation, lower, upper, units)
 
     def only(self, kept: list[int]) -> ColumnBins:
         """Return the columns with bins only for those at the indices `kept` of `features`."""

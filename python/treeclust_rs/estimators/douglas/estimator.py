@@ -24,6 +24,7 @@ from ..._data import (
     check_finite,
     check_sample_weight,
     read_table,
+    warn_of_columns,
     with_names,
 )
 from ..._reference.centers import cost_about
@@ -117,9 +118,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         training continues. 0: none is dropped; 0.01 left 4 of the 16 columns of the congressional
         votes on average. `partial_fit` ignores it. `predict` needs all columns in any case;
         `to_polars` needs those that are left.
-    scale : {None, "standard"}, default=None
-        "standard": the objective takes the columns divided by their standard deviations. Cuts are
-        in the columns' own units in any case.
+    %(scale)s
     random_state : int, RandomState or None, default=None
         Seed of weights, batches and random cuts.
     n_jobs : int or None, default=None
@@ -170,6 +169,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         Share of the rows of the fit whose cluster by the hard rules is that of `predict`.
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
+    scale_ : ndarray of shape (n_features,)
+        Units that the objective takes the columns in, as `scale` says.
     %(columns_and_errors)s
 
     See Also
@@ -305,7 +306,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         """
         started = time.perf_counter()
         self._validate_params()
-        table, columns, k, names_given = self._read_first(X, feature_names)
+        table, columns, k, names_given = self._read_first(X, feature_names, affinity)
         rows = self._rows(table, columns, affinity)
         rng = check_random_state(self.random_state)
         name, n_rows = type(self).__name__, table.n_samples
@@ -388,7 +389,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         self._validate_params()
         before: BinsModel | None = self.__dict__.get("_bins")
         if before is None:
-            table, columns, k, names_given = self._read_first(X, feature_names)
+            table, columns, k, names_given = self._read_first(X, feature_names, affinity)
             if not len(columns.features):
                 raise ValueError(
                     "The first rows of partial_fit fix which columns are cut, their scale and "
@@ -429,7 +430,9 @@ class Douglas(BinsPredictor, SavedEstimator):
             warn_of_empty(n_found, k, advice, stacklevel=3)
         return self
 
-    def _read_first(self, X: Any, feature_names: Any) -> tuple[Table, ColumnBins, int, bool]:
+    def _read_first(
+        self, X: Any, feature_names: Any, affinity: Any
+    ) -> tuple[Table, ColumnBins, int, bool]:
         """Return the rows of a first fit, the columns to cut and the number of clusters.
 
         Last, whether the columns' names are those given here.
@@ -440,7 +443,11 @@ class Douglas(BinsPredictor, SavedEstimator):
         k = self.n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, self.n_clusters, table.n_samples, name)
         batch_size = min(self._batch_size(k), table.n_samples)
-        columns = ColumnBins.of(table, self.feature_mask, self.n_cuts, k, batch_size, n_jobs)
+        columns = ColumnBins.of(
+            table, self.feature_mask, self.n_cuts, k, batch_size, self.scale, n_jobs
+        )
+        compares = affinity is None and make_gemini(self.gemini).uses_rows
+        warn_of_columns(table, None, columns.units, self.scale, n_jobs, compares_columns=compares)
         return table, columns, k, names_given
 
     def _batch_size(self, k: int) -> int:
@@ -453,17 +460,20 @@ class Douglas(BinsPredictor, SavedEstimator):
             init = columns.first_cuts(init, self.n_cuts)
         return Plan.of(self, k, init, self._batch_size(k))
 
+    @property
+    def scale_(self) -> FloatArray:
+        """Units that the objective takes the columns in."""
+        check_is_fitted(self, "table_")
+        return self._bins.columns.units
+
     def _rows(self, table: Table, columns: ColumnBins, affinity: Any) -> TrainingRows:
         self._check_known()
-        return make_training_rows(
-            make_gemini(self.gemini), columns, table, affinity, standard=self.scale == "standard"
-        )
+        return make_training_rows(make_gemini(self.gemini), columns, table, affinity)
 
     def _set_fitted(self, bins: BinsModel, cells: CellTable, names_given: bool = False) -> None:
         self._bins = bins
         self.table_ = cells
         columns = bins.columns
-        self.scale_ = columns.scale if self.scale == "standard" else np.ones(columns.n_features)
         set_columns(self, columns.n_features, columns.feature_names, given=names_given)
 
     def rename_clusters(self, names: Mapping[Any, int | str]) -> Self:
@@ -591,7 +601,8 @@ class Douglas(BinsPredictor, SavedEstimator):
         objective = float_array([fitted["objective_"]], "objective_", (1,))
         n_iter = len(fitted["loss_curve_"]) if isinstance(fitted["loss_curve_"], list) else 0
         curve = float_array(fitted["loss_curve_"], "loss_curve_", (n_iter,))
-        model, cells = bins_from_dict(payload["bins"], estimator.n_cuts)
+        is_standard = isinstance(estimator.scale, str)  # the only word of older files
+        model, cells = bins_from_dict(payload["bins"], estimator.n_cuts, is_standard)
         estimator._set_fitted(model, cells)
         if fitted.keys() & set(of_rows):
             check_keys(fitted, of_rows, "fitted of the model file", names)

@@ -217,7 +217,7 @@ class BinsPredictor:
 LOWEST_TEMPERATURE = 1e-6
 """Below, bins are as good as hard, and cuts have no gradient."""
 
-_PER_COLUMN = ("shift", "scale", "lower", "upper")
+_PER_COLUMN = ("shift", "scale", "lower", "upper", "units")
 _PER_CELL = ("occupied", "n_rows", "n_agreeing")
 
 
@@ -249,11 +249,16 @@ def bins_to_dict(bins: BinsModel, cells: CellTable) -> dict[str, Any]:
     }
 
 
-def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
+def bins_from_dict(content: object, n_cuts: int, is_standard: bool) -> tuple[BinsModel, CellTable]:
     """Read and check the model of a file.
 
-    `n_cuts` is the number of cuts of a column if no column is cut.
+    `n_cuts` is the number of cuts of a column if no column is cut. A file without units has those
+    of an older version: the columns' scale if `is_standard`, else ones.
     """
+    if isinstance(content, dict) and "units" not in content and "scale" in content:
+        scale = content["scale"]
+        own = [1.0] * len(scale) if isinstance(scale, list) else scale
+        content = content | {"units": scale if is_standard else own}
     keys = ("n_features", "feature_names", "n_clusters", "temperature", "features", "cut_points")
     required = (*keys, "weights", *_PER_COLUMN, *_PER_CELL)
     bins = check_keys(content, required, "bins of the model file", ("classes",))
@@ -279,8 +284,13 @@ def bins_from_dict(content: object, n_cuts: int) -> tuple[BinsModel, CellTable]:
     ):
         raise ValueError("features in the model file are not ascending columns of it.")
     arrays = {name: float_array(bins[name], name, (d,)) for name in _PER_COLUMN}
-    if (arrays["scale"] <= 0).any() or (arrays["lower"] > arrays["upper"]).any():
-        raise ValueError("The model file has a scale that is not positive, or an empty range.")
+    if (
+        min(arrays["scale"].min(), arrays["units"].min()) <= 0
+        or (arrays["lower"] > arrays["upper"]).any()
+    ):
+        raise ValueError(
+            "The model file has a scale or units that are not positive, or an empty range."
+        )
     columns = ColumnBins(n_features=d, feature_names=names, features=features, **arrays)
     temperature = float(float_array([bins["temperature"]], "temperature", (1,))[0])
     if temperature < LOWEST_TEMPERATURE:

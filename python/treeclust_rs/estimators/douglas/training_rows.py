@@ -83,7 +83,7 @@ def batches(n: int, batch_size: int, rng: np.random.RandomState) -> Iterator[Int
 
 
 def make_training_rows(
-    gemini: Gemini, columns: ColumnBins, table: Table, affinity: Any, *, standard: bool
+    gemini: Gemini, columns: ColumnBins, table: Table, affinity: Any
 ) -> TrainingRows:
     """Return the rows of a table for the model and for the objective.
 
@@ -97,8 +97,6 @@ def make_training_rows(
         The rows.
     affinity : array-like of shape (n_samples, n_samples) or None
         Distances or kernel values of every two rows in place of those of the objective.
-    standard : bool
-        Whether the objective takes the columns divided by their standard deviations.
 
     Raises
     ------
@@ -120,6 +118,5 @@ def make_training_rows(
         return TrainingRows(model, gemini, affinity=square)
     if not gemini.uses_rows:
         return TrainingRows(model, gemini)
-    scale = columns.scale if standard else np.ones(table.n_features)
-    seen = Units(np.zeros(table.n_features), scale).matrix(table)
+    seen = Units(np.zeros(table.n_features), columns.units).matrix(table)
     return TrainingRows(model, gemini.settled(seen), seen)

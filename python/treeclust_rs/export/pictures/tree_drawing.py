@@ -270,11 +270,12 @@ def plot_tree(
     rows. In a tree with moves the frame of a test has the colour of the node's cluster before its
     split, which is written below with the move and its gain; the bar shows the final clusters.
 
-    Of an oblique test the largest weights are written, with three digits. If the features are
-    the pixels of images, `image_shape` draws the weights instead: blue pixels have a negative
-    weight and send an image that is bright there to the left ("yes"), red ones have a positive
-    weight and send it to the right ("no"). The darkest pixel has the node's largest weight, white
-    ones have none. A threshold node shows its pixel in red, an interval node in black.
+    Of an oblique test the terms of the largest shares are written, with three digits. If the
+    features are the pixels of images, `image_shape` draws the weights instead: blue pixels have a
+    negative weight and send an image that is bright there to the left ("yes"), red ones have a
+    positive weight and send it to the right ("no"). The darkest pixel has the node's largest
+    weight, white ones have none. A threshold node shows its pixel in red, an interval node in
+    black.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def plot_tree(
     title : str, default=None
         Title of the picture.
     max_terms : int, default=3
-        Largest number of weights of an oblique test to write, if it has at least two more.
+        Most terms of an oblique test to write, if it has at least two more.
     image_shape : (int, int), default=None
         Height and width of the images whose pixels, row by row, are the features.
     centers : array-like of shape (n_clusters, n_features), default=None

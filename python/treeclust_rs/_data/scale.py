@@ -1,0 +1,244 @@
+"""What `scale` says: the unit of each column, and a remark on columns that decide alone."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _engine
+from .._util import FloatArray, column_name, is_number, listed, quoted_column
+from .sparse import SparseTable
+from .table import Table, column_of
+
+Scale = str | Mapping[str, float] | npt.ArrayLike | None
+"""As the estimators take it: "standard", "robust", units by column, or None."""
+
+# Interquartile range of a normal distribution in its standard deviations.
+_IQR_OF_NORMAL = 1.3489795003921634
+# Cumulated weights this close to a quarter of their sum, relative to the sum, are equal to it.
+_SAME_WEIGHT = 1e-10
+# A column with more than this share of the variance decides the clusters almost alone.
+_DOMINANT = 0.99
+_IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
+
+
+class ColumnWarning(UserWarning):
+    """A column has nearly all of the variance, or looks like an identifier."""
+
+
+def plain_scale(scale: Scale, names: Sequence[str] | None = None) -> Any:
+    """Return `scale` as model files hold it: a word, None, a list or an object of numbers.
+
+    `names`: those of the columns, for messages.
+
+    Raises
+    ------
+    ValueError
+        If a unit is not a number, not above 0 or not finite.
+    """
+    if scale is None or isinstance(scale, str):
+        return scale
+    if isinstance(scale, Mapping):
+        return {name: _unit(unit, repr(name)) for name, unit in scale.items()}
+    units = np.asarray(scale)
+    if units.ndim != 1:
+        raise ValueError(
+            f"scale has shape {units.shape}: give one unit per column, or a mapping from names of "
+            "columns to their units."
+        )
+    if names is not None and len(names) != len(units):
+        names = None
+    return [_unit(unit, quoted_column(names, i)) for i, unit in enumerate(units.tolist())]
+
+
+def _unit(unit: Any, column: str) -> float:
+    if not is_number(unit, Real) or not 0 < unit <= sys.float_info.max:
+        raise ValueError(
+            f"scale has the unit {unit!r} for column {column}; units are finite numbers above 0."
+        )
+    return float(unit)
+
+
+def given_scale(scale: Scale, n_features: int, names: Sequence[str] | None) -> FloatArray:
+    """Return the units that the user gives by column; columns that a mapping lacks have 1.
+
+    Columns without names are x0, x1, ..., as in texts.
+
+    Raises
+    ------
+    ValueError
+        If a unit is no finite number above 0, an array has not one unit per column, or a mapping
+        names a column that there is not.
+    """
+    plain = plain_scale(scale, names)
+    if isinstance(plain, list):
+        if len(plain) != n_features:
+            raise ValueError(
+                f"scale has {len(plain)} units, but X has {n_features} columns: give one unit per "
+                "column, or a mapping from names of columns to their units."
+            )
+        return np.array(plain)
+    known = names or [column_name(None, i) for i in range(n_features)]
+    unknown = [repr(name) for name in plain if name not in known]
+    if unknown:
+        raise ValueError(
+            f"scale names what X does not have: {listed(unknown, 'column')}. The columns are "
+            f"{listed([repr(name) for name in known], 'column')}."
+        )
+    return np.array([plain.get(name, 1.0) for name in known])
+
+
+def robust_scale(table: Table, weight: FloatArray | None, deviation: FloatArray) -> FloatArray:
+    """Return the interquartile range / 1.349 of every column, or its `deviation` where that is 0.
+
+    The division makes it the standard deviation of normal columns. Quartiles are inverses of the
+    distribution function, averaged where two values are (numpy's "averaged_inverted_cdf"): a weight
+    of 2 counts as the row twice.
+    """
+    scale = np.empty(table.n_features)
+    for f in range(table.n_features):
+        first, third = _quartiles(column_of(table, f).astype(np.float64), weight)
+        scale[f] = third / _IQR_OF_NORMAL - first / _IQR_OF_NORMAL
+    return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
+
+
+def _quartiles(column: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """Return the first and the third quartile of a column, by weight."""
+    quarters = np.array([0.25, 0.75])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if weight is None:
+            found = np.quantile(column, quarters, method="averaged_inverted_cdf")
+            return np.asarray(found)
+        order = np.argsort(column, kind="stable")
+        column, summed = column[order], np.cumsum(weight[order] / weight.max())
+        slack = _SAME_WEIGHT * summed[-1]
+        # Between the value that reaches the quarter and the one that exceeds it.
+        below, above = (
+            column[np.searchsorted(summed, quarters * summed[-1] + step)]
+            for step in (-slack, slack)
+        )
+        return np.asarray(below / 2.0 + above / 2.0)
+
+
+def deviations(
+    rows: Table | SparseTable, weight: FloatArray | None, n_jobs: _engine.Jobs
+) -> FloatArray:
+    """Return the standard deviation of every column, by weight; 0 for a constant column."""
+    if isinstance(rows, SparseTable):
+        return _sparse_deviations(rows, weight)
+    scale = _engine.column_units(rows.data, weight, True, n_jobs)[1]
+    for f in np.flatnonzero(scale == 1.0):  # the core's unit for a constant column
+        column = column_of(rows, int(f))
+        if (column == column[0]).all():
+            scale[f] = 0.0
+    return scale
+
+
+def _sparse_deviations(rows: SparseTable, weight: FloatArray | None) -> FloatArray:
+    d, columns = rows.n_features, rows.indices
+    weights = np.ones(rows.n_samples) if weight is None else weight / weight.max()
+    of_cells, total = np.repeat(weights, np.diff(rows.indptr)), float(weights.sum())
+    largest = np.zeros(d)
+    np.maximum.at(largest, columns, np.abs(rows.values))
+    # Cells are divided by the column's largest one: no square leaves the range of doubles.
+    values = rows.values / np.where(largest > 0, largest, 1.0)[columns]
+    mean = np.bincount(columns, of_cells * values, minlength=d) / total
+    squares = np.bincount(columns, of_cells * (values - mean[columns]) ** 2, minlength=d)
+    not_stored = np.maximum(total - np.bincount(columns, of_cells, minlength=d), 0.0)
+    return np.asarray(np.sqrt((squares + not_stored * mean**2) / total) * largest)
+
+
+def warn_of_columns(
+    table: Table,
+    weight: FloatArray | None,
+    units: FloatArray,
+    scale: Scale,
+    n_jobs: _engine.Jobs,
+    *,
+    compares_columns: bool = True,
+    stacklevel: int = 4,
+) -> None:
+    """Warn, once, of a column with nearly all of the variance and of identifiers.
+
+    Parameters
+    ----------
+    table : Table
+        The rows of a fit.
+    weight : ndarray of shape (n_samples,) or None
+        Their weights.
+    units : ndarray of shape (n_features,)
+        What `scale` makes of it.
+    scale : str, mapping, array or None
+        The parameter. A column whose unit the user gives is meant to count as it does.
+    n_jobs : int or Threads
+        Passed to the core.
+    compares_columns : bool, default=True
+        Whether the fit compares rows by these columns in these units, so that variance matters.
+    stacklevel : int, default=4
+        Of the warning.
+
+    Warns
+    -----
+    ColumnWarning
+        Names the columns, the share of the variance and the way out.
+    """
+    remarks = _identifiers(table)
+    if compares_columns and not (isinstance(scale, str) and scale == "standard"):
+        remarks += _dominance(table, deviations(table, weight, n_jobs) / units, scale)
+    if remarks:
+        warnings.warn(" ".join(remarks), ColumnWarning, stacklevel=stacklevel)
+
+
+def _dominance(table: Table, spread: FloatArray, scale: Scale) -> list[str]:
+    """Return a remark if one of several columns has nearly all of the variance."""
+    top = int(spread.argmax())
+    if table.n_features < 2 or not 0 < spread[top] < math.inf:
+        return []
+    share = 1.0 / float(((spread / spread[top]) ** 2).sum())
+    name = table.feature_names[top] if table.feature_names else column_name(None, top)
+    is_given = name in scale if isinstance(scale, Mapping) else not isinstance(scale, str | None)
+    if share <= _DOMINANT or is_given:
+        return []
+    return [
+        f"Column {quoted_column(table.feature_names, top)} has {_per_cent(share)} of the variance "
+        "and decides almost alone what is similar. "
+        f'Use scale="standard" to let all columns count alike, or scale={{{name!r}: 1}} if this is '
+        "meant."
+    ]
+
+
+def _per_cent(share: float) -> str:
+    """Return a share near 1 in per cent, rounded down: 100 % stands for exactly 1."""
+    return f"{math.floor(1000 * share) / 10:g} %"
+
+
+def _identifiers(table: Table) -> list[str]:
+    """Return a remark if columns look like identifiers."""
+    names = table.feature_names or []
+    columns = [f for f, name in enumerate(names) if _IDENTIFIER.search(name)]
+    found = [quoted_column(names, f) for f in columns if _is_enumeration(column_of(table, f))]
+    if not found:
+        return []
+    if len(found) == 1:
+        subject, out = f"Column {found[0]} looks like an identifier", "leave it out of X"
+    else:
+        subject = f"Columns {listed(found, 'column')} look like identifiers"
+        out = "leave them out of X"
+    return [f"{subject} (integers, all different, and named so): {out}."]
+
+
+def _is_enumeration(column: npt.NDArray[Any]) -> bool:
+    """Whether a column holds integers, no two of them equal."""
+    if len(column) < 2 or column.dtype.kind not in "iuf":
+        return False
+    if column.dtype.kind == "f" and not (column == np.rint(column)).all():
+        return False
+    return len(np.unique(column)) == len(column)
