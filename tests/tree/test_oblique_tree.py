@@ -1016,8 +1016,8 @@ def test_terms_are_written_by_share():
 
         assert names(branch_condition(tree, 0, True).text(tree.feature_name)) == expected.tolist()
         assert names(tree.rules()["rule"][0])[: len(expected)] == expected.tolist()
-        first = str(tree).splitlines()[3]
-        assert names(first) == names(str(near).splitlines()[3])
+        first = str(tree).splitlines()[4]
+        assert names(first) == names(str(near).splitlines()[4])
         assert names(first)[:3] == expected[:3].tolist()
         assert "largest shares (|weight| x standard deviation of the column) first" in str(tree)
         assert tree_from_dict(tree_to_dict(tree)) == tree
