@@ -30,7 +30,7 @@ _NUMBERS_OF_ROW = 12
 N_INIT = 10
 MAX_ITER = 300
 
-Tell = Callable[[str], None]
+TellText = Callable[[str], None]
 """Progress callback: prints a text."""
 
 
@@ -65,7 +65,7 @@ def make_reference(
     follows_centers: bool = True,
     n_init: int = N_INIT,
     max_iter: int = MAX_ITER,
-    tell: Tell | None = None,
+    tell: TellText | None = None,
 ) -> Reference:
     """Determine labels, centers and costs on the fitted rows.
 
@@ -116,7 +116,7 @@ def _cluster(
     random_state: Any,
     n_init: int,
     max_iter: int,
-    tell: Tell | None,
+    tell: TellText | None,
 ) -> npt.NDArray[Any]:
     matrix = data.units.matrix(data.rows)
     if not np.isfinite(np.vdot(matrix, matrix)):
@@ -142,12 +142,12 @@ def _cluster(
     return np.asarray(solver.labels_)
 
 
-def _tell_begin(tell: Tell | None, name: str, k: int, n_init: int) -> None:
+def _tell_begin(tell: TellText | None, name: str, k: int, n_init: int) -> None:
     if tell is not None:
         tell(f"{name} of {format_count(k, 'cluster')}, {format_count(n_init, 'start')}")
 
 
-def _tell_end(tell: Tell | None, name: str, cost: float | None = None) -> None:
+def _tell_end(tell: TellText | None, name: str, cost: float | None = None) -> None:
     if tell is not None:
         tell(f"{name} done" + ("" if cost is None else f", cost {cost:.6g}"))
 
@@ -170,7 +170,7 @@ def spherical_reference(
     estimator_name: str,
     n_init: int,
     max_iter: int,
-    tell: Tell | None = None,
+    tell: TellText | None = None,
 ) -> Clustering:
     """Determine classes, labels and centers on the fitted rows; as `make_reference`.
 

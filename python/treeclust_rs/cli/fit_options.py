@@ -290,7 +290,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=read.whole_number(1),
         metavar="N",
-        help="number of threads (default: one per core)",
+        help="number of threads (default: one per core, fewer if OMP_NUM_THREADS says so)",
     )
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
