@@ -51,7 +51,8 @@ def use(model: object, path: Path) -> None:
         if "overflows float64" not in str(error):  # a weight of 1e308
             raise
     found = frame.select(model.to_polars().alias("cluster"))["cluster"].to_list()
-    assert found == labels, (found, labels)
+    # Douglas' rules may differ from its model, from which they were made.
+    assert found == labels if hasattr(model, "tree_") else set(found) <= set(model.classes_)
     assert repr(model)
     if hasattr(model, "tree_"):
         assert str(model.tree_) and model.tree_._repr_html_() and model.to_graphviz()
