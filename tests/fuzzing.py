@@ -36,6 +36,8 @@ def models(name: str) -> Iterator[object]:
 
 def use(model: object, path: Path) -> None:
     """Do with a model what people do with it; everything must work."""
+    # Every thread reserves addresses, which the limit counts, and a file may ask for a thousand.
+    model.n_jobs = 1
     rows = np.array([[0.0], [-1e300], [3.5]]).repeat(model.n_features_in_, axis=1)
     has_names = hasattr(model, "feature_names_in_")
     names = model.feature_names_in_.tolist() if has_names else range(model.n_features_in_)

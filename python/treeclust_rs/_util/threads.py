@@ -12,8 +12,7 @@ from threadpoolctl import ThreadpoolController
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-# The stacks of so many threads take half a GiB: a file may name any number.
-_MAX_JOBS = 256
+_MAX_JOBS = 1024
 
 
 def effective_n_jobs(n_jobs: int | None) -> int:
