@@ -413,7 +413,7 @@ def test_wrong_shapes_are_refused(case, given, message):
 def test_numbers_of_clusters_that_are_none(case, k):
     parameter = next(iter(inspect.signature(case.estimator).parameters))
     with pytest.raises(
-        ValueError, match=rf"'{parameter}' parameter of \w+ must be .*\[1, inf\).*{k}"
+        ValueError, match=rf"'{parameter}' parameter of \w+ must be .*range \[1, .*Got .?{k}"
     ):
         case.make(k).fit(X)
 
