@@ -63,7 +63,9 @@ class KernelModel(GrownClusterer, abstract=True):
     @property
     def _is_kmeans(self) -> bool:
         """Whether the kernel's costs are those of k-means in the columns."""
-        return self.kernel == "linear" and self.approximation is None
+        # Models read from files that do not hold their kernel have the default in its place.
+        is_linear = self.kernel == "linear" and "kernel" not in self._not_saved
+        return is_linear and self.approximation is None
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, gram: Any = None) -> float:  # noqa: ARG002
         """Return minus the kernel cost of the tree's clusters of other rows, about their own means.

@@ -1101,15 +1101,20 @@ def test_parameters_that_files_do_not_hold_have_to_be_set(model, lost, tmp_path)
     twin = clone(again)
     assert (again.predict(X) == model.labels_).all()
     message = rf"does not hold its {lost}\..* set_params\({lost}=\.\.\.\)"
-    calls = [again.fit, again.score, twin.fit]
+    calls = [again.fit, again.objective, twin.fit]
     if lost == "gemini":
         calls.append(again.partial_fit)
+        assert again.score(X) == model.score(X)  # a k-means cost takes no objective
+    else:
+        calls.append(again.score)
+        assert again.kernel_cost_ == model.kernel_cost_
     for call in calls:
         with pytest.raises(ValueError, match=message):
             call(X)
     for loaded in (again, twin):
         loaded.set_params(**{lost: getattr(model, lost)})
     assert again.score(X) == pytest.approx(model.score(X), rel=1e-12)
+    assert again.objective(X) == pytest.approx(model.objective(X), rel=1e-12)
     if lost == "gemini":
         assert len(again.partial_fit(X).labels_) == 90
     assert (twin.fit(X).labels_ == model.labels_).all()
