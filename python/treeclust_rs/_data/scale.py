@@ -27,6 +27,8 @@ _IQR_OF_NORMAL = 1.3489795003921634
 _SAME_WEIGHT = 1e-10
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.99
+# Rows that tell the variances of the columns well enough for a warning.
+_MAX_ROWS = 10_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
@@ -168,6 +170,8 @@ def warn_of_columns(
 ) -> None:
     """Warn, once, of a column with nearly all of the variance and of identifiers.
 
+    The variance is that of at most 10,000 rows at even distances.
+
     Parameters
     ----------
     table : Table
@@ -192,7 +196,14 @@ def warn_of_columns(
     """
     remarks = _identifiers(table)
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
-        remarks += _dominance(table, deviations(table, weight, n_jobs) / units, scale)
+        some = slice(None, None, -(-table.n_samples // _MAX_ROWS))
+        rows = (
+            table.data[some] if not isinstance(table.data, list) else [c[some] for c in table.data]
+        )
+        weights = None if weight is None else np.ascontiguousarray(weight[some])
+        n_rows = len(range(table.n_samples)[some])
+        sample = Table(rows, n_rows, table.n_features, table.feature_names)
+        remarks += _dominance(table, deviations(sample, weights, n_jobs) / units, scale)
     if remarks:
         warnings.warn(" ".join(remarks), ColumnWarning, stacklevel=stacklevel)
 
