@@ -46,13 +46,14 @@ class Centers:
         groups = labels.astype(np.uint32)
         weight, sums = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
-        found = data.group_means(groups, k)
+        means = sums / weight[:, None]
+        found = data.group_means(groups, means * data.units.scale + data.units.shift)
         rest = found.rest * data.units.scale
         # Knuth's two-sum: high + low is means + rest exactly.
         high = found.means + rest
         back = high - rest
         low = (rest - (high - back)) + (found.means - back)
-        return cls(sums / weight[:, None], np.ascontiguousarray(high), low)
+        return cls(means, np.ascontiguousarray(high), low)
 
 
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
