@@ -545,11 +545,11 @@ def test_rows_at_the_end_of_the_floats_are_told_apart_or_refused(case):
             except ValueError as error:
                 if "overflows float64" not in str(error):  # the sums of an oblique test
                     raise
-        if case.kernel:
+        try:
             assert np.isfinite(model.score(rows))
-        else:
-            with pytest.raises(ValueError, match=r"overflow float64|is inf; it must be finite"):
-                model.score(rows)
+        except ValueError as error:
+            if not re.search(r"overflow float64|is inf; it must be finite", str(error)):
+                raise
 
 
 # ---- sizes that memory has not, progress --------------------------------------------------
