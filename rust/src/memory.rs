@@ -36,16 +36,38 @@ pub fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
+/// A block of `bytes`, none if it cannot be had.
+fn block(bytes: usize) -> Option<Vec<u8>> {
+    let mut block = Vec::new();
+    let room = block.try_reserve_exact(bytes);
+    // Without a use of the block the compiler may leave the allocation out.
+    std::hint::black_box(&block);
+    room.is_ok().then_some(block)
+}
+
+/// Whether `bytes` can be allocated.
+pub(crate) fn is_room(bytes: usize) -> bool {
+    block(bytes).is_some()
+}
+
+/// [`SPARE`] bytes that nobody else can have while this is held.
+pub(crate) struct Spare {
+    _block: Vec<u8>,
+}
+
+impl Spare {
+    /// None if the bytes cannot be had.
+    pub(crate) fn hold() -> Option<Self> {
+        block(SPARE).map(|block| Spare { _block: block })
+    }
+}
+
 /// Whether `bytes` can be allocated, for `what` ("the regrets"), and [`SPARE`] bytes remain.
 ///
 /// # Errors
 /// [`Error::Memory`] if not.
 pub fn check(bytes: usize, what: &'static str) -> Result<()> {
-    let mut block: Vec<u8> = Vec::new();
-    let room = block.try_reserve_exact(bytes.saturating_add(SPARE));
-    // Without a use of the block the compiler may leave the allocation out.
-    std::hint::black_box(&block);
-    room.map_err(|_| Error::Memory { bytes, what })
+    if is_room(bytes.saturating_add(SPARE)) { Ok(()) } else { Err(Error::Memory { bytes, what }) }
 }
 
 /// Makes vectors of `len` items in all. `make` allocates them, and takes no time otherwise.
@@ -137,7 +159,11 @@ mod tests {
             "Not enough memory: 524288.0 GiB for the regrets cannot be allocated with 33.0 MiB to spare."
         );
         let mut some = vec![1u8];
-        assert!(catch(|| Ok(reserve(&mut some, usize::MAX - 1, "bytes"))).is_err());
+        let more = catch(|| {
+            reserve(&mut some, usize::MAX - 1, "bytes");
+            Ok(())
+        });
+        assert!(more.is_err());
         assert!(catch(|| Ok(reserved::<u64>(usize::MAX, "numbers"))).is_err());
     }
 

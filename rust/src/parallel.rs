@@ -22,20 +22,43 @@ const STACK: usize = 2 << 20;
 
 /// Starts a pool of `n_threads` threads, at least one.
 ///
+/// A thread that finds no memory for what the system keeps about it ends the process, and the C library may give the
+/// first thread all there is, 64 MiB for its small vectors. So threads start one after the other, each after a check,
+/// and [`memory::Spare`] is held until all of them run.
+///
 /// # Errors
-/// [`Error::Memory`] if there is no room for the threads' stacks, [`Error::Value`] if the threads cannot be started
-/// for another reason.
+/// [`Error::Memory`] if there is no room for the threads, [`Error::Value`] if they cannot be started for another reason.
 pub fn pool(n_threads: usize) -> Result<rayon::ThreadPool> {
     let n_threads = n_threads.max(1);
-    // A thread that finds no room for its signal stack ends the process.
-    memory::check(n_threads.saturating_mul(STACK), "the stacks of threads")?;
-    rayon::ThreadPoolBuilder::new().num_threads(n_threads).stack_size(STACK).build().map_err(
-        |error| {
-            Error::Value(format!(
-                "{n_threads} threads cannot be started: {error}. Set n_jobs lower."
-            ))
-        },
-    )
+    let no_room =
+        Error::Memory { bytes: n_threads.saturating_mul(STACK), what: "the stacks of threads" };
+    let spare = memory::Spare::hold().ok_or_else(|| no_room.clone())?;
+    let mut has_room = true;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads)
+        .spawn_handler(|thread| {
+            has_room = memory::is_room(STACK + memory::SPARE);
+            if !has_room {
+                return Err(std::io::ErrorKind::OutOfMemory.into());
+            }
+            let (started, wait) = std::sync::mpsc::channel();
+            std::thread::Builder::new().stack_size(STACK).spawn(move || {
+                // The receiver waits until this arrives.
+                let _ = started.send(());
+                thread.run();
+            })?;
+            wait.recv().map_err(std::io::Error::other)
+        })
+        .build();
+    let pool = pool.map_err(|error| match has_room {
+        false => no_room,
+        true => Error::Value(format!(
+            "{n_threads} threads cannot be started: {error}. Set n_jobs lower."
+        )),
+    })?;
+    pool.broadcast(|_| ());
+    drop(spare);
+    Ok(pool)
 }
 
 /// Runs `work` on a [`pool`] of its own.

@@ -469,10 +469,13 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 .with_max_len(1)
                 .try_for_each(|((column, &feature), score)| -> Result<()> {
                     self.monitor.check()?;
-                    if column.opened.is_some() {
-                        let values = self.groups(rows, feature, column).into_owned();
+                    if let Some(opened) = &column.opened {
+                        let grouping = self.grouping();
+                        let bins = column.bins.take();
+                        let bins = bins.unwrap_or_else(|| grouping.by_bin(rows, feature));
+                        let values = grouping.open_bins(rows, feature, bins, opened);
                         *score = criterion.best_score(node, values.view(feature));
-                        (column.bins, column.values) = (None, Some(values));
+                        column.values = Some(values);
                     }
                     Ok(())
                 })?;

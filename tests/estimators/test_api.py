@@ -576,3 +576,46 @@ def test_verbose_prints_progress(case, capfd):
     lines = told.err.strip().splitlines()
     assert lines[-1].startswith(f"[{case.estimator.__name__}] 60 rows, ")
     assert lines[-1].endswith(" s") and "nan" not in told.err
+
+
+# ---- words of one meaning (issue 21, items 2 and 3) -----------------------------------------
+
+
+@every
+def test_one_word_is_one_thing(case):
+    model = case.make().fit(FRAME)
+    assert case.estimator(n_clusters=3).n_clusters == 3
+    assert model.n_clusters_ == 3
+    if case.has_file:
+        assert isinstance(model.n_leaves_, int) and model.n_leaves_ >= 3
+        assert isinstance(model.n_parameters_, int) and model.n_parameters_ > 0
+        assert model.rules().height == model.n_leaves_
+    if case.explains:
+        assert adjusted_rand_index(model.reference_labels_, CODES) == 1
+
+
+@those(has_file=True)
+def test_arrays_may_have_names(case):
+    model = case.make().fit(X, feature_names=NAMES)
+    assert not hasattr(model, "feature_names_in_")
+    named = case.make().fit(FRAME)
+    assert model.explain(X) == named.explain(FRAME)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.predict(X).tolist() == named.labels_.tolist()
+    with pytest.raises(ValueError, match=r"2 feature_names for 3 features"):
+        case.make().fit(X, feature_names=NAMES[:2])
+
+
+@those(has_file=True)
+def test_clusters_may_be_renamed(case, tmp_path):
+    model = case.make().fit(FRAME)
+    other = model.rename_clusters({0: "zero", 1: "one", 2: "two"})
+    words = np.array(["zero", "one", "two"])[model.labels_]
+    assert other.labels_.tolist() == other.predict(FRAME).tolist() == words.tolist()
+    assert FRAME.select(other.to_polars())["cluster"].to_list() == words.tolist()
+    other.save(tmp_path / "model.json")
+    assert tc.load(tmp_path / "model.json").predict(FRAME).tolist() == words.tolist()
+    assert model.predict(FRAME).tolist() == model.labels_.tolist()
+    with pytest.raises(ValueError, match="7"):
+        model.rename_clusters({7: "seven"})
