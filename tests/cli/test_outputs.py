@@ -178,9 +178,9 @@ def test_info_prints_costs_by_number_of_leaves(
     expected = fitted()
     rows = [
         [str(n_leaves), f"{cost:,.6g}", f"{cost / expected.reference_inertia_:.4f}"]
-        for n_leaves, cost in expected.cost_path_.iter_rows()
+        for n_leaves, _, cost in expected.cost_path_.iter_rows()
     ]
-    title = "cost, about the reference's centers, by number of leaves"
+    title = "cost by number of leaves"
     assert path_printed(capsys) == (title, [["leaves", "cost", "ratio"], *rows])
 
     assert main(["info", "model.json", "--leaves", "3"]) == 0

@@ -454,7 +454,8 @@ def kernel_imm(
         ``oracle.imm``, or ``oracle.sweep_imm``, which is quicker.
     """
     X, Phi = np.asarray(X, dtype=float), np.asarray(Phi, dtype=float)
-    source = search(Phi, labels, feature_means(Phi, labels, w), w)
+    means = feature_means(Phi, labels, w)
+    source = search(Phi, labels, means, w, oracle.surrogate_margin)
     fitted = source.rows[0]
     tree = OracleTree()
     tree.add_leaf(fitted, 0)

@@ -595,12 +595,32 @@ def grow_label_cost(
 # --------------------------------------------------------------------------------------------------
 
 
-def snap_centers(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def center_margin(own: np.ndarray, center: float) -> float:
+    """Return what a center in a column may be off by.
+
+    (rows + 8) eps, at most 1e-9, of the range of its own rows there, plus 2 eps of its size, as it
+    is one double here.
+    """
+    eps = np.finfo(float).eps
+    spread = min(1e-9, (len(own) + 8) * eps) * np.ptp(own) if len(own) else 0.0
+    return 2 * eps * abs(center) + spread
+
+
+def surrogate_margin(own: np.ndarray, center: float) -> float:
+    """As `center_margin` for features, which are computed themselves: 1e-9 and 1e-12."""
+    return 1e-12 * abs(center) + (1e-9 * np.ptp(own) if len(own) else 0.0)
+
+
+def snap_centers(
+    X: np.ndarray,
+    centers: np.ndarray,
+    labels: np.ndarray,
+    margin_of: Callable[[np.ndarray, float], float] = center_margin,
+) -> np.ndarray:
     """Centers that rounding has moved off a data value, or off each other, put in one place.
 
-    A center's margin in a column is what it may be off by: (rows + 8) eps, at most 1e-9, of the
-    range of *its own rows* there, plus 2 eps of its size, as it is one double here. (A share of the
-    range of all rows would let one far row merge every other center.)
+    A center's margin in a column goes by the range of *its own rows* there. (A share of the range
+    of all rows would let one far row merge every other center.)
 
     Parameters
     ----------
@@ -609,15 +629,13 @@ def snap_centers(X: np.ndarray, centers: np.ndarray, labels: np.ndarray) -> np.n
     centers : ndarray (k, d)
     labels : ndarray (n,)
         The cluster of each row.
+    margin_of : callable
+        Of the center's own rows in a column and the center there.
     """
     snapped = np.array(centers, dtype=float)
     for f in range(X.shape[1]):
         values = np.unique(X[:, f])
-        eps = np.finfo(float).eps
-        margins = 2 * eps * np.abs(snapped[:, f])
-        for c in range(len(snapped)):
-            own = X[labels == c, f]
-            margins[c] += min(1e-9, (len(own) + 8) * eps) * np.ptp(own) if len(own) else 0.0
+        margins = [margin_of(X[labels == c, f], snapped[c, f]) for c in range(len(snapped))]
         for c in range(len(snapped)):
             margin = margins[c]
             # Reading: the nearest data value, the lower of two as near.
@@ -682,13 +700,13 @@ def _mistakes_by_sweep(X, labels, centers, w, alive, correct):
     return found
 
 
-def _imm(enumerate_cuts: Callable, X, labels, centers, w) -> OracleTree:
+def _imm(enumerate_cuts: Callable, X, labels, centers, w, margin_of=center_margin) -> OracleTree:
     X = np.asarray(X, dtype=float)
     labels = np.asarray(labels, dtype=int)
     centers = np.asarray(centers, dtype=float)
     w = np.ones(len(X)) if w is None else np.asarray(w, dtype=float)
     fitted = np.flatnonzero((w > 0) & (labels >= 0))
-    centers = snap_centers(X[fitted], centers, labels[fitted])
+    centers = snap_centers(X[fitted], centers, labels[fitted], margin_of)
     ranges = column_ranges(X[fitted])
     # Reading: the total weight is that of all fitted rows, not of the node's.
     total_weight = math.fsum(w[fitted])
@@ -735,7 +753,11 @@ def _imm(enumerate_cuts: Callable, X, labels, centers, w) -> OracleTree:
 
 
 def imm(
-    X: np.ndarray, labels: np.ndarray, centers: np.ndarray, w: np.ndarray | None = None
+    X: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    w: np.ndarray | None = None,
+    margin_of: Callable[[np.ndarray, float], float] = center_margin,
 ) -> OracleTree:
     """IMM by enumeration: at every node the cut that separates fewest rows from their center.
 
@@ -748,7 +770,7 @@ def imm(
         Distinct rows, in the units of X.
     w : ndarray (n,), optional
     """
-    return _imm(_mistakes_by_enumeration, X, labels, centers, w)
+    return _imm(_mistakes_by_enumeration, X, labels, centers, w, margin_of)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -859,10 +881,14 @@ def sweep_grow_label_cost(
 
 
 def sweep_imm(
-    X: np.ndarray, labels: np.ndarray, centers: np.ndarray, w: np.ndarray | None = None
+    X: np.ndarray,
+    labels: np.ndarray,
+    centers: np.ndarray,
+    w: np.ndarray | None = None,
+    margin_of: Callable[[np.ndarray, float], float] = center_margin,
 ) -> OracleTree:
     """:func:`imm` with one sweep per feature and node, for data of real size."""
-    return _imm(_mistakes_by_sweep, X, labels, centers, w)
+    return _imm(_mistakes_by_sweep, X, labels, centers, w, margin_of)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -341,7 +341,7 @@ def test_silhouette_takes_at_most_10_000_rows_by_default(monkeypatch):
     X = blobs(3, n=200)
     default = silhouette(KMeans(n_init=2), X, [3, 4], random_state=0)
     asked = silhouette(KMeans(n_init=2), X, [3, 4], sample_size=100, random_state=0)
-    assert sizes == [100] * 4 and default.frame.equals(asked.frame)
+    assert sizes == [100] * 4 and default.table.equals(asked.table)
     silhouette(KMeans(n_init=2), X, [3, 4], sample_size=math.inf, random_state=0)
     assert sizes[4:] == [600] * 2
     assert len(default.best_estimator.labels_) == 600
@@ -355,8 +355,8 @@ def test_silhouette_by_several_processes():
         silhouette(IMM(), X, range(2, 5), random_state=0, n_jobs=n_jobs) for n_jobs in (None, 2)
     )
     assert shared.best_k == alone.best_k == 3
-    assert shared.frame["silhouette"].to_list() == pytest.approx(
-        alone.frame["silhouette"].to_list(), rel=1e-12
+    assert shared.table["silhouette"].to_list() == pytest.approx(
+        alone.table["silhouette"].to_list(), rel=1e-12
     )
     assert (shared.best_estimator.labels_ == alone.best_estimator.labels_).all()
 

@@ -211,7 +211,7 @@ def warn_of_columns(
 def _dominance(table: Table, spread: FloatArray, scale: Scale) -> list[str]:
     """Return a remark if one of several columns has nearly all of the variance."""
     top = int(spread.argmax())
-    if table.n_features < 2 or not 0 < spread[top] < math.inf:
+    if (spread > 0).sum() < 2 or not spread[top] < math.inf:
         return []
     share = 1.0 / float(((spread / spread[top]) ** 2).sum())
     name = table.feature_names[top] if table.feature_names else column_name(None, top)

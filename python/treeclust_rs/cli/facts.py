@@ -37,7 +37,7 @@ def costs(model: Any) -> _Facts:
     is_bounded = hasattr(model, "cost_path_") and hasattr(model, "reference_inertia_")
     if is_bounded and not hasattr(model, "inertia_"):
         last = cost_path(model).tail(1)
-        yield "cost", f"at most {last['cost'].item():,.6g}"
+        yield "cost", f"at most {last.item(0, 1):,.6g}"
         yield "of the reference", f"{model.reference_inertia_:,.6g}"
         yield "ratio", f"at most {last['ratio'].item():.4f}"
 
@@ -45,15 +45,17 @@ def costs(model: Any) -> _Facts:
 def cost_path(model: Any) -> pl.DataFrame:
     """Return the costs by number of leaves, with their ratio to the reference's.
 
-    Where the k-means cost of smaller trees is not known, the cost about the reference's centers.
+    Where the cost of smaller trees is not known, the surrogate cost about the reference's centers.
     """
     path: pl.DataFrame = model.cost_path_
-    known = "cost" if path["inertia"].null_count() else "inertia"
-    path = path.select("n_leaves", cost=known)
+    if path["inertia"].null_count():
+        path = path.select("n_leaves", pl.col("cost").alias("surrogate cost"))
+    else:
+        path = path.select("n_leaves", cost="inertia")
     if not hasattr(model, "reference_inertia_"):
         return path
     reference = model.reference_inertia_
-    ratios = [ratio_of_costs(cost, reference) for cost in path["cost"]]
+    ratios = [ratio_of_costs(cost, reference) for cost in path.to_series(1)]
     return path.with_columns(pl.Series("ratio", ratios, dtype=pl.Float64))
 
 

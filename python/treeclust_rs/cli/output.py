@@ -214,9 +214,10 @@ def print_path(model: Any) -> None:
     last = path.height - 1
     shown_rows = {round(last * step / (_MAX_PATH_ROWS - 1)) for step in range(_MAX_PATH_ROWS)}
     rows = path[sorted(shown_rows)]
-    what = "mistakes" if "mistakes" in path.columns else "cost, about the reference's centers,"
-    print(f"\n  {what} by number of leaves")
-    names = [name.removeprefix("n_") for name in path.columns]
+    what = path.columns[1]
+    about = ", about the reference's centers," if what == "surrogate cost" else ""
+    print(f"\n  {what}{about} by number of leaves")
+    names = [name.removeprefix("n_").removeprefix("surrogate ") for name in path.columns]
     print("  " + "".join(f"{name:>14}" for name in names))
     for n_leaves, cost, *ratio in rows.iter_rows():
         cells = [f"{n_leaves:,}", f"{cost:,.6g}", *(f"{value:.4f}" for value in ratio)]

@@ -7,7 +7,8 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Iterable
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -24,6 +25,7 @@ from .. import _engine
 from .._base import (
     AT_LEAST_1,
     EXPLAINING,
+    INERTIA_PATH,
     MAX_LEAVES,
     NO_NEGATIVE_INERTIA,
     POSITIVE,
@@ -237,6 +239,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
         "cluster_centers_": SavedField("k d"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
+        "_inertia_path": INERTIA_PATH,
         "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
         "_path": SavedField(
             f"path {len(_PATH_COLUMNS)}",
@@ -564,6 +567,15 @@ class ObliqueTree(GrownClusterer, CenterModel):
             If `max_leaves` is less than 1.
         """
         return super().truncate(max_leaves)
+
+    @cached_property
+    def _inertia_path(self) -> FloatArray | None:
+        leaf_means = self._training.leaf_means if "_training" in self.__dict__ else None
+        if leaf_means is None:
+            return None
+        arguments, number = splits_by_gain(self.tree_)
+        ordered = replace(leaf_means, ids=number[leaf_means.ids])
+        return ordered.inertia_path(ClusterTree(**arguments))
 
     def _smaller_tree(self, max_leaves: int) -> tuple[ClusterTree, IntArray]:
         return _pruned(self.tree_, max_leaves)

@@ -126,7 +126,7 @@ def _renumbered(tree: TreeNodes, old: IntArray, number: IntArray) -> dict[str, A
     """Return the arguments of a tree with its nodes in another order."""
     arguments = tree.arguments()
     for name in tree.array_names:
-        if not name.startswith("oblique_"):
+        if name != FEATURE_SCALE and not name.startswith("oblique_"):
             arguments[name] = arguments[name][old]
     for name in ("children_left", "children_right"):
         child = arguments[name]

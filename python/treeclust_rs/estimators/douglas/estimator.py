@@ -544,7 +544,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         AttributeError
             If the model was read from a file of version 1, which has no centers.
         """
-        table = self._read(X)
+        table = self._read(X, all_columns=True)
         centers = self.cluster_centers_
         labels = self._probabilities(table).argmax(axis=1).astype(np.uint32)
         rows = self._weighted(table, check_sample_weight(sample_weight, table.n_samples))
