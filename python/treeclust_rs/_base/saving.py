@@ -204,7 +204,7 @@ def set_columns(
 
 
 def relabel(model: Any, old: npt.NDArray[Any], new: npt.NDArray[Any]) -> None:
-    """Give the rows of a fit the new labels of their clusters; noise stays -1."""
+    """Rename the labels of the rows of a fit; noise stays -1."""
     names = dict(zip(old.tolist(), new.tolist(), strict=True))
     for attribute in ("labels_", "reference_labels_"):
         labels = model.__dict__.get(attribute)

@@ -221,9 +221,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             labels[kept] = found.labels
             part = None if fit_rows.all_gram is None else fit_rows.all_gram[~kept]
             labels[~kept] = first_least(*predictor.distances(fit_rows.excluded(), part, n_jobs))
-        of_clusters = fit_rows.group_means(
-            found.labels.astype(np.uint32), np.tile(units.shift, (k, 1))
-        )
+        of_clusters = fit_rows.group_means(found.labels.astype(np.uint32), k)
         inertia = kernel_cost = float(of_clusters.spread.sum())
         centers: _engine.GroupMeans | None = of_clusters
         if self.kernel != "linear" or self.approximation is not None:
