@@ -6,7 +6,7 @@
 //! an unwinding on to the caller. [`catch`] turns it back into a `Result`; the bindings run everything inside it.
 //!
 //! Vectors of k, d or n_nodes numbers are made as usual. They take little and find room all the same: a large vector is
-//! made only if [`SPARE`] bytes remain beside it, which the small ones and the unwinding can use.
+//! made only if `SPARE` bytes remain beside it, which the small ones and the unwinding can use.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl Spare {
     }
 }
 
-/// Whether `bytes` can be allocated, for `what` ("the regrets"), and [`SPARE`] bytes remain.
+/// Whether `bytes` can be allocated, for `what` ("the regrets"), and `SPARE` bytes remain.
 ///
 /// # Errors
 /// [`Error::Memory`] if not.

@@ -24,7 +24,7 @@ const STACK: usize = 2 << 20;
 ///
 /// A thread that finds no memory for what the system keeps about it ends the process, and the C library may give the
 /// first thread all there is, 64 MiB for its small vectors. So threads start one after the other, each after a check,
-/// and [`memory::Spare`] is held until all of them run.
+/// and `memory::Spare` is held until all of them run.
 ///
 /// # Errors
 /// [`Error::Memory`] if there is no room for the threads, [`Error::Value`] if they cannot be started for another reason.

@@ -9,7 +9,7 @@
 //!   (`prepare`): the pass over the column is then paid by few columns.
 //!
 //! Symbols: mu_c, the center of cluster c, is a [`Coordinate`] per column; m_c is the number of its rows. The margin of
-//! mu_c bounds how far it may be off ([`snap_margin`]): a mean of m_c rows about an origin among them by
+//! mu_c bounds how far it may be off (`snap_margin`): a mean of m_c rows about an origin among them by
 //! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per bin for all columns, and O(n) for each
 //! column that is prepared; memory: 20 k bytes per column.
 
