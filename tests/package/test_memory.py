@@ -65,7 +65,7 @@ CASES = {
     "KernelIMM": {"n_clusters": 3, **LOW_RANK},
     "KernelExKMC": {"n_clusters": 3, **LOW_RANK},
     "KernelExpand": {"n_clusters": 3, **LOW_RANK},
-    "Douglas": {"n_clusters": 3, "max_iter": 2},
+    "Douglas": {"n_clusters": 3, "max_iter": 1, "batch_size": 500},
 }
 STEPS = [5, 40, 90, 150, 220, 300]
 MORE_STEPS = [*range(0, 400, 8), *range(400, 1000, 50)]
@@ -76,7 +76,7 @@ def test_too_little_memory_is_memory_error(case):
     options = dict(CASES[case])
     n = 5_000 if case.endswith("matrix") else 100_000
     if case == "Douglas":
-        n = 20_000
+        n = 5_000
     else:
         options["n_jobs"] = 2
     problem = json.dumps([case.split(",")[0], options, n, MORE_STEPS if FULL else STEPS])

@@ -161,7 +161,7 @@ pub(super) struct Routes {
     /// For columns side by side, if the tree is small.
     by_test: Option<ByTest>,
     /// The columns that the tree uses, ascending.
-    used: Vec<usize>,
+    pub(super) used: Vec<usize>,
     /// The place of each column up to the last used one; made when sparse rows first come.
     places: OnceLock<Vec<u32>>,
     /// Tests and terms on the dearest path.
