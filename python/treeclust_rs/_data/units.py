@@ -88,7 +88,7 @@ class WeightedRows(Generic[Rows]):
         `near`: the number of groups; or n_groups x d, a guess of the means in the columns' own
         units, which may save a pass.
         """
-        if isinstance(near, int):
+        if not isinstance(near, np.ndarray):
             near = np.tile(self.units.shift, (near, 1))
         near = np.ascontiguousarray(near)
         return GroupMeans(
