@@ -28,7 +28,7 @@ _SAME_WEIGHT = 1e-10
 # A column with more than this share of the variance decides the clusters almost alone.
 _DOMINANT = 0.99
 # Rows that tell the variances of the columns well enough for a warning.
-_MAX_ROWS = 10_000
+_MAX_ROWS = 1_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
@@ -170,7 +170,7 @@ def warn_of_columns(
 ) -> None:
     """Warn, once, of a column with nearly all of the variance and of identifiers.
 
-    The variance is that of at most 10,000 rows at even distances.
+    The variance is that of at most 1,000 rows at even distances.
 
     Parameters
     ----------
