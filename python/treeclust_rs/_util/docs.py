@@ -86,6 +86,13 @@ Raises
 ValueError
     As for `predict_proba`.
 
+[scored_rows]
+%(rows_as_predict)s
+y : ignored
+    For the API.
+sample_weight : array-like of shape (n_samples,), default=None
+    Weights of the rows.
+
 [score_errors]
 
 Raises

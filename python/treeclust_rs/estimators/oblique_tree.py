@@ -573,9 +573,8 @@ class ObliqueTree(GrownClusterer, CenterModel):
         leaf_means = self._training.leaf_means if "_training" in self.__dict__ else None
         if leaf_means is None:
             return None
-        arguments, number = splits_by_gain(self.tree_)
-        ordered = replace(leaf_means, ids=number[leaf_means.ids])
-        return ordered.inertia_path(ClusterTree(**arguments))
+        ordered, number = _ordered(self.tree_)
+        return replace(leaf_means, ids=number[leaf_means.ids]).inertia_path(ordered)
 
     def _smaller_tree(self, max_leaves: int) -> tuple[ClusterTree, IntArray]:
         return _pruned(self.tree_, max_leaves)
@@ -659,10 +658,15 @@ def _rounds_of(fitted: _engine.FittedOblique) -> FloatArray:
     return np.column_stack([getattr(fitted, column) for column in _PATH_COLUMNS])
 
 
+def _ordered(tree: ClusterTree) -> tuple[ClusterTree, IntArray]:
+    """Return the tree whose first nodes are the pruned trees, and the number of each node there."""
+    arguments, number = splits_by_gain(tree)
+    return ClusterTree(**arguments), number
+
+
 def _pruned(tree: ClusterTree, max_leaves: int) -> tuple[ClusterTree, IntArray]:
     """Return the pruned tree, and the node there that each node is part of."""
-    arguments, number = splits_by_gain(tree)
-    ordered = ClusterTree(**arguments)
+    ordered, number = _ordered(tree)
     small = ordered.truncate(max_leaves)
     return small, kept_ancestor(ordered, small.n_nodes)[number]
 

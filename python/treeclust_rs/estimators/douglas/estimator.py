@@ -524,11 +524,7 @@ class Douglas(BinsPredictor, SavedEstimator):
 
         Parameters
         ----------
-        %(rows_as_predict)s
-        y : ignored
-            For the API.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+        %(scored_rows)s
 
         Returns
         -------
