@@ -8,12 +8,11 @@
 //! Columns are shifted by a value of their own before anything is added up (*origin*): `x - shift` is exact where
 //! the data lie far from zero, so a table moved by 1e8 gives the same bits.
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::rows::{CsrRows, Rows};
-use crate::table::Table;
+use crate::table::{Table, all_finite};
 
 /// Rows whose costs are formed together; the inner loops run over them.
 const LANES: usize = 16;
@@ -52,11 +51,7 @@ impl Units {
         if let Some(weights) = weights {
             Error::check_len("sample_weight", weights.len(), table.n_samples(), "rows")?;
         }
-        let shift: Vec<f64> = (0..table.n_features())
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|f| middle_value(table, f))
-            .collect();
+        let shift = parallel::map(0..table.n_features(), |f| middle_value(table, f));
         if !standardise {
             let scale = vec![1.0; shift.len()];
             return Ok(Units { shift, scale });
@@ -76,12 +71,11 @@ impl Units {
             sums.into_iter().map(|sum| sum / total).collect()
         };
         let mean = moment(&vec![0.0; shift.len()], 1);
-        let scale = (moment(&mean, 2).into_par_iter().enumerate())
-            .map(|(feature, variance)| match variance {
-                v if v > 0.0 && v.is_finite() => v.sqrt(),
-                _ => extreme_deviation(table, feature, shift[feature], weights),
-            })
-            .collect();
+        let variances = moment(&mean, 2).into_iter().enumerate();
+        let scale = parallel::map(variances, |(feature, variance)| match variance {
+            v if v > 0.0 && v.is_finite() => v.sqrt(),
+            _ => extreme_deviation(table, feature, shift[feature], weights),
+        });
         Ok(Units { shift, scale })
     }
 }
@@ -166,37 +160,31 @@ pub fn label_costs(
     let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
     let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
     const ROWS: usize = 64 * LANES;
-    let minima: Vec<f64> = regrets
-        .par_chunks_mut(ROWS * k)
-        .zip(nearest.par_chunks_mut(ROWS))
-        .with_max_len(1)
-        .enumerate()
-        .map_init(
-            || vec![0.0; d * LANES],
-            |cells, (block, (regrets, nearest))| {
-                let mut minimum = 0.0;
-                if table.stopped() {
-                    return minimum;
-                }
-                for (tile, (regrets, nearest)) in
-                    regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
-                {
-                    let start = block * ROWS + tile * LANES;
-                    read_tile(table, units, start, nearest.len(), cells);
-                    tile_costs(cells, centers, metric, regrets);
-                    for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
-                        let weight = weights.map_or(1.0, |w| w[start + i]);
-                        let (cheapest, cost) = to_regrets(row, weight);
-                        *label = cheapest;
-                        minimum += weight * cost;
-                    }
-                }
-                minimum
-            },
-        )
-        .collect();
+    let blocks = regrets.chunks_mut(ROWS * k).zip(nearest.chunks_mut(ROWS)).enumerate();
+    let minima = parallel::map(blocks, |(block, (regrets, nearest))| {
+        let mut minimum = 0.0;
+        if table.stopped() {
+            return minimum;
+        }
+        let mut cells = vec![0.0; d * LANES];
+        for (tile, (regrets, nearest)) in
+            regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
+        {
+            let start = block * ROWS + tile * LANES;
+            read_tile(table, units, start, nearest.len(), &mut cells);
+            tile_costs(&cells, centers, metric, regrets);
+            for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
+                let weight = weights.map_or(1.0, |w| w[start + i]);
+                let (cheapest, cost) = to_regrets(row, weight);
+                *label = cheapest;
+                minimum += weight * cost;
+            }
+        }
+        minimum
+    });
     let minimum: f64 = minima.iter().sum();
-    if !minimum.is_finite() || !regrets.par_chunks(ROWS).all(|r| r.iter().all(|x| x.is_finite())) {
+    if !minimum.is_finite() || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
+    {
         return Err(Error::Value(
             "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns."
                 .into(),
@@ -351,13 +339,12 @@ pub fn group_means(
     Error::check_labels(groups, table.n_samples(), n_groups)?;
     Error::check_len("near", near.len(), n_groups * d, "entries")?;
     let row_groups = RowGroups { groups, n_groups, weights };
-    let weight = group_weights(groups, n_groups, weights);
-    let first = spreads_about(near.to_vec(), false, table, units, row_groups, &weight);
+    let first = spreads_about(near.to_vec(), false, table, units, row_groups);
     let squares: f64 = first.1.iter().sum();
     if squares <= MAX_SQUARES_BY_SPREAD * first.0.spread.iter().sum::<f64>() {
         return Ok(first.0);
     }
-    Ok(spreads_about(first.0.means, true, table, units, row_groups, &weight).0)
+    Ok(spreads_about(first.0.means, true, table, units, row_groups).0)
 }
 
 /// What [`group_means`] returns, from differences to the points `means`, and the sum of their squares by group.
@@ -368,38 +355,42 @@ fn spreads_about(
     table: &Table<'_>,
     units: &Units,
     row_groups: RowGroups<'_>,
-    weight: &[f64],
 ) -> (GroupMeans, Vec<f64>) {
     let (d, RowGroups { groups, n_groups, weights }) = (table.n_features(), row_groups);
     // By group: its point, the sum of the differences to it and that of their squares.
-    let columns = table.scan_columns(
-        |feature| {
-            (0..n_groups).map(|group| [means[group * d + feature], 0.0, 0.0]).collect::<Vec<_>>()
-        },
-        |groups_so_far, feature, start, cells| {
-            let scale = units.scale[feature];
-            let groups = &groups[start..start + cells.len()];
-            match weights {
-                None if scale == 1.0 => {
-                    for (x, &group) in cells.iter().zip(groups) {
-                        let [point, sum, squares] = &mut groups_so_far[group as usize];
-                        let difference = x - *point;
-                        *sum += difference;
-                        *squares += difference * difference;
+    let scan = || {
+        table.scan_columns(
+            |feature| {
+                (0..n_groups)
+                    .map(|group| [means[group * d + feature], 0.0, 0.0])
+                    .collect::<Vec<_>>()
+            },
+            |groups_so_far, feature, start, cells| {
+                let scale = units.scale[feature];
+                let groups = &groups[start..start + cells.len()];
+                match weights {
+                    None if scale == 1.0 => {
+                        for (x, &group) in cells.iter().zip(groups) {
+                            let [point, sum, squares] = &mut groups_so_far[group as usize];
+                            let difference = x - *point;
+                            *sum += difference;
+                            *squares += difference * difference;
+                        }
+                    }
+                    _ => {
+                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                            let [point, sum, squares] = &mut groups_so_far[group as usize];
+                            let difference = (x - *point) / scale;
+                            let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
+                            *sum += weighted;
+                            *squares += weighted * difference;
+                        }
                     }
                 }
-                _ => {
-                    for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                        let [point, sum, squares] = &mut groups_so_far[group as usize];
-                        let difference = (x - *point) / scale;
-                        let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
-                        *sum += weighted;
-                        *squares += weighted * difference;
-                    }
-                }
-            }
-        },
-    );
+            },
+        )
+    };
+    let (weight, columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
     // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
     let rounding = if is_mean { 8.0 * f64::EPSILON * table.n_samples() as f64 } else { 0.0 };
     let mut rest = vec![0.0; n_groups * d];
@@ -415,7 +406,7 @@ fn spreads_about(
             total[group] += squares;
         }
     }
-    (GroupMeans { weight: weight.to_vec(), means, rest, spread }, total)
+    (GroupMeans { weight, means, rest, spread }, total)
 }
 
 /// The weight of each group: of its rows, or their number.
@@ -469,26 +460,23 @@ fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> R
         return Err(Error::Value("The columns of sparse rows must have the origin 0.".into()));
     }
     let d = csr.n_columns();
-    let stripes: Vec<Vec<f64>> = (0..d.div_ceil(COLUMNS_PER_TASK))
-        .into_par_iter()
-        .map(|stripe| {
-            let columns = stripe * COLUMNS_PER_TASK..d.min((stripe + 1) * COLUMNS_PER_TASK);
-            let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
-            for (row, &group) in groups.iter().enumerate() {
-                let weight = weights.map_or(1.0, |w| w[row]);
-                let (indices, cells) = csr.row(row);
-                let from = indices.partition_point(|&j| (j as usize) < columns.start);
-                let out = &mut sums[group as usize * columns.len()..][..columns.len()];
-                for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
-                    match out.get_mut(j as usize - columns.start) {
-                        Some(sum) => *sum += weight * (x / units.scale[j as usize]),
-                        None => break,
-                    }
+    let stripes = parallel::map(0..d.div_ceil(COLUMNS_PER_TASK), |stripe| {
+        let columns = stripe * COLUMNS_PER_TASK..d.min((stripe + 1) * COLUMNS_PER_TASK);
+        let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
+        for (row, &group) in groups.iter().enumerate() {
+            let weight = weights.map_or(1.0, |w| w[row]);
+            let (indices, cells) = csr.row(row);
+            let from = indices.partition_point(|&j| (j as usize) < columns.start);
+            let out = &mut sums[group as usize * columns.len()..][..columns.len()];
+            for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
+                match out.get_mut(j as usize - columns.start) {
+                    Some(sum) => *sum += weight * (x / units.scale[j as usize]),
+                    None => break,
                 }
             }
-            sums
-        })
-        .collect();
+        }
+        sums
+    });
     let mut sums = memory::reserved(n_groups * d, "the sums of groups");
     for group in 0..n_groups {
         for (stripe, part) in stripes.iter().enumerate() {

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 use crate::criterion::{BinnedRows, OwnGroups, RowSums};
 use crate::index::Index;
 use crate::memory;
+use crate::parallel;
 use crate::table::Table;
 
 /// Rows of one column that one thread takes in one go, at least.
@@ -58,17 +59,14 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         let binned = self.index.column(feature);
         let (n_bins, width) = (binned.n_bins(), self.row_sums.width());
         // One column alone keeps all threads busy, and its sums have the same bits for any number of them.
-        let blocks: Vec<_> = rows
-            .par_chunks(MIN_BLOCK.max(rows.len().div_ceil(MAX_BLOCKS)))
-            .with_max_len(1)
-            .map(|rows| {
-                let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
-                let rows = BinnedRows { rows, codes: &binned.codes, skip: None };
-                self.row_sums.fill(rows, &mut count, &mut sums);
-                self.row_sums.settle_counts(&mut count, &sums);
-                (count, sums)
-            })
-            .collect();
+        let blocks = rows.chunks(MIN_BLOCK.max(rows.len().div_ceil(MAX_BLOCKS)));
+        let blocks = parallel::map(blocks, |rows| {
+            let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
+            let rows = BinnedRows { rows, codes: &binned.codes, skip: None };
+            self.row_sums.fill(rows, &mut count, &mut sums);
+            self.row_sums.settle_counts(&mut count, &sums);
+            (count, sums)
+        });
         let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
         for (block_count, block_sums) in blocks {
             count.iter_mut().zip(block_count).for_each(|(a, b)| *a += b);
@@ -122,11 +120,9 @@ impl<R: RowSums> Grouping<'_, '_, R> {
     ) -> Vec<(f64, u32)> {
         let codes = &self.index.column(feature).codes;
         let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
-        let blocks: Vec<Vec<u32>> = rows
-            .par_chunks(MIN_BLOCK)
-            .with_max_len(4)
-            .map(|rows| rows.iter().copied().filter(is_inside).collect())
-            .collect();
+        let blocks = parallel::map_some(rows.chunks(MIN_BLOCK), 4, |rows| {
+            rows.iter().copied().filter(is_inside).collect::<Vec<u32>>()
+        });
         let mut inside = memory::reserved(n_inside(bins, opened), "the rows of opened bins");
         blocks.into_iter().for_each(|block| inside.extend(block));
         self.table.column(feature).sort(&inside)
@@ -157,8 +153,8 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         }
         // Few blocks at a time: their sums take as much memory as those that `visit` collects.
         for blocks in blocks.chunks(BLOCKS_AT_A_TIME) {
-            let groups = blocks.par_iter().with_max_len(1).map(|block| self.group_sorted(block));
-            groups.collect::<Vec<_>>().into_iter().for_each(&mut visit);
+            let groups = parallel::map(blocks, |block| self.group_sorted(block));
+            groups.into_iter().for_each(&mut visit);
         }
     }
 

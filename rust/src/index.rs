@@ -15,10 +15,9 @@
 //!
 //! Memory: n d bytes.
 
-use rayon::prelude::*;
-
 use crate::binner::{Binner, bin_ends};
 use crate::memory;
+use crate::parallel;
 use crate::table::{Column, Table};
 
 /// Most bins of a column.
@@ -246,16 +245,13 @@ impl Index {
             },
             |builder, _, _, cells| builder.visit(cells),
         );
-        let built: Vec<_> =
-            built.into_par_iter().with_max_len(1).map(ByteBuilder::finish).collect();
+        let built = parallel::map(built, ByteBuilder::finish);
         for (&feature, column) in bytes.iter().zip(built) {
             columns[feature] = Some(column);
         }
-        let mut todo: Vec<(usize, (Vec<f64>, bool))> = others
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|feature| (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins)))
-            .collect();
+        let mut todo: Vec<(usize, (Vec<f64>, bool))> = parallel::map(others, |feature| {
+            (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins))
+        });
         while !todo.is_empty() && !table.stopped() {
             let features: Vec<usize> = todo.iter().map(|(feature, _)| *feature).collect();
             let built = table.select(&features).scan_columns(
@@ -263,14 +259,9 @@ impl Index {
                 |builder, _, _, cells| builder.visit(cells),
             );
             todo.clear();
-            let finished: Vec<_> = features
-                .into_par_iter()
-                .zip(built)
-                .with_max_len(1)
-                .map(|(feature, builder)| {
-                    (feature, builder.finish(|| sorted_sample(table.column(feature)), max_bins))
-                })
-                .collect();
+            let finished = parallel::map(features.into_iter().zip(built), |(feature, builder)| {
+                (feature, builder.finish(|| sorted_sample(table.column(feature)), max_bins))
+            });
             for (feature, column) in finished {
                 match column {
                     Ok(column) => columns[feature] = Some(column),

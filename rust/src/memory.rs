@@ -125,16 +125,6 @@ pub fn copied<T: Clone>(items: &[T], what: &'static str) -> Vec<T> {
     collected(items.iter().cloned(), what)
 }
 
-/// The items of a parallel iterator that knows their number, in order.
-pub fn par_collected<T: Send>(
-    items: impl rayon::iter::IndexedParallelIterator<Item = T>,
-    what: &'static str,
-) -> Vec<T> {
-    let mut vector = reserved(items.len(), what);
-    items.collect_into_vec(&mut vector);
-    vector
-}
-
 /// Appends an item.
 #[inline]
 pub fn push<T>(vector: &mut Vec<T>, item: T, what: &'static str) {
@@ -182,7 +172,6 @@ mod tests {
         assert_eq!(zeros::<u8>(n, "x"), vec![0; n]);
         assert_eq!(filled(7u8, n, "x"), vec![7; n]);
         assert_eq!(collected(0..n as u32, "x"), (0..n as u32).collect::<Vec<_>>());
-        assert_eq!(par_collected((0..n).into_par_iter(), "x"), (0..n).collect::<Vec<_>>());
         assert_eq!(copied(&[1, 2], "x"), [1, 2]);
         let mut pushed = vec![];
         (0..n).for_each(|i| push(&mut pushed, i, "x"));

@@ -13,7 +13,7 @@
 //! Memory: 4 bytes per row for the whole tree, and as much again while a node is split.
 
 use crate::memory;
-use rayon::prelude::*;
+use crate::parallel;
 
 /// Rows that one thread sends to their sides in one go.
 const BLOCK: usize = 4096;
@@ -106,34 +106,29 @@ impl Partition {
         let rows = &mut self.rows[segment.start..][..segment.len];
         // Of the blocks: at most every row on both sides and dropped.
         memory::room::<[u32; 4]>(rows.len(), "the sides of a cut");
-        let blocks: Vec<Sides> = rows
-            .par_chunks(BLOCK)
-            .with_max_len(1)
-            .enumerate()
-            .map(|(block, rows)| {
-                let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));
-                let mut goes_left = Vec::with_capacity(rows.len());
-                go_left(rows, &mut goes_left);
-                let (mut n_left, mut n_right) = (0, 0);
-                for ((i, &row), &left) in (start..).zip(rows).zip(&goes_left) {
-                    let was_active = i < segment.active;
-                    if was_active && keep(row, left) {
-                        // Written to both sides, counted on one: no branch to mispredict.
-                        (sides.active[0][n_left], sides.active[1][n_right]) = (row, row);
-                        n_left += usize::from(left);
-                        n_right += usize::from(!left);
-                    } else {
-                        sides.dropped[usize::from(!left)].push(row);
-                        if was_active {
-                            sides.removed.push(row);
-                        }
+        let blocks = parallel::map(rows.chunks(BLOCK).enumerate(), |(block, rows)| {
+            let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));
+            let mut goes_left = Vec::with_capacity(rows.len());
+            go_left(rows, &mut goes_left);
+            let (mut n_left, mut n_right) = (0, 0);
+            for ((i, &row), &left) in (start..).zip(rows).zip(&goes_left) {
+                let was_active = i < segment.active;
+                if was_active && keep(row, left) {
+                    // Written to both sides, counted on one: no branch to mispredict.
+                    (sides.active[0][n_left], sides.active[1][n_right]) = (row, row);
+                    n_left += usize::from(left);
+                    n_right += usize::from(!left);
+                } else {
+                    sides.dropped[usize::from(!left)].push(row);
+                    if was_active {
+                        sides.removed.push(row);
                     }
                 }
-                sides.active[0].truncate(n_left);
-                sides.active[1].truncate(n_right);
-                sides
-            })
-            .collect();
+            }
+            sides.active[0].truncate(n_left);
+            sides.active[1].truncate(n_right);
+            sides
+        });
         let n_removed = blocks.iter().map(|sides| sides.removed.len()).sum();
         let mut removed = memory::reserved(n_removed, "the rows that a cut drops");
         blocks.iter().for_each(|sides| removed.extend(&sides.removed));

@@ -22,14 +22,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::criterion::{Criterion, Cut, Groups, OwnGroups, RowSums};
 use crate::error::{Error, Result};
 use crate::grouping::{self, Grouping};
 use crate::histogram::Histogram;
 use crate::index::{Index, MAX_BINS};
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 use crate::table::Table;
 
 /// How nodes are searched. Changes the speed, never the result.
@@ -156,14 +154,12 @@ pub(crate) fn best_cut<'g, C: Criterion>(
     monitor: &Monitor,
     groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
 ) -> Result<Option<BestCut>> {
-    let scores: Vec<f64> = (0..features.len())
-        .into_par_iter()
-        .with_min_len(at_a_time)
-        .map(|i| {
-            monitor.check()?;
-            Ok(criterion.best_score(node, groups(i).view(features[i])))
-        })
-        .collect::<Result<_>>()?;
+    let of_feature = |i: usize| {
+        monitor.check()?;
+        Ok(criterion.best_score(node, groups(i).view(features[i])))
+    };
+    let scores = parallel::map_some(0..features.len(), at_a_time, of_feature);
+    let scores = scores.into_iter().collect::<Result<Vec<f64>>>()?;
     choose_cut(criterion, node, features, &scores, at_a_time, groups)
 }
 
@@ -183,11 +179,9 @@ fn choose_cut<'g, C: Criterion>(
     }
     let floor = best - scale.margin;
     let tied: Vec<usize> = (0..features.len()).filter(|&i| scores[i] >= floor).collect();
-    let keys: Vec<f64> = tied
-        .par_iter()
-        .with_min_len(at_a_time)
-        .map(|&i| criterion.best_key(node, groups(i).view(features[i]), floor))
-        .collect();
+    let keys = parallel::map_some(&tied, at_a_time, |&i| {
+        criterion.best_key(node, groups(i).view(features[i]), floor)
+    });
     let key = keys.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (&i, &best_key) in tied.iter().zip(&keys) {
         if best_key < key - KEY_TIE {
@@ -286,17 +280,13 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         }
         let totals = self.criterion.totals(&node);
         let common = self.criterion.may_subtract(&node, totals).then_some(totals);
-        let results: Vec<_> = self
-            .chunks
-            .par_iter()
-            .with_max_len(1)
-            .map(|features| {
-                self.monitor.check()?;
-                let histogram = self.fill(features, rows, common);
-                let bounds = self.column_bounds(&histogram, &node);
-                Ok((bounds, keep.then_some(histogram)))
-            })
-            .collect::<Result<_>>()?;
+        let results = parallel::map(&self.chunks, |features| {
+            self.monitor.check()?;
+            let histogram = self.fill(features, rows, common);
+            let bounds = self.column_bounds(&histogram, &node);
+            Ok((bounds, keep.then_some(histogram)))
+        });
+        let results = results.into_iter().collect::<Result<_>>()?;
         let filled = totals.to_vec();
         Ok(self.collect(node, results, filled))
     }
@@ -342,29 +332,25 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             (Some(node), Some(parent)) if subtract(&node, &parent) => {
                 let small_node = small.1;
                 let wanted = small_node.is_some() && small_rows.len() > self.direct;
-                let results: Vec<_> = self
-                    .chunks
-                    .par_iter()
-                    .zip(parent.chunks)
-                    .with_max_len(1)
-                    .map(|(features, mut chunk)| {
-                        self.monitor.check()?;
-                        let other = self.fill(features, small_rows, None);
-                        chunk.subtract(&other);
-                        if !removed.is_empty() {
-                            chunk.subtract(&self.fill(features, removed, None));
-                        }
-                        let found_large = self.column_bounds(&chunk, &node);
-                        let found_small = match &small_node {
-                            Some(node) if wanted => self.column_bounds(&other, node),
-                            _ => vec![],
-                        };
-                        Ok((
-                            (found_small, (keep && wanted).then_some(other)),
-                            (found_large, keep.then_some(chunk)),
-                        ))
-                    })
-                    .collect::<Result<Vec<_>>>()?;
+                let chunks = self.chunks.iter().zip(parent.chunks);
+                let results = parallel::map(chunks, |(features, mut chunk)| {
+                    self.monitor.check()?;
+                    let other = self.fill(features, small_rows, None);
+                    chunk.subtract(&other);
+                    if !removed.is_empty() {
+                        chunk.subtract(&self.fill(features, removed, None));
+                    }
+                    let found_large = self.column_bounds(&chunk, &node);
+                    let found_small = match &small_node {
+                        Some(node) if wanted => self.column_bounds(&other, node),
+                        _ => vec![],
+                    };
+                    Ok((
+                        (found_small, (keep && wanted).then_some(other)),
+                        (found_large, keep.then_some(chunk)),
+                    ))
+                });
+                let results = results.into_iter().collect::<Result<Vec<_>>>()?;
                 let (small_results, large_results): (Vec<_>, Vec<_>) = results.into_iter().unzip();
                 let found_small = match small_node {
                     Some(node) if wanted => {
@@ -400,7 +386,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             CandidateColumns::None => Ok(None),
             CandidateColumns::All => {
                 let features: Vec<usize> = (0..self.index.n_features()).collect();
-                features.par_iter().for_each(|&f| criterion.prepare(f));
+                parallel::map(&features, |&f| criterion.prepare(f));
                 // Groups are made twice rather than held for all columns.
                 let groups = |i: usize| Cow::Owned(self.grouping().by_value(rows, features[i]));
                 best_cut(criterion, node, &features, 8, self.monitor, groups)
@@ -435,20 +421,16 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 key = key.max(criterion.best_key(node, bins.view(f), best - margin));
             }
         }
-        let opened_rows: Vec<usize> = columns
-            .par_iter_mut()
-            .zip(features)
-            .with_max_len(1)
-            .map(|(column, &feature)| {
-                self.monitor.check()?;
-                let bins = self.groups(rows, feature, column);
-                let opened = self.bins_to_open(node, feature, &bins, best, key);
-                let n_rows = grouping::n_inside(&bins, &opened);
-                drop(bins);
-                column.opened = opened.contains(&true).then_some(opened);
-                Ok(n_rows)
-            })
-            .collect::<Result<_>>()?;
+        let opened_rows = parallel::map(columns.iter_mut().zip(features), |(column, &feature)| {
+            self.monitor.check()?;
+            let bins = self.groups(rows, feature, column);
+            let opened = self.bins_to_open(node, feature, &bins, best, key);
+            let n_rows = grouping::n_inside(&bins, &opened);
+            drop(bins);
+            column.opened = opened.contains(&true).then_some(opened);
+            Ok(n_rows)
+        });
+        let opened_rows = opened_rows.into_iter().collect::<Result<Vec<usize>>>()?;
         let bytes_per_row = grouping::bytes_per_row(criterion.rows().width());
         let mut scores = edges;
         let mut start = 0;
@@ -462,23 +444,21 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 }
                 stop += 1;
             }
-            columns[start..stop]
-                .par_iter_mut()
-                .zip(&features[start..stop])
-                .zip(&mut scores[start..stop])
-                .with_max_len(1)
-                .try_for_each(|((column, &feature), score)| -> Result<()> {
-                    self.monitor.check()?;
-                    if let Some(opened) = &column.opened {
-                        let grouping = self.grouping();
-                        let bins = column.bins.take();
-                        let bins = bins.unwrap_or_else(|| grouping.by_bin(rows, feature));
-                        let values = grouping.open_bins(rows, feature, bins, opened);
-                        *score = criterion.best_score(node, values.view(feature));
-                        column.values = Some(values);
-                    }
-                    Ok(())
-                })?;
+            let batch = columns[start..stop].iter_mut().zip(&features[start..stop]);
+            let batch = batch.zip(&mut scores[start..stop]);
+            let opened = parallel::map(batch, |((column, &feature), score)| {
+                self.monitor.check()?;
+                if let Some(opened) = &column.opened {
+                    let grouping = self.grouping();
+                    let bins = column.bins.take();
+                    let bins = bins.unwrap_or_else(|| grouping.by_bin(rows, feature));
+                    let values = grouping.open_bins(rows, feature, bins, opened);
+                    *score = criterion.best_score(node, values.view(feature));
+                    column.values = Some(values);
+                }
+                Ok(())
+            });
+            opened.into_iter().collect::<Result<()>>()?;
             let best = scores[..stop].iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let mut held = 0;
             for (column, score) in columns[..stop].iter_mut().zip(&scores) {
@@ -503,19 +483,15 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     ) -> Result<(Vec<ColumnGroups>, Vec<f64>)> {
         let bytes = OwnGroups::bytes_per_group(self.criterion.rows().width());
         let most = (MAX_OPENED_BYTES / bytes).div_ceil(MAX_BINS);
-        let found: Vec<(ColumnGroups, f64)> = features
-            .par_iter()
-            .with_max_len(1)
-            .enumerate()
-            .map(|(i, &f)| {
-                self.monitor.check()?;
-                self.criterion.prepare(f);
-                let bins = self.grouping().by_bin(rows, f);
-                let edge = self.criterion.best_score(node, bins.view(f));
-                let bins = (i < most).then_some(bins);
-                Ok((ColumnGroups { bins, opened: None, values: None }, edge))
-            })
-            .collect::<Result<_>>()?;
+        let found = parallel::map(features.iter().enumerate(), |(i, &f)| {
+            self.monitor.check()?;
+            self.criterion.prepare(f);
+            let bins = self.grouping().by_bin(rows, f);
+            let edge = self.criterion.best_score(node, bins.view(f));
+            let bins = (i < most).then_some(bins);
+            Ok((ColumnGroups { bins, opened: None, values: None }, edge))
+        });
+        let found = found.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(found.into_iter().unzip())
     }
 

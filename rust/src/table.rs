@@ -88,11 +88,10 @@ fn copy_range<T: Value>(view: &ArrayView1<T>, start: usize, out: &mut [f64]) {
 }
 
 /// Copies the given rows as `f64`.
-fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut Vec<f64>) {
-    let cells = rows.par_iter().with_min_len(TILE).map(|&r| view[r as usize].to_f64());
-    out.clear();
-    memory::reserve(out, rows.len(), "the cells of a column");
-    cells.collect_into_vec(out);
+fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut [f64]) {
+    for (out, &row) in out.iter_mut().zip(rows) {
+        *out = view[row as usize].to_f64();
+    }
 }
 
 impl Column<'_> {
@@ -119,7 +118,11 @@ impl Column<'_> {
 
     /// Copies the given rows, in their order.
     pub fn gather(&self, rows: &[u32], out: &mut Vec<f64>) {
-        with_column!(self, v => copy_rows(v, rows, out));
+        out.clear();
+        memory::reserve(out, rows.len(), "the cells of a column");
+        out.resize(rows.len(), 0.0);
+        let parts = rows.chunks(CELLS_PER_TASK).zip(out.chunks_mut(CELLS_PER_TASK));
+        parallel::map(parts, |(rows, out)| with_column!(self, v => copy_rows(v, rows, out)));
     }
 
     /// Adds `factor` times the cell of each of the given rows to `sums`.
@@ -293,11 +296,10 @@ impl<'a> Table<'a> {
     ) -> Vec<S> {
         // Columns that lie apart are best shared out one by one.
         let most = if self.is_strided() { 8 } else { 1 };
-        let mut chunks: Vec<Vec<(usize, S)>> = self
-            .feature_chunks(8, most)
-            .into_par_iter()
-            .map(|features| features.map(|f| (f, state(f))).collect())
-            .collect();
+        let mut chunks: Vec<Vec<(usize, S)>> =
+            parallel::map(self.feature_chunks(8, most), |features| {
+                features.map(|f| (f, state(f))).collect()
+            });
         // The rows of a C-ordered matrix come from memory once, and then from the cache for all columns.
         let block = if self.is_strided() {
             let row = self.n_features() * self.columns[0].cell_size();
@@ -308,7 +310,7 @@ impl<'a> Table<'a> {
         for first in (0..self.n_samples).step_by(block) {
             let last = (first + block).min(self.n_samples);
             // Columns differ in cost, the expensive ones often side by side.
-            chunks.par_iter_mut().with_max_len(1).for_each(|chunk| {
+            parallel::map(&mut chunks, |chunk| {
                 let mut cells = [0.0; TILE];
                 for start in (first..last).step_by(TILE) {
                     if self.stopped() {
@@ -328,8 +330,9 @@ impl<'a> Table<'a> {
     /// The columns that hold NaN or infinite cells, in column order. `memory`: the cells of all columns in any order,
     /// where they fill their memory without gaps; one pass over it ends the search if all cells are finite.
     pub fn find_non_finite(&self, memory: Option<&[f64]>) -> Vec<NonFinite> {
-        let is_finite =
-            |cells: &[f64]| cells.par_chunks(CELLS_PER_TASK).with_max_len(1).all(all_finite);
+        let is_finite = |cells: &[f64]| {
+            !parallel::map(cells.chunks(CELLS_PER_TASK), all_finite).contains(&false)
+        };
         if !self.columns.iter().any(Column::is_float) || memory.is_some_and(is_finite) {
             return Vec::new();
         }

@@ -152,7 +152,6 @@ class FitRows(WeightedRows[Rows]):
                 weight,
                 units.scale,
                 scale,
-                threads,
                 compares_columns=compares_columns and gram is None,
                 stacklevel=stacklevel,
             )

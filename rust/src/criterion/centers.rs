@@ -22,6 +22,7 @@ use rayon::prelude::*;
 use super::CenterCut;
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::parallel;
 use crate::table::Table;
 
 /// Rows of a column that one thread reads in one go.
@@ -154,7 +155,7 @@ impl<'a, 't> TableCenters<'a, 't> {
         Error::check_len("centers", centers.low.len(), k * d, "entries")?;
         Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
         let snap = Snap::new(table, index, labels, centers, k);
-        let rough = (0..d).into_par_iter().with_max_len(1).map(|f| snap.column(f, false)).collect();
+        let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         Ok(TableCenters { snap, rough, exact })
     }
@@ -259,8 +260,7 @@ impl<'a, 't> Snap<'a, 't> {
         let any_pair =
             |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
         if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
-            let snapped: Vec<Vec<Coordinate>> =
-                (0..d).into_par_iter().map(|f| snap.snapped(f, true)).collect();
+            let snapped = parallel::map(0..d, |f| snap.snapped(f, true));
             snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
         }
         snap
@@ -327,21 +327,16 @@ impl<'a, 't> Snap<'a, 't> {
         }
         if closely && wanted.contains(&true) {
             let column = self.table.column(feature);
-            let blocks: Vec<Vec<(usize, f64)>> = binned
-                .codes
-                .par_chunks(BLOCK)
-                .with_max_len(1)
-                .enumerate()
-                .map(|(block, codes)| {
-                    let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
-                    let mut found = Vec::new();
-                    for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
-                        let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
-                        found.extend(clusters.map(|cluster| (cluster, x)));
-                    }
-                    found
-                })
-                .collect();
+            let blocks = binned.codes.chunks(BLOCK).enumerate();
+            let blocks = parallel::map(blocks, |(block, codes)| {
+                let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
+                let mut found = Vec::new();
+                for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
+                    let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
+                    found.extend(clusters.map(|cluster| (cluster, x)));
+                }
+                found
+            });
             for (cluster, x) in blocks.into_iter().flatten() {
                 found[cluster].push(x);
             }

@@ -8,7 +8,7 @@
 //! Memory: 8 n bytes per cluster.
 
 use crate::memory;
-use rayon::prelude::*;
+use crate::parallel;
 
 use super::gains::ClusterSums;
 use super::growth::Growth;
@@ -136,7 +136,7 @@ impl Growth<'_, '_> {
     pub(super) fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
         let mut stocks: Vec<f64> = memory::zeros(self.table.n_samples(), "the stocks of a cluster");
         let sum = self.features_of(leaves);
-        stocks.par_chunks_mut(ROWS_PER_TASK).enumerate().for_each(|(block, stocks)| {
+        parallel::map(stocks.chunks_mut(ROWS_PER_TASK).enumerate(), |(block, stocks)| {
             let start = block * ROWS_PER_TASK;
             if self.monitor.check().is_err() {
                 return; // the next split checks again and ends the fit

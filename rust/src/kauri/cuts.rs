@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::kernel::{Kernel, Weights, add_row, lanes, norm};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 use crate::table::Column;
 
 /// Rows of a Gram matrix between two checks for an interrupt.
@@ -160,7 +160,7 @@ impl CutBuilder<'_> {
                     let cuts = self.positions(column);
                     Ok(self.feature_cuts(z, rank, cuts, column.order, total))
                 };
-                let cuts: Result<_> = columns.par_iter().with_max_len(1).map(of_column).collect();
+                let cuts: Result<_> = parallel::map(columns, of_column).into_iter().collect();
                 Ok((cuts?, vec![]))
             }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
@@ -216,16 +216,13 @@ impl CutBuilder<'_> {
         let m = rows.len();
         // By column: the place of each row in its order, as f64: the type of the kernel's values makes the loop below
         // fast.
-        let places: Vec<Vec<f64>> = columns
-            .par_iter()
-            .map(|column| {
-                let mut places = memory::zeros(m, "the orders of a leaf");
-                for (at, &row) in column.order.iter().enumerate() {
-                    places[position[row as usize] as usize] = at as f64;
-                }
-                places
-            })
-            .collect();
+        let places: Vec<Vec<f64>> = parallel::map(columns, |column| {
+            let mut places = memory::zeros(m, "the orders of a leaf");
+            for (at, &row) in column.order.iter().enumerate() {
+                places[position[row as usize] as usize] = at as f64;
+            }
+            places
+        });
         let width = columns.len() + 1;
         // Per row: its stock with the leaf, then how S(L, L) grows along each column.
         let mut grows: Vec<f64> = memory::zeros(m * width, "the stocks of a leaf's cuts");
@@ -264,7 +261,7 @@ impl CutBuilder<'_> {
             cuts.self_stock = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
             cuts
         };
-        let cuts = columns.par_iter().enumerate().map(of_column).collect();
+        let cuts = parallel::map(columns.iter().enumerate(), of_column);
         let stocks = grows.chunks(width).map(|of_row| of_row[0]);
         Ok((cuts, memory::collected(stocks, "the stocks of a leaf")))
     }

@@ -17,8 +17,6 @@
 //!
 //! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
 
-use rayon::prelude::*;
-
 use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
 use super::cuts::{CutBuilder, LeafColumn};
 use super::fit::{FittedKauri, KauriProblem};
@@ -144,18 +142,14 @@ impl<'a, 't> Growth<'a, 't> {
         growth.clusters.push(ClusterState { sums: ClusterSums::EMPTY, leaves: vec![0], stocks });
         growth.update_sums(0);
         if growth.may_split(0) && growth.problem.limits.max_leaves > 1 {
-            growth.orders = (0..table.n_features())
-                .into_par_iter()
-                .map(|feature| {
-                    monitor.check()?;
-                    let sorted = table.column(feature).sort(growth.grown.partition.all(root));
-                    let order = memory::collected(
-                        sorted.iter().map(|&(_, row)| row),
-                        "the order of a column",
-                    );
-                    Ok(Partition::in_order(order).0)
-                })
-                .collect::<Result<_>>()?;
+            let orders = parallel::map(0..table.n_features(), |feature| {
+                monitor.check()?;
+                let sorted = table.column(feature).sort(growth.grown.partition.all(root));
+                let order =
+                    memory::collected(sorted.iter().map(|&(_, row)| row), "the order of a column");
+                Ok(Partition::in_order(order).0)
+            });
+            growth.orders = orders.into_iter().collect::<Result<_>>()?;
             growth.open(0)?;
         }
         Ok(growth)
@@ -203,16 +197,12 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let (cuts, stocks) =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
-        let columns: Vec<OpenColumn> = cuts
-            .into_par_iter()
-            .with_min_len(columns_per_task(rows.len()))
-            .filter(|cuts| !cuts.is_empty())
-            .map(|cuts| {
-                let order = self.orders[cuts.feature].all(node.segment).iter();
-                let order = order.map(|&row| self.position[row as usize]);
-                OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
-            })
-            .collect();
+        let cuts = cuts.into_iter().filter(|cuts| !cuts.is_empty());
+        let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |cuts| {
+            let order = self.orders[cuts.feature].all(node.segment).iter();
+            let order = order.map(|&row| self.position[row as usize]);
+            OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
+        });
         if !columns.is_empty() {
             let cluster = self.cluster_of[id];
             self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));
@@ -265,13 +255,10 @@ impl<'a, 't> Growth<'a, 't> {
         let needs_existing = !(is_psd && allowed.n_free > 0);
         let mut leaves = std::mem::take(&mut self.leaves);
         let search = LeafSearch { growth: self, allowed };
-        let mut best: Vec<f64> = leaves
-            .par_iter_mut()
-            .map(|leaf| {
-                search.update(leaf, needs_existing);
-                search.known_gain(leaf)
-            })
-            .collect();
+        let mut best = parallel::map(&mut leaves, |leaf| {
+            search.update(leaf, needs_existing);
+            search.known_gain(leaf)
+        });
         let mut most = largest(&best);
         if needs_existing {
             // In descending order of the bounds, until no bound reaches the best gain.
@@ -286,7 +273,7 @@ impl<'a, 't> Growth<'a, 't> {
                 if batch[0].0 < floor {
                     break;
                 }
-                batch.par_iter_mut().for_each(|(bound, leaf, best)| {
+                parallel::map(&mut *batch, |(bound, leaf, best)| {
                     if *bound >= floor {
                         **best = best.max(search.exact_gain(leaf, floor));
                     }
@@ -344,8 +331,8 @@ impl<'a, 't> Growth<'a, 't> {
         let to_open: Vec<usize> = children.into_iter().filter(|&c| self.may_split(c)).collect();
         if !to_open.is_empty() {
             let goes_left = &self.goes_left;
-            self.orders.par_iter_mut().with_max_len(1).for_each(|order| {
-                order.split(parent, sides_of(goes_left), |_, _| true);
+            parallel::map(&mut self.orders, |order| {
+                order.split(parent, sides_of(goes_left), |_, _| true)
             });
             for child in to_open {
                 self.open(child)?;

@@ -7,10 +7,11 @@
 //! Sums of products run in four lanes whose order is fixed: the bits depend neither on threads nor on the compiler's
 //! choice of vector instructions.
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::parallel;
+
+/// Rows of a Gram matrix that one task adds up.
+const GRAM_ROWS_PER_TASK: usize = 16;
 
 /// Where kernel values come from.
 #[derive(Debug, Clone, Copy)]
@@ -72,12 +73,14 @@ impl Kernel<'_> {
         };
         let trace = weighted(&|i| self.diagonal(i).abs());
         let Kernel::Gram { k, .. } = *self else { return trace };
-        let of_row = |row: &[f64]| match weights.0 {
-            None => lanes(row, row, |value, _| value.abs()),
-            Some(weights) => lanes(row, weights, |value, weight| value.abs() * weight),
+        let of_row = |i: usize| {
+            let row = &k[i * n..][..n];
+            match weights.0 {
+                None => lanes(row, row, |value, _| value.abs()),
+                Some(weights) => lanes(row, weights, |value, weight| value.abs() * weight),
+            }
         };
-        let rows: Vec<f64> =
-            memory::par_collected(k.par_chunks(n).map(of_row), "the sums of the Gram matrix");
+        let rows = parallel::collect(n, GRAM_ROWS_PER_TASK, "the sums of the Gram matrix", of_row);
         trace.max(weighted(&|i| rows[i]) / total)
     }
 }

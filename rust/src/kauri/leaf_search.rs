@@ -29,6 +29,7 @@ use super::kernel::{Kernel, dot, norm};
 use super::moves::AllowedMoves;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::partition::Segment;
 
 /// With a Gram matrix: up to this quotient of the weights of cluster and rest the stock of the rest is a difference,
@@ -205,11 +206,13 @@ impl LeafSearch<'_, '_, '_> {
             _ if others.is_empty() => (0.0, memory::zeros(rows.len(), "the stocks of a leaf")),
             Kernel::Features { z, rank } => {
                 let sum = growth.features_of(&others);
-                let stock = |&row: &u32| {
+                let stock = |i: usize| {
+                    let row = rows[i];
                     growth.weights.of(row) * dot(&sum, &z[row as usize * rank..][..rank])
                 };
-                let stocks = rows.par_iter().with_min_len(ROWS_PER_TASK).map(stock);
-                (norm(&sum), memory::par_collected(stocks, "the stocks of a leaf"))
+                let stocks =
+                    parallel::collect(rows.len(), ROWS_PER_TASK, "the stocks of a leaf", stock);
+                (norm(&sum), stocks)
             }
             Kernel::Gram { .. } => {
                 let with_all = rows.iter().map(|&row| cluster.stocks[row as usize]);
@@ -318,13 +321,8 @@ impl LeafSearch<'_, '_, '_> {
                 .collect();
             leaf.gains(column).best_pair(&targets, self.allowed, &column.join_bounds, floor)
         };
-        let best: Vec<f64> = leaf
-            .columns
-            .par_iter()
-            .with_min_len(columns_per_task(leaf.segment.len()))
-            .map(of_column)
-            .collect();
-        largest(&best)
+        let at_a_time = columns_per_task(leaf.segment.len());
+        largest(&parallel::map_some(&leaf.columns, at_a_time, of_column))
     }
 
     /// Returns the first split of the leaf, by column, cut and move, that gains at least `floor`. `at`: the leaf's

@@ -19,10 +19,9 @@
 //! Features are never held for all rows: a feature is evaluated on the distinct values of its column when it is
 //! searched. Memory: 4 n d bytes for the rows' ranks, 16 bytes per distinct value and column.
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::table::Table;
 
 /// One-dimensional feature maps, as functions of a column x in the kernel's units.
@@ -234,11 +233,8 @@ impl Surrogate {
         let d = table.n_features();
         Error::check_len("shift", spec.shift.len(), d, "entries")?;
         Error::check_len("scale", spec.scale.len(), d, "entries")?;
-        let columns: Vec<SurrogateColumn> = (0..d)
-            .into_par_iter()
-            .with_max_len(1)
-            .map(|feature| SurrogateColumn::new(table, feature, spec))
-            .collect::<Result<_>>()?;
+        let columns = parallel::map(0..d, |feature| SurrogateColumn::new(table, feature, spec));
+        let columns = columns.into_iter().collect::<Result<Vec<SurrogateColumn>>>()?;
         let mut first = vec![0];
         for column in &columns {
             let n_features = match spec.family {

@@ -6,14 +6,12 @@
 //!
 //! Cost: O(m log m) per column for the m rows of a node; memory: O(m + k v) for k clusters and v distinct values.
 
-use rayon::prelude::*;
-
 use super::features::SurrogateColumn;
 use super::imm::KernelImm;
 use crate::error::Result;
 use crate::grow::GrowingTree;
 use crate::memory;
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 
 /// One column at one node. Searched rows are those that no cut has separated from their center.
 pub(super) struct NodeColumn {
@@ -77,7 +75,7 @@ impl KernelImm<'_> {
             let before = self.surrogate.has_steps().then(|| running(&count, &sums, self.k));
             Ok(NodeColumn { ranks, count, sums, rows: searched_rows, first, before })
         };
-        self.surrogate.columns().par_iter().with_max_len(1).map(of_column).collect()
+        parallel::map(self.surrogate.columns(), of_column).into_iter().collect()
     }
 }
 

@@ -11,11 +11,10 @@
 //! O(k) per stored cell, and the same additions in the same order for dense and sparse rows: cells that are 0 add
 //! nothing. Rows of zeros have no direction: they cost 1 at every center and move none.
 
-use rayon::prelude::*;
-
 use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::rows::Rows;
 use crate::table::Table;
 
@@ -102,9 +101,11 @@ impl<'a, 't> Geometry<'a, 't> {
                         0.0
                     }
                 };
-                memory::par_collected(
-                    (0..rows.n_samples()).into_par_iter().map(length),
+                parallel::collect(
+                    rows.n_samples(),
+                    ROWS_PER_TASK,
                     "the lengths of the rows",
+                    length,
                 )
             }
         };
@@ -286,42 +287,38 @@ fn cosine_costs(
     };
     let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
     let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
-    let minima: Vec<f64> = regrets
-        .par_chunks_mut(ROWS_PER_TASK * k)
-        .zip(nearest.par_chunks_mut(ROWS_PER_TASK))
-        .enumerate()
-        .map(|(block, (regrets, nearest))| {
-            let start = block * ROWS_PER_TASK;
-            match rows {
-                Rows::Table(table) => {
-                    let mut cells = vec![0.0; nearest.len()];
-                    for j in 0..d {
-                        table.column(j).read(start, &mut cells);
-                        for (out, &x) in regrets.chunks_mut(k).zip(&cells) {
-                            meet(out, j, x);
-                        }
-                    }
-                }
-                Rows::Sparse(csr) => {
-                    for (i, out) in regrets.chunks_mut(k).enumerate() {
-                        let (columns, cells) = csr.row(start + i);
-                        for (&j, &x) in columns.iter().zip(cells) {
-                            meet(out, j as usize, x);
-                        }
+    let blocks = regrets.chunks_mut(ROWS_PER_TASK * k).zip(nearest.chunks_mut(ROWS_PER_TASK));
+    let minima = parallel::map(blocks.enumerate(), |(block, (regrets, nearest))| {
+        let start = block * ROWS_PER_TASK;
+        match rows {
+            Rows::Table(table) => {
+                let mut cells = vec![0.0; nearest.len()];
+                for j in 0..d {
+                    table.column(j).read(start, &mut cells);
+                    for (out, &x) in regrets.chunks_mut(k).zip(&cells) {
+                        meet(out, j, x);
                     }
                 }
             }
-            let mut minimum = 0.0;
-            for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
-                let factor = inverse[start + i];
-                row.iter_mut().for_each(|dot| *dot = (1.0 - *dot * factor).max(0.0));
-                let weight = weights.map_or(1.0, |w| w[start + i]);
-                let (cheapest, cost) = costs::to_regrets(row, weight);
-                *label = cheapest;
-                minimum += weight * cost;
+            Rows::Sparse(csr) => {
+                for (i, out) in regrets.chunks_mut(k).enumerate() {
+                    let (columns, cells) = csr.row(start + i);
+                    for (&j, &x) in columns.iter().zip(cells) {
+                        meet(out, j as usize, x);
+                    }
+                }
             }
-            minimum
-        })
-        .collect();
+        }
+        let mut minimum = 0.0;
+        for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
+            let factor = inverse[start + i];
+            row.iter_mut().for_each(|dot| *dot = (1.0 - *dot * factor).max(0.0));
+            let weight = weights.map_or(1.0, |w| w[start + i]);
+            let (cheapest, cost) = costs::to_regrets(row, weight);
+            *label = cheapest;
+            minimum += weight * cost;
+        }
+        minimum
+    });
     LabelCosts { regrets, nearest, minimum: minima.iter().sum() }
 }

@@ -10,13 +10,11 @@
 //! nodes change what it draws. Cost: one pass over the rows for all nodes of a depth together, `N_STARTS` times at most
 //! `MAX_STEPS` of them.
 
-use rayon::prelude::*;
-
 use super::draft::{DraftNode, DraftTree, Leaf};
 use super::geometry::Geometry;
 use crate::error::Result;
 use crate::memory;
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 use crate::tree::test::is_left;
 use crate::tree::{Plane, Test};
 
@@ -90,7 +88,9 @@ pub fn tree(
             })
             .collect();
         match start {
-            FirstTree::Random => open.par_iter_mut().for_each(|node| node.random(geometry)),
+            FirstTree::Random => {
+                parallel::map(&mut open, |node| node.random(geometry));
+            }
             FirstTree::Bisecting => {
                 for _ in 0..N_STARTS {
                     two_means(geometry, weights, &mut open, monitor)?;
@@ -124,15 +124,13 @@ fn two_means(
     let d = geometry.rows().n_features();
     let mut groups: Vec<u32> = memory::zeros(geometry.rows().n_samples(), "the rows of the nodes");
     let mut centers: Vec<Option<[Vec<f64>; 2]>> =
-        open.par_iter_mut().map(|node| node.two_rows(geometry)).collect();
+        parallel::map(&mut *open, |node| node.two_rows(geometry));
     let mut explained = vec![0.0; open.len()];
     for _ in 0..MAX_STEPS {
         monitor.check()?;
-        let found: Vec<Option<Bisection>> = open
-            .par_iter()
-            .zip(&centers)
-            .map(|(node, centers)| bisect(geometry, centers.as_ref()?, &node.rows))
-            .collect();
+        let nodes = open.iter().zip(&centers);
+        let found: Vec<Option<Bisection>> =
+            parallel::map(nodes, |(node, centers)| bisect(geometry, centers.as_ref()?, &node.rows));
         if found.iter().all(Option::is_none) {
             break;
         }

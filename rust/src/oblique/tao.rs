@@ -28,8 +28,6 @@
 //! A pass routes every row through both subtrees of every node above it: O(depth^2) tests a row, beside the node
 //! problems, which see every row once a level. Which way a row goes at a test is remembered while the test stays.
 
-use rayon::prelude::*;
-
 use super::draft::{DraftNode, DraftTree, Leaf};
 use super::leaf_loss::Loss;
 use super::logistic::{self, LogisticProblem, SolverOptions, StartPoint, StartWeights};
@@ -135,17 +133,14 @@ impl Tao<'_, '_> {
         let mut rows = vec![vec![]; tree.nodes.len()];
         rows[0] = memory::collected(0..self.splits.n_samples() as u32, "the rows of the nodes");
         for level in tree.levels() {
-            let parts: Vec<_> = level
-                .par_iter()
-                .filter_map(|&id| match &tree.nodes[id] {
-                    DraftNode::Split { test, left, right } => {
-                        let [low, high] = self.split(test, &rows[id]);
-                        Some([(*left, low), (*right, high)])
-                    }
-                    DraftNode::Leaf(_) => None,
-                })
-                .collect();
-            for (id, part) in parts.into_iter().flatten() {
+            let parts = parallel::map(level, |id| match &tree.nodes[id] {
+                DraftNode::Split { test, left, right } => {
+                    let [low, high] = self.split(test, &rows[id]);
+                    Some([(*left, low), (*right, high)])
+                }
+                DraftNode::Leaf(_) => None,
+            });
+            for (id, part) in parts.into_iter().flatten().flatten() {
                 rows[id] = part;
             }
         }
@@ -159,8 +154,7 @@ impl Tao<'_, '_> {
 
     /// The rows of the two sides, in the order given; in blocks that do not depend on the number of threads.
     fn split(&self, test: &Test, rows: &[u32]) -> [Vec<u32>; 2] {
-        let blocks: Vec<Vec<bool>> =
-            rows.par_chunks(ROWS_PER_TASK).map(|rows| self.sides(test, rows)).collect();
+        let blocks = parallel::map(rows.chunks(ROWS_PER_TASK), |rows| self.sides(test, rows));
         let mut parts = [vec![], vec![]];
         for (&row, right) in rows.iter().zip(blocks.into_iter().flatten()) {
             memory::push(&mut parts[usize::from(right)], row, "the rows of the nodes");
@@ -193,7 +187,7 @@ impl Tao<'_, '_> {
             }
             costs
         };
-        let blocks: Vec<Vec<f64>> = rows.par_chunks(ROWS_PER_TASK).map(of_block).collect();
+        let blocks = parallel::map(rows.chunks(ROWS_PER_TASK), of_block);
         let mut costs = memory::reserved(rows.len(), "the costs of a node's rows");
         blocks.iter().for_each(|block| costs.extend(block));
         costs
@@ -207,15 +201,10 @@ impl Tao<'_, '_> {
     /// The objective of a tree.
     pub fn objective(&self, tree: &DraftTree) -> Objective {
         let rows = self.rows(tree);
-        let losses: Vec<f64> = tree
-            .nodes
-            .par_iter()
-            .zip(&rows)
-            .map(|(node, rows)| match node {
-                DraftNode::Leaf(leaf) => rows.iter().map(|&row| self.loss.of(row, leaf)).sum(),
-                DraftNode::Split { .. } => 0.0,
-            })
-            .collect();
+        let losses = parallel::map(tree.nodes.iter().zip(&rows), |(node, rows)| match node {
+            DraftNode::Leaf(leaf) => rows.iter().map(|&row| self.loss.of(row, leaf)).sum(),
+            DraftNode::Split { .. } => 0.0,
+        });
         Objective { loss: losses.iter().sum(), penalty: self.penalty(tree, 0) }
     }
 
@@ -243,11 +232,9 @@ impl Tao<'_, '_> {
         let mut changed = self.fit_leaves(tree, &rows);
         for level in tree.levels().iter().rev() {
             self.monitor.check()?;
-            let updates: Vec<(usize, Update)> = level
-                .par_iter()
-                .map(|&id| Ok((id, self.update(tree, id, &rows[id])?)))
-                .collect::<Result<_>>()?;
-            for (id, update) in updates {
+            let updates = parallel::map(level, |&id| self.update(tree, id, &rows[id]));
+            let updates = updates.into_iter().collect::<Result<Vec<Update>>>()?;
+            for (&id, update) in level.iter().zip(updates) {
                 let DraftNode::Split { test, left, right } = &mut tree.nodes[id] else { continue };
                 match update {
                     Update::Keep => continue,
@@ -275,7 +262,7 @@ impl Tao<'_, '_> {
             DraftNode::Leaf(leaf) => Some(self.loss.leaf(rows, leaf)),
             DraftNode::Split { .. } => None,
         };
-        let leaves: Vec<Option<Leaf>> = tree.nodes.par_iter().zip(rows).map(refit).collect();
+        let leaves = parallel::map(tree.nodes.iter().zip(rows), refit);
         let mut changed = false;
         for (node, leaf) in tree.nodes.iter_mut().zip(leaves) {
             if let Some(leaf) = leaf.map(DraftNode::Leaf) {
@@ -305,7 +292,7 @@ impl Tao<'_, '_> {
             }
             _ => None,
         };
-        let planes: Vec<_> = (0..tree.nodes.len()).into_par_iter().map(of_node).collect();
+        let planes = parallel::map(0..tree.nodes.len(), of_node);
         for (node, plane) in tree.nodes.iter_mut().zip(planes) {
             if let (DraftNode::Split { test, .. }, Some(plane)) = (node, plane) {
                 *test = Test::Oblique(plane);
@@ -509,16 +496,14 @@ impl Tao<'_, '_> {
         }
         let mut n_free = self.settings.max_leaves.saturating_sub(tree.n_leaves());
         while !open.is_empty() && n_free > 0 {
-            let found: Vec<Option<LeafSplit>> = open
-                .par_iter()
-                .map(|(id, _, rows)| {
-                    self.monitor.check()?;
-                    match &tree.nodes[*id] {
-                        DraftNode::Leaf(leaf) => self.split_leaf(leaf, rows),
-                        DraftNode::Split { .. } => Ok(None),
-                    }
-                })
-                .collect::<Result<_>>()?;
+            let found = parallel::map(&open, |(id, _, rows)| {
+                self.monitor.check()?;
+                match &tree.nodes[*id] {
+                    DraftNode::Leaf(leaf) => self.split_leaf(leaf, rows),
+                    DraftNode::Split { .. } => Ok(None),
+                }
+            });
+            let found = found.into_iter().collect::<Result<Vec<Option<LeafSplit>>>>()?;
             let mut found: Vec<(usize, usize, LeafSplit)> = open
                 .into_iter()
                 .zip(found)

@@ -447,7 +447,7 @@ class Douglas(BinsPredictor, SavedEstimator):
             table, self.feature_mask, self.n_cuts, k, batch_size, self.scale, n_jobs
         )
         compares = affinity is None and make_gemini(self.gemini).uses_rows
-        warn_of_columns(table, None, columns.units, self.scale, n_jobs, compares_columns=compares)
+        warn_of_columns(table, None, columns.units, self.scale, compares_columns=compares)
         return table, columns, k, names_given
 
     def _batch_size(self, k: int) -> int:

@@ -16,14 +16,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-
 use super::cells::{
     CHUNK, Cell, Cells, MAX_NARROW_COLUMNS, MIN_DENSE_SHARE, SparseCells, StoredIndex,
 };
 use super::sums::RowSelection;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::rows::{Csr, Rows};
 use crate::table::Table;
 
@@ -68,7 +67,7 @@ impl Design {
     /// [`Error::Value`] if a cell is NaN or infinite.
     pub fn from_table(table: &Table<'_>) -> Result<Self> {
         let (n, d) = (table.n_samples(), table.n_features());
-        let bases: Vec<f64> = (0..d).into_par_iter().map(|j| base_of(table, j)).collect();
+        let bases = parallel::map(0..d, |j| base_of(table, j));
         let seen = summarise(table, &bases);
         let counts: Vec<usize> =
             seen.iter().map(|chunk| chunk.iter().map(|seen| seen.other).sum()).collect();
@@ -138,15 +137,17 @@ impl Design {
             size.iter().map(|&size| Scale { base: 0.0, unit: unit_of(0.0, 0.0, size) }).collect();
         // Powers of two: as exact as a division, and faster.
         let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
-        let scaled = |(j, &x): (&J, &V)| -> f64 { x.into() * factors[j.get()] };
-        let values = indices.par_iter().zip(values).map(scaled);
-        let exact = values.clone().all(|x| f64::from(x as f32) == x);
+        let scaled = |at: usize| -> f64 { values[at].into() * factors[indices[at].get()] };
+        let exact = (0..values.len()).all(|at| f64::from(scaled(at) as f32) == scaled(at));
         let n_rows = indptr.len() - 1;
         let cells = if exact {
-            let values = memory::par_collected(values.map(|x| x as f32), "the scaled table");
+            let values = memory::collected(
+                (0..values.len()).map(|at| scaled(at) as f32),
+                "the scaled table",
+            );
             DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         } else {
-            let values = memory::par_collected(values, "the scaled table");
+            let values = memory::collected((0..values.len()).map(scaled), "the scaled table");
             DesignCells::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };
         Ok(Design::new(cells, scales, n_rows))
@@ -291,7 +292,7 @@ fn summarise(table: &Table<'_>, bases: &[f64]) -> Vec<Vec<ColumnSummary>> {
         }
         seen
     };
-    chunks(table.n_samples()).into_par_iter().map(of_chunk).collect()
+    parallel::map(chunks(table.n_samples()), of_chunk)
 }
 
 /// Ranges of [`CHUNK`] rows.
@@ -303,13 +304,15 @@ fn chunks(n: usize) -> Vec<Range<usize>> {
 fn fill_dense<V: Cell>(table: &Table<'_>, scales: &[Scale]) -> Option<Cells<V>> {
     let (n, width) = (table.n_samples(), scales.len());
     let mut values = memory::zeros::<V>(n * width, "the scaled table");
-    values.par_chunks_mut((CHUNK * width).max(1)).enumerate().try_for_each(|(chunk, values)| {
+    let chunks = values.chunks_mut((CHUNK * width).max(1)).enumerate();
+    let filled = parallel::map(chunks, |(chunk, values)| {
         let start = chunk * CHUNK;
         for (tile, values) in values.chunks_mut(TILE * width).enumerate() {
             transpose(table, scales, start + tile * TILE, values)?;
         }
         Some(())
-    })?;
+    });
+    filled.into_iter().collect::<Option<()>>()?;
     Some(Cells::Dense { values, width })
 }
 
@@ -350,7 +353,7 @@ fn fill_places<V: Cell, J: StoredIndex>(
             before += count;
         }
     }
-    work.into_par_iter().try_for_each(|(rows, before, ends, columns, cells)| {
+    let filled = parallel::map(work, |(rows, before, ends, columns, cells)| {
         let mut tile = vec![V::default(); TILE * width];
         let mut filled = 0;
         for start in rows.clone().step_by(TILE) {
@@ -377,7 +380,8 @@ fn fill_places<V: Cell, J: StoredIndex>(
             *end = before + cells.len();
         }
         Some(())
-    })?;
+    });
+    filled.into_iter().collect::<Option<()>>()?;
     Some(Csr::from_parts(indptr, indices, values, width))
 }
 

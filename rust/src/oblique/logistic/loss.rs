@@ -10,7 +10,7 @@
 //! exact to the last few bits. The dual objective, for the duality gap, is the entropy of the p_i.
 
 use crate::memory;
-use rayon::prelude::*;
+use crate::parallel;
 
 use super::cells::CHUNK;
 
@@ -86,12 +86,11 @@ impl Targets {
     /// Sums of the loss, if it is asked for, of r and of the curvature as it is.
     fn pass<const LOSS: bool>(&self, margins: &[f64], state: &mut State) -> [f64; 3] {
         let State { bias, r, h, .. } = state;
-        let parts: Vec<[f64; 3]> = margins
-            .par_chunks(CHUNK)
-            .zip(self.0.par_chunks(CHUNK))
-            .zip(r.par_chunks_mut(CHUNK).zip(h.par_chunks_mut(CHUNK)))
-            .map(|((margins, targets), (r, h))| pass_chunk::<LOSS>(margins, targets, *bias, r, h))
-            .collect();
+        let parts = margins.chunks(CHUNK).zip(self.0.chunks(CHUNK));
+        let parts = parts.zip(r.chunks_mut(CHUNK).zip(h.chunks_mut(CHUNK)));
+        let parts = parallel::map(parts, |((margins, targets), (r, h))| {
+            pass_chunk::<LOSS>(margins, targets, *bias, r, h)
+        });
         let mut total = [0.0; 3];
         for part in parts {
             for (total, x) in total.iter_mut().zip(part) {
@@ -114,9 +113,7 @@ impl Targets {
         };
         let of_chunk =
             |(r, targets): (&[f64], &[f64])| -> f64 { r.iter().zip(targets).map(of_row).sum() };
-        let parts: Vec<f64> =
-            r.par_chunks(CHUNK).zip(self.0.par_chunks(CHUNK)).map(of_chunk).collect();
-        parts.iter().sum()
+        parallel::map(r.chunks(CHUNK).zip(self.0.chunks(CHUNK)), of_chunk).iter().sum()
     }
 }
 

@@ -11,14 +11,14 @@
 //! | [`RowSelection::moments`] | that, and sums of h_i x_ij and h_i x_ij^2 | 1 |
 //! | [`RowSelection::gram`] | sum_i h_i x_ip x_iq over pairs of columns | O(cells of a row) for each cell |
 
-use crate::memory;
 use std::ops::Range;
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, LinalgScalar, s};
-use rayon::prelude::*;
 
 use super::cells::{CHUNK, Cell, Cells, NO_PLACE, SparseCells};
+use crate::memory;
+use crate::parallel;
 
 /// Above this share of cells other than 0 products of columns are formed from all cells.
 const MIN_DENSE_GRAM_SHARE: f64 = 0.2;
@@ -42,8 +42,8 @@ impl<'a, V: Cell> RowSelection<'a, V> {
     }
 
     /// The rows in chunks of [`CHUNK`].
-    fn parts(&self) -> rayon::slice::Chunks<'_, u32> {
-        self.rows.par_chunks(CHUNK)
+    fn parts(&self) -> std::slice::Chunks<'_, u32> {
+        self.rows.chunks(CHUNK)
     }
 
     /// Stored cells of the rows: what a pass over them costs.
@@ -54,16 +54,18 @@ impl<'a, V: Cell> RowSelection<'a, V> {
     /// sum_j x_ij w_j, by row. `w`: an entry per column of the matrix; `out`: an entry per row of the selection, in its
     /// order.
     pub fn dots(&self, w: &[f64], out: &mut [f64]) {
-        self.parts()
-            .zip(out.par_chunks_mut(CHUNK))
-            .for_each(|(rows, out)| self.cells.dots(rows, w, out, |x| x));
+        self.dots_of(w, out, |x| x);
     }
 
     /// sum_j x_ij^2 w_j, by row.
     pub fn dots_of_squares(&self, w: &[f64], out: &mut [f64]) {
-        self.parts()
-            .zip(out.par_chunks_mut(CHUNK))
-            .for_each(|(rows, out)| self.cells.dots(rows, w, out, |x| x * x));
+        self.dots_of(w, out, |x| x * x);
+    }
+
+    /// sum_j term(x_ij) w_j, by row.
+    fn dots_of(&self, w: &[f64], out: &mut [f64], term: impl Fn(f64) -> f64 + Copy + Sync) {
+        let parts = self.parts().zip(out.chunks_mut(CHUNK));
+        parallel::map(parts, |(rows, out)| self.cells.dots(rows, w, out, term));
     }
 
     /// sum_i r_i x_ij, by column. `r`: an entry per row of the selection. Memory: one vector of sums per chunk.
@@ -84,7 +86,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             sums
         };
         memory::room::<f64>(self.rows.len().div_ceil(CHUNK) * self.width, "the sums of columns");
-        let parts: Vec<_> = self.parts().zip(r.par_chunks(CHUNK)).map(of_part).collect();
+        let parts = parallel::map(self.parts().zip(r.chunks(CHUNK)), of_part);
         let mut total = vec![0.0; self.width];
         for part in &parts {
             for (total, x) in total.iter_mut().zip(part) {
@@ -101,12 +103,12 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             self.cells.add_moments(rows, r, h, &mut sums);
             sums
         };
-        let parts = self.parts().zip(r.par_chunks(CHUNK)).zip(h.par_chunks(CHUNK));
+        let parts = self.parts().zip(r.chunks(CHUNK)).zip(h.chunks(CHUNK));
         memory::room::<[f64; 3]>(
             self.rows.len().div_ceil(CHUNK) * self.width,
             "the sums of columns",
         );
-        let parts: Vec<_> = parts.map(of_part).collect();
+        let parts = parallel::map(parts, of_part);
         let mut total = vec![[0.0; 3]; self.width];
         for part in &parts {
             for (total, x) in total.iter_mut().zip(part) {
@@ -128,8 +130,8 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         for (place, &j) in columns.iter().enumerate() {
             places[j] = place as u32;
         }
-        let count = |rows| self.cells.count_placed(rows, &places, width);
-        let filled: usize = self.parts().map(count).sum();
+        let count = |rows: &[u32]| self.cells.count_placed(rows, &places, width);
+        let filled: usize = parallel::map(self.parts(), count).iter().sum();
         if filled as f64 > MIN_DENSE_GRAM_SHARE * (self.rows.len() * width) as f64 {
             self.dense_gram::<T>(h, columns, &places)
         } else {
@@ -139,11 +141,11 @@ impl<'a, V: Cell> RowSelection<'a, V> {
 
     /// Cell by cell, from the rows with only the given columns; stripes of the triangle in parallel.
     fn sparse_gram(&self, h: &[f64], width: usize, places: &[u32]) -> (Vec<f64>, Vec<f64>) {
-        let parts = self.parts().filter_map(|rows| self.cells.restrict(rows, places));
-        let parts: Vec<SparseCells<V, u32>> = parts.collect();
+        let restricted = parallel::map(self.parts(), |rows| self.cells.restrict(rows, places));
+        let parts: Vec<SparseCells<V, u32>> = restricted.into_iter().flatten().collect();
         let all: Vec<u32> = (0..CHUNK as u32).collect();
         let mut gram = memory::zeros(width * width, "the curvature of a node problem");
-        stripes(width, &mut gram).into_par_iter().with_max_len(1).for_each(|(p, out)| {
+        parallel::map(stripes(width, &mut gram), |(p, out)| {
             for (part, h) in parts.iter().zip(h.chunks(CHUNK)) {
                 part.add_gram(&all[..h.len()], h, &p, width, out);
             }
@@ -171,10 +173,10 @@ impl<'a, V: Cell> RowSelection<'a, V> {
         for (rows, h) in self.rows.chunks(n_block).zip(h.chunks(n_block)) {
             let root: Vec<f64> = h.iter().map(|h| h.sqrt()).collect();
             let scaled = &mut scaled[..rows.len() * width];
-            rows.par_chunks(MIN_BLOCK_ROWS)
-                .zip(root.par_chunks(MIN_BLOCK_ROWS))
-                .zip(scaled.par_chunks_mut(MIN_BLOCK_ROWS * width))
-                .for_each(|(rows, out)| self.cells.write_scaled(rows, (columns, places), out));
+            let blocks = rows.chunks(MIN_BLOCK_ROWS).zip(root.chunks(MIN_BLOCK_ROWS));
+            let blocks = blocks.zip(scaled.chunks_mut(MIN_BLOCK_ROWS * width));
+            let places = (columns, places);
+            parallel::map(blocks, |(rows, out)| self.cells.write_scaled(rows, places, out));
             for (row, root) in scaled.chunks_exact(width).zip(&root) {
                 for (sum, x) in sums.iter_mut().zip(row) {
                     *sum += root * x.get();
@@ -182,7 +184,7 @@ impl<'a, V: Cell> RowSelection<'a, V> {
             }
             // The lengths fit by construction.
             let Ok(block) = ArrayView2::from_shape((rows.len(), width), &*scaled) else { continue };
-            stripes(width, &mut gram).into_par_iter().with_max_len(1).for_each(|(p, out)| {
+            parallel::map(stripes(width, &mut gram), |(p, out)| {
                 let left = block.slice(s![.., p.clone()]);
                 let right = block.slice(s![.., ..p.end]);
                 memory::room::<T>(p.len() * p.end, "the curvature of a node problem");
