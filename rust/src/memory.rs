@@ -134,8 +134,6 @@ pub fn push<T>(vector: &mut Vec<T>, item: T, what: &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use rayon::prelude::*;
-
     use super::*;
 
     const TOO_MUCH: usize = 1 << 46;
@@ -155,15 +153,6 @@ mod tests {
         });
         assert!(more.is_err());
         assert!(catch(|| Ok(reserved::<u64>(usize::MAX, "numbers"))).is_err());
-    }
-
-    #[test]
-    fn the_error_leaves_the_threads_of_a_pool() {
-        let found = catch(|| {
-            let sum = |i: usize| filled(0u8, i * TOO_MUCH, "the bytes of a thread").len();
-            Ok((0..64usize).into_par_iter().with_max_len(1).map(sum).sum::<usize>())
-        });
-        assert!(matches!(found, Err(Error::Memory { what: "the bytes of a thread", .. })));
     }
 
     #[test]
