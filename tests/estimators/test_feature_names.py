@@ -28,11 +28,8 @@ def test_given_names_are_written_and_arrays_stay_positional(name, tmp_path):
     np.testing.assert_array_equal(model.labels_, bare.labels_)
     assert not hasattr(model, "feature_names_in_")
     assert model.n_features_in_ == 3
-    models = [model]
-    if name != "KernelKMeans":
-        model.save(tmp_path / "model.json")
-        models.append(tc.load(tmp_path / "model.json"))
-    for fitted in models:
+    model.save(tmp_path / "model.json", **({"rows": True} if name == "KernelKMeans" else {}))
+    for fitted in (model, tc.load(tmp_path / "model.json")):
         assert not hasattr(fitted, "feature_names_in_")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
