@@ -16,7 +16,10 @@ from .parameters import has_gamma, make_kernel
 from .predictor import Predictor
 
 MAX_ROW_NUMBERS = 2_000_000
-"""Most numbers that a model file holds of the rows of a fit; some 40 MB."""
+"""Most numbers that the predictor of a model file has of rows of the fit; some 40 MB of text.
+
+Of n rows they are n x (columns + clusters); of landmarks those of the feature map.
+"""
 
 # Weights of clusters differ by less, relatively, from the sums of their rows'.
 _SAME_WEIGHT = 1e-6
@@ -43,21 +46,28 @@ def check_file(predictor: Predictor, *, rows: bool) -> None:
             f"hold a kernel by its name; {pickled}."
         )
     arrays = {} if feature_map is None else feature_map.arrays
-    held = arrays.get("rows") if predictor.rows is None else predictor.rows
-    if held is None:
+    if predictor.rows is not None and predictor.members is not None:
+        arrays = {"rows": predictor.rows, "members": predictor.members}
+    if "rows" not in arrays:
         return
     if not rows:
+        n_rows = len(arrays["rows"])
         raise ValueError(
-            f"predict needs {len(held):,} rows of the fit, which a model file holds only on "
-            'request: save(path, rows=True). approximation="rff" (of the kernel rbf) and the '
+            f"predict needs {n_rows:,} rows of the fit, which a model file holds only on request: "
+            'save(path, rows=True). approximation="rff" (of the kernel rbf) and the '
             f"kernels linear, cosine and hellinger need none; {pickled}."
         )
-    n_numbers = sum(array.size for array in arrays.values()) if arrays else held.size
+    _check_size(
+        sum(array.size for array in arrays.values()),
+        f"approximation= with few n_components needs fewer; {pickled}.",
+    )
+
+
+def _check_size(n_numbers: int, instead: str) -> None:
     if n_numbers > MAX_ROW_NUMBERS:
         raise ValueError(
-            f"predict needs {n_numbers:,} numbers of the rows of the fit; a model file holds at "
-            f"most {MAX_ROW_NUMBERS:,}. approximation= with few n_components needs fewer; "
-            f"{pickled}."
+            f"predict needs {n_numbers:,} numbers of rows of the fit; a model file may have "
+            f"{MAX_ROW_NUMBERS:,}. {instead}"
         )
 
 
@@ -187,6 +197,7 @@ def _read_rows(
     content: dict[str, Any], kernel: Kernel, d: int
 ) -> tuple[Means, FloatArray, FloatArray]:
     k, n = _n_clusters(content, "weight"), len(check_list(content["rows"], "rows", None))
+    _check_size(n * (d + k), "It is damaged.")
     weight, stocks = (float_array(content[name], name, (k,)) for name in ("weight", "stocks"))
     rows = float_array(content["rows"], "rows", (n, d))
     kernel.check(rows)

@@ -380,9 +380,9 @@ class KernelKMeans(SavedEstimator):
         Raises
         ------
         ValueError
-            If rows of the fit are needed and not asked for, or they are more than 2,000,000 numbers
-            (of landmarks: with the matrix of their features); or the kernel is precomputed or a
-            function. pickle and joblib keep such models.
+            If rows of the fit are needed and not asked for, or too large: rows x (columns +
+            clusters), of landmarks the numbers of their features' map, may be 2,000,000. If the
+            kernel is precomputed or a function. pickle and joblib keep such models.
         """
         check_is_fitted(self, "_predictor")
         check_file(self._predictor, rows=rows)
