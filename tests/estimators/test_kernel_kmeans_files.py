@@ -273,6 +273,13 @@ def test_rows_at_the_end_of_the_floats_are_told_apart_or_refused(options):
                     raise
 
 
+@pytest.mark.parametrize("options", [LINEAR, RFF])
+def test_rows_as_far_from_all_means_are_refused(options):
+    model = made(**options).fit(X)
+    with pytest.raises(ValueError, match=r"overflow float64\. Use scale="):
+        model.predict([[1.7e308, 0.0, 0.0]])
+
+
 # ---- the command line ---------------------------------------------------------------------
 
 

@@ -54,8 +54,8 @@ def check_file(predictor: Predictor, *, rows: bool) -> None:
         n_rows = len(arrays["rows"])
         raise ValueError(
             f"predict needs {n_rows:,} rows of the fit, which a model file holds only on request: "
-            'save(path, rows=True). approximation="rff" (of the kernel rbf) and the '
-            f"kernels linear, cosine and hellinger need none; {pickled}."
+            'save(path, rows=True). approximation="rff" (of the kernel rbf) needs none, nor do the '
+            f"kernels linear, cosine and hellinger without approximation; {pickled}."
         )
     _check_size(
         sum(array.size for array in arrays.values()),

@@ -268,7 +268,7 @@ class KernelKMeans(SavedEstimator):
         ------
         ValueError
             If columns are missing, a cell is NaN, infinite or null, the kernel is not defined on
-            the rows, or `gram` is missing, unasked for or of another shape.
+            the rows, distances overflow, or `gram` is missing, unasked for or of another shape.
         """
         table, values, n_jobs = self._read(X, gram, "predict")
         return first_least(*self._predictor.distances(table, values, n_jobs))
@@ -365,7 +365,7 @@ class KernelKMeans(SavedEstimator):
         The file replaces an old one at once, or not at all. It holds what `predict` and `score`
         need, and the costs, but not `labels_`.
 
-        With the kernels linear, cosine and hellinger these are the means, with
+        With the kernels linear, cosine and hellinger and no approximation these are the means, with
         ``approximation="rff"`` also its frequencies. Else rows of the fit are needed, all of them,
         or the landmarks ("nystroem", "rpcholesky"): the file then contains training data, in the
         units of the columns that `scale_` says.
@@ -408,11 +408,8 @@ class KernelKMeans(SavedEstimator):
         if "kernel_params" in model._not_saved:  # a mapping, which params cannot hold
             model.set_params(kernel_params=dict(predictor.kernel.params))
         model._set_predictor(predictor)
-        model.n_iter_, model.inertia_, model.kernel_cost_ = (
-            n_iter,
-            float(inertia),
-            float(kernel_cost),
-        )
+        model.inertia_, model.kernel_cost_ = float(inertia), float(kernel_cost)
+        model.n_iter_ = n_iter
         return model
 
 
