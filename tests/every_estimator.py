@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import treeclust_rs as tc
@@ -18,9 +18,10 @@ class Case:
     kernel: bool = False  # its cost is that of a kernel
     has_tree: bool = True  # ends in a ClusterTree
     has_path: bool = True  # its smaller trees are known: `truncate`
-    has_file: bool = True
+    has_rules: bool = True  # `explain`, `rules`, `to_polars`: all but a clustering alone
     weighted: bool = True  # takes sample_weight
     at_most: bool = False  # n_clusters is an upper limit
+    saving: dict[str, Any] = field(default_factory=dict)  # of `save`
 
     def make(self, n_clusters: int | None = 3, **options: Any) -> Any:
         """Return an estimator; the number of clusters is by position, as users write it."""
@@ -43,7 +44,7 @@ ESTIMATORS = {
     "Kauri-rbf": Case(tc.Kauri, {"kernel": "rbf"}, explains=False, kernel=True, at_most=True),
     "KernelKMeans": Case(
         tc.KernelKMeans, {}, explains=False, kernel=True, has_tree=False, has_path=False,
-        has_file=False,
+        has_rules=False, saving={"rows": True},
     ),
     "KernelIMM": Case(tc.KernelIMM, {}, kernel=True),
     "KernelExKMC": Case(tc.KernelExKMC, {"max_leaves": 5}, kernel=True),

@@ -28,10 +28,55 @@ def models(name: str) -> Iterator[object]:
     rng = np.random.default_rng(0)
     codes = np.repeat([0, 1, 2], 8)
     X = np.round(codes[:, None] * [4.0, -3.0] + rng.normal(size=(24, 2)), 1)
+    if name == "KernelKMeans":
+        yield from kernel_clusterings(X)
+        return
     yield case.make(2, scale="standard", n_jobs=1).fit(pl.DataFrame(X, schema=["a", "b c"]))
     yield case.make(3, n_jobs=1).fit(X)
     words = {"reference": np.array(["p", "q", "r"])[codes]} if case.explains else {}
     yield case.make(3, n_jobs=1, **words).fit(np.column_stack([X, codes]))
+
+
+def kernel_clusterings(X: np.ndarray) -> Iterator[object]:
+    """Fit kernel k-means in each of the forms that a file may hold."""
+    frame, weight = pl.DataFrame(X, schema=["a", "b c"]), np.linspace(0.0, 2.0, len(X))
+    for options in (
+        {},
+        {"kernel": "epsilon", "kernel_params": {"epsilon": 2.0}},
+        {"kernel": "linear"},
+        {"kernel": "cosine"},
+        {"approximation": "rff", "n_components": 5},
+        {"approximation": "nystroem", "n_components": 5},
+        {"kernel": "polynomial", "approximation": "rpcholesky", "n_components": 5},
+    ):
+        model = tc.KernelKMeans(3, n_init=1, random_state=0, n_jobs=1, **options)
+        with warnings.catch_warnings(action="ignore"):  # epsilon is not positive semidefinite
+            yield model.fit(frame, sample_weight=weight)
+
+
+def use_clustering(model: tc.KernelKMeans, rows: np.ndarray | pl.DataFrame, path: Path) -> None:
+    """Do with a clustering what people do with it; far rows may be refused."""
+
+    def told(model: tc.KernelKMeans) -> list[tuple[int, float] | str]:
+        found: list[tuple[int, float] | str] = []
+        for place in range(len(rows)):
+            try:
+                row = rows[place : place + 1]
+                found.append((int(model.predict(row)[0]), model.score(row)))
+            except ValueError as error:
+                if "overflow float64" not in str(error):
+                    raise
+                found.append(str(error))
+        return found
+
+    results = told(model)
+    assert all(isinstance(r, str) or 0 <= r[0] < model.n_clusters_ for r in results)
+    assert all(isinstance(r, str) or np.isfinite(r[1]) for r in results)
+    assert repr(model) and model._repr_html_()
+    model.save(path, rows=True)
+    again = tc.load(path)
+    assert told(again) == results
+    assert again.get_params() == model.get_params()
 
 
 def use(model: object, path: Path) -> None:
@@ -44,6 +89,9 @@ def use(model: object, path: Path) -> None:
     # The names that `to_polars` gives columns without names.
     frame = pl.DataFrame({name if has_names else f"x{name}": rows[:, 0] for name in names})
     rows = frame if has_names else rows
+    if isinstance(model, tc.KernelKMeans):
+        use_clustering(model, rows, path)
+        return
     labels = model.predict(rows).tolist()
     assert set(labels) <= set(model.classes_.tolist())
     try:
@@ -77,7 +125,7 @@ def fuzz(name: str, n_files: int, seed: int = 1) -> None:
         path, other = Path(folder, "model.json"), Path(folder, "again.json")
         sources = []
         for model in models(name):
-            model.save(path)
+            model.save(path, **ESTIMATORS[name].saving)
             sources.append(path.read_text("utf-8"))
             use(tc.load(path), other)
         status = Path("/proc/self/status").read_text().split()

@@ -82,10 +82,15 @@ def change_structure(payload, rng):
         return
 
 
+def arrays_of(payload):
+    """Return the part of a model file that holds its arrays: a tree, bins or means."""
+    return next(payload[part] for part in ("tree", "bins", "means") if part in payload)
+
+
 def move_entries(text, rng):
-    """Copy one to three entries of the arrays of a tree (or bins) elsewhere, or nudge them."""
+    """Copy one to three entries of the arrays of a model elsewhere, or nudge them."""
     payload = json.loads(text)
-    arrays = payload.get("tree") or payload["bins"]
+    arrays = arrays_of(payload)
     names = [name for name, content in arrays.items() if isinstance(content, list) and content]
     for _ in range(rng.choice((1, 1, 2, 3))):
         array = arrays[rng.choice(names)]
@@ -99,7 +104,7 @@ def move_entries(text, rng):
 def rearrange(text, rng):
     """Cut a file off, repeat a key or a list, nest deeply, shuffle nodes or change a parameter."""
     payload = json.loads(text)
-    arrays = payload.get("tree") or payload["bins"]
+    arrays = arrays_of(payload)
     action = rng.randrange(7)
     if action == 0:
         return text[: rng.randrange(len(text))]

@@ -20,6 +20,11 @@ MODELS = {
 }
 
 
+def save(model, path):
+    """Write a model file, with rows of the fit where only these make it whole."""
+    model.save(path, **({"rows": True} if isinstance(model, tc.KernelKMeans) else {}))
+
+
 def blobs():
     rng = np.random.default_rng(0)
     centers = np.repeat([[0.0, 0.0, 0.0], [6.0, 0.0, 0.0], [0.0, 6.0, 0.0]], 20, axis=0)

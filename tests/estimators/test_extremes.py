@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import treeclust_rs as tc
-from small_models import MODELS, blobs, make
+from small_models import MODELS, blobs, make, save
 
 WEIGHTED = [name for name in MODELS if name != "Douglas"]
 
@@ -107,10 +107,10 @@ def test_no_threads_are_refused_by_name(name):
         make(name).set_params(n_jobs=0).fit(blobs())
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name != "KernelKMeans"])
+@pytest.mark.parametrize("name", MODELS)
 def test_a_file_without_threads_is_refused(name, tmp_path):
     path = tmp_path / "model.json"
-    make(name).fit(blobs()).save(path)
+    save(make(name).fit(blobs()), path)
     payload = json.loads(path.read_text())
     payload["params"]["n_jobs"] = 0
     path.write_text(json.dumps(payload))

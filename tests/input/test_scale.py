@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import RobustScaler
 
 import treeclust_rs as tc
+from small_models import save
 from treeclust_rs._data import ColumnWarning, Units, read_table
 from treeclust_rs._data.scale import deviations
 from treeclust_rs._data.sparse import read_sparse
@@ -45,15 +46,14 @@ def test_every_estimator_takes_units(model, tmp_path):
     ):
         fitted = clone(model).set_params(scale=scale, random_state=0).fit(frame)
         assert_allclose(fitted.scale_, expected, rtol=1e-15)
-        if hasattr(fitted, "save"):
-            fitted.save(tmp_path / "model.json")
-            loaded = tc.load(tmp_path / "model.json")
-            assert_array_equal(loaded.scale_, fitted.scale_)
-            assert_array_equal(loaded.predict(frame), fitted.predict(frame))
-            assert "scale" not in loaded.unsaved_params
-            refitted = loaded.set_params(random_state=0)
-            if not loaded.unsaved_params & {"kernel", "kernel_params", "gemini"}:
-                assert_array_equal(refitted.fit(frame).labels_, fitted.labels_)
+        save(fitted, tmp_path / "model.json")
+        loaded = tc.load(tmp_path / "model.json")
+        assert_array_equal(loaded.scale_, fitted.scale_)
+        assert_array_equal(loaded.predict(frame), fitted.predict(frame))
+        assert "scale" not in loaded.unsaved_params
+        refitted = loaded.set_params(random_state=0)
+        if not loaded.unsaved_params & {"kernel", "kernel_params", "gemini"}:
+            assert_array_equal(refitted.fit(frame).labels_, fitted.labels_)
 
 
 @pytest.mark.parametrize("factor", [0.01, 100.0])

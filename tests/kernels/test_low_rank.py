@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.kernel_approximation import RBFSampler
 
 import kernel_names
 from treeclust_rs._kernels import kernels as _kernels
@@ -386,3 +387,12 @@ def test_negative_cells_are_refused_in_new_rows():
     X[3, 2] = -1.0
     with pytest.raises(ValueError, match=r"'chi2' needs values >= 0, but column x2 holds -1.0"):
         found.transform(X)
+
+
+def test_fourier_features_are_those_of_scikit_learn():
+    X = rows()
+    kernel = make_kernel("rbf", gamma=0.7, X=X)
+    found = approximate(kernel, X, method="rff", n_components=30, random_state=3)
+    sampler = RBFSampler(gamma=0.7, n_components=30, random_state=3)
+    expected = sampler.fit(X[:1]).transform(X - X.mean(axis=0))
+    np.testing.assert_array_equal(found.features, expected)

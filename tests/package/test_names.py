@@ -130,6 +130,8 @@ def test_every_model_has_the_same_numbers_and_rules(estimator: Any, tmp_path: An
     model = quick(estimator, n_clusters=3).fit(X)
     assert model.n_clusters_ == 3
     if isinstance(model, tc.KernelKMeans):
+        model.save(tmp_path / "m.json", rows=True)
+        assert tc.load(tmp_path / "m.json").n_clusters_ == 3
         return
     assert model.n_clusters_ == len(model.classes_)
     rules = model.rules()

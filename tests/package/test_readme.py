@@ -35,7 +35,7 @@ ESTIMATORS = [
 ]
 TREE_METHODS = ("fit", "predict", "apply", "explain", "save", "score", "truncate")
 METHODS = {
-    "KernelKMeans": ("fit", "predict", "score"),  # a clustering, and no tree
+    "KernelKMeans": ("fit", "predict", "save", "score"),  # a clustering, and no tree
     "ObliqueTree": (*TREE_METHODS[:-1], "alpha_path"),
     "Douglas": ("fit", "partial_fit", "predict", "predict_proba", *TREE_METHODS[2:-1]),
 }

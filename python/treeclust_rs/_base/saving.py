@@ -104,8 +104,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
     def _html_repr(self) -> str:
         """Return the parameters as scikit-learn shows them, and what was fitted."""
-        fitted = self.__dict__.get(self._fitted_by)
-        result = "" if fitted is None else fitted._repr_html_()
+        fitted: Any = self.__dict__.get(self._fitted_by)
+        result = fitted._repr_html_() if hasattr(fitted, "_repr_html_") else ""
         return f"{estimator_html_repr(without_data(self))}{result}"
 
     def set_params(self, **params: Any) -> Self:

@@ -6,5 +6,7 @@ from .kernels import KERNELS, ORIGIN_FREE, Kernel
 from .lloyd import cluster, tell_starts
 from .low_rank import APPROXIMATIONS, FeatureMap
 from .means import ROUNDING, Means, first_least
+from .model_file import check_file, predictor_from_dict, predictor_to_dict
 from .parameters import KERNEL_CONSTRAINTS, check_gram_argument, has_gamma, kernel_of, make_kernel
+from .predictor import Predictor
 from .surrogate import FEATURES, SurrogateFeatures, choose_features, has_features

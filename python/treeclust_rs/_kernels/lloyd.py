@@ -165,9 +165,7 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
             if best is None or solver.inertia_ < best.inertia_:
                 best = solver
     assert best is not None, "n_init is at least 1"
-    centers = best.cluster_centers_
-    norms = np.einsum("ij,ij->i", centers, centers)
-    means = Means(None, np.ones(len(centers)), norms, centers)
+    means = Means.of_centers(best.cluster_centers_)
     labels = first_least(*means.feature_distances(features))
     labels, means = compact(labels, means)
     return Clustering(labels, data.inertia(labels), int(best.n_iter_), means)

@@ -12,10 +12,11 @@ A. Rahimi, B. Recht, "Random features for large-scale kernel machines", 2007.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +89,18 @@ class FeatureMap:
         rows = as_rows(Y)
         self.kernel.check(rows)
         return _map_rows(self.kernel, self._map, rows, n_jobs)
+
+    @property
+    def arrays(self) -> dict[str, FloatArray]:
+        """What `transform` computes with; "rows", where there are some, are the landmarks."""
+        return vars(self._map)
+
+    @classmethod
+    def of_arrays(cls, kernel: Kernel, method: str, arrays: dict[str, FloatArray]) -> FeatureMap:
+        """Build a map that only transforms rows, from its `arrays`, of the shapes `MAP_ARRAYS`."""
+        made = _MAPS[method](**arrays)
+        no_rows = np.empty(0, dtype=np.int64)
+        return cls(np.empty((0, made.width)), kernel, method, math.nan, no_rows, made)
 
 
 def approximate(
@@ -189,7 +202,7 @@ def approximate(
         features, landmarks = _rpcholesky(
             kernel, rows, rank, float(tol), sample_weight, rng, n_jobs
         )
-        mapping = _Cholesky(rows[landmarks], features[landmarks])
+        mapping = _Cholesky(rows[landmarks], np.tril(features[landmarks]))
     weight = np.ones(n) if sample_weight is None else sample_weight
     trace = float(weight @ kernel.diagonal(rows))
     covered = float(np.einsum("i,ij,ij->", weight, features, features))
@@ -199,21 +212,29 @@ def approximate(
 
 @dataclass(frozen=True)
 class _Fourier:
-    """Random Fourier features of rows about `shift`."""
+    """Random Fourier features of rows about `shift`: those of scikit-learn's `RBFSampler`."""
 
-    sampler: Any
+    weights: FloatArray
+    offset: FloatArray
     shift: FloatArray
-    width: int
-    n_landmarks: int = 0
+    n_landmarks: ClassVar[int] = 0
 
     @classmethod
     def fit(cls, kernel: Kernel, rows: FloatArray, rank: int, rng: Any) -> _Fourier:
         # The kernel does not depend on the shift; cosines of large numbers lose digits.
-        sampler = RBFSampler(gamma=kernel.gamma, n_components=rank, random_state=rng)
-        return cls(sampler.fit(rows[:1]), mean_row(rows), rank)
+        sampler = RBFSampler(gamma=kernel.gamma, n_components=rank, random_state=rng).fit(rows[:1])
+        return cls(sampler.random_weights_, sampler.random_offset_, mean_row(rows))
+
+    @property
+    def width(self) -> int:
+        return len(self.offset)
 
     def block(self, kernel: Kernel, rows: FloatArray, first_row: int) -> FloatArray:  # noqa: ARG002
-        return np.asarray(self.sampler.transform(rows - self.shift))
+        angles: FloatArray = (rows - self.shift) @ self.weights
+        angles += self.offset
+        np.cos(angles, out=angles)
+        angles *= (2.0 / self.width) ** 0.5
+        return angles
 
 
 @dataclass(frozen=True)
@@ -272,13 +293,22 @@ class _Cholesky:
 # A map makes `width` features of a row; `block` computes those of some rows, the first of which is
 # named in messages by its number `first_row`.
 _Map = _Fourier | _Nystroem | _Cholesky
+_MAPS: dict[str, Any] = {"nystroem": _Nystroem, "rpcholesky": _Cholesky, "rff": _Fourier}
+
+MAP_ARRAYS = {
+    "nystroem": {"rows": "r d", "mixing": "r w"},
+    "rpcholesky": {"rows": "r d", "factor": "r r"},
+    "rff": {"weights": "d w", "offset": "w", "shift": "d"},
+}
+"""Names and shapes of a map's arrays: d columns, r landmarks, w features."""
 
 
 def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:
     out = np.empty((len(rows), mapping.width))
 
     def fill(start: int, stop: int) -> None:
-        out[start:stop] = mapping.block(kernel, rows[start:stop], start)
+        with np.errstate(over="ignore", invalid="ignore"):  # the callers check what follows
+            out[start:stop] = mapping.block(kernel, rows[start:stop], start)
 
     kernel.in_blocks(fill, len(out), max(mapping.width, mapping.n_landmarks), n_jobs)
     return out

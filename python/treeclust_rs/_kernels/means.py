@@ -5,6 +5,8 @@ rows' squared distances to the clusters' means in the kernel's feature space (Fl
 Ghoshdastidar 2024, eq. (5) and Lemma 1) and the cost of a clustering follow from them.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +32,11 @@ class Means:
     stocks: FloatArray
     """S(G, G) of each group G, of shape (k,); with features, squared norms of the centers."""
     centers: FloatArray | None = None
+
+    @classmethod
+    def of_centers(cls, centers: FloatArray) -> Means:
+        """Build from the means of features, of shape (k, n_features_out)."""
+        return cls(None, np.ones(len(centers)), np.einsum("ij,ij->i", centers, centers), centers)
 
     def nearest(self, sums: FloatArray) -> IntArray:
         """Return the nearest mean of each row, the first of equally near ones.

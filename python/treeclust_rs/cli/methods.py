@@ -224,7 +224,9 @@ def method_of(model: SavedEstimator) -> Method:
     for method in _ROWS:
         if type(model) is method.estimator:
             return method
-    raise UserError(f"this command has no method for a {type(model).__name__}.")
+    raise UserError(
+        f"the model is a {type(model).__name__}, which has no tree: only predict takes such a file."
+    )
 
 
 def attribute_of(option: str) -> str:

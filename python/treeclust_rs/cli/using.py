@@ -47,6 +47,7 @@ def _separator_of(name: str | Path) -> str:
 def explain(arguments: argparse.Namespace) -> None:
     """Print for each row why it is in its cluster."""
     model = _load_for(arguments)
+    method_of(model)  # refuses models that explain nothing
     features = _features(read_source(arguments), model, None)
     rows = _row_numbers(arguments.rows, len(features))
     if rows is not None:

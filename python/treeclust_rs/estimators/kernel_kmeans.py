@@ -2,58 +2,59 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._base import AT_LEAST_1, COMMON, Constraints, FitRows
-from .._base.saving import set_columns
-from .._data import (
-    Scale,
-    Table,
-    Units,
-    WeightedRows,
-    align_table,
-    check_finite,
-    check_sample_weight,
+from .._base import (
+    AT_LEAST_1,
+    COMMON,
+    NO_NEGATIVE_INERTIA,
+    Constraints,
+    FitRows,
+    SavedEstimator,
 )
+from .._base.saving import set_columns
+from .._data import Table, WeightedRows, align_table, check_finite, check_sample_weight
 from .._kernels import (
     KERNEL_CONSTRAINTS,
-    FeatureMap,
-    Kernel,
-    KernelData,
-    Means,
+    Predictor,
+    check_file,
     check_gram_argument,
     cluster,
     first_least,
-    kernel_rows,
     make_kernel_data,
+    predictor_from_dict,
+    predictor_to_dict,
     tell_starts,
 )
+from .._kernels.kernel_data import OVERFLOW
 from .._reference.centers import cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, check_enough_rows
 from .._util import (
-    BoolArray,
     FloatArray,
     IntArray,
     Interval,
-    documented,
+    check_keys,
     effective_n_jobs,
     estimator,
-    one_blas_thread,
+    float_array,
+    int_array,
 )
+
+# Fitted numbers in model files, beside the predictor.
+_COSTS = ("inertia_", "kernel_cost_")
 
 
 @estimator
-@documented
-class KernelKMeans(ClusterMixin, BaseEstimator):
+class KernelKMeans(SavedEstimator):
     """Cluster by k-means in a kernel's feature space.
 
     Kernels separate clusters that means of the columns cannot: a ring and what lies in it.
@@ -147,6 +148,9 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         "tol": [Interval(Real, 0.0, None, closed="left")],
         **COMMON,
     }
+    _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
+    _fitted_by: ClassVar[str] = "_predictor"
+    _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
     n_clusters: int | None = None
     _: KW_ONLY
@@ -160,10 +164,6 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     tol: float = 1e-6
     approximation: str | None = None
     n_components: int = 100
-    scale: Scale = None
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def fit(
         self,
@@ -214,7 +214,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             n_jobs=n_jobs,
             tell=tell_starts(fit_rows.tell(self.verbose), self.n_init),
         )
-        predictor = _Predictor.of(stocks, found.means, units, kept)
+        predictor = Predictor.of(stocks, found.means, units, kept, rows.feature_names)
         labels = found.labels
         if kept is not None:
             labels = np.empty(len(kept), dtype=np.int64)
@@ -223,24 +223,28 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             labels[~kept] = first_least(*predictor.distances(fit_rows.excluded(), part, n_jobs))
         of_clusters = fit_rows.group_means(found.labels.astype(np.uint32), k)
         inertia = kernel_cost = float(of_clusters.spread.sum())
-        centers: _engine.GroupMeans | None = of_clusters
-        if self.kernel != "linear" or self.approximation is not None:
-            centers, kernel_cost = None, found.inertia
+        if self.kernel == "linear" and self.approximation is None:
+            n_found = len(found.means.weight)
+            column_means = of_clusters.means[:n_found], of_clusters.rest[:n_found]
+            predictor = replace(predictor, column_means=column_means)
+        else:
+            kernel_cost = found.inertia
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
-        self._predictor, self._centers = predictor, centers
+        self._set_predictor(predictor, fit_rows.names_given)
         self.labels_, self.n_iter_ = labels, found.n_iter
         self.inertia_, self.kernel_cost_ = inertia, kernel_cost
-        self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
-        self.scale_ = units.scale
-        self._feature_names = rows.feature_names
-        set_columns(self, rows.n_features, rows.feature_names, given=fit_rows.names_given)
         return self
+
+    def _set_predictor(self, predictor: Predictor, names_given: bool = False) -> None:
+        self._predictor = predictor
+        self.gamma_ = None if predictor.kernel is None else predictor.kernel.gamma
+        self.scale_ = predictor.units.scale
+        set_columns(self, len(self.scale_), predictor.feature_names, given=names_given)
 
     @property
     def n_clusters_(self) -> int:
         """Number of clusters."""
-        check_is_fitted(self, "labels_")
         return len(self._predictor.means.weight)
 
     def predict(self, X: Any, gram: Any = None) -> IntArray:
@@ -264,7 +268,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         ------
         ValueError
             If columns are missing, a cell is NaN, infinite or null, the kernel is not defined on
-            the rows, or `gram` is missing, unasked for or of another shape.
+            the rows, distances overflow, or `gram` is missing, unasked for or of another shape.
         """
         table, values, n_jobs = self._read(X, gram, "predict")
         return first_least(*self._predictor.distances(table, values, n_jobs))
@@ -310,25 +314,29 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             raise ValueError("score takes gram and gram_diagonal together.")
         predictor = self._predictor
         partial, margin = predictor.distances(table, values, n_jobs)
-        if self._centers is not None:
+        if predictor.column_means is not None:
             rows = WeightedRows(table, weight, predictor.units, _engine.Threads(n_jobs))
-            _, means, rest, _ = self._centers
+            means, rest = predictor.column_means
             return -cost_about(rows, means, first_least(partial, margin), rest=rest)
         diagonal = predictor.diagonal(table) if gram is None else _diagonal(gram_diagonal, table)
         squares = partial.min(axis=0) + diagonal
         if predictor.rows is not None or gram is not None:  # differences, not sums of squares
             squares[np.abs(squares) <= margin] = 0.0
-        return -float(squares.sum() if weight is None else weight @ squares)
+        with np.errstate(over="ignore"):
+            cost = float(squares.sum() if weight is None else weight @ squares)
+        if not np.isfinite(cost):
+            raise ValueError(OVERFLOW)
+        return -cost
 
     def _read(self, X: Any, gram: Any, caller: str) -> tuple[Table, FloatArray | None, int]:
-        check_is_fitted(self, "labels_")
+        check_is_fitted(self, "_predictor")
         n_jobs = effective_n_jobs(self.n_jobs)
         table = align_table(
             X,
-            self._feature_names,
+            self._predictor.feature_names,
             self.n_features_in_,
             estimator_name=type(self).__name__,
-            names_given=not hasattr(self, "feature_names_in_"),
+            names_given=self._names_given,
         )
         check_finite(table, n_jobs)
         if self._predictor.kernel is not None:
@@ -349,91 +357,60 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
             )
         return table, values, n_jobs
 
+    # ---- model files ----------------------------------------------------------------------
 
-@dataclass(frozen=True, eq=False)
-class _Predictor:
-    """The means of a fit, and what distances to them take."""
+    def save(self, path: str | os.PathLike[str], *, rows: bool = False) -> None:
+        """Write the model to a JSON file, which `load` reads.
 
-    kernel: Kernel | None
-    feature_map: FeatureMap | None
-    origin: FloatArray | None
-    """What is subtracted from features, where there are some."""
-    means: Means
-    units: Units
-    rows: FloatArray | None
-    """Rows of the fit, as the kernel sees them, where there are no features."""
-    members: FloatArray | None
-    """Their weights under their groups, of shape (n_samples, k); of a matrix that was given, for
-    all rows of the fit."""
+        The file replaces an old one at once, or not at all. It holds what `predict` and `score`
+        need, and the costs, but not `labels_`.
+
+        With the kernels linear, cosine and hellinger and no approximation these are the means, with
+        ``approximation="rff"`` also its frequencies. Else rows of the fit are needed, all of them,
+        or the landmarks ("nystroem", "rpcholesky"): the file then contains training data, in the
+        units of the columns that `scale_` says.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        rows : bool, default=False
+            Whether the file may hold rows of the fit.
+
+        Raises
+        ------
+        ValueError
+            If rows of the fit are needed and not asked for, or too large: rows x (columns +
+            clusters), of landmarks the numbers of their features' map, may be 2,000,000. If the
+            kernel is precomputed or a function. pickle and joblib keep such models.
+        """
+        check_is_fitted(self, "_predictor")
+        check_file(self._predictor, rows=rows)
+        super().save(path)
+
+    def _payload(self) -> dict[str, Any]:
+        fitted = {name: getattr(self, name) for name in ("n_iter_", *_COSTS)}
+        return {"fitted": fitted, "means": predictor_to_dict(self._predictor)}
 
     @classmethod
-    def of(
-        cls, stocks: KernelData, means: Means, units: Units, kept: BoolArray | None
-    ) -> _Predictor:
-        members = None
-        if means.groups is not None:
-            members = stocks.members(means.groups, len(means.weight))
-            if kept is not None and stocks.kernel is None:
-                of_kept = members
-                members = np.zeros((len(kept), of_kept.shape[1]))
-                members[kept] = of_kept
-        return cls(
-            stocks.kernel,
-            stocks.feature_map,
-            stocks.mean,
-            replace(means, groups=None),
-            units,
-            stocks.rows,
-            members,
-        )
-
-    def distances(
-        self, table: Table, gram: FloatArray | None, n_jobs: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return squared distances to the means, less k(x, x) without features, and their margin.
-
-        Shapes are (k, n) and (n,). `gram` is the kernel with the rows of the fit, if it is given.
-        """
-        if self.kernel is None:
-            assert gram is not None and self.members is not None
-            with one_blas_thread():
-                sums = gram @ self.members
-            return self.means.partial_distances(sums.T)
-        matrix = self._matrix(table)
-        kernel, rows, members = self.kernel, self.rows, self.members
-        if rows is None or members is None:
-            return self.means.feature_distances(self._features(matrix, n_jobs))
-        n = len(matrix)
-        found, margin = np.empty((members.shape[1], n)), np.empty(n)
-
-        def fill(start: int, stop: int) -> None:
-            sums = kernel.block(matrix[start:stop], rows, start) @ members
-            found[:, start:stop], margin[start:stop] = self.means.partial_distances(sums.T)
-
-        kernel.in_blocks(fill, n, len(rows), n_jobs)
-        return found, margin
-
-    def diagonal(self, table: Table) -> FloatArray | float:
-        """Return k(x, x) where `distances` leaves it out."""
-        assert self.kernel is not None
-        return 0.0 if self.rows is None else self.kernel.diagonal(self._matrix(table))
-
-    def _matrix(self, table: Table) -> FloatArray:
-        assert self.kernel is not None
-        matrix = kernel_rows(self.kernel.name, table, self.units)
-        self.kernel.check(matrix, table.feature_names)
-        return matrix
-
-    def _features(self, matrix: FloatArray, n_jobs: int) -> FloatArray:
-        assert self.kernel is not None
-        if self.feature_map is not None:
-            features = self.feature_map.transform(matrix, n_jobs=n_jobs)
-        else:
-            found = self.kernel.explicit_features(matrix)
-            assert found is not None, "without features there are rows"
-            features = found
-        assert self.origin is not None, "features are centered"
-        return features - self.origin
+    def _from_payload(cls, payload: dict[str, Any]) -> Self:
+        check_keys(payload, ("model", "params", "fitted", "means"), "The model file")
+        fitted = check_keys(payload["fitted"], ("n_iter_", *_COSTS), "fitted of the model file")
+        inertia, kernel_cost = float_array([fitted[name] for name in _COSTS], "fitted", (2,))
+        if inertia < 0:
+            raise ValueError(f"The model file has {NO_NEGATIVE_INERTIA.problem}.")
+        n_iter = int(int_array([fitted["n_iter_"]], "n_iter_", 1)[0])
+        if n_iter < 1:
+            raise ValueError(f"n_iter_ in the model file must be at least 1, not {n_iter}.")
+        predictor = predictor_from_dict(payload["means"])
+        model = cls._with_params(payload["params"])
+        assert predictor.kernel is not None
+        if "kernel_params" in model._not_saved:  # a mapping, which params cannot hold
+            model.set_params(kernel_params=dict(predictor.kernel.params))
+        model._set_predictor(predictor)
+        model.inertia_, model.kernel_cost_ = float(inertia), float(kernel_cost)
+        model.n_iter_ = n_iter
+        return model
 
 
 def _float_array(values: Any, what: str) -> FloatArray:
