@@ -188,6 +188,11 @@ def test_object_array_of_numbers_becomes_float64(core):
             "X is a dict: give a table, for example polars.DataFrame(X).",
         ),
         (
+            [{"a": 1.0, "b": 2.0}],
+            TypeError,
+            "X is a list of dicts: give a table, for example polars.DataFrame(X).",
+        ),
+        (
             np.zeros((2, 3, 4)),
             ValueError,
             "Found array with dim 3 (shape=(2, 3, 4)), while dim <= 2 is required by ExKMC.",
