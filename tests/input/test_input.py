@@ -802,6 +802,9 @@ def test_missing_columns_are_named(frame):
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         align(X, ["a", "b", "c"])
+    renamed = frame({"b": [3.0], " Income": [1], "visit": [2], "other": [3]})
+    with pytest.raises(ValueError, match=r"'towns'\. It has similar names: ' Income', 'visit'\.$"):
+        align(renamed, ["income", "b", "visits", "towns"])
     with pytest.raises(ValueError, match=re.escape("'n4' and 15 more columns.")):
         align(X, [f"n{i}" for i in range(20)])
 
