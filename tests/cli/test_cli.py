@@ -217,6 +217,11 @@ def test_every_kernel_of_the_command_can_be_fitted(folder: Path) -> None:
             assert main(["fit", "positive.csv", *arguments]) == 0
 
 
+def rows_by_cluster(model: tc.ExKMC | tc.Kauri | tc.KernelExpand) -> str:
+    rows = np.bincount(model.labels_)
+    return ", ".join(f"{k}: {n} ({100 * n / rows.sum():.1f} %)" for k, n in enumerate(rows))
+
+
 def test_fit_prints_what_a_kernel_tree_explains(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -233,6 +238,7 @@ def test_fit_prints_what_a_kernel_tree_explains(
     assert [line.split(maxsplit=1) for line in numbers.splitlines()] == [
         ["clusters", "3"],
         ["leaves", f"{leaves}, at most {expected.tree_.max_depth} deep"],
+        ["rows", f"by cluster   {rows_by_cluster(expected)}"],
         ["kernel", "rbf, gamma 0.05"],
         ["kernel", f"cost       {expected.kernel_cost_:,.6g}"],
         ["of", f"the reference  {expected.reference_kernel_cost_:,.6g}"],
@@ -291,6 +297,7 @@ def test_fit_prints_what_kauri_maximised(folder: Path, capsys: pytest.CaptureFix
     assert [line.split(maxsplit=1) for line in numbers.splitlines()] == [
         ["clusters", "3"],
         ["leaves", f"4, at most {expected.tree_.max_depth} deep"],
+        ["rows", f"by cluster   {rows_by_cluster(expected)}"],
         ["moves", f"{moves.count('star')} star, {moves.count('switch')} switch"],
         ["kernel", "rbf, gamma 0.05"],
         ["objective", f"{expected.objective_:,.6g}"],
@@ -436,6 +443,65 @@ def test_plot_writes_pictures(model: Path, name: str, start: bytes) -> None:
 def test_plot_of_fewer_leaves(model: Path) -> None:
     assert main(["plot", "model.json", "--leaves", "3", "-o", "small.dot"]) == 0
     assert Path("small.dot").read_text() == fitted().truncate(3).to_graphviz()
+
+
+def test_plot_for_a_slide(model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    asked: list[dict[str, object]] = []
+    plot = tc.ExKMC.plot
+    monkeypatch.setattr(tc.ExKMC, "plot", lambda model, **how: asked.append(how) or plot(model))
+    assert main(["plot", "model.json", "--no-details", "-o", "slide.svg"]) == 0
+    assert asked == [{"details": False}]
+    assert main(["plot", "model.json", "--no-details", "-o", "slide.dot"]) == 2
+    assert "--no-details is for .png, .svg and .pdf" in capsys.readouterr().err
+
+
+def test_rows_by_cluster_where_a_cluster_has_several_leaves(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["info", "model.json"]) == 0
+    assert f"  rows by cluster   {rows_by_cluster(fitted())}\n" in capsys.readouterr().out
+    assert main(["info", "model.json", "--leaves", "3"]) == 0
+    assert "rows by cluster " not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rules_as_a_table(model: Path, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"rules.{suffix}"
+    read = pl.read_csv if suffix == "csv" else pl.read_parquet
+    assert main(["info", "model.json", "--leaves", "3", "--rules-out", name]) == 0
+    assert not capsys.readouterr().out
+    assert read(name).equals(fitted().truncate(3).rules().frame)
+    assert main(["info", "model.json", "--rules"]) == 0
+    out = capsys.readouterr().out
+    assert "shape:" not in out and "f64" not in out
+
+
+def test_rename(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rename", "model.json", "0=Loyal", "2=On=Off", "-o", "named.json"]) == 0
+    names = np.array(["Loyal", "1", "On=Off"])
+    columns = points().select("x", "y")
+    expected = names[fitted().labels_].tolist()
+    assert tc.load("named.json").predict(columns).tolist() == expected
+    assert main(["rename", "named.json", "Loyal=New", "-o", "named.json", "--force"]) == 0
+    assert main(["predict", "named.json", "points.csv", "-o", "out.csv"]) == 0
+    assert set(pl.read_csv("out.csv")["cluster"]) == {"New", "1", "On=Off"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["0"], 2, "must be a cluster, = and a name, 0=Loyal say. Got '0'"),
+        (["0=a", "0=b"], 2, "a cluster is named twice."),
+        (["9=a"], 3, "There is no cluster '9': the tree's 3 clusters are 0, 1, 2."),
+        (["0=a", "1=a"], 3, "would both be called 'a'"),
+    ],
+)
+def test_names_that_cannot_be(
+    model: Path, arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rename", "model.json", *arguments, "-o", "named.json"]) == status
+    assert said in capsys.readouterr().err
+    assert not Path("named.json").exists()
 
 
 def test_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

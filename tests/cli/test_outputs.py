@@ -29,6 +29,8 @@ PREDICT = ["predict", "model.json", "points.csv"]
         ([*FIT, "--labels-out", "hard.csv"], "hard.csv is the file points.csv, which is read"),
         (["plot", "model.json", "-o", "model.svg"], "model.svg is the file model.json, which"),
         (["plot", "model.json", "-o", "model.dot"], "model.dot is the file model.json, which"),
+        (["rename", "model.json", "0=a", "-o", "symbolic.json"], "symbolic.json is the file model"),
+        (["info", "model.json", "--rules-out", "model.csv"], "model.csv is the file model.json"),
     ],
 )
 def test_what_is_read_is_not_written_over(
@@ -46,6 +48,37 @@ def test_what_is_read_is_not_written_over(
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
     assert main([*arguments, "--force"]) == 0
     assert Path(arguments[-1]).read_bytes() != before[Path(arguments[-1]).name]
+
+
+def test_stdout_gets_a_long_table_in_parts(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pl.concat([points()] * 2000).write_csv("long.csv")  # 120,000 rows
+    long = ["predict", "model.json", "long.csv"]
+    assert main([*long, "-o", "out.csv"]) == 0
+    lengths: list[int] = []
+    write = sys.stdout.write
+    monkeypatch.setattr(sys.stdout, "write", lambda text: lengths.append(len(text)) or write(text))
+    assert main(long) == 0
+    out = Path("out.csv").read_text()
+    assert capsys.readouterr().out == out
+    assert max(lengths) < len(out) / 2
+
+
+def test_prediction_does_not_copy_tables_into_one(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+    predict = tc.ExKMC.predict
+
+    def watched(self: tc.ExKMC, X: pl.DataFrame) -> object:
+        pieces.append(X["segment"].n_chunks())
+        return predict(self, X)
+
+    monkeypatch.setattr(tc.ExKMC, "predict", watched)
+    points().write_csv("more.csv")
+    assert main([*PREDICT, "more.csv", "-o", "out.csv"]) == 0
+    assert pieces == [2]
 
 
 def test_other_files_are_replaced_and_links_stay_links(model: Path) -> None:

@@ -90,6 +90,7 @@ def test_a_mapping_may_name_some_clusters():
         ({0: None}, TypeError, "a string or an integer. Got None"),
         ({0: True}, TypeError, "a string or an integer. Got True"),
         ({0: -1}, ValueError, "cannot be called -1, which marks noise"),
+        ({0: "-1"}, ValueError, "cannot be called -1, which marks noise"),
         ({0: "\ud800"}, ValueError, "not valid Unicode"),
         (["a", "b", "c"], TypeError, "given as a mapping"),
     ],

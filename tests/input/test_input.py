@@ -188,6 +188,11 @@ def test_object_array_of_numbers_becomes_float64(core):
             "X is a dict: give a table, for example polars.DataFrame(X).",
         ),
         (
+            [{"a": 1.0, "b": 2.0}],
+            TypeError,
+            "X is a list of dicts: give a table, for example polars.DataFrame(X).",
+        ),
+        (
             np.zeros((2, 3, 4)),
             ValueError,
             "Found array with dim 3 (shape=(2, 3, 4)), while dim <= 2 is required by ExKMC.",
@@ -797,6 +802,9 @@ def test_missing_columns_are_named(frame):
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         align(X, ["a", "b", "c"])
+    renamed = frame({"b": [3.0], " Income": [1], "visit": [2], "other": [3]})
+    with pytest.raises(ValueError, match=r"'towns'\. It has similar names: ' Income', 'visit'\.$"):
+        align(renamed, ["income", "b", "visits", "towns"])
     with pytest.raises(ValueError, match=re.escape("'n4' and 15 more columns.")):
         align(X, [f"n{i}" for i in range(20)])
 

@@ -162,6 +162,7 @@ def test_costs_in_units():
         ([np.nan, 1.0], "positive numbers. Got nan for column 0"),
         (tc.IMM(2), "has no scale_: give a fitted estimator"),
         (KMeans(2), "has no scale_: give a fitted estimator"),
+        ({"x": 2.0}, "is a dict: measures read no names of columns. Give one unit per column"),
     ],
 )
 def test_scales_that_are_no_units(scale, message):

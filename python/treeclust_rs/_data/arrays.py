@@ -37,10 +37,10 @@ def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) ->
             f"X is {X!r:.60}, a {type(X).__name__}: read the file first, for example with "
             "polars.read_csv or polars.read_parquet."
         )
-    if isinstance(X, Mapping):
-        raise TypeError(
-            f"X is a {type(X).__name__}: give a table, for example polars.DataFrame(X)."
-        )
+    rows = isinstance(X, list) and X and isinstance(X[0], Mapping)
+    if rows or isinstance(X, Mapping):
+        what = f"list of {type(X[0]).__name__}s" if rows else type(X).__name__
+        raise TypeError(f"X is a {what}: give a table, for example polars.DataFrame(X).")
     if X is None:
         raise TypeError("X is None: give a table, for example polars.DataFrame(...).")
     array = filled(X, "Input X")

@@ -56,6 +56,16 @@ def unit(text: str) -> tuple[str, float]:
     return name, number
 
 
+def name_of_cluster(text: str) -> tuple[str, str]:
+    """Read a cluster and its new name, with = between them."""
+    cluster, _, name = text.partition("=")
+    if not cluster or not name:
+        raise argparse.ArgumentTypeError(
+            f"must be a cluster, = and a name, 0=Loyal say. Got {text!r}"
+        )
+    return cluster, name
+
+
 def price(text: str) -> float:
     """Read a number that is at least 0."""
     number = _number(text)

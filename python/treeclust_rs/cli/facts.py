@@ -3,14 +3,26 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from .._util.words import printable
 from ..gemini import make_gemini
 from ..metrics import n_parameters
 from ..metrics.costs import ratio_of_costs
-from ..tree import MOVES
+from ..tree import MOVES, ClusterTree, format_share
 
 _Facts = Iterator[tuple[str, str]]
+
+
+def rows_by_cluster(tree: ClusterTree) -> str:
+    """Return the number of rows of each cluster, over all its leaves, and their share."""
+    rows = np.zeros(len(tree.classes), dtype=np.int64)
+    np.add.at(rows, tree.leaf_clusters[tree.leaves], tree.n_node_samples[tree.leaves])
+    return ", ".join(
+        f"{printable(label)}: {n:,} ({format_share(n / rows.sum())})"
+        for label, n in zip(tree.classes, rows.tolist(), strict=True)
+    )
 
 
 def parameters(model: Any) -> _Facts:

@@ -31,7 +31,7 @@ def fit(arguments: argparse.Namespace) -> None:
     model_path = output_path(arguments.output, (".json",), arguments)
     labels_path = table_path(arguments.labels_out, arguments)
     picture = picture_path(arguments.plot, arguments)
-    source = read_source(arguments)
+    source = read_source(arguments, rechunk=True)
     columns = _chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
     _check_sizes(arguments, source, reference)

@@ -16,7 +16,7 @@ import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
 from .._util.files import replacing
-from .facts import kernel_costs
+from .facts import kernel_costs, rows_by_cluster
 from .messages import FileError, UserError, either, one_line
 from .methods import method_of
 from .reading import TABLE_SUFFIXES, is_text, suffix_of, table_names
@@ -24,6 +24,8 @@ from .reading import TABLE_SUFFIXES, is_text, suffix_of, table_names
 _PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
 # Most lines of the table of costs by number of leaves.
 _MAX_PATH_ROWS = 12
+# Rows that are written to stdout as one text.
+_ROWS_AT_ONCE = 50_000
 # How cells begin that spreadsheets take for formulas.
 _FORMULA = r"^[=+\-@\t\r\n]"
 
@@ -105,7 +107,7 @@ def save(model: SavedEstimator, path: Path) -> None:
         raise FileError(f"{path} cannot be written: {one_line(error)}") from error
 
 
-def draw(model: SavedEstimator, path: Path) -> None:
+def draw(model: SavedEstimator, path: Path, *, details: bool = True) -> None:
     """Write the picture, or for .dot the Graphviz text, of a fitted model."""
     if not isinstance(model, TreeClusterer):
         raise UserError(f"{path}: {method_of(model).no_tree}.")
@@ -119,7 +121,7 @@ def draw(model: SavedEstimator, path: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    figure = cast(Figure, model.plot().figure)
+    figure = cast(Figure, model.plot(details=details).figure)
     try:
         with _replacing(path) as temporary:
             figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
@@ -139,7 +141,9 @@ def write_table(
     if escape_formulas:
         frame = _without_formulas(frame)
     if path is None:
-        sys.stdout.write(frame.write_csv(separator=separator or ",", include_header=header))
+        for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
+            part, with_header = frame[start : start + _ROWS_AT_ONCE], header and not start
+            sys.stdout.write(part.write_csv(separator=separator or ",", include_header=with_header))
         return
     usual = TABLE_SUFFIXES[suffix_of(path) or ""]
     with _replacing(path) as temporary, ExitStack() as files:
@@ -200,6 +204,8 @@ def print_facts(model: Any, max_leaves: int | None = None, *, with_costs: bool =
         if max_leaves is not None and tree.n_leaves < max_leaves:
             leaves += f" ({max_leaves:,} asked for: {method.enough_leaves})"
         print_fact("leaves", f"{leaves}, at most {tree.max_depth:,} deep")
+        if tree.n_leaves > len(tree.classes):
+            print_fact("rows by cluster", rows_by_cluster(tree))
     for facts in method.facts:
         if with_costs or facts is not kernel_costs:
             for name, text in facts(model):

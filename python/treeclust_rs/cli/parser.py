@@ -68,7 +68,15 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         title="commands", dest="command", metavar="COMMAND", required=True
     )
-    for add in (_add_demo, _add_fit, _add_predict, _add_explain, _add_plot, _add_info):
+    for add in (
+        _add_demo,
+        _add_fit,
+        _add_predict,
+        _add_explain,
+        _add_plot,
+        _add_info,
+        _add_rename,
+    ):
         add(commands)
     return parser
 
@@ -169,6 +177,11 @@ def _add_plot(commands: Any) -> None:
         required=True,
         help="write here: .png, .svg, .pdf, or .dot (Graphviz text)",
     )
+    parser.add_argument(
+        "--no-details",
+        action="store_true",
+        help="for a slide: tests, clusters and their shares of the rows alone",
+    )
     add_force(parser)
     _add_truncation(parser)
 
@@ -178,11 +191,42 @@ def _add_info(commands: Any) -> None:
         commands,
         "info",
         "print the tree of a model and what it costs",
-        "  treeclust info customers.json\n  treeclust info customers.json --rules",
+        "  treeclust info customers.json\n  treeclust info customers.json --rules\n"
+        "  treeclust info customers.json --leaves 8 --rules-out rules.csv",
     )
     _add_model(parser)
     parser.add_argument("--rules", action="store_true", help="one rule per leaf, as a table")
+    parser.add_argument(
+        "--rules-out", metavar="TABLE", help="write the rules here (.csv, .tsv, .parquet)"
+    )
+    add_force(parser)
     _add_truncation(parser)
+
+
+def _add_rename(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "rename",
+        "give the clusters of a model names",
+        "  treeclust rename customers.json 0=Loyal 3='On the move' -o named.json\n"
+        "  treeclust rename named.json Loyal=Regular -o named.json --force",
+    )
+    _add_model(parser)
+    parser.add_argument(
+        "names",
+        metavar="CLUSTER=NAME",
+        type=read.name_of_cluster,
+        nargs="+",
+        help="a cluster and its new name; the others keep theirs",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="MODEL",
+        required=True,
+        help="write here (.json); predictions, rules and pictures of this model have the names",
+    )
+    add_force(parser)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:

@@ -184,7 +184,7 @@ def table_names(names: Sequence[str]) -> list[str]:
     return found
 
 
-def read_tables(names: Sequence[str], text: TextFormat) -> Source:
+def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Source:
     """Read a table from one or more files, whose rows follow each other.
 
     Parameters
@@ -193,6 +193,8 @@ def read_tables(names: Sequence[str], text: TextFormat) -> Source:
         The paths as the user wrote them; their endings set the format.
     text : TextFormat
         How text files are written.
+    rechunk : bool
+        Whether the rows of several files are copied into one piece, as a fit needs them.
 
     Returns
     -------
@@ -215,12 +217,12 @@ def read_tables(names: Sequence[str], text: TextFormat) -> Source:
     frame = first
     if len(tables) > 1:
         ordered = [table.select(first.columns) for table in tables]
-        frame = pl.concat(ordered, how="vertical_relaxed", rechunk=True)
+        frame = pl.concat(ordered, how="vertical_relaxed", rechunk=rechunk)
     files = zip(names, (table.height for table in tables), strict=True)
     return Source(tuple(files), frame, text if is_text(names[0]) else None)
 
 
-def read_source(arguments: argparse.Namespace) -> Source:
+def read_source(arguments: argparse.Namespace, *, rechunk: bool = False) -> Source:
     """Read the table of a command in the format that its options describe."""
     return read_tables(
         arguments.data,
@@ -230,6 +232,7 @@ def read_source(arguments: argparse.Namespace) -> Source:
             encoding=arguments.encoding,
             header=not arguments.no_header,
         ),
+        rechunk=rechunk,
     )
 
 

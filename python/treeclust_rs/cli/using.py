@@ -1,4 +1,4 @@
-"""Commands that use a model: `predict`, `explain`, `plot` and `info`."""
+"""Commands that use a model: `predict`, `explain`, `plot`, `info` and `rename`."""
 
 import argparse
 from pathlib import Path
@@ -10,7 +10,17 @@ import polars as pl
 from .._base import SavedEstimator, load
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
-from .output import draw, picture_path, print_facts, print_path, shown, table_path, write_table
+from .output import (
+    draw,
+    output_path,
+    picture_path,
+    print_facts,
+    print_path,
+    save,
+    shown,
+    table_path,
+    write_table,
+)
 from .reading import TABLE_SUFFIXES, Source, read_source, suffix_of
 
 
@@ -61,20 +71,42 @@ def explain(arguments: argparse.Namespace) -> None:
 def plot(arguments: argparse.Namespace) -> None:
     """Draw the tree of a model."""
     picture = picture_path(arguments.output, arguments)
-    draw(_truncated(_load(arguments.model), arguments), picture)
+    if arguments.no_details and picture.suffix.lower() == ".dot":
+        raise UserError(f"{picture}: --no-details is for .png, .svg and .pdf.")
+    draw(_truncated(_load(arguments.model), arguments), picture, details=not arguments.no_details)
 
 
 def info(arguments: argparse.Namespace) -> None:
     """Print the tree of a model and the facts about it, or its rules."""
+    rules_path = output_path(arguments.rules_out, tuple(TABLE_SUFFIXES), arguments)
     model = _truncated(_load(arguments.model), arguments)
+    if rules_path is not None:
+        write_table(model.rules().frame, rules_path)
     if arguments.rules:
-        with pl.Config(tbl_width_chars=10_000):
+        with pl.Config(
+            tbl_width_chars=10_000,
+            tbl_hide_dataframe_shape=True,
+            tbl_hide_column_data_types=True,
+        ):
             print(shown(model).rules())
+    if arguments.rules or rules_path is not None:
         return
     print(shown(model))
     print()
     print_facts(model)
     print_path(model)
+
+
+def rename(arguments: argparse.Namespace) -> None:
+    """Write a model with other names for its clusters."""
+    output = output_path(arguments.output, (".json",), arguments)
+    model: Any = _load(arguments.model)
+    known = {str(label): label for label in model.classes_.tolist()}
+    names = {known.get(cluster, cluster): name for cluster, name in arguments.names}
+    if len(names) < len(arguments.names):
+        raise UserError("a cluster is named twice.")
+    assert output is not None
+    save(model.rename_clusters(names), output)
 
 
 def _truncated(model: Any, arguments: argparse.Namespace) -> Any:

@@ -27,7 +27,8 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
     Its value is the cluster label of each row, in eager and lazy frames and in the streaming
     engine, without calls of Python. The columns that the tree tests are cast to Float64, and
     weighted sums are added in order, as in `predict`; a null or NaN in any of them makes the label
-    null. Other columns are not read.
+    null. Other columns are not read. An expression cannot refuse what `predict` does: infinite
+    cells, dates and texts of numbers are taken for the numbers they are cast to.
 
     Parameters
     ----------

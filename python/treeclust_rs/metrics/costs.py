@@ -101,6 +101,11 @@ def _units_of(scale: Any, table: Table) -> FloatArray:
                 f"scale={scale!r} has no scale_: give a fitted estimator of this package."
             )
         scale = np.ones(table.n_features) if scale.scale_ is None else scale.scale_
+    if isinstance(scale, Mapping):
+        raise ValueError(
+            f"scale={scale!r:.60} is a {type(scale).__name__}: measures read no names of columns. "
+            "Give one unit per column, in the order of the columns, or a fitted estimator."
+        )
     units = np.asarray(scale, dtype=np.float64)
     if units.shape != (table.n_features,):
         raise ValueError(
@@ -132,7 +137,9 @@ def kmeans_scorer(scale: Any = None) -> Callable[..., float]:
     -------
     callable
         ``scorer(estimator, X, y=None, sample_weight=None)``: minus `kmeans_cost` of the rows under
-        ``estimator.predict(X)``, about the means of the predicted clusters in X itself.
+        ``estimator.predict(X)``, about the means of the predicted clusters in X itself: the rows
+        that the search is given. A `StandardScaler` in the pipeline does not reach them; where the
+        columns have different units, `scale` must say so here too.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def renamed(classes: Classes, names: Mapping[Any, int | str]) -> Classes:
             given[old] = int(new)
         else:
             raise TypeError(f"The label of a cluster is a string or an integer. Got {new!r}.")
-        if new == NOISE:
+        if str(new) == str(NOISE):  # a table of text has it as a number again
             raise ValueError(f"The cluster {old!r} cannot be called -1, which marks noise.")
     has_strings = any(isinstance(new, str) for new in given.values())
     labels: list[Any] = [
