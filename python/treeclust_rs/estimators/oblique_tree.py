@@ -45,7 +45,7 @@ from .._base import (
 from .._base.truncation import feature_importances
 from .._data import SparseTable, Table, Units, collected, read_sparse, read_table
 from .._engine import Measure, ObliqueArrays
-from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_lost
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
 from ..export import explain_rows
@@ -432,6 +432,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
             clustering = spherical_reference(fit_rows, given, **options)
         else:
             reference = make_reference(fit_rows, given, needs_distinct=False, **options)
+            warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=3)
             centers = reference.centers.in_units
             clustering = Clustering(reference.classes, reference.labels, centers)
         n_found = len(clustering.classes)
