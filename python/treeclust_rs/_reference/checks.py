@@ -60,14 +60,13 @@ def warn_misfit(
 def warn_of_far_centers(
     data: WeightedRows[Table], given: ReferenceInput, labels: Codes, stacklevel: int
 ) -> None:
-    """Warn if centers that were given lie far from the means of their clusters' rows.
+    """Warn if the centers of an estimator lie far from the means of their clusters' rows.
 
-    An estimator's: farther, in squares, than the rows themselves, which medians, exemplars and
-    centers of similar rows do not, but centers in other units do. An array's, which may be anyhow:
-    so far that one cluster would cost a quarter.
+    Farther, in squares, than the rows themselves: medians, exemplars and centers of similar rows do
+    not, centers in other units do. Centers given as an array may lie anywhere.
     """
     centers = given.centers
-    if centers is None:
+    if centers is None or given.labels is None:
         return
     weight, means, _, spread = data.group_means(labels, centers)
     filled = weight > 0
@@ -76,8 +75,7 @@ def warn_of_far_centers(
     moved = float(weight @ np.square((means - centers[filled]) / scale).sum(axis=1))
     overall = np.average(means, axis=0, weights=weight)
     between = float(weight @ np.square((means - overall) / scale).sum(axis=1))
-    least = own if given.labels is not None else 3 * own + 4 * between
-    if moved > least + _ROUNDING * between:
+    if moved > own + _ROUNDING * between:
         warnings.warn(
             "The centers of the reference are far from the means of the rows they stand for: the "
             f"cost about them is {(own + moved) / own if own else np.inf:.3g} times that about the "

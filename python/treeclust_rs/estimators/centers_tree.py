@@ -89,7 +89,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         ConvergenceWarning
             If clusters of the reference have no rows in the tree.
         UserWarning
-            If centers of the reference are far from the rows they stand for, as those of scaled
+            If the centers of a fitted estimator are far from its rows, as those of scaled
             columns are.
         """
         self._validate_params()
