@@ -107,7 +107,8 @@ class ObliqueTree(GrownClusterer, CenterModel):
         "axis": threshold tests, ``x <= a``, found by exact enumeration.
     metric : {"euclidean", "cosine"}, default="euclidean"
         k-means, or spherical k-means: 1 - cosine, for rows such as counts of words. Takes
-        scipy.sparse matrices too, which are never made dense.
+        scipy.sparse matrices too, which are never made dense. Rows of zeros, such as texts without
+        a known word, cost 1 in any cluster and go where the biases of the tests send them.
     leaves : {"label", "histogram"}, default="label"
         What leaves predict while the tree is fitted, with ``solver="path"``: a label and the 0/1
         loss, or shares of the labels and squared error. A fitted leaf always has one label.
@@ -137,8 +138,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
     reference : None, estimator or array, default=None
         The free clustering that fit and costs start from. None: scikit-learn's KMeans, or spherical
         k-means. A fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an
-        unfitted one is cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D
-        array: a label per row, integers or strings; -1 marks noise, which is left out of the fit.
+        unfitted one is cloned and fitted to X, without `scale`. A 2-D array: centers in the columns
+        of X. A 1-D array: a label per row, integers or strings; -1 marks noise, which is left out
+        of the fit.
     %(scale)s
         Costs and alpha see these units. Not with ``metric="cosine"``.
     random_state : int, RandomState or None, default=None
