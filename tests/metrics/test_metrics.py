@@ -386,3 +386,12 @@ def test_kernel_cost_is_that_of_the_definition():
         kernel_cost(X, labels, kernel="precomputed")
     with pytest.raises(ValueError, match="but column x0 holds -"):
         kernel_cost(X, labels, kernel="hellinger")
+
+
+def test_models_in_place_of_labels_are_named():
+    X, labels = [[0.0], [1.0], [5.0]], [0, 0, 1]
+    model = tc.IMM(2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"^labels is the model IMM: give its labels_"):
+        cost_ratio(X, model, labels)
+    with pytest.raises(TypeError, match=r"^reference_labels is the model IMM: give its labels_"):
+        agreement(labels, model)
