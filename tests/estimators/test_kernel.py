@@ -141,8 +141,8 @@ def test_references_may_be_estimators_and_centers(rings):
     fitted = tc.KernelKMeans(2, gamma=3.0, random_state=0).fit(X)
     unfitted = tc.KernelKMeans(2, gamma=3.0, random_state=0)
     assert (
-        tc.KernelExpand(reference=fitted).fit(X).labels_
-        == tc.KernelExpand(reference=unfitted).fit(X).labels_
+        tc.KernelExpand(reference=fitted, gamma=3.0).fit(X).labels_
+        == tc.KernelExpand(reference=unfitted, gamma=3.0).fit(X).labels_
     ).all()
 
 

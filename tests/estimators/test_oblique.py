@@ -20,6 +20,7 @@ from oblique_models import bits, documents, fit, turned_blobs
 from oracles import oblique as oracle
 from processes import interrupt
 from sizes import repeats
+from treeclust_rs._base import LeafMeans
 from treeclust_rs.tree.nodes import LEAF
 from trees import route_all
 
@@ -744,6 +745,35 @@ def test_truncated_models_have_the_labels_and_costs_of_their_trees(tmp_path):
     assert tc.load(tmp_path / "small.json").tree_ == loaded.tree_
 
 
+def test_truncated_cosine_trees_have_the_costs_of_their_clusters(tmp_path):
+    X = documents()
+    X = sparse.vstack([X, sparse.csr_array((2, X.shape[1]))]).tocsr()  # two empty texts
+    weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], X.shape[0])
+    lengths = np.linalg.norm(X.toarray(), axis=1, keepdims=True)
+    directions = X.toarray() / np.where(lengths > 0, lengths, 1.0)
+    for rows in (X, X.toarray()):
+        model = tc.ObliqueTree(4, metric="cosine", alpha=0.01, random_state=0)
+        model.fit(rows, sample_weight=weight)
+        assert model.n_leaves_ > 3
+        for m in range(1, model.n_leaves_):
+            small = model.truncate(m)
+            np.testing.assert_array_equal(small.labels_, small.predict(rows))
+            cost = 0.0
+            for c in np.unique(small.labels_):
+                own = weight * (small.labels_ == c)
+                mean = own @ directions / np.linalg.norm(own @ directions)
+                cost += own @ (1 - directions @ mean)
+                np.testing.assert_allclose(small.cluster_centers_[c], mean, atol=1e-12)
+            assert small.inertia_ == pytest.approx(cost, rel=1e-9)
+            assert small.cost_ratio_ == pytest.approx(cost / model.reference_inertia_, rel=1e-9)
+            assert small.score(rows, sample_weight=weight) == pytest.approx(-cost, rel=1e-9)
+    model.save(tmp_path / "m.json")
+    with pytest.raises(
+        AttributeError, match="This ObliqueTree has no cost_ratio_: it takes the ro"
+    ):
+        _ = tc.load(tmp_path / "m.json").truncate(2).cost_ratio_
+
+
 def test_every_truncation_undoes_the_split_that_costs_least():
     X, _ = turned_blobs(k=6, spread=2.0)
     tree = tc.ObliqueTree(6, alpha=0.01, random_state=0).fit(X)
@@ -762,8 +792,9 @@ def test_every_truncation_undoes_the_split_that_costs_least():
         assert risen == pytest.approx(min(prices), rel=1e-9, abs=1e-9 * cost[0])
 
 
-def test_cosine_models_are_pruned_without_centers():
+def test_cosine_models_of_many_numbers_are_pruned_without_centers(monkeypatch):
     matrix = documents()
+    monkeypatch.setattr(LeafMeans, "MAX_NUMBERS", 100)
     model = tc.ObliqueTree(4, metric="cosine", alpha=0.05, random_state=0).fit(matrix)
     small = model.truncate(2)
     np.testing.assert_array_equal(small.labels_, small.predict(matrix))

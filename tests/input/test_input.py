@@ -179,6 +179,13 @@ def test_object_array_of_numbers_becomes_float64(core):
             "array.reshape(1, -1) if it contains a single sample.",
         ),
         ([1, 2], ValueError, "Expected 2D array, got 1D array instead (a list of shape (2,))"),
+        (
+            np.array(["a text", "another"]),
+            ValueError,
+            "Expected 2D array, got 1D array instead (a ndarray of shape (2,)) of texts. Make "
+            "numbers of them, for example by scikit-learn's TfidfVectorizer,",
+        ),
+        (["a text", None], ValueError, "(a list of shape (2,)) of texts. Make numbers of them"),
         (3.0, ValueError, "Expected 2D array, got scalar array instead (a float of shape ())"),
         ("x.csv", TypeError, "X is 'x.csv', a str: read the file first"),
         (None, TypeError, "X is None: give a table"),
@@ -252,7 +259,7 @@ def test_object_array_of_numbers_becomes_float64(core):
             "ExKMC takes no sparse input, but got a csr_array of 3 x 3. "
             'ObliqueTree(metric="cosine", splits="oblique") takes sparse rows. A dense copy, '
             "X.toarray(), would take 72 bytes; in a Pipeline, OneHotEncoder(sparse_output=False) "
-            "returns dense rows.",
+            "returns dense rows, and TruncatedSVD makes few columns of texts.",
         ),
         (
             sparse.coo_matrix((2_000_000, 50_000), dtype=np.float32),

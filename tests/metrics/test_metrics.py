@@ -151,12 +151,15 @@ def test_costs_in_units():
             assert found == pytest.approx(expected, rel=1e-7)
     assert kmeans_cost(X, model.labels_, scale=model) == model.inertia_
     assert kmeans_cost(X, model.labels_, scale="standard") == model.inertia_
+    robust = tc.IMM(3, scale="robust", random_state=0).fit(X, sample_weight=weights)
+    found = kmeans_cost(X, robust.labels_, weights, scale="robust")
+    assert found == pytest.approx(robust.inertia_, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("scale", "message"),
     [
-        ("robust!", "scale must be None, 'standard', units or a model. Got 'robust!'"),
+        ("robust!", "scale must be None, 'standard', 'robust', units or a model. Got 'robust!'"),
         ([1.0], r"scale has the shape \(1,\); it must have one unit for each of the 2 columns"),
         ([1.0, 0.0], "positive numbers. Got 0.0 for column 1"),
         ([np.nan, 1.0], "positive numbers. Got nan for column 0"),
@@ -384,3 +387,12 @@ def test_kernel_cost_is_that_of_the_definition():
         kernel_cost(X, labels, kernel="precomputed")
     with pytest.raises(ValueError, match="but column x0 holds -"):
         kernel_cost(X, labels, kernel="hellinger")
+
+
+def test_models_in_place_of_labels_are_named():
+    X, labels = [[0.0], [1.0], [5.0]], [0, 0, 1]
+    model = tc.IMM(2, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"^labels is the model IMM: give its labels_"):
+        cost_ratio(X, model, labels)
+    with pytest.raises(TypeError, match=r"^reference_labels is the model IMM: give its labels_"):
+        agreement(labels, model)

@@ -321,5 +321,7 @@ def test_print_and_notebook_show_all_gammas():
     assert text.startswith("GammaSweep: 15 gammas\n")
     assert sum(line.startswith("│ ") for line in text.splitlines()) == 3 + 15
     assert f"<b>{sweep.best()['gamma']:.4g}</b>" in html
+    tree = gamma_sweep(KernelExpand(2, n_init=1), X, gammas, y=X[:, 0] > 0, random_state=0)
+    assert all(name in repr(tree) for name in tree.table.columns)  # none is broken into lines
     without = gamma_sweep(KernelKMeans(2, n_init=1), X, [0.1], random_state=0)
     assert "There is nothing to choose a gamma by" in without._repr_html_()

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.cluster import DBSCAN, AgglomerativeClustering, KMeans, MiniBatchKMeans
 from sklearn.datasets import load_iris, load_wine
@@ -24,6 +25,7 @@ from treeclust_rs import (
     KernelExpand,
     KernelIMM,
     KernelKMeans,
+    ObliqueTree,
 )
 from treeclust_rs._kernels.parameters import make_kernel
 from treeclust_rs.metrics import kmeans_cost
@@ -582,6 +584,23 @@ def test_silhouette_of_kernel_models_is_by_the_distances_of_their_kernel(which):
     score = found.table["silhouette"].max()
     assert score == pytest.approx(silhouette_by_definition(distances, labels), abs=1e-6)
     assert abs(score - silhouette_score(rows, labels)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("model", "metric"),
+    [(ObliqueTree(metric="cosine", alpha=0.01), "cosine"), (KMeans(n_init=2), "euclidean")],
+)
+@pytest.mark.parametrize("sample_size", [None, 40])
+def test_silhouette_of_sparse_rows_is_that_of_dense_ones(model, metric, sample_size):
+    X = np.maximum(blobs(3, n=30, d=5, distance=4.0), 0.0)
+    options = {"sample_size": sample_size, "random_state": 0}
+    found = silhouette(clone(model), csr_array(X), [2, 3, 4], **options)
+    dense = silhouette(clone(model), X, [2, 3, 4], **options)
+    assert found.table["silhouette"].to_list() == pytest.approx(dense.table["silhouette"].to_list())
+    if sample_size is None:
+        labels = found.best_estimator.labels_
+        expected = silhouette_score(X, labels, metric=metric)
+        assert found.table["silhouette"].max() == pytest.approx(expected)
 
 
 def test_silhouette_has_the_units_of_the_rows_that_a_kernel_tree_was_fitted_to():

@@ -76,3 +76,30 @@ def test_models_return_it():
     X = np.random.default_rng(0).normal(size=(60, 2))
     assert type(tc.IMM(2, random_state=0).fit(X).tree_.rules()) is RuleTable
     assert type(tc.Douglas(2, max_iter=1, n_init=1, random_state=0).fit(X).rules()) is RuleTable
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("and", '"and"'),
+        ("10", '"10"'),
+        ("−1,5", '"−1,5"'),
+        ("", '""'),
+        (" a", '" a"'),
+        ("a <= b", '"a <= b"'),
+        ("sand or gravel", '"sand or gravel"'),
+        ("new york", "new york"),
+        ("2nd", "2nd"),
+        ("brand", "brand"),
+    ],
+)
+def test_names_that_read_as_numbers_or_words_of_rules_are_quoted(name, written):
+    X = np.array([[0.0], [1.0], [8.0], [9.0]])
+    model = tc.IMM(2, random_state=0).fit(X, feature_names=[name])
+    assert model.rules()["rule"].to_list() == [f"{written} <= 4", f"{written} > 4"]
+    assert model.explain([[1.0]])[0].endswith(f": {written} = 1 <= 4")
+    assert f"─ {written} <= 4" in str(model.tree_)
+    frame = pl.DataFrame({name: X[:, 0]})
+    assert frame.select(model.to_polars()).to_series().to_list() == model.labels_.tolist()
+    douglas = tc.Douglas(2, random_state=0, n_init=1).fit(X, feature_names=[name])
+    assert all(rule.startswith(f"{written} ") for rule in douglas.rules()["rule"])

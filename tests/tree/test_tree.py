@@ -380,7 +380,7 @@ def test_truncate_undoes_the_last_splits(seed):
 
 def test_truncate_refuses():
     tree = small_tree()
-    with pytest.raises(ValueError, match="m=2 is less than the 3 leaves of the base tree"):
+    with pytest.raises(ValueError, match="max_leaves=2 is less than the 3 leaves of the base tree"):
         tree.truncate(2)
     for bad in (0, -1, 2.5, True, "3"):
         with pytest.raises(ValueError, match="max_leaves must be"):

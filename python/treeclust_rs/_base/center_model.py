@@ -17,7 +17,11 @@ from .clusterer import TreeClusterer
 class CenterModel(TreeClusterer, abstract=True):
     """A tree that explains clusters with centers, about which costs are measured."""
 
-    _from_rows: ClassVar[tuple[str, ...]] = (*TreeClusterer._from_rows, "reference_labels_")
+    _from_rows: ClassVar[tuple[str, ...]] = (
+        *TreeClusterer._from_rows,
+        "reference_labels_",
+        "cost_ratio_",
+    )
 
     cluster_centers_: FloatArray
     inertia_: float

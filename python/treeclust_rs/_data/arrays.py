@@ -48,8 +48,15 @@ def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) ->
         raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")
     if array.ndim < 2:
         got = "1D array" if array.ndim else "scalar array"
+        got = f"{got} instead (a {type(X).__name__} of shape {array.shape})"
+        if array.size and isinstance(array.flat[0], str):
+            raise ValueError(
+                f"Expected 2D array, got {got} of texts. Make numbers of them, for example by "
+                'scikit-learn\'s TfidfVectorizer, whose sparse rows ObliqueTree(metric="cosine") '
+                "takes."
+            )
         raise ValueError(
-            f"Expected 2D array, got {got} instead (a {type(X).__name__} of shape {array.shape}). "
+            f"Expected 2D array, got {got}. "
             "Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
             "or array.reshape(1, -1) if it contains a single sample."
         )
@@ -85,7 +92,8 @@ def refused_sparse(X: Any, estimator_name: str) -> TypeError:
         f"{estimator_name} takes no sparse input, but got a {type(X).__name__} of {shape}. "
         'ObliqueTree(metric="cosine", splits="oblique") takes sparse rows. A dense copy, '
         f"X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
-        "OneHotEncoder(sparse_output=False) returns dense rows."
+        "OneHotEncoder(sparse_output=False) returns dense rows, and TruncatedSVD makes few columns "
+        "of texts."
     )
 
 

@@ -7,12 +7,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from .._util import BoolArray, FloatArray, format_count
+from .._data import Table, WeightedRows
+from .._util import BoolArray, Codes, FloatArray, format_count
+from .read import ReferenceInput
 
 DEFAULT_N_CLUSTERS = 8
 
 # Largest share of rows nearer to another cluster's center that passes without a warning.
 _MAX_MISFIT = 0.05
+
+# Centers this near to the means, as a share of the cost between clusters, differ by rounding.
+_ROUNDING = 1e-9
 
 
 def check_enough_rows(k: int, n_clusters: int | None, n_samples: int, estimator_name: str) -> None:
@@ -47,6 +52,36 @@ def warn_misfit(
             f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
             "own, so the tree follows distances to centers more than these labels. KernelExpand "
             "(cost = mismatch with the labels) is the method that reproduces any labels.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_of_far_centers(
+    data: WeightedRows[Table], given: ReferenceInput, labels: Codes, stacklevel: int
+) -> None:
+    """Warn if the centers of an estimator lie far from the means of their clusters' rows.
+
+    Farther, in squares, than the rows themselves: medians, exemplars and centers of similar rows do
+    not, centers in other units do. Centers given as an array may lie anywhere.
+    """
+    centers = given.centers
+    if centers is None or given.labels is None:
+        return
+    weight, means, _, spread = data.group_means(labels, centers)
+    filled = weight > 0
+    weight, means = weight[filled], means[filled]
+    scale, own = data.units.scale, float(spread.sum())
+    moved = float(weight @ np.square((means - centers[filled]) / scale).sum(axis=1))
+    overall = np.average(means, axis=0, weights=weight)
+    between = float(weight @ np.square((means - overall) / scale).sum(axis=1))
+    if moved > own + _ROUNDING * between:
+        warnings.warn(
+            "The centers of the reference are far from the means of the rows they stand for: the "
+            f"cost about them is {(own + moved) / own if own else np.inf:.3g} times that about the "
+            "means, and cost_ratio_ is so much too small. Were they fitted to scaled columns? Then "
+            "give the clusterer together with its scaler, "
+            "reference=make_pipeline(StandardScaler(), KMeans(3)), or its labels_ as an array.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

@@ -50,7 +50,8 @@ feature_names : list of str, default=None
     Names of the columns of an array or a sparse matrix, one a column, which texts, rules, polars
     expressions and files then write. They set no `feature_names_in_`: at `predict` arrays are still
     read by position, frames by name. A frame brings its own names; those given must equal them.
-    Inside a Pipeline or a search use a frame: these slice what is as long as X.
+    A Pipeline passes them to its step ``trees`` by ``fit(X, trees__feature_names=...)``. In a
+    search use a frame: it slices what is as long as X.
 
 [weight_gram_fitted]
 %(weight_and_gram)s
@@ -109,8 +110,8 @@ min_samples_leaf : int, default=1
 reference : None, estimator or array, default=None
     What the tree explains. None: scikit-learn's KMeans (best of 10 starts). A fitted estimator:
     its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
-    X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
-    strings; -1 marks noise, which is left out of the fit.
+    X, without `scale`. A 2-D array: centers in the columns of X. A 1-D array: a label per row,
+    integers or strings; -1 marks noise, which is left out of the fit.
 %(explaining_common)s
 
 Attributes
@@ -185,9 +186,9 @@ sample_weight : array-like of shape (n_samples,), default=None
     Weights of the rows, not negative; None is 1 for each.
 
 [scale_of_costs]
-scale : None, "standard", array of shape (n_features,) or fitted estimator, default=None
-    What the columns are divided by: nothing, their standard deviations (of the rows that count),
-    units, or the `scale_` of a fitted estimator.
+scale : None, "standard", "robust", array of shape (n_features,) or fitted estimator, default=None
+    What the columns are divided by: nothing, their standard deviations or interquartile ranges /
+    1.349 (of the rows that count), units, or the `scale_` of a fitted estimator.
 
 [of_value]
 
@@ -254,8 +255,9 @@ feature_names_in_ : ndarray of shape (n_features,)
 reference : None, estimator or array, default=None
     What the tree explains. None: scikit-learn's KMeans (best of 10 starts), or k-medians. A
     fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
-    cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D array: a label per
-    row, integers or strings; -1 marks noise, which is left out of the fit.
+    cloned and fitted to X, without `scale`: ``make_pipeline(StandardScaler(), KMeans(3))`` has a
+    scale of its own. A 2-D array: centers in the columns of X. A 1-D array: a label per row,
+    integers or strings; -1 marks noise, which is left out of the fit.
 %(explaining_common)s
 
 [explaining_common]
@@ -344,9 +346,9 @@ shift : float or array-like of shape (n_features,), default=None
     depends on it. None: 1 % of the column's range below its smallest value.
 reference : None, estimator or array, default=None
     What the tree explains. None: `KernelKMeans`. A fitted estimator: its `labels_` (or
-    `predict`); an unfitted one is cloned and fitted to X. A 1-D array: a label per row,
-    integers or strings; -1 marks noise, which is left out of the fit. A 2-D array: centers in
-    the columns of X; the nearest counts.
+    `predict`); an unfitted one is cloned and fitted to X, without the kernel and `scale` given
+    here. A 1-D array: a label per row, integers or strings; -1 marks noise, which is left out of
+    the fit. A 2-D array: centers in the columns of X; the nearest counts.
 %(scale)s
 random_state : int, RandomState or None, default=None
     Seed of kernel k-means and of approximations.

@@ -1,6 +1,7 @@
 """Words for numbers and names, as texts, messages and pictures write them."""
 
 import math
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -72,6 +73,16 @@ def listed(parts: Sequence[str], what: str = "", separator: str = ", ") -> str:
 def column_name(names: Sequence[object] | None, column: int) -> str:
     """Return the name a column is shown by; x0, x1, ... without names."""
     return f"x{column}" if names is None else printable(names[column])
+
+
+# Names that a rule would not show to be names: empty ones, numbers, words of rules, parts of tests.
+_MISREAD = re.compile(r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|.* (and|or|<|<=|=|>=|>) .*")
+
+
+def tested_name(names: Sequence[object] | None, column: int) -> str:
+    """Return the name of a column as tests write it: in quotes if it reads as another thing."""
+    name = column_name(names, column)
+    return f'"{name}"' if _MISREAD.fullmatch(name) else name
 
 
 def shorten(text: str, max_length: int) -> str:

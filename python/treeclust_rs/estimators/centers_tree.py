@@ -25,7 +25,7 @@ from .._base import (
 )
 from .._data import Table
 from .._reference.centers import Criterion, cost_about, own_medians
-from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_lost
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import StrOptions
 from ..tree import GrownTree
@@ -88,6 +88,9 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         -----
         ConvergenceWarning
             If clusters of the reference have no rows in the tree.
+        UserWarning
+            If the centers of a fitted estimator are far from its rows, as those of scaled
+            columns are.
         """
         self._validate_params()
         fit_rows = FitRows.read(
@@ -111,6 +114,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             follows_centers=growth.criterion == "label_cost",
             tell=fit_rows.tell(self.verbose),
         )
+        warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")

@@ -95,7 +95,8 @@ class Kauri(KernelModel):
         there is one) on the data as given.
     gains_ : polars.DataFrame
         The splits in order: n_leaves after it, node, move, left_cluster, right_cluster, feature,
-        threshold, gain, objective after it.
+        threshold, gain, objective after it. The kernel cost after each is ``kernel_cost_ +
+        objective_ - objective``: Kauri's curve of cost by number of leaves.
     inertia_ : float
         The k-means cost of the clusters: squared distances to `cluster_centers_`, on standardised
         columns if ``scale="standard"``.

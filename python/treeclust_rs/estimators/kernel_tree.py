@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -31,16 +32,18 @@ from .._base import (
     TrainingState,
     grow_tree,
 )
-from .._data import Table
+from .._data import Table, Units
 from .._kernels import (
     FEATURES,
     KERNEL_CONSTRAINTS,
+    Kernel,
     KernelData,
     SurrogateFeatures,
     check_gram_argument,
     choose_features,
     cluster,
     has_features,
+    kernel_of,
     make_kernel_data,
     tell_starts,
 )
@@ -55,8 +58,11 @@ from .._reference.checks import (
 from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column
 from ..metrics import ratio_of_costs
 from ..tree import GrownTree
+from .kernel_kmeans import KernelKMeans
 
 _MAX_ITER = 300
+# Units and gammas this near to each other, as a share, are the same but for rounding.
+_ROUNDING = 1e-9
 
 
 class KernelGrowth(NamedTuple):
@@ -152,8 +158,9 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             too large.
         %(kernel_errors)s
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
-            are then arbitrary), surrogate features underflow, or, by KernelExKMC, many rows are
-            nearer to the mean of another cluster than their label's.
+            are then arbitrary), surrogate features underflow, `reference` is a `KernelKMeans` with
+            another kernel or scale, or, by KernelExKMC, many rows are nearer to the mean of another
+            cluster than their label's.
         ConvergenceWarning
             If clusters of the reference have no rows in the tree.
         """
@@ -194,6 +201,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             classes: Any = list(range(int(labels.max()) + 1))
         else:
             classes, labels = _reference_labels(fit_rows)
+            self._warn_other_kernel(stocks.kernel, fit_rows)
         k = len(classes)
         centers = Centers.of_labels(fit_rows, labels, k)
         base = _Base() if growth.base is None else self._make_base(stocks, fit_rows, centers)
@@ -257,6 +265,29 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         )
         fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", self._cost_path[-1])
         return self
+
+    def _warn_other_kernel(self, own: Kernel | None, fit_rows: FitRows[Table]) -> None:
+        """Warn if kernel k-means, given as the reference, has another kernel or scale."""
+        given = self.reference
+        if not isinstance(given, KernelKMeans) or own is None or given.kernel == "precomputed":
+            return
+        gamma = own.gamma if given.gamma == self.gamma else getattr(given, "gamma_", given.gamma)
+        other = kernel_of(given, np.ones((1, fit_rows.rows.n_features)), gamma=gamma)
+        units = Units.of(fit_rows.rows, fit_rows.weight, given.scale, fit_rows.threads)
+        same_units = np.allclose(units.scale, fit_rows.units.scale, rtol=_ROUNDING, atol=0.0)
+        if other.gamma and own.gamma and math.isclose(other.gamma, own.gamma, rel_tol=_ROUNDING):
+            other = replace(other, gamma=own.gamma)
+        if other == own and same_units:
+            return
+        warnings.warn(
+            f"The reference was clustered with {_kernel_words(other)}"
+            f"{'' if same_units else ' and another scale'}, but this {type(self).__name__} has "
+            f"{_kernel_words(own)}, in which kernel_cost_ and price_of_explainability_ are "
+            "measured. Give both the same kernel=, gamma= and scale=; if this is meant, give the "
+            "labels_ of the reference.",
+            UserWarning,
+            stacklevel=3,
+        )
 
     def _make_base(self, stocks: KernelData, fit_rows: FitRows[Table], centers: Centers) -> _Base:
         kernel = stocks.kernel
@@ -373,6 +404,11 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
     nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
     found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
     return found.tolist(), labels
+
+
+def _kernel_words(kernel: Kernel) -> str:
+    gamma = "" if kernel.gamma is None else f", gamma {kernel.gamma:.6g}"
+    return f"the kernel {kernel.label}{gamma}"
 
 
 def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -44,10 +45,18 @@ from .._base import (
 )
 from .._base.truncation import feature_importances
 from .._data import SparseTable, Table, Units, collected, read_sparse, read_table
-from .._engine import Measure, ObliqueArrays
-from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_lost
+from .._engine import GroupMeans, Measure, ObliqueArrays
+from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
-from .._util import FloatArray, IntArray, Interval, StrOptions, effective_n_jobs, estimator
+from .._util import (
+    Codes,
+    FloatArray,
+    IntArray,
+    Interval,
+    StrOptions,
+    effective_n_jobs,
+    estimator,
+)
 from ..export import explain_rows
 from ..tree import (
     LEAF,
@@ -107,7 +116,8 @@ class ObliqueTree(GrownClusterer, CenterModel):
         "axis": threshold tests, ``x <= a``, found by exact enumeration.
     metric : {"euclidean", "cosine"}, default="euclidean"
         k-means, or spherical k-means: 1 - cosine, for rows such as counts of words. Takes
-        scipy.sparse matrices too, which are never made dense.
+        scipy.sparse matrices too, which are never made dense. Rows of zeros, such as texts without
+        a known word, cost 1 in any cluster and go where the biases of the tests send them.
     leaves : {"label", "histogram"}, default="label"
         What leaves predict while the tree is fitted, with ``solver="path"``: a label and the 0/1
         loss, or shares of the labels and squared error. A fitted leaf always has one label.
@@ -137,8 +147,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
     reference : None, estimator or array, default=None
         The free clustering that fit and costs start from. None: scikit-learn's KMeans, or spherical
         k-means. A fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an
-        unfitted one is cloned and fitted to X. A 2-D array: centers in the columns of X. A 1-D
-        array: a label per row, integers or strings; -1 marks noise, which is left out of the fit.
+        unfitted one is cloned and fitted to X, without `scale`. A 2-D array: centers in the columns
+        of X. A 1-D array: a label per row, integers or strings; -1 marks noise, which is left out
+        of the fit.
     %(scale)s
         Costs and alpha see these units. Not with ``metric="cosine"``.
     random_state : int, RandomState or None, default=None
@@ -432,6 +443,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
             clustering = spherical_reference(fit_rows, given, **options)
         else:
             reference = make_reference(fit_rows, given, needs_distinct=False, **options)
+            warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=3)
             centers = reference.centers.in_units
             clustering = Clustering(reference.classes, reference.labels, centers)
         n_found = len(clustering.classes)
@@ -524,10 +536,12 @@ class ObliqueTree(GrownClusterer, CenterModel):
         )
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
         leaf_means = None
-        if isinstance(rows, Table) and self.metric == "euclidean":
+        if self.metric != "cosine":
             centers = fitted.centers * units.scale + units.shift
             leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree, centers)
             leaf_means = leaf_means if leaf_means.is_by_leaf(tree) else None
+        elif tree.n_leaves * rows.n_features <= LeafMeans.MAX_NUMBERS:
+            leaf_means = _leaf_directions(fit_rows, fitted.leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
         self._set_tree(tree, fit_rows.names_given)
@@ -557,9 +571,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
         -------
         Self
             A new fitted estimator, whose labels, centers and costs are those of the smaller tree.
-            Models read from a file lack them, for they take the rows of the fit; with
-            ``metric="cosine"``, or more than a million numbers (leaves x columns), centers and
-            costs are lacking.
+            Models read from a file lack them, for they take the rows of the fit (but have the costs
+            with ``metric="euclidean"``); with more than a million numbers (leaves x columns)
+            centers and costs are lacking.
 
         Raises
         ------
@@ -568,10 +582,21 @@ class ObliqueTree(GrownClusterer, CenterModel):
         """
         return super().truncate(max_leaves)
 
+    def _set_training(self, training: TrainingState) -> None:
+        super()._set_training(training)
+        if self.metric == "cosine" and training.leaf_means is not None:
+            groups = training.leaf_means.clusters(self.tree_)
+            lengths = np.linalg.norm(groups.means, axis=1)
+            units = groups.means / np.where(lengths > 0, lengths, 1.0)[:, None]
+            self.cluster_centers_ = np.where(
+                lengths[:, None] > 0, units, training.reference_centers
+            )
+            self.inertia_ = float(groups.weight @ np.maximum(1.0 - lengths, 0.0))
+
     @cached_property
     def _inertia_path(self) -> FloatArray | None:
         leaf_means = self._training.leaf_means if "_training" in self.__dict__ else None
-        if leaf_means is None:
+        if leaf_means is None or self.metric == "cosine":
             return None
         ordered, number = _ordered(self.tree_)
         return replace(leaf_means, ids=number[leaf_means.ids]).inertia_path(ordered)
@@ -651,6 +676,21 @@ class ObliqueTree(GrownClusterer, CenterModel):
         table, leaves = self._route(X)
         values = table.cell if isinstance(table, SparseTable) else table.data
         return explain_rows(self.tree_, leaves, values)
+
+
+def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:
+    """Average the rows of each leaf, divided by their lengths; the spreads are left 0."""
+    rows = fit_rows.rows
+    weight = np.ones(rows.n_samples) if fit_rows.weight is None else fit_rows.weight
+    ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
+    cells = (weight, (np.searchsorted(ids, leaf_of_row), np.arange(rows.n_samples)))
+    of_leaf = csr_array(cells, shape=(len(ids), rows.n_samples))
+    matrix = fit_rows.units.matrix(rows) if isinstance(rows, Table) else rows.matrix()
+    sums = of_leaf @ normalize(matrix)
+    total = of_leaf.sum(axis=1)
+    means = (sums.toarray() if issparse(sums) else sums) / np.where(total > 0, total, 1.0)[:, None]
+    groups = GroupMeans(total, means, np.zeros_like(means), np.zeros(len(ids)))
+    return LeafMeans(ids, groups, np.ones(rows.n_features))
 
 
 def _rounds_of(fitted: _engine.FittedOblique) -> FloatArray:

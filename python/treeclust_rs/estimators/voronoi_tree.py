@@ -58,8 +58,9 @@ class VoronoiTree(CentersTree):
     reference : None, estimator or array, default=None
         What the tree explains. None: scikit-learn's KMeans (best of 10 starts). A fitted estimator:
         its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
-        X. A 2-D array: centers in the columns of X. A 1-D array: a label per row, integers or
-        strings, whose means are the centers; -1 marks noise, which is left out of the fit.
+        X, without `scale`. A 2-D array: centers in the columns of X. A 1-D array: a label per row,
+        integers or strings, whose means are the centers; -1 marks noise, which is left out of the
+        fit.
     %(scale)s
     %(reference_seed)s
     verbose : int, default=0

@@ -86,8 +86,10 @@ def _weighted_rows(
     weight = None if (weights == 1).all() else weights
     threads = _engine.Threads(n_jobs)
     if scale is None or isinstance(scale, str):
-        if scale not in (None, "standard"):
-            raise ValueError(f"scale must be None, 'standard', units or a model. Got {scale!r}.")
+        if scale not in (None, "standard", "robust"):
+            raise ValueError(
+                f"scale must be None, 'standard', 'robust', units or a model. Got {scale!r}."
+            )
         return WeightedRows(table, weight, Units.of(table, weight, scale, threads), threads)
     units = Units.of(table, None, None, threads)
     return WeightedRows(table, weight, Units(units.shift, _units_of(scale, table)), threads)

@@ -87,6 +87,8 @@ def check_clustering(
 
 def check_labels(labels: npt.ArrayLike, n_rows: int | None, name: str) -> npt.NDArray[Any]:
     """Return labels as an array of integers or strings, one for each of the rows."""
+    if hasattr(labels, "get_params"):
+        raise TypeError(f"{name} is the model {type(labels).__name__}: give its labels_.")
     marks: npt.NDArray[Any] = column_or_1d(labels)
     if n_rows is not None and len(marks) != n_rows:
         raise ValueError(f"There are {len(marks)} {name} for {n_rows} rows.")

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .._data import Table, Units
+from .._data import SparseTable, Table, Units, read_sparse
 from .._kernels import check_gram, kernel_rows, make_kernel
 from .._util import FloatArray, IntArray, ProgressBar, effective_n_jobs, is_number
 from .._util.arrays import check_pairs
@@ -46,8 +47,9 @@ def silhouette(
     ----------
     estimator : estimator
         Clusterer with a parameter `n_clusters`, and after its fit `labels_`.
-    X : array-like or frame of shape (n_samples, n_features)
-        The data.
+    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+        The data, in a form the estimator takes: sparse rows by ``ObliqueTree(metric="cosine")`` and
+        by scikit-learn's `KMeans`, for instance.
     k_values : iterable of int
         Numbers of clusters to try, each at least 2.
     metric : str, callable or None, default=None
@@ -107,7 +109,11 @@ def silhouette(
     """
     fits.check_clusterer(estimator)
     numbers = fits.check_numbers(k_values, at_least=2)
-    X, table = fits.read(X, "silhouette")
+    table: Table | SparseTable
+    if issparse(X):
+        table = read_sparse(X, estimator_name="silhouette")
+    else:
+        X, table = fits.read(X, "silhouette")
     n = table.n_samples
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
     size = _SAMPLE_SIZE if sample_size is None else sample_size
@@ -155,7 +161,7 @@ def _fit(model: Any, X: Any, extra: dict[str, Any]) -> Any:
     return fits.fit(model, X, None, **extra)
 
 
-def _score(points: FloatArray, labels: npt.NDArray[Any], metric: Any) -> float | None:
+def _score(points: FloatArray | csr_array, labels: npt.NDArray[Any], metric: Any) -> float | None:
     """Return the mean silhouette; None where the rows are not in 2 to n - 1 clusters."""
     if not 2 <= len(np.unique(labels)) < len(labels):
         return None
@@ -166,15 +172,19 @@ def _score(points: FloatArray, labels: npt.NDArray[Any], metric: Any) -> float |
 
 
 def _geometry(
-    model: Any, table: Table, rows: IntArray | None, metric: Any, gram: FloatArray | None
-) -> tuple[FloatArray, Any]:
+    model: Any,
+    table: Table | SparseTable,
+    rows: IntArray | None,
+    metric: Any,
+    gram: FloatArray | None,
+) -> tuple[FloatArray | csr_array, Any]:
     """Return points, or distances, and scikit-learn's name of the metric.
 
     Parameters
     ----------
     model : estimator
         Fitted to the rows of `table`.
-    table : Table
+    table : Table or SparseTable
         Those rows.
     rows : ndarray of int or None
         Row numbers of a sample; None: all rows.
@@ -185,7 +195,7 @@ def _geometry(
 
     Returns
     -------
-    points : ndarray
+    points : ndarray or csr_array
         Of the sample: rows in the model's units, features of its kernel, or a matrix of distances.
     metric : str or callable
         "precomputed" for a matrix.
@@ -197,6 +207,9 @@ def _geometry(
     """
     if metric is None and gram is not None:
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
+    if isinstance(table, SparseTable):
+        points = table.matrix() if rows is None else table.matrix()[rows]
+        return points, metric or fits.parameter(model, "metric") or "euclidean"
     shift = Units.of(table, None, None, effective_n_jobs(None)).shift
     scale = getattr(model, "scale_", np.ones_like(shift))
     if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):

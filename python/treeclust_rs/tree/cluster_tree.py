@@ -414,8 +414,9 @@ class ClusterTree(TreeNodes):
         max_leaves = checks.check_int(max_leaves, "max_leaves", minimum=1)
         if max_leaves < self.n_base_leaves:
             raise ValueError(
-                f"The tree cannot be cut to max_leaves={max_leaves}: m={max_leaves} is less than "
-                f"the {self.n_base_leaves} leaves of the base tree."
+                f"The tree cannot be cut: max_leaves={max_leaves} is less than the "
+                f"{self.n_base_leaves} leaves of the base tree. One that was grown with "
+                "base_tree=None can be cut to any size."
             )
         if max_leaves >= self.n_leaves:
             return self

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray, column_name
-from .._util.words import MAX_NAME_LENGTH, short_names, shorten
+from .._util.words import MAX_NAME_LENGTH, short_names, shorten, tested_name
 
 LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.
@@ -206,10 +206,11 @@ class TreeNodes:
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature for texts: the column's, or x0, x1, ... without names.
 
-        Control characters are escaped. Of names longer than 60 the front and the end are returned,
-        and the number of the column where two tested ones would look alike.
+        Control characters are escaped, and names such as "10" or "and" quoted. Of names longer than
+        60 the front and the end are returned, and the number of the column where two tested ones
+        would look alike.
         """
-        name = column_name(self.feature_names, feature)
+        name = tested_name(self.feature_names, feature)
         if len(name) <= MAX_NAME_LENGTH:
             return name
         return self._tested_names.get(feature) or shorten(name, MAX_NAME_LENGTH)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from .._util import column_name
+from .._util.words import tested_name
 from . import words
 from .nodes import LEAF, MOVES, OBLIQUE, TreeNodes
 from .paths import walk_leaves
@@ -171,7 +171,7 @@ def leaf_rules(tree: TreeNodes, max_terms: int | None) -> pl.DataFrame:
     leaves: list[int] = []
     rules: list[str] = []
     scores: dict[int, str] = {}
-    name = partial(column_name, tree.feature_names)  # whole, where texts shorten it
+    name = partial(tested_name, tree.feature_names)  # whole, where texts shorten it
     for leaf, _, path in walk_leaves(tree):
         leaves.append(leaf)
         rules.append(words.rule_text(name, path.conditions(), max_terms, scores))

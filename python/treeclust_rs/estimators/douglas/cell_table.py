@@ -15,8 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ..._data import Table, column_of
-from ..._util import FloatArray, IntArray, column_name, format_count
-from ..._util.words import MAX_NAME_LENGTH, short_names
+from ..._util import FloatArray, IntArray, format_count
+from ..._util.words import MAX_NAME_LENGTH, short_names, tested_name
 from ...export.polars import column_expr
 from ...tree import (
     Condition,
@@ -118,7 +118,7 @@ class CellTable:
 
     def feature_name(self, feature: int) -> str:
         """Return the name of a feature in texts."""
-        name = column_name(self.feature_names, feature)
+        name = tested_name(self.feature_names, feature)
         return name if len(name) <= MAX_NAME_LENGTH else self._short_names[feature]
 
     @cached_property
@@ -206,7 +206,7 @@ class CellTable:
         """
         order = self._order
         cells, n_rows = self.occupied[order], self.n_rows[order]
-        name = partial(column_name, self.feature_names)  # whole, where texts shorten it
+        name = partial(tested_name, self.feature_names)  # whole, where texts shorten it
         rules = [rule_text(name, list(self.conditions(cell))) for cell in cells.tolist()]
         frame = pl.DataFrame(
             {

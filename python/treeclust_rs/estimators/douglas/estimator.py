@@ -153,10 +153,6 @@ class Douglas(BinsPredictor, SavedEstimator):
     inertia_ : float
         The k-means cost of `labels_`: squared distances to `cluster_centers_`, on standardised
         columns if ``scale="standard"``.
-    n_clusters_ : int
-        Number of clusters with rows.
-    scale_ : ndarray of shape (n_features,)
-        Units of the columns in costs: their standard deviations, or ones.
     cut_points_ : ndarray of shape (n_features, n_cuts)
         Cuts in the columns' own units, ascending, rounded to as few digits as move them by at most
         a hundredth of the temperature. NaN in columns that are not cut.
@@ -170,7 +166,7 @@ class Douglas(BinsPredictor, SavedEstimator):
     classes_ : ndarray of shape (n_clusters,)
         0, ..., n_clusters - 1.
     scale_ : ndarray of shape (n_features,)
-        Units that the objective takes the columns in, as `scale` says.
+        Units of the columns in the objective and in costs, as `scale` says.
     %(columns_and_errors)s
 
     See Also
