@@ -5,17 +5,21 @@ from types import ModuleType
 
 from ._base import load
 from .estimators.douglas.estimator import Douglas
+from .estimators.ex_greedy import ExGreedy
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM
 from .estimators.kauri import Kauri
+from .estimators.kd_tree_clusters import KDTreeClusters
 from .estimators.kernel_exkmc import KernelExKMC
 from .estimators.kernel_expand import KernelExpand
 from .estimators.kernel_imm import KernelIMM
 from .estimators.kernel_kmeans import KernelKMeans
 from .estimators.kmeans_tree import KMeansTree
 from .estimators.oblique_tree import ObliqueTree
+from .estimators.random_cuts import RandomCuts
 from .estimators.spex_tree import SpExTree
 from .estimators.voronoi_tree import VoronoiTree
+from .estimators.x_regression_tree import XRegressionTree
 from .tree import ClusterTree
 
 __version__ = "0.1.0"
@@ -24,7 +28,9 @@ __all__ = [
     "IMM",
     "ClusterTree",
     "Douglas",
+    "ExGreedy",
     "ExKMC",
+    "KDTreeClusters",
     "KMeansTree",
     "Kauri",
     "KernelExKMC",
@@ -32,8 +38,10 @@ __all__ = [
     "KernelIMM",
     "KernelKMeans",
     "ObliqueTree",
+    "RandomCuts",
     "SpExTree",
     "VoronoiTree",
+    "XRegressionTree",
     "load",
 ]
 

@@ -21,6 +21,7 @@ __all__ = [
     "label_costs",
     "mean_centers",
     "spherical_kmeans",
+    "thresholds",
 ]
 
 _Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -287,3 +288,4 @@ def mean_centers(
     centers: _Floats,
     labels: _Codes,
 ) -> _Floats: ...
+def thresholds(below: _Floats, above: _Floats) -> _Floats: ...

@@ -75,12 +75,12 @@ class GroupSums(NamedTuple):
     """n_groups x d, in units."""
 
 
-class ImmBase(NamedTuple):
+class CentersBase(NamedTuple):
     """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units."""
 
     high: FloatArray
     low: FloatArray
-    cut_score: Literal["mistakes", "emn"]
+    cut_score: Literal["mistakes", "emn", "cost"]
     """What its cuts make small."""
 
 
@@ -139,3 +139,8 @@ class Measure(NamedTuple):
 def find_non_finite(table: Columns, n_jobs: Jobs) -> list[NonFinite]:
     """Return the columns with NaN or infinite cells, in their order."""
     return [NonFinite(*found) for found in _core.find_non_finite(table, n_jobs)]
+
+
+def thresholds(below: FloatArray, above: FloatArray) -> FloatArray:
+    """Return a threshold of few digits for each gap between two neighbouring values of a column."""
+    return _core.thresholds(below, above)

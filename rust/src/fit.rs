@@ -7,6 +7,7 @@
 //! | method | base | criterion |
 //! |---|---|---|
 //! | IMM | IMM | none: as many leaves as clusters |
+//! | ExGreedy | cuts between centers by cost | none |
 //! | ExKMC | IMM or one leaf | label cost, regrets of squared distances (k-medians: of Manhattan distances) |
 //! | Kernel IMM | Kernel IMM | none |
 //! | Kernel ExKMC, Kernel Expand | Kernel IMM or one leaf | label cost, regrets of kernel distances or of labels |
@@ -16,6 +17,7 @@
 //! Every node's statistics are sums over its own rows, made once when the node is made, so they do not depend on
 //! what grows below it.
 
+use crate::center_cuts::{self, CenterCutProblem};
 use crate::criterion::centers::Centers;
 use crate::criterion::clique::Clique;
 use crate::criterion::cut_score::CutScore;
@@ -46,6 +48,8 @@ pub enum Base<'a> {
         /// What a cut between centers is worth.
         score: CutScore,
     },
+    /// ExGreedy's tree, one leaf per center, by the regrets of [`GrowthCriterion::LabelCost`].
+    Greedy(Centers<'a>),
     /// Kernel IMM's tree, one leaf per cluster.
     KernelImm(Spec<'a>),
 }
@@ -188,6 +192,16 @@ impl Fit<'_, '_, '_, '_> {
                 let rows = OneHot::new(labels, k, weights)?;
                 let problem = ImmProblem { rows, centers, score, search };
                 let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
+                Ok((Some(nodes), vec![]))
+            }
+            Base::Greedy(centers) => {
+                let GrowthCriterion::LabelCost { regrets, .. } = self.problem.criterion else {
+                    return Err(Error::Value("ExGreedy's base needs label costs.".into()));
+                };
+                let regrets = Regrets::new(regrets, self.table.n_samples(), k)?;
+                let problem = CenterCutProblem { labels, regrets, centers };
+                let (grown, monitor) = (&mut *self.grown, self.monitor);
+                let nodes = center_cuts::grow(self.table, self.index, &problem, grown, monitor)?;
                 Ok((Some(nodes), vec![]))
             }
             Base::KernelImm(spec) => {

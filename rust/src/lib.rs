@@ -7,7 +7,7 @@
 //!    [`search`] finds the exact best cut of a node from these sums.
 //! 3. [`grow`] splits nodes, best first or until all are done, over one [`partition`] of the rows; [`placement`]
 //!    chooses the printed threshold within the gap that a cut names.
-//! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], Kernel IMM, none) and any criterion.
+//! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], [`center_cuts`], Kernel IMM, none) and any criterion.
 //!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
@@ -16,6 +16,7 @@
 //! ([`memory`]).
 
 mod binner;
+pub mod center_cuts;
 pub mod costs;
 pub mod criterion;
 pub mod error;

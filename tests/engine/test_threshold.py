@@ -37,7 +37,7 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
         np.ascontiguousarray(X[kept]),
         labels[kept].astype(np.uint32),
         n_labels=len(centers),
-        base=_engine.ImmBase(centers, np.zeros_like(centers), "mistakes") if base else None,
+        base=_engine.CentersBase(centers, np.zeros_like(centers), "mistakes") if base else None,
         criterion=_engine.LabelCost(np.ascontiguousarray(regrets[kept]), interval),
         sample_weight=None if w is None else np.ascontiguousarray(w[kept]),
         max_leaves=max_leaves,

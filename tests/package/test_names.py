@@ -16,7 +16,11 @@ X = load_iris().data
 LABELS = load_iris().target
 ESTIMATORS = [
     tc.IMM(),
+    tc.ExGreedy(),
+    tc.RandomCuts(),
     tc.ExKMC(),
+    tc.KDTreeClusters(),
+    tc.XRegressionTree(),
     tc.KMeansTree(),
     tc.SpExTree(),
     tc.VoronoiTree(),

@@ -55,8 +55,8 @@ class Growth:
 
     base: Literal["imm", "kernel_imm"] | None
     """The tree that growth starts from; None: a single leaf."""
-    cut_score: Literal["mistakes", "emn"] = "mistakes"
-    """What the cuts of IMM make small."""
+    cut_score: Literal["mistakes", "emn", "cost"] = "mistakes"
+    """What the cuts of a base between centers make small: IMM's scores, or ExGreedy's cost."""
     criterion: Literal["label_cost", "gini", "entropy", "clique"] = "label_cost"
     """What the cuts after the base make small."""
     interval: bool = False
@@ -79,9 +79,9 @@ def grow_tree(
     `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
     """
     limits = growth.limits
-    base: _engine.ImmBase | SurrogateFeatures | None = surrogate
+    base: _engine.CentersBase | SurrogateFeatures | None = surrogate
     if base_centers is not None:
-        base = _engine.ImmBase(base_centers.high, base_centers.low, growth.cut_score)
+        base = _engine.CentersBase(base_centers.high, base_centers.low, growth.cut_score)
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":
         criterion = _engine.LabelCost(regrets, growth.interval)

@@ -164,6 +164,12 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         "(default: mistakes)",
     )
     tree.add_argument(
+        "--n-trials",
+        type=read.whole_number(1),
+        metavar="N",
+        help="how many random-cuts trees to draw (default: 10)",
+    )
+    tree.add_argument(
         "--impurity",
         choices=("gini", "entropy"),
         help="of the labels in a kmeans-tree (default: gini)",

@@ -14,16 +14,20 @@ import polars as pl
 from .._base import SavedEstimator, TreeClusterer
 from .._kernels import has_features
 from ..estimators.douglas.estimator import Douglas
+from ..estimators.ex_greedy import ExGreedy
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from ..estimators.kauri import Kauri
+from ..estimators.kd_tree_clusters import KDTreeClusters
 from ..estimators.kernel_exkmc import KernelExKMC
 from ..estimators.kernel_expand import KernelExpand
 from ..estimators.kernel_imm import KernelIMM
 from ..estimators.kmeans_tree import KMeansTree
 from ..estimators.oblique_tree import ObliqueTree
+from ..estimators.random_cuts import RandomCuts
 from ..estimators.spex_tree import SpExTree
 from ..estimators.voronoi_tree import MAX_EXACT_CLUSTERS, VoronoiTree
+from ..estimators.x_regression_tree import XRegressionTree
 from . import facts
 from .messages import UserError, either
 
@@ -127,6 +131,22 @@ _ROWS = (
         facts=_EXPLAINED,
     ),
     Method(
+        "ex-greedy",
+        ExGreedy,
+        summary="ex-greedy has one leaf per cluster and takes the cheapest cuts",
+        nature="an ex-greedy tree has threshold cuts and one leaf per cluster",
+        options=("--reference", "--criterion"),
+        facts=_EXPLAINED,
+    ),
+    Method(
+        "random-cuts",
+        RandomCuts,
+        summary="random-cuts has one leaf per cluster and the best of --n-trials random trees",
+        nature="a random-cuts tree has threshold cuts and one leaf per cluster",
+        options=("--reference", "--criterion", "--n-trials"),
+        facts=_EXPLAINED,
+    ),
+    Method(
         "kauri",
         Kauri,
         summary="kauri makes clusters and tree at once",
@@ -213,6 +233,26 @@ _ROWS = (
         facts=_EXPLAINED,
         path=facts.cost_path,
         enough_leaves="every leaf has one label",
+    ),
+    Method(
+        "kd-tree",
+        KDTreeClusters,
+        summary="kd-tree halves the rows along the column that varies most",
+        nature="a kd-tree has threshold cuts that do not look at the clusters",
+        options=("--reference", "--leaves"),
+        facts=_EXPLAINED,
+        path=facts.cost_path,
+        enough_leaves="the rows of every leaf are equal",
+    ),
+    Method(
+        "x-regression",
+        XRegressionTree,
+        summary="x-regression is a regression tree of the columns on themselves",
+        nature="an x-regression tree has threshold cuts that do not look at the clusters",
+        options=("--reference", "--leaves"),
+        facts=_EXPLAINED,
+        path=facts.cost_path,
+        enough_leaves="the rows of every leaf are equal",
     ),
 )
 METHODS = {method.name: method for method in _ROWS}

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from .. import _engine
 from .._base import (
     COST_PATH,
     EXPLAINING,
@@ -27,8 +28,8 @@ from .._data import Table
 from .._reference.centers import Criterion, cost_about, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
-from .._util import StrOptions
-from ..tree import GrownTree
+from .._util import IntArray, StrOptions
+from ..tree import GrownTree, add_up
 
 
 class CentersTree(CostTree, CenterModel, abstract=True):
@@ -157,3 +158,42 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             progress=fit_rows.progress(self.verbose),
         )
         return GrownTree.of(fitted)
+
+
+def labelled_tree(
+    fit_rows: FitRows[Table],
+    reference: Reference,
+    tests: _engine.TestArrays,
+    oblique: _engine.ObliqueArrays | None = None,
+    own: IntArray | None = None,
+) -> GrownTree:
+    """Route the rows of a fit through a tree and give each node the label that costs them least.
+
+    `own`: by node id the cluster that each leaf was made for, -1 at inner nodes; None: leaves have
+    the cheapest.
+    """
+    leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features, oblique).apply(
+        fit_rows.rows.data, fit_rows.threads
+    )
+    assert leaf_of_row is not None, "the rows are finite"
+    costs = np.zeros((len(tests.kind), reference.n_clusters))
+    np.add.at(costs, leaf_of_row, reference.regrets)
+    add_up(tests.children_left, costs)
+    base_cost = None
+    if own is not None:
+        leaves = np.flatnonzero(own >= 0)
+        base_cost = np.zeros(len(costs))
+        base_cost[leaves] = costs[leaves, own[leaves]]
+    return GrownTree.of_rows(
+        tests,
+        oblique,
+        leaf_of_row,
+        reference.labels,
+        reference.n_clusters,
+        fit_rows.weight,
+        feature_scale=None if oblique is None else fit_rows.deviations(),
+        cost=costs.min(axis=1),
+        cluster=costs.argmin(axis=1),
+        base_cluster=own,
+        base_cost=base_cost,
+    )

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array, issparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -63,6 +63,8 @@ from ..tree import (
     OBLIQUE,
     ClusterTree,
     GrownTree,
+    from_sklearn,
+    is_sklearn_tree,
     kept_ancestor,
     splits_by_gain,
     tests_of,
@@ -123,9 +125,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
         loss, or shares of the labels and squared error. A fitted leaf always has one label.
     init : {"bisecting", "random"} or tree, default="bisecting"
         The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
-        random pairs of rows; or a tree fitted before (an estimator of this package or a
-        `ClusterTree`), which is then refined: with ``alpha=0`` the cost never ends above its own
-        (before `relax`). An unfitted estimator is cloned and fitted to X. Axis-aligned trees grow
+        random pairs of rows; or a tree fitted before (an estimator of this package, a
+        `ClusterTree`, or scikit-learn's `DecisionTreeClassifier` of the reference's labels), which
+        is then refined: with ``alpha=0`` the cost never ends above its own (before `relax`). An unfitted estimator is cloned and fitted to X. Axis-aligned trees grow
         from one leaf instead if no tree is given.
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
@@ -398,12 +400,14 @@ class ObliqueTree(GrownClusterer, CenterModel):
                 f'scale={self.scale!r} does not go with metric="cosine", which sees the data as '
                 "given. Rescale the columns before, or use scale=None."
             )
-        if not isinstance(self.init, (TreeClusterer, ClusterTree)) and (
+        is_tree = isinstance(self.init, (TreeClusterer, ClusterTree)) or is_sklearn_tree(self.init)
+        if not is_tree and (
             not isinstance(self.init, str) or self.init not in ("bisecting", "random")
         ):
             raise ValueError(
                 "The 'init' parameter of ObliqueTree must be 'bisecting', 'random', a fitted "
-                f"estimator of this package or a ClusterTree. Got {self.init!r} instead."
+                "estimator of this package, a ClusterTree or a classification tree of "
+                f"scikit-learn. Got {self.init!r} instead."
             )
 
     def _start(self, X: Any, sample_weight: Any, feature_names: Any) -> _Start:
@@ -462,6 +466,13 @@ class ObliqueTree(GrownClusterer, CenterModel):
             if not hasattr(tree, "tree_"):
                 tree = clone(tree).fit(X, sample_weight=sample_weight)
             tree = tree.tree_
+        elif is_sklearn_tree(tree):
+            if not is_classifier(tree):
+                raise ValueError(
+                    f"The leaves of a {type(tree).__name__} have no clusters. Give them some: "
+                    "init=tc.tree.from_sklearn(tree, X, labels=...)."
+                )
+            tree = from_sklearn(tree)
         if not isinstance(tree, ClusterTree):
             return None
         if tree.oblique_indptr is None:

@@ -10,15 +10,14 @@ import numpy.typing as npt
 from scipy.linalg import svd
 from scipy.optimize import linprog
 
-from .. import _engine
 from .._base import EXPLAINING, Constraints, FitRows, Growth
 from .._data import Table, Units
 from .._engine import ObliqueArrays, TestArrays
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, estimator
-from ..tree import LEAF, OBLIQUE, GrownTree, add_up
-from .centers_tree import CentersTree
+from ..tree import LEAF, OBLIQUE, GrownTree
+from .centers_tree import CentersTree, labelled_tree
 
 MAX_EXACT_CLUSTERS = 16
 """Largest number of clusters of an exact tree, which may have 2^(k - 1) leaves."""
@@ -143,30 +142,8 @@ class VoronoiTree(CentersTree):
         else:
             nodes = _small_tree(centers, reference.regrets, reference.labels, fit_rows.weight)
         tests, oblique = _tests(nodes, centers, fit_rows.units)
-        leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features, oblique).apply(
-            fit_rows.rows.data, fit_rows.threads
-        )
-        assert leaf_of_row is not None, "the rows are finite"
-        costs = np.zeros((len(nodes), reference.n_clusters))
-        np.add.at(costs, leaf_of_row, reference.regrets)
-        add_up(tests.children_left, costs)
         own = np.array([node.alive[0] if node.test is None else -1 for node in nodes])
-        leaves = np.flatnonzero(own >= 0)
-        base_cost = np.zeros(len(nodes))
-        base_cost[leaves] = costs[leaves, own[leaves]]
-        return GrownTree.of_rows(
-            tests,
-            oblique,
-            leaf_of_row,
-            reference.labels,
-            reference.n_clusters,
-            fit_rows.weight,
-            feature_scale=None if oblique is None else fit_rows.deviations(),
-            cost=costs.min(axis=1),
-            cluster=costs.argmin(axis=1),
-            base_cluster=own,
-            base_cost=base_cost,
-        )
+        return labelled_tree(fit_rows, reference, tests, oblique, own)
 
 
 # ---- the trees ----------------------------------------------------------------------------

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
 from .._util import IntArray, documented, format_count
@@ -500,39 +499,3 @@ class ClusterTree(TreeNodes):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.clear()  # nothing computed from other arrays stays
         self.__init__(**state)  # type: ignore[misc]
-
-
-class HasTree(Protocol):
-    """A fitted estimator whose result is a tree."""
-
-    tree_: ClusterTree
-
-
-def as_tree(tree: ClusterTree | HasTree) -> ClusterTree:
-    """Return a tree itself, or the one of a fitted estimator.
-
-    A class of estimators may declare the fitted attribute that holds its result, ``_fitted_by``,
-    and, if that is no tree, where its rules are, ``_rules_are``.
-
-    Raises
-    ------
-    NotFittedError
-        If the estimator's class declares a tree, and the estimator is not fitted yet.
-    TypeError
-        If there is no tree.
-    """
-    if isinstance(tree, ClusterTree):
-        return tree
-    if getattr(type(tree), "_fitted_by", None) == "tree_":
-        check_is_fitted(tree, "tree_")
-    fitted = getattr(tree, "tree_", None)
-    if isinstance(fitted, ClusterTree):
-        return fitted
-    name = type(tree).__name__
-    rules_are = getattr(type(tree), "_rules_are", None)
-    if rules_are is not None:
-        raise TypeError(f"{name} has no tree: its rules are {rules_are}.")
-    raise TypeError(
-        f"tree must be a ClusterTree, or a fitted estimator that has one as `tree_`. Got {name} "
-        "instead."
-    )

@@ -59,6 +59,11 @@ impl<'a> Regrets<'a> {
         Ok(Regrets { regrets, k })
     }
 
+    /// The k regrets of a row.
+    pub fn of(&self, row: u32) -> &'a [f64] {
+        &self.regrets[row as usize * self.k..][..self.k]
+    }
+
     /// [`RowSums::fill`] for a width known when compiling: the sums of a row stay in registers.
     fn fill_fixed<const K: usize>(
         &self,

@@ -1,10 +1,10 @@
 //! Threshold trees: [`fit`] for any base and any criterion.
 //!
-//! Called by `_base/growth.py` for IMM, ExKMC, the kernel trees, KMeansTree and SpExTree.
+//! Called by `_base/growth.py` for IMM, ExGreedy, ExKMC, the kernel trees, KMeansTree and SpExTree.
 //!
 //! | Python | core |
 //! |---|---|
-//! | None, `ImmBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
+//! | None, `CentersBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
 //! | `LabelCost`, a name | [`GrowthCriterion`] by [`CriterionArgument`] |
 //! | `FittedTree` | [`ThresholdFit`] |
 
@@ -76,10 +76,11 @@ impl FittedTree {
 }
 
 /// The base of a threshold tree: the tuple (centers, low parts of the centers, cut score) for IMM, with centers (k x d)
-/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn"; surrogate features for Kernel IMM.
+/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn", or "cost" for ExGreedy; surrogate
+/// features for Kernel IMM.
 #[derive(FromPyObject)]
 pub enum BaseArgument<'py> {
-    /// [`Base::Imm`].
+    /// [`Base::Imm`] or [`Base::Greedy`].
     Imm(PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>, String),
     /// [`Base::KernelImm`].
     #[pyo3(transparent)]
@@ -163,10 +164,13 @@ pub fn fit_tree(
         _ => None,
     };
     let base = match (&base, &parts) {
-        (Some(BaseArgument::Imm(high, low, score)), _) => Base::Imm {
-            centers: Centers { high: slice2(high)?, low: slice2(low)? },
-            score: cut_score(score)?,
-        },
+        (Some(BaseArgument::Imm(high, low, score)), _) => {
+            let centers = Centers { high: slice2(high)?, low: slice2(low)? };
+            match score.as_str() {
+                "cost" => Base::Greedy(centers),
+                name => Base::Imm { centers, score: cut_score(name)? },
+            }
+        }
         (_, Some(parts)) => Base::KernelImm(parts.spec()),
         _ => Base::Leaf,
     };

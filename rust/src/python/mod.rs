@@ -40,4 +40,6 @@ mod _core {
     use super::router::PyRouter;
     #[pymodule_export]
     use super::run::PyThreads;
+    #[pymodule_export]
+    use super::tree::thresholds;
 }

@@ -4,6 +4,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::convert::slice;
+use crate::placement;
 use crate::tree::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 
 /// A NumPy array of numbers, of shape (n,).
@@ -55,6 +56,21 @@ pub fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyArray1<T
 /// A NumPy array of numbers that count or point to nodes.
 pub fn integers(py: Python<'_>, values: Vec<usize>) -> Integers {
     array(py, values.into_iter().map(|value| value as i64).collect())
+}
+
+/// The threshold in each gap between two neighbouring values: [`placement::between`]. `above`: as long as `below`, and
+/// larger in every entry.
+///
+/// # Errors
+/// `ValueError` if an array is not contiguous.
+#[pyfunction]
+pub fn thresholds(
+    py: Python<'_>,
+    below: PyReadonlyArray1<'_, f64>,
+    above: PyReadonlyArray1<'_, f64>,
+) -> PyResult<Floats> {
+    let gaps = slice(&below)?.iter().zip(slice(&above)?);
+    Ok(array(py, gaps.map(|(&below, &above)| placement::between(below, above)).collect()))
 }
 
 /// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right.

@@ -1,0 +1,251 @@
+"""Trees of scikit-learn as trees of clusters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _engine
+from .._data import (
+    Table,
+    align_table,
+    check_feature_names,
+    check_finite,
+    check_sample_weight,
+    read_table,
+)
+from .._util import FloatArray, IntArray, effective_n_jobs
+from .build import Classes, GrownTree, add_up
+from .cluster_tree import ClusterTree
+from .nodes import LEAF, leaf_mistakes
+from .sketch import threshold_tests
+
+
+def is_sklearn_tree(tree: Any) -> bool:
+    """Whether this is a tree estimator of scikit-learn, without importing its trees."""
+    names = {kind.__name__ for kind in type(tree).__mro__ if kind.__module__.startswith("sklearn.")}
+    return "BaseDecisionTree" in names
+
+
+def from_sklearn(
+    tree: Any,
+    X: Any = None,
+    *,
+    labels: npt.ArrayLike | None = None,
+    centers: npt.ArrayLike | None = None,
+    sample_weight: Any = None,
+    feature_names: Any = None,
+) -> ClusterTree:
+    """Return a fitted decision tree of scikit-learn as a tree of clusters.
+
+    Parameters
+    ----------
+    tree : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier or ExtraTreeRegressor
+        Fitted, of one output if it is a classifier.
+    X : array-like or frame of shape (n_samples, n_features), default=None
+        Rows that counts, shares and labels are of, where `labels` or `centers` are given. None: the
+        tree's own counts.
+    labels : array-like of shape (n_samples,), default=None
+        A cluster for each row of X; each leaf gets its most frequent one.
+    centers : array-like of shape (n_clusters, n_features), default=None
+        Clusters 0, 1, ...; each leaf gets the one whose center is nearest to its rows, by the sum
+        of their squared distances.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows of X.
+    feature_names : iterable of str, default=None
+        Names of the columns, where neither the tree nor X has them.
+
+    Returns
+    -------
+    ClusterTree
+        Without `labels` and `centers` the clusters are the classes of a classifier; of a regressor
+        each leaf is a cluster, 0, 1, ... from left to right.
+
+    Raises
+    ------
+    TypeError
+        If `tree` is no such estimator.
+    ValueError
+        If it has several outputs to classify, `labels` and `centers` are both given or come without
+        X, or sizes differ.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+
+    Notes
+    -----
+    scikit-learn compares columns in float32, this package in float64: rows within the rounding of a
+    threshold may go to the other side. Its trees send missing values to a side; these here refuse
+    them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> import treeclust_rs as tc
+    >>> iris = load_iris()
+    >>> names = ["setosa", "versicolor", "virginica"]
+    >>> fitted = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
+    >>> fitted = fitted.fit(iris.data, iris.target_names[iris.target])
+    >>> tc.tree.from_sklearn(fitted, feature_names=iris.feature_names).rules()["rule"].to_list()[0]
+    'petal length (cm) <= 2.449999988079071'
+    """
+    if not is_sklearn_tree(tree):
+        raise TypeError(
+            "from_sklearn takes a DecisionTreeClassifier, a DecisionTreeRegressor or an extra tree "
+            f"of scikit-learn. Got {type(tree).__name__} instead."
+        )
+    check_is_fitted(tree)
+    names = getattr(tree, "feature_names_in_", None)
+    names = feature_names if names is None else names.tolist()
+    if labels is not None and centers is not None:
+        raise ValueError("labels and centers are both given: one of them says what leaves are.")
+    if X is None:
+        if not (labels is None and centers is None and sample_weight is None):
+            raise ValueError("labels, centers and weights are of rows: give X.")
+        return _with_own_counts(tree, names)
+    n_features = int(tree.n_features_in_)
+    if names is None:
+        table = read_table(X, estimator_name="from_sklearn")
+        if table.n_features != n_features:
+            raise ValueError(
+                f"X has {table.n_features} features, but the tree was fitted to {n_features}."
+            )
+    else:
+        by_name = hasattr(tree, "feature_names_in_")
+        names = check_feature_names(names, n_features, None)
+        table = align_table(
+            X, names, n_features, estimator_name="from_sklearn", names_given=not by_name
+        )
+    check_finite(table, effective_n_jobs(None))
+    if labels is None and centers is None:
+        raise ValueError("X is given without labels or centers: the clusters of its rows.")
+    weight = check_sample_weight(sample_weight, table.n_samples)
+    return _with_counts_of(tree, table, weight, labels, centers)
+
+
+def _structure(tree: Any) -> tuple[_engine.TestArrays, IntArray]:
+    """Return the tests with siblings side by side, and scikit-learn's number of each node."""
+    nodes = tree.tree_
+    order, left = [0], []
+    for node in order:  # grows while it is walked
+        is_split = nodes.children_left[node] >= 0
+        left.append(len(order) if is_split else -1)
+        if is_split:
+            order += [int(nodes.children_left[node]), int(nodes.children_right[node])]
+    number = np.array(order, dtype=np.int64)
+    split = np.array(left) >= 0
+    feature = np.where(split, nodes.feature[number], -2).astype(np.int64)
+    threshold = np.where(split, nodes.threshold[number], -2.0)
+    return threshold_tests(feature, threshold, np.array(left, dtype=np.int64)), number
+
+
+def _with_own_counts(tree: Any, names: Any) -> ClusterTree:
+    tests, number = _structure(tree)
+    nodes = tree.tree_
+    leaves = np.flatnonzero(tests.kind == LEAF)
+    classes: Classes
+    if hasattr(tree, "classes_"):
+        if tree.n_outputs_ > 1:
+            raise ValueError(f"The tree has {tree.n_outputs_} outputs: one is needed.")
+        classes = _plain_classes(tree.classes_)
+        value = nodes.value[number, 0, :]
+        value = value / value.sum(axis=1, keepdims=True)
+    else:
+        classes = list(range(len(leaves)))
+        value = np.zeros((len(number), len(leaves)))
+        value[_from_left(tests), np.arange(len(leaves))] = 1.0
+        weighted = value * nodes.weighted_n_node_samples[number][:, None]
+        add_up(tests.children_left, weighted)
+        value = weighted / weighted.sum(axis=1, keepdims=True)
+    cluster = value.argmax(axis=1)
+    weight = nodes.weighted_n_node_samples[number]
+    rows = nodes.n_node_samples[number]
+    mistakes = np.full(len(number), np.nan)
+    own = value[leaves, cluster[leaves]]
+    mistakes[leaves] = leaf_mistakes(weight[leaves], rows[leaves], own)
+    return ClusterTree(
+        **tests._asdict(),
+        n_node_samples=rows,
+        weighted_n_node_samples=weight,
+        cluster=cluster,
+        base_cluster=np.full(len(number), -1),
+        impurity=nodes.impurity[number],
+        value=value[:, None, :],
+        mistakes=mistakes,
+        n_features=int(tree.n_features_in_),
+        classes=classes,
+        feature_names=names,
+    )
+
+
+def _plain_classes(classes: npt.NDArray[Any]) -> Classes:
+    """Return the classes of a classifier as integers, or else as strings."""
+    if classes.dtype.kind in "iu":
+        return [int(name) for name in classes]
+    return [str(name) for name in classes]
+
+
+def _from_left(tests: _engine.TestArrays) -> list[int]:
+    """Return the leaves from left to right."""
+    leaves, stack = [], [0]
+    while stack:
+        node = stack.pop()
+        if tests.children_left[node] < 0:
+            leaves.append(node)
+        else:
+            stack += [int(tests.children_right[node]), int(tests.children_left[node])]
+    return leaves
+
+
+def _with_counts_of(
+    tree: Any,
+    table: Table,
+    weight: FloatArray | None,
+    labels: npt.ArrayLike | None,
+    centers: npt.ArrayLike | None,
+) -> ClusterTree:
+    tests, _ = _structure(tree)
+    n = table.n_samples
+    leaf_of_row = _engine.Router(tests, table.n_features).apply(
+        table.data, _engine.Threads(effective_n_jobs(None))
+    )
+    assert leaf_of_row is not None, "the rows are finite"
+    weights = np.ones(n) if weight is None else weight
+    classes: Classes
+    if labels is not None:
+        marks = np.asarray(labels)
+        if marks.shape != (n,):
+            raise ValueError(f"There are {marks.size} labels for {n} rows.")
+        found, codes = np.unique(marks, return_inverse=True)
+        classes = _plain_classes(found)
+        cost = np.ones((n, len(classes)))
+        cost[np.arange(n), codes] = 0.0
+    else:
+        points = np.asarray(centers, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != table.n_features:
+            raise ValueError(
+                f"centers have the shape {points.shape}, but X has {table.n_features} features."
+            )
+        classes = list(range(len(points)))
+        rows = np.column_stack(table.data) if isinstance(table.data, list) else table.data
+        cost = np.stack([((rows - point) ** 2).sum(axis=1) for point in points], axis=1)
+        codes = cost.argmin(axis=1)
+        cost = cost - cost.min(axis=1, keepdims=True)
+    costs = np.zeros((len(tests.kind), len(classes)))
+    np.add.at(costs, leaf_of_row, weights[:, None] * cost)
+    add_up(tests.children_left, costs)
+    grown = GrownTree.of_rows(
+        tests,
+        None,
+        leaf_of_row,
+        codes,
+        len(classes),
+        weight,
+        feature_scale=None,
+        cost=costs.min(axis=1),
+        cluster=costs.argmin(axis=1),
+    )
+    return grown.build(classes, table)

@@ -1,0 +1,98 @@
+"""RandomCuts: what is drawn, and the bounds of the papers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import sizes
+import treeclust_rs as tc
+
+
+def first_cuts(centers, criterion, n):
+    """Features and thresholds of n root cuts, with no rows near: thresholds stay in their gap."""
+    X = np.repeat(centers, 2, axis=0)
+    found = []
+    for seed in range(n):
+        model = tc.RandomCuts(
+            reference=centers, criterion=criterion, n_trials=1, random_state=seed
+        ).fit(X)
+        found.append((int(model.tree_.feature[0]), float(model.tree_.threshold[0])))
+    return found
+
+
+@pytest.mark.parametrize("criterion", ["kmeans", "kmedians"])
+def test_gaps_are_drawn_by_their_weight(criterion):
+    centers = np.array([[0.0, 0.0], [1.0, 3.0], [4.0, 3.5]])
+    # Gaps of the columns: 1 and 3; 3 and 0.5.
+    gaps = np.array([1.0, 3.0, 3.0, 0.5])
+    share = gaps if criterion == "kmedians" else gaps**2
+    share = share / share.sum()
+    n = sizes.repeats(800, 3000)
+    cuts = first_cuts(centers, criterion, n)
+    places = [
+        (0 if threshold < 1.0 else 1) if feature == 0 else (2 if threshold < 3.0 else 3)
+        for feature, threshold in cuts
+    ]
+    counts = np.bincount(places, minlength=4)
+    expected = n * share
+    # Four standard deviations of a binomial count.
+    assert (np.abs(counts - expected) <= 4.0 * np.sqrt(expected * (1 - share)) + 1).all()
+
+
+def test_more_trials_and_greedy_never_cost_more():
+    X = load_digits().data
+    labels = tc.KMeansTree(10, random_state=0).fit(X).reference_labels_
+    greedy = tc.ExGreedy(reference=labels).fit(X).cost_path_["cost"][0]
+    cost = np.inf
+    for n_trials in (1, 3, 9):
+        model = tc.RandomCuts(reference=labels, n_trials=n_trials, random_state=0).fit(X)
+        assert model.cost_path_["cost"][0] <= cost
+        cost = model.cost_path_["cost"][0]
+    model = tc.RandomCuts(reference=labels, n_trials=1, include_greedy=True, random_state=0)
+    assert model.fit(X).cost_path_["cost"][0] <= greedy * (1 + 1e-12)
+
+
+def test_every_leaf_has_its_own_center():
+    for seed in range(sizes.repeats(20, 100)):
+        rng = np.random.default_rng(seed)
+        k = int(rng.integers(2, 9))
+        centers = rng.normal(size=(k, 3))
+        X = rng.normal(size=(60, 3))
+        model = tc.RandomCuts(reference=centers, n_trials=2, random_state=seed).fit(X)
+        leaves = model.tree_.apply(centers)
+        np.testing.assert_array_equal(model.tree_.base_cluster[leaves], np.arange(k))
+        assert model.n_leaves_ == k
+
+
+@pytest.mark.parametrize("criterion", ["kmeans", "kmedians"])
+def test_average_cost_on_hard_instances_is_within_the_bound(criterion):
+    """Centers in a hypercube's corners, rows one step from them: a few cuts part many rows."""
+    k, d = 16, 30
+    rng = np.random.default_rng(0)
+    centers = rng.integers(0, 2, size=(k, d)).astype(float)
+    steps = [(c, f) for c in range(k) for f in range(d)]
+    X = np.array(
+        [centers[c] + np.where(np.arange(d) == f, 1 - 2 * centers[c], 0) for c, f in steps]
+    )
+    labels = np.array([c for c, _ in steps])
+    power = 2 if criterion == "kmeans" else 1
+    free = (np.abs(X - centers[labels]) ** power).sum()
+    ratios = []
+    for seed in range(sizes.repeats(20, 60)):
+        model = tc.RandomCuts(
+            reference=centers, criterion=criterion, n_trials=1, random_state=seed
+        ).fit(X)
+        clusters = model.tree_.base_cluster[model.tree_.apply(X)]
+        ratios.append((np.abs(X - centers[clusters]) ** power).sum() / free)
+    log = np.log(k)
+    bound = k * np.log(log) * log if criterion == "kmeans" else log * np.log(log)
+    # The constants of the papers are not 1; here it is within the plain order.
+    assert np.mean(ratios) <= 4.0 * bound
+
+
+def test_the_same_seed_draws_the_same_tree():
+    X = load_digits().data[:300]
+    trees = [tc.RandomCuts(5, random_state=3).fit(X).tree_ for _ in range(2)]
+    assert trees[0] == trees[1]

@@ -1,0 +1,104 @@
+"""Trees that look at the rows alone: KDTreeClusters, XRegressionTree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.tree import DecisionTreeRegressor
+
+import treeclust_rs as tc
+
+
+def cheapest_labels(model, X):
+    """The label of each row if its leaf has the one that costs least, by the definition."""
+    leaves, centers = model.tree_.apply(X), means(X, model.reference_labels_)
+    costs = ((X[:, None] - centers) ** 2).sum(axis=2)
+    labels = np.empty(len(X), dtype=int)
+    for leaf in np.unique(leaves):
+        labels[leaves == leaf] = costs[leaves == leaf].sum(axis=0).argmin()
+    return labels
+
+
+def means(X, labels):
+    return np.array([X[labels == c].mean(axis=0) for c in np.unique(labels)])
+
+
+@pytest.mark.parametrize("estimator", [tc.KDTreeClusters, tc.XRegressionTree])
+def test_leaves_have_the_cheapest_label(estimator):
+    X = load_wine().data
+    for max_leaves in (3, 7, 20):
+        model = estimator(3, max_leaves=max_leaves, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.labels_, cheapest_labels(model, X))
+        assert model.n_leaves_ == max_leaves
+
+
+def test_a_kd_tree_halves_the_fullest_leaf_along_the_widest_column():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(64, 3)) * [1.0, 5.0, 2.0]
+    model = tc.KDTreeClusters(4, max_leaves=8, random_state=0).fit(X)
+    tree = model.tree_
+    assert sorted(tree.n_node_samples[tree.leaves]) == [8] * 8
+    stack = [(0, np.arange(64))]
+    while stack:
+        node, rows = stack.pop()
+        if tree.children_left[node] < 0:
+            continue
+        assert tree.feature[node] == X[rows].var(axis=0).argmax()
+        goes_left = X[rows, tree.feature[node]] <= tree.threshold[node]
+        assert goes_left.sum() == len(rows) // 2
+        stack += [(tree.children_left[node], rows[goes_left])]
+        stack += [(tree.children_right[node], rows[~goes_left])]
+
+
+def test_a_kd_tree_by_hand_with_weights_and_ties():
+    X = np.array([[0.0], [1.0], [1.0], [1.0], [5.0], [9.0]])
+    tree = tc.KDTreeClusters(2, random_state=0).fit(X).tree_
+    assert 1.0 <= tree.threshold[0] < 5.0  # 4 and 2 rows are nearer to halves than 1 and 5
+    weight = np.array([9.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    tree = tc.KDTreeClusters(2, random_state=0).fit(X, sample_weight=weight).tree_
+    assert 0.0 <= tree.threshold[0] < 1.0
+
+
+def test_equal_rows_are_not_cut():
+    X = np.array([[1.0, 2.0]] * 5 + [[3.0, 2.0]] * 5)
+    for estimator in (tc.KDTreeClusters, tc.XRegressionTree):
+        model = estimator(2, max_leaves=8, random_state=0).fit(X)
+        assert model.n_leaves_ == 2
+
+
+@pytest.mark.parametrize("max_leaves", [3, 6, 15])
+def test_the_regression_tree_is_scikit_learns(max_leaves):
+    X = load_iris().data
+    centered = X - np.median(X, axis=0)
+    theirs = DecisionTreeRegressor(max_leaf_nodes=max_leaves, random_state=0).fit(
+        centered, centered
+    )
+    model = tc.XRegressionTree(3, max_leaves=max_leaves, random_state=0).fit(X)
+    inertia = sum(
+        ((X[of] - X[of].mean(axis=0)) ** 2).sum()
+        for of in (model.tree_.apply(X) == leaf for leaf in model.tree_.leaves)
+    )
+    leaves = theirs.apply(centered)
+    expected = sum(
+        ((X[leaves == leaf] - X[leaves == leaf].mean(axis=0)) ** 2).sum()
+        for leaf in np.unique(leaves)
+    )
+    assert inertia == pytest.approx(expected, rel=1e-9)
+
+
+def test_smaller_trees_are_those_of_fewer_leaves():
+    X = load_wine().data
+    for estimator in (tc.KDTreeClusters, tc.XRegressionTree):
+        model = estimator(3, max_leaves=12, scale="standard", random_state=0).fit(X)
+        reference = model.reference_labels_
+        small = estimator(max_leaves=6, scale="standard", reference=reference).fit(X)
+        np.testing.assert_array_equal(model.truncate(6).labels_, small.labels_)
+
+
+def test_limits():
+    X = load_wine().data
+    for estimator in (tc.KDTreeClusters, tc.XRegressionTree):
+        model = estimator(3, max_leaves=30, max_depth=3, min_samples_leaf=15, random_state=0).fit(X)
+        assert model.tree_.max_depth <= 3
+        assert model.tree_.n_node_samples[model.tree_.leaves].min() >= 15
