@@ -73,9 +73,9 @@ def test_average_cost_on_hard_instances_is_within_the_bound(criterion):
     rng = np.random.default_rng(0)
     centers = rng.integers(0, 2, size=(k, d)).astype(float)
     steps = [(c, f) for c in range(k) for f in range(d)]
-    X = np.array(
-        [centers[c] + np.where(np.arange(d) == f, 1 - 2 * centers[c], 0) for c, f in steps]
-    )
+    X = np.array([centers[c] for c, _ in steps])
+    for row, (c, f) in enumerate(steps):
+        X[row, f] = 1.0 - centers[c, f]
     labels = np.array([c for c, _ in steps])
     power = 2 if criterion == "kmeans" else 1
     free = (np.abs(X - centers[labels]) ** power).sum()

@@ -127,8 +127,9 @@ class ObliqueTree(GrownClusterer, CenterModel):
         The first tree: recursive 2-means, each test the bisector of the two means; bisectors of
         random pairs of rows; or a tree fitted before (an estimator of this package, a
         `ClusterTree`, or scikit-learn's `DecisionTreeClassifier` of the reference's labels), which
-        is then refined: with ``alpha=0`` the cost never ends above its own (before `relax`). An unfitted estimator is cloned and fitted to X. Axis-aligned trees grow
-        from one leaf instead if no tree is given.
+        is then refined: with ``alpha=0`` the cost never ends above its own (before `relax`). An
+        unfitted estimator of this package is cloned and fitted to X. Axis-aligned trees grow from
+        one leaf instead if no tree is given.
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
         clustering and tree, drawn together by a growing weight mu.
