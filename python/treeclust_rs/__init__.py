@@ -1,7 +1,7 @@
 """Interpretable clustering: trees whose leaves are clusters, and whose rules people can read."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
 from ._base import load
 from .estimators.douglas.estimator import Douglas
@@ -42,12 +42,15 @@ __all__ = [
     "SpExTree",
     "VoronoiTree",
     "XRegressionTree",
+    "compare",
     "load",
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import `selection` on first use: the estimators do not need it."""
     if name == "selection":
         return import_module(".selection", __name__)
+    if name == "compare":
+        return import_module(".selection", __name__).compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
