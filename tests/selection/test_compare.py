@@ -1,0 +1,107 @@
+"""compare: every measure against what its own functions say."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, load_wine
+from sklearn.tree import DecisionTreeClassifier
+
+import treeclust_rs as tc
+
+X, Y = load_wine(return_X_y=True)
+
+
+def test_rows_are_measured_as_their_models():
+    found = tc.compare(X, n_clusters=3, labels=Y, scale="standard", random_state=0)
+    assert found.table["method"].to_list()[:4] == ["IMM", "ExGreedy", "RandomCuts", "ExKMC"]
+    assert found.table.height == len(found.models) == 3 + 7 * 3
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    free = tc.metrics.kmeans_cost(scaled, found.reference_labels)
+    for row, model in zip(found.table.iter_rows(named=True), found.models, strict=True):
+        cost = tc.metrics.kmeans_cost(scaled, model.labels_)
+        assert row["cost_ratio"] == pytest.approx(cost / free, rel=1e-9)
+        assert row["agreement"] == tc.metrics.agreement(model.labels_, found.reference_labels)
+        assert row["ari"] == tc.metrics.adjusted_rand_index(Y, model.labels_)
+        assert row["leaves"] == model.n_leaves_
+        assert row["depth"] == model.tree_.max_depth
+        assert row["wad"] == tc.metrics.weighted_average_depth(model)
+        assert row["waes"] == tc.metrics.weighted_average_explanation_size(model)
+        assert row["seconds"] > 0
+
+
+def test_all_explain_one_reference():
+    labels = KMeans(4, n_init=1, random_state=3).fit_predict(X)
+    found = tc.compare(X, [tc.IMM(), tc.ExKMC(), tc.KMeansTree()], reference=labels)
+    for model in found.models:
+        np.testing.assert_array_equal(model.reference_labels_, labels)
+    assert found.table["leaves"].to_list() == [4, 4, 8, 16, 4, 8, 16]
+
+
+def test_what_is_fitted_is_measured_as_it_is():
+    mine = tc.ExKMC(3, max_leaves=5, random_state=0).fit(X)
+    theirs = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, mine.labels_)
+    labels = KMeans(3, n_init=1, random_state=0).fit_predict(X)
+    named = {"mine": mine, "scikit-learn's": theirs, "k-means": labels, "fitted now": KMeans()}
+    found = tc.compare(X, named, 3, random_state=0)
+    table = found.table
+    assert table["method"].to_list() == list(named)
+    assert table["leaves"].to_list() == [5, 4, None, None]
+    assert table["seconds"].is_null().to_list() == [True, True, True, False]
+    assert found.models[0] is mine
+    assert table["cost_ratio"][3] == pytest.approx(1.0, rel=0.05)
+
+
+def test_frames_weights_and_processes():
+    frame = pl.DataFrame(X, schema=load_wine().feature_names)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    options = {"max_leaves": [4], "sample_weight": weight, "random_state": 0, "labels": Y}
+    methods = [tc.ExKMC(3), tc.Kauri(3)]
+    one = tc.compare(frame, methods, 3, **options).table.drop("seconds")
+    two = tc.compare(frame, methods, 3, n_jobs=2, **options).table.drop("seconds")
+    assert one.equals(two)
+    assert (one["leaves"] == 4).all()
+
+
+def test_names_tell_what_differs():
+    methods = [tc.ExKMC(), tc.ExKMC(base_tree=None), tc.ExKMC(), Y]
+    table = tc.compare(X, methods, 3, [6], random_state=0).table
+    assert table["method"].to_list() == ["ExKMC", "ExKMC(base_tree=None)", "ExKMC #2", "labels"]
+
+
+def test_it_reads_well_and_is_drawn():
+    pytest.importorskip("matplotlib")
+    found = tc.compare(load_iris().data, [tc.IMM(), tc.ExKMC(), load_iris().target], 3)
+    assert "Comparison of 3 methods" in repr(found)
+    assert "<b>" in found._repr_html_()
+    ax = found.plot()
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["IMM", "ExKMC", "labels"]
+    assert found.plot(ax) is ax
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"methods": [tc.IMM]}, TypeError, "methods must hold"),
+        ({"methods": ["imm"]}, TypeError, "methods must hold"),
+        ({"max_leaves": []}, ValueError, "max_leaves is empty"),
+        ({"max_leaves": [3.5]}, TypeError, "max_leaves must hold ints"),
+        ({"labels": Y[:9]}, ValueError, "9 labels for 178 rows"),
+        ({"methods": [tc.ExKMC()], "max_leaves": [2]}, ValueError, "max_leaves=2"),
+        ({"verbose": -1}, ValueError, "verbose"),
+    ],
+)
+def test_what_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        tc.compare(X, **({"methods": [tc.IMM()], "n_clusters": 3} | options))
+
+
+def test_nothing_given_is_changed():
+    model = tc.ExKMC()
+    before = model.get_params()
+    tc.compare(X, [model], 3, [5], random_state=0)
+    assert model.get_params() == before
+    assert not hasattr(model, "tree_")
