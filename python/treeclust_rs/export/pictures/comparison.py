@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def plot_comparison(table: pl.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw ``cost_ratio`` against ``leaves``, a line a ``method``, across where it has no leaves."""
+    """Draw ``cost_ratio`` against ``leaves``, a line a ``method``; across where there are none."""
     plt = import_pyplot("comparison")
     if ax is None:
         ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
