@@ -73,6 +73,10 @@ CASES = {
 }
 STEPS = [5, 40, 90, 150, 220, 300]
 MORE_STEPS = [*range(0, 400, 8), *range(400, 1000, 50)]
+STEPS_NOW = MORE_STEPS if FULL else STEPS
+# What OpenBLAS says when it finds no memory for its buffers and ends the process.
+OPENBLAS_ENDS = "OpenBLAS error: Memory allocation still failed"
+MAX_ENDED = 2 if FULL else 0
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -83,19 +87,25 @@ def test_too_little_memory_is_memory_error(case):
         n = 5_000
     else:
         options["n_jobs"] = 2
-    problem = json.dumps([case.split(",")[0], options, n, MORE_STEPS if FULL else STEPS])
     one_thread = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, problem],
-        capture_output=True,
-        text=True,
-        timeout=3000 if FULL else 300,
-        env=os.environ | one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [result[0] for result in results] == (MORE_STEPS if FULL else STEPS)
+    results = []
+    n_ended = 0
+    while len(results) < len(STEPS_NOW):
+        problem = json.dumps([case.split(",")[0], options, n, STEPS_NOW[len(results) :]])
+        done = subprocess.run(
+            [sys.executable, "-c", CODE, problem],
+            capture_output=True,
+            text=True,
+            timeout=3000 if FULL else 300,
+            env=os.environ | one_thread | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=False,
+        )
+        results += [json.loads(line) for line in done.stdout.splitlines()]
+        # The README has it among what is out of our reach: it happens in about one of 500 steps.
+        n_ended += OPENBLAS_ENDS in done.stderr
+        assert done.returncode == 0 or OPENBLAS_ENDS in done.stderr, done.stdout + done.stderr
+        assert n_ended <= MAX_ENDED, done.stdout + done.stderr
+    assert [result[0] for result in results] == STEPS_NOW
     outcomes = [outcome for _, *found in results for outcome in found]
     for outcome in outcomes:
         is_size = "iB for " in outcome  # ours, and numpy's

@@ -86,6 +86,7 @@ def small_tree(**changes):
         ({"lower": [NAN] * 7}, "Node 2 .* an end that is not finite"),
         ({"upper": [1, NAN, 9, NAN, NAN, NAN, NAN]}, "Node 0 .* no interval node"),
         ({"impurity": [-1.0] + [0] * 6}, "Node 0 .* a impurity"),
+        ({"impurity": [1e308] + [0] * 6}, "Node 0 .* overflows times its weight"),
         ({"n_node_samples": [8, 4, 4, 2, -2, 2, 2]}, "Node 4 .* negative n_node_samples"),
         ({"weighted_n_node_samples": [8, 4, 4, 2, 2, NAN, 2]}, "Node 5 .* weighted_n_node_samples"),
         ({"mistakes": [math.inf] + [0] * 6}, "Node 0 .* mistakes"),

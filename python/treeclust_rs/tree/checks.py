@@ -258,6 +258,9 @@ def check_statistics(nodes: TreeNodes) -> None:
             np.isfinite(array) & ((array >= 0) | may_be_negative),
             f"has a {name} that is {'' if may_be_negative else 'negative or '}not finite",
         )
+    with np.errstate(over="ignore"):
+        cost = nodes.impurity * nodes.weighted_n_node_samples
+    at_all(np.isfinite(cost), "has an impurity that overflows times its weight")
     at_all(
         np.isnan(nodes.mistakes) | (np.isfinite(nodes.mistakes) & (nodes.mistakes >= 0)),
         "has mistakes that are negative or not finite",
