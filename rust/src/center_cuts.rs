@@ -17,9 +17,9 @@
 //! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within [`TIE`] of
 //! the least cost, as a share of it, are tied; the first column and the lowest threshold win.
 
-use crate::criterion::CenterCut;
 use crate::criterion::centers::{CenterColumns, Centers, Coordinate, TableCenters};
 use crate::criterion::label_cost::Regrets;
+use crate::criterion::{CenterCut, RowSums};
 use crate::error::Result;
 use crate::grow::GrowingTree;
 use crate::imm::BaseNodes;

@@ -9,6 +9,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 import treeclust_rs as tc
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Only .* of the .* clusters ha:sklearn.exceptions.ConvergenceWarning"
+)
+
 
 def cheapest_labels(model, X):
     """The label of each row if its leaf has the one that costs least, by the definition."""

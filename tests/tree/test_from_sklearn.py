@@ -85,7 +85,7 @@ def test_names_come_from_the_tree_or_the_frame_or_the_user():
     frame = pl.DataFrame(load_wine().data, schema=load_wine().feature_names)
     labels = load_wine().target
     by_frame = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(frame, labels)
-    assert tc.tree.from_sklearn(by_frame).feature_names == frame.columns
+    assert list(tc.tree.from_sklearn(by_frame).feature_names) == frame.columns
     shuffled = frame.select(reversed(frame.columns))
     tree = tc.tree.from_sklearn(by_frame, shuffled, labels=labels)
     np.testing.assert_array_equal(tree.value, tc.tree.from_sklearn(by_frame).value)
@@ -94,7 +94,7 @@ def test_names_come_from_the_tree_or_the_frame_or_the_user():
     )
     assert tc.tree.from_sklearn(by_array).feature_names is None
     names = [f"column {i}" for i in range(13)]
-    assert tc.tree.from_sklearn(by_array, feature_names=names).feature_names == names
+    assert tc.tree.from_sklearn(by_array, feature_names=names).feature_names == tuple(names)
 
 
 def test_a_classification_tree_can_be_refined():

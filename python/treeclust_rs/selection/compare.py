@@ -274,7 +274,7 @@ def _named(methods: Any) -> list[tuple[str, Any]]:
 
 def _name_of(method: Any) -> str:
     """Return the class of an estimator with the parameters that are not the default."""
-    if not hasattr(method, "get_params"):
+    if isinstance(method, type) or not hasattr(method, "get_params"):
         return "labels"
     default = type(method)().get_params(deep=False)
     given = method.get_params(deep=False)
@@ -288,8 +288,8 @@ def _name_of(method: Any) -> str:
 
 def _versions(method: Any, shared: Mapping[str, Any], sizes: list[int]) -> Iterator[Any]:
     """Yield what is to be measured of a method: clones to fit, or itself if there is no fit."""
-    if not hasattr(method, "get_params"):
-        if isinstance(method, (type, str)) or np.ndim(method) != 1:
+    if isinstance(method, type) or not hasattr(method, "get_params"):
+        if isinstance(method, type | str) or np.ndim(method) != 1:
             raise TypeError(
                 "methods must hold estimators, fitted models or arrays of labels. "
                 f"Got {method!r:.60} among them."

@@ -16,7 +16,7 @@ def table_text(head: str, frame: pl.DataFrame) -> str:
 
 
 def frame_html(head: str, frame: pl.DataFrame, chosen: int | None, note: str) -> str:
-    """Return a frame of numbers as an HTML table, the row `chosen` in bold."""
+    """Return a frame of numbers and names as an HTML table, the row `chosen` in bold."""
     rows = [[_cell(value) for value in row] for row in frame.iter_rows()]
     if chosen is not None:
         rows[chosen] = [f"<b>{cell}</b>" for cell in rows[chosen]]
@@ -24,7 +24,9 @@ def frame_html(head: str, frame: pl.DataFrame, chosen: int | None, note: str) ->
     return html_table(head, titles, rows, [note])
 
 
-def _cell(value: float | None) -> str:
+def _cell(value: float | str | None) -> str:
     if value is None:
         return ""
+    if isinstance(value, str):
+        return html.escape(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
