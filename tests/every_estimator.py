@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,7 @@ ESTIMATORS = {
     "ExKMC-interval": Case(tc.ExKMC, {"max_leaves": 5, "base_tree": None, "cuts": "interval"}),
     "KMeansTree": Case(tc.KMeansTree, {"max_leaves": 5}),
     "SpExTree": Case(tc.SpExTree, {"max_leaves": 5}),
-    "KDTreeClusters": Case(tc.KDTreeClusters, {"max_leaves": 5}),
+    "KDTreeClusters": Case(tc.KDTreeClusters, {"max_leaves": math.inf}),
     "XRegressionTree": Case(tc.XRegressionTree, {"max_leaves": 5}),
     "VoronoiTree": Case(tc.VoronoiTree, {}, has_path=False),
     "VoronoiTree-small": Case(tc.VoronoiTree, {"exact": False}),

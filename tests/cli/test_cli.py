@@ -819,7 +819,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         2,
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
         "--leaves goes with --method exkmc, kauri, oblique, kernel-exkmc, kernel-expand, "
-        "kmeans-tree or spex; an imm tree has",
+        "kmeans-tree, spex, kd-tree or x-regression; an imm tree has",
     ),
     "cuts of imm": (
         2,
@@ -840,13 +840,14 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "reference of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method exkmc, imm, oblique, voronoi, kernel-imm, kernel-exkmc, "
-        "kernel-expand, kmeans-tree or spex; a kauri tree has threshold cuts and makes",
+        "--reference goes with --method exkmc, imm, ex-greedy, random-cuts, oblique, voronoi, "
+        "kernel-imm, kernel-exkmc, kernel-expand, kmeans-tree, spex, kd-tree or x-regression; a "
+        "kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
-        "--criterion goes with --method exkmc or imm",
+        "--criterion goes with --method exkmc, imm, ex-greedy or random-cuts",
     ),
     "cuts of kauri": (
         2,
@@ -861,7 +862,8 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "criterion of kernel-exkmc": (
         2,
         ["fit", "none.csv", "--method", "kernel-exkmc", "--criterion", "kmedians"],
-        "--criterion goes with --method exkmc or imm; a kernel-exkmc tree explains the clusters of",
+        "--criterion goes with --method exkmc, imm, ex-greedy or random-cuts; a kernel-exkmc tree "
+        "explains the clusters of",
     ),
     "moves of kernel-expand": (
         2,
@@ -957,7 +959,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "a base of models in it": (
         4,
         ["predict", "base.json", "points.csv"],
-        "base.json: The model file holds a 'CostTree'; known are Douglas, ExKMC, IMM,",
+        "base.json: The model file holds a 'CostTree'; known are Douglas, ExGreedy, ExKMC, IMM,",
     ),
     "parquet without formulas": (
         2,

@@ -96,7 +96,7 @@ INTEGERS = [
     for estimator in ESTIMATORS
     for parameter in estimator.get_params()
     # Words, booleans, data, and what scikit-learn takes True for.
-    if parameter not in ("exact", "relax", "verbose", "reference", "feature_mask")
+    if parameter not in ("exact", "relax", "include_greedy", "verbose", "reference", "feature_mask")
 ]
 
 
