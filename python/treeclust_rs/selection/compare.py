@@ -249,7 +249,7 @@ def _sizes(max_leaves: Iterable[int] | None, k: int) -> list[int]:
     """Return the numbers of leaves to fit with, in rising order."""
     if max_leaves is None:
         return [k, 2 * k, 4 * k]
-    sizes = [max_leaves] if is_number(max_leaves, Integral) else list(max_leaves)
+    sizes = list(max_leaves) if isinstance(max_leaves, Iterable) else [max_leaves]
     for size in sizes:
         if not is_number(size, Integral):
             raise TypeError(f"max_leaves must hold ints. Got {size!r} among them.")

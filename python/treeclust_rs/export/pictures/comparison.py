@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from .drawing import FONTSIZE, INK, QUIET, cluster_colors, import_pyplot
+from ...tree import cluster_colors
+from .drawing import FONTSIZE, INK, QUIET, import_pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
