@@ -1,0 +1,38 @@
+//! BestTree: the best threshold tree of at most L leaves, by local search.
+//!
+//! Greedy trees are a start, not an answer. From given trees the search goes down to a tree that no change it knows
+//! makes better: thresholds are refined node by node, and subtrees are taken out and grown anew (*ruin and recreate*:
+//! Schrimpf, Schneider, Stamm-Wilbrandt, Dueck, J. Comput. Phys. 2000). A round costs what the subtree weighs that it
+//! changes, not the table.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `ranks.rs` | columns as ranks of two bytes |
+//! | `segments.rs` | a subtree is one range of nodes and one of rows |
+//! | `objective.rs`, `kmeans.rs`, `labels.rs` | what is minimised, from sums of leaves |
+//! | `sweep.rs` | the best cut of a node |
+//! | `regrow.rs`, `refine.rs` | a subtree grown by label cost; thresholds moved (TAO) |
+//! | `moves.rs` | the random changes |
+//! | `state.rs`, `start.rs` | the tree as it stands; given trees within the limits |
+//! | `search.rs` | batches of changes, the best of which is taken |
+//!
+//! Memory: 2 n d bytes for the ranks, 8 n k for the costs of rows of every start, 4 n for the rows of a tree.
+
+mod kmeans;
+mod labels;
+mod moves;
+mod objective;
+mod ranks;
+mod refine;
+mod regrow;
+mod search;
+mod segments;
+mod start;
+mod state;
+mod sweep;
+
+pub use kmeans::KMeans;
+pub use labels::Labels;
+pub use moves::Move;
+pub use objective::{Objective, RowCosts};
+pub use search::{FoundTree, SearchSettings, Step, search};

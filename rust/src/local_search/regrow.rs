@@ -1,0 +1,300 @@
+//! Recreates a subtree: best-first growth by label cost on the rows of one node.
+//!
+//! As ExKMC grows a tree from a single leaf (see [`crate::criterion::label_cost`]), on the costs that rows have now: a
+//! leaf costs what its cheapest label does, and the leaf whose best cut saves most is split until there are as many
+//! leaves as asked for. It only proposes: sums are compared as they are added up, and few labels take part, those of
+//! the old subtree and those that are the cheapest for most rows.
+
+use super::objective::RowCosts;
+use super::ranks::{RankCut, Ranks};
+use super::segments::{Node, Segments};
+use super::sweep::{NodeRows, ScoredCut, Sweep};
+use crate::grow::Limits;
+use crate::parallel::Monitor;
+
+/// Most labels that take part.
+const MAX_LABELS: usize = 32;
+/// A label takes part if it is the cheapest for more than one row in so many.
+const MIN_SHARE: usize = 64;
+/// A gain of less than this share of the node's cost is none.
+const TIE: f64 = 1e-12;
+
+/// How the first cut is chosen.
+#[derive(Debug, Clone)]
+pub(super) enum FirstCut {
+    /// As all others.
+    Best,
+    /// The best among these columns.
+    Among(Vec<usize>),
+    /// This one, with so many leaves on either side.
+    Given(RankCut, [usize; 2]),
+}
+
+/// What growth reads.
+#[derive(Clone, Copy)]
+pub(super) struct Regrow<'a> {
+    /// The table.
+    pub ranks: &'a Ranks,
+    /// What rows cost.
+    pub costs: &'a RowCosts,
+    /// Number of labels.
+    pub k: usize,
+    /// Limits of the whole tree.
+    pub limits: Limits,
+    /// Where a request to stop arrives.
+    pub monitor: &'a Monitor,
+}
+
+/// A node that grows; its children come after it.
+struct Open<const K: usize> {
+    node: Node,
+    depth: usize,
+    total: [f64; K],
+    best: Option<ScoredCut>,
+    children: Option<[usize; 2]>,
+}
+
+/// Growth on `K` labels.
+struct Growth<'a, const K: usize> {
+    of: Regrow<'a>,
+    labels: Vec<u32>,
+    rows: Vec<u32>,
+    values: Vec<[f64; K]>,
+    nodes: Vec<Open<K>>,
+    sweep: Sweep<K>,
+}
+
+impl Regrow<'_> {
+    /// Grows a subtree of at most `n_leaves` leaves on rows at a node of the given depth. `labels`: those in use there.
+    pub fn grow(
+        &self,
+        rows: &[u32],
+        labels: &[u32],
+        depth: usize,
+        n_leaves: usize,
+        first: &FirstCut,
+    ) -> Segments {
+        let labels = self.likely_labels(rows, labels);
+        match labels.len() {
+            ..=2 => self.grow_on::<2>(rows, labels, depth, n_leaves, first),
+            ..=4 => self.grow_on::<4>(rows, labels, depth, n_leaves, first),
+            ..=6 => self.grow_on::<6>(rows, labels, depth, n_leaves, first),
+            ..=8 => self.grow_on::<8>(rows, labels, depth, n_leaves, first),
+            ..=12 => self.grow_on::<12>(rows, labels, depth, n_leaves, first),
+            ..=16 => self.grow_on::<16>(rows, labels, depth, n_leaves, first),
+            _ => self.grow_on::<MAX_LABELS>(rows, labels, depth, n_leaves, first),
+        }
+    }
+
+    /// The labels that are the cheapest for most rows and those in use, ascending, at most [`MAX_LABELS`].
+    fn likely_labels(&self, rows: &[u32], in_use: &[u32]) -> Vec<u32> {
+        let mut votes = vec![0usize; self.k];
+        for &row in rows {
+            let costs = &self.costs.costs[row as usize * self.k..][..self.k];
+            let (mut cheapest, mut least) = (0, f64::INFINITY);
+            for (label, &cost) in costs.iter().enumerate() {
+                if cost < least {
+                    (cheapest, least) = (label, cost);
+                }
+            }
+            votes[cheapest] += 1;
+        }
+        let few = rows.len() / MIN_SHARE;
+        in_use.iter().for_each(|&label| votes[label as usize] += few + 1);
+        let mut labels: Vec<u32> = (0..self.k as u32).collect();
+        labels.sort_by_key(|&label| std::cmp::Reverse(votes[label as usize]));
+        labels.retain(|&label| votes[label as usize] > few);
+        labels.truncate(MAX_LABELS);
+        labels.sort_unstable();
+        labels
+    }
+
+    fn grow_on<const K: usize>(
+        &self,
+        rows: &[u32],
+        labels: Vec<u32>,
+        depth: usize,
+        n_leaves: usize,
+        first: &FirstCut,
+    ) -> Segments {
+        let values = rows.iter().map(|&row| {
+            let costs = &self.costs.costs[row as usize * self.k..][..self.k];
+            let mut value = [f64::INFINITY; K];
+            for (value, &label) in value.iter_mut().zip(&labels) {
+                *value = costs[label as usize];
+            }
+            let least = value.iter().copied().fold(f64::INFINITY, f64::min);
+            // Lanes without a label are as dear as the dearest.
+            let dearest = labels.iter().map(|&l| costs[l as usize]).fold(least, f64::max);
+            value.map(|x| x.min(dearest) - least)
+        });
+        let values: Vec<[f64; K]> = values.collect();
+        let (rows, sweep) = (rows.to_vec(), Sweep::new());
+        let mut growth = Growth { of: *self, labels, rows, values, nodes: vec![], sweep };
+        growth.open(0, growth.rows.len(), depth);
+        let d = self.ranks.n_features();
+        match first {
+            FirstCut::Best => growth.expand(0, n_leaves),
+            FirstCut::Among(columns) if n_leaves > 1 => {
+                growth.search(0, columns.iter().copied());
+                if growth.nodes[0].best.is_none() {
+                    growth.search(0, 0..d);
+                }
+                if growth.gain(0) > 0.0 {
+                    let [left, _] = growth.split(0);
+                    growth.expand(left, n_leaves);
+                }
+            }
+            FirstCut::Given(cut, shares) if self.limits.max_depth != Some(depth) => {
+                growth.nodes[0].best = Some(ScoredCut { cut: *cut, score: 0.0 });
+                let [left, right] = growth.split(0);
+                for (child, share) in [(left, shares[0]), (right, shares[1])] {
+                    growth.expand_below(child, share);
+                }
+            }
+            FirstCut::Among(_) | FirstCut::Given(..) => {}
+        }
+        let mut tree = Segments { nodes: vec![], rows: vec![] };
+        growth.write(0, &mut tree.nodes);
+        tree.rows = growth.rows;
+        tree
+    }
+}
+
+/// What rows with these sums cost under their cheapest label.
+#[inline(always)]
+fn cheapest<const K: usize>(sums: &[f64; K]) -> f64 {
+    // Four minima side by side.
+    let mut lanes = [sums[0]; 4];
+    let (blocks, rest) = sums.as_chunks::<4>();
+    let min = |a: f64, b: f64| if b < a { b } else { a };
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = min(*lane, x);
+        }
+    }
+    rest.iter().fold(min(min(lanes[0], lanes[1]), min(lanes[2], lanes[3])), |a, &b| min(a, b))
+}
+
+impl<const K: usize> Growth<'_, K> {
+    /// Adds a leaf.
+    fn open(&mut self, start: usize, len: usize, depth: usize) -> usize {
+        let mut total = [0.0; K];
+        for value in &self.values[start..start + len] {
+            (0..K).for_each(|l| total[l] += value[l]);
+        }
+        let least = cheapest(&total);
+        let label = total.iter().position(|&x| x <= least).unwrap_or(0);
+        let label = self.labels.get(label).copied().unwrap_or(self.labels[0]);
+        let node = Node::leaf(start, len, label);
+        self.nodes.push(Open { node, depth, total, best: None, children: None });
+        self.nodes.len() - 1
+    }
+
+    /// Finds the best cut of a leaf.
+    fn search(&mut self, id: usize, features: impl Iterator<Item = usize>) {
+        let Open { node, depth, total, .. } = &self.nodes[id];
+        let limits = self.of.limits;
+        let least = limits.min_samples_leaf.max(1);
+        let is_closed = limits.max_depth.is_some_and(|most| *depth >= most)
+            || node.len < 2 * least
+            || cheapest(total) <= 0.0
+            || self.of.monitor.check().is_err();
+        if is_closed {
+            return;
+        }
+        let range = node.start..node.start + node.len;
+        let rows = NodeRows {
+            ranks: self.of.ranks,
+            rows: &self.rows[range.clone()],
+            values: &self.values[range],
+            total: *total,
+            min_rows: least,
+        };
+        let score = |left: &[f64; K], right: &[f64; K]| cheapest(left) + cheapest(right);
+        self.nodes[id].best = self.sweep.best(&rows, features, score);
+    }
+
+    /// What the best cut of a leaf saves; 0 if nothing.
+    fn gain(&self, id: usize) -> f64 {
+        let Open { total, best, children, .. } = &self.nodes[id];
+        let cost = cheapest(total);
+        let Some(best) = best.filter(|_| children.is_none()) else { return 0.0 };
+        let gain = cost - best.score;
+        if gain > TIE * cost { gain } else { 0.0 }
+    }
+
+    /// Splits a leaf by its best cut; returns the children.
+    fn split(&mut self, id: usize) -> [usize; 2] {
+        let Open { node: Node { start, len, .. }, depth, best, .. } = self.nodes[id];
+        let Some(ScoredCut { cut, .. }) = best else { return [id, id] };
+        let range = start..start + len;
+        let (mut left, mut right) = ((vec![], vec![]), (vec![], vec![]));
+        for (&row, &value) in self.rows[range.clone()].iter().zip(&self.values[range]) {
+            let side = if self.of.ranks.goes_left(cut, row) { &mut left } else { &mut right };
+            side.0.push(row);
+            side.1.push(value);
+        }
+        let (middle, stop) = (start + left.0.len(), start + len);
+        for (range, side) in [(start..middle, left), (middle..stop, right)] {
+            self.rows[range.clone()].copy_from_slice(&side.0);
+            self.values[range].copy_from_slice(&side.1);
+        }
+        let left = self.open(start, middle - start, depth + 1);
+        let right = self.open(middle, stop - middle, depth + 1);
+        self.nodes[id].node.cut = Some(cut);
+        self.nodes[id].children = Some([left, right]);
+        [left, right]
+    }
+
+    /// Splits leaves until the tree has `n_leaves` of them. `first`: the first node that was not searched yet.
+    fn expand(&mut self, first: usize, n_leaves: usize) {
+        let mut unsearched = first;
+        let d = self.of.ranks.n_features();
+        while self.nodes.len().div_ceil(2) < n_leaves {
+            while unsearched < self.nodes.len() {
+                self.search(unsearched, 0..d);
+                unsearched += 1;
+            }
+            let Some(id) = self.best_leaf(|_| true) else { break };
+            self.split(id);
+        }
+    }
+
+    /// As [`Growth::expand`], below one leaf, which gets `n_leaves` leaves.
+    fn expand_below(&mut self, leaf: usize, n_leaves: usize) {
+        let d = self.of.ranks.n_features();
+        let mut open = vec![leaf];
+        let mut unsearched = 0;
+        for _ in 1..n_leaves {
+            while unsearched < open.len() {
+                self.search(open[unsearched], 0..d);
+                unsearched += 1;
+            }
+            let Some(id) = self.best_leaf(|id| open.contains(&id)) else { break };
+            open.extend(self.split(id));
+        }
+    }
+
+    /// The leaf of largest gain among some, the first of equal ones.
+    fn best_leaf(&self, is_allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut best = (0.0, None);
+        for id in (0..self.nodes.len()).filter(|&id| is_allowed(id)) {
+            let gain = self.gain(id);
+            if gain > best.0 {
+                best = (gain, Some(id));
+            }
+        }
+        best.1
+    }
+
+    /// Writes a subtree in preorder.
+    fn write(&self, id: usize, nodes: &mut Vec<Node>) {
+        let at = nodes.len();
+        nodes.push(self.nodes[id].node.clone());
+        for child in self.nodes[id].children.into_iter().flatten() {
+            self.write(child, nodes);
+        }
+        nodes[at].size = nodes.len() - at;
+    }
+}

@@ -1,0 +1,263 @@
+//! The search: starts are refined, then batches of random changes compete.
+//!
+//! All candidates of a batch change the same tree, each with random numbers of its own, seeded by the round and the
+//! place in the batch; the lowest value wins, of equal ones the first, and the others are dropped. So the result is the
+//! same for every number of threads. Where none is better, the search may take one that is a little worse than the best
+//! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), and returns to that tree after a number of
+//! rounds in vain; what is reported never rises. A start goes on until a number of rounds in a row were in
+//! vain; of several starts the best end wins. A time limit is the one thing that may make two runs differ.
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use super::moves::{Candidate, Move};
+use super::objective::Objective;
+use super::ranks::Ranks;
+use super::segments::Segments;
+use super::start::{check_rows, finished, thresholds};
+use super::state::{State, Task};
+use crate::error::{Error, Result};
+use crate::grow::Limits;
+use crate::oblique::draft::DraftTree;
+use crate::parallel::{self, Monitor};
+use crate::table::Table;
+
+/// A value lower by less than this share is not lower.
+const TIE: f64 = 1e-10;
+/// Most passes of refinement over a whole tree.
+const MAX_PASSES: usize = 100;
+/// Rounds in vain after which the search returns to the best tree so far.
+const ROUNDS_TO_RETURN: usize = 48;
+/// Rounds after a success until the whole tree is refined.
+const ROUNDS_TO_REFINE: usize = 16;
+
+/// How long and how widely to search.
+#[derive(Debug, Clone, Copy)]
+pub struct SearchSettings {
+    /// Limits of the tree.
+    pub limits: Limits,
+    /// Starts grown from random rows as centers, beside the given ones.
+    pub n_restarts: usize,
+    /// How many of the refined starts go on.
+    pub n_survivors: usize,
+    /// Candidates of a round.
+    pub batch: usize,
+    /// How far the value may rise above the best so far on the way, as a share of it; 0: it never rises.
+    pub drift: f64,
+    /// Rounds in a row without a lower value after which a start ends.
+    pub patience: usize,
+    /// Most rounds of a start.
+    pub max_rounds: usize,
+    /// Most time of the whole search; none: no limit.
+    pub max_time: Option<Duration>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+}
+
+/// A step that made the tree better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Step {
+    /// Rounds of the search until then, over all starts.
+    pub round: usize,
+    /// What made it.
+    pub kind: Move,
+    /// The value afterwards.
+    pub objective: f64,
+    /// The number of leaves afterwards.
+    pub n_leaves: usize,
+}
+
+/// The tree that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundTree {
+    /// The tree, nodes level by level.
+    pub tree: DraftTree,
+    /// The value, of sums that were added up anew from the rows.
+    pub objective: f64,
+    /// The best value so far whenever it fell; never rising.
+    pub path: Vec<Step>,
+    /// The start that the tree comes from; numbers from that of given starts on are restarts.
+    pub start: usize,
+    /// The value of each start within the limits.
+    pub start_objectives: Vec<f64>,
+    /// The value of each start refined.
+    pub refined_objectives: Vec<f64>,
+    /// Rounds of all starts.
+    pub n_rounds: usize,
+}
+
+/// Searches for the best tree from given ones.
+///
+/// # Errors
+/// [`Error::Value`] if there is no start, row or column, or fewer leaves than one are allowed; [`Error::Shape`] if
+/// sizes disagree; [`Error::Tree`] if a start does not fit; [`Error::Interrupted`] if the monitor was asked to stop.
+pub fn search<O: Objective>(
+    table: &Table<'_>,
+    objective: &O,
+    starts: &[DraftTree],
+    settings: &SearchSettings,
+    monitor: &Monitor,
+) -> Result<FoundTree> {
+    let began = Instant::now();
+    let ranks = Ranks::new(table, &thresholds(starts));
+    check_rows(&ranks, objective.n_samples())?;
+    let limits = settings.limits;
+    if starts.is_empty() || objective.n_samples() == 0 || limits.max_leaves == 0 {
+        return Err(Error::Value("A search needs a start, a row and a leaf.".into()));
+    }
+    let task = Task { ranks: &ranks, objective, limits, monitor };
+    let mut trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
+    trees.extend(parallel::map(0..settings.n_restarts, |i| {
+        task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
+    }));
+    monitor.check()?;
+    let mut states = refined(&task, trees);
+    monitor.check()?;
+    let start_objectives = states.iter().map(|(before, _)| *before).collect::<Vec<_>>();
+    let refined_objectives = states.iter().map(|(_, state)| state.value).collect::<Vec<_>>();
+    let mut order: Vec<usize> = (0..states.len()).collect();
+    order.sort_by(|&a, &b| refined_objectives[a].total_cmp(&refined_objectives[b]));
+    order.truncate(settings.n_survivors.max(1));
+    let first = start_objectives.iter().copied().fold(f64::INFINITY, f64::min);
+    let n_leaves = states[order[0]].1.tree.n_leaves();
+    let mut path = vec![Step { round: 0, kind: Move::Start, objective: first, n_leaves }];
+    let deadline = settings.max_time.map(|time| began + time);
+    let mut run = Run { task: &task, settings, deadline, path: &mut path, n_rounds: 0 };
+    run.record(Move::Refine, &states[order[0]].1);
+    let mut best: Option<(usize, State)> = None;
+    for &start in &order {
+        let empty = State {
+            tree: Segments { nodes: vec![], rows: vec![] },
+            value: f64::INFINITY,
+            costs: Default::default(),
+        };
+        let mut state = std::mem::replace(&mut states[start].1, empty);
+        run.improve(&mut state, start)?;
+        if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
+            best = Some((start, state));
+        }
+    }
+    let n_rounds = run.n_rounds;
+    let Some((start, mut state)) = best else {
+        return Err(Error::Internal("a search without a tree".into()));
+    };
+    // The value once more, from the rows.
+    state.tree.leaves_mut().for_each(|leaf| leaf.sums = None);
+    task.apply(&mut state, vec![]);
+    let tree = finished(&state.tree, table);
+    Ok(FoundTree {
+        tree,
+        objective: state.value,
+        path,
+        start,
+        start_objectives,
+        refined_objectives,
+        n_rounds,
+    })
+}
+
+/// Starts with their values before and after refinement.
+fn refined<O: Objective>(task: &Task<'_, O>, trees: Vec<Segments>) -> Vec<(f64, State)> {
+    parallel::map(trees, |tree| {
+        let mut state = task.state(tree);
+        let before = state.value;
+        task.polish(&mut state, None, MAX_PASSES);
+        (before, state)
+    })
+}
+
+/// A search on its way.
+struct Run<'r, 'a, O> {
+    task: &'r Task<'a, O>,
+    settings: &'r SearchSettings,
+    deadline: Option<Instant>,
+    path: &'r mut Vec<Step>,
+    n_rounds: usize,
+}
+
+impl<O: Objective> Run<'_, '_, O> {
+    /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
+    fn improve(&mut self, state: &mut State, start: usize) -> Result<()> {
+        let SearchSettings { batch, patience, max_rounds, seed, drift, .. } = *self.settings;
+        let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
+        let mut best = (state.tree.clone(), state.value);
+        while in_vain < patience && round < max_rounds {
+            self.task.monitor.check()?;
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
+            let (task, shared) = (self.task, &*state);
+            let candidates = parallel::map(0..batch.max(1), |place| {
+                let seed = [seed, start as u64, round as u64, place as u64];
+                task.propose(shared, &mut Rng::with_seed(seed.into_iter().fold(0, mix)))
+            });
+            round += 1;
+            self.n_rounds += 1;
+            in_vain += 1;
+            let mut kind = Move::Refine;
+            if let Some(chosen) = choose(candidates, state.value, best.1, drift) {
+                let at = chosen.patches.last().map(|patch| patch.0);
+                kind = chosen.kind;
+                self.task.apply(state, chosen.patches);
+                self.task.polish(state, at, 1);
+                is_refined = false;
+            } else if !is_refined && in_vain >= ROUNDS_TO_REFINE {
+                self.task.polish(state, None, MAX_PASSES);
+                is_refined = true;
+            }
+            if state.value < best.1 * (1.0 - TIE) {
+                best = (state.tree.clone(), state.value);
+                in_vain = 0;
+                self.record(kind, state);
+            } else if in_vain % ROUNDS_TO_RETURN == 0 && state.value > best.1 {
+                self.task.restore(state, best.clone());
+                is_refined = false;
+            }
+        }
+        if state.value > best.1 {
+            self.task.restore(state, best);
+        }
+        self.task.polish(state, None, MAX_PASSES);
+        self.record(Move::Refine, state);
+        self.task.monitor.check()
+    }
+
+    /// Notes a step if it is the best so far.
+    fn record(&mut self, kind: Move, state: &State) {
+        let n_leaves = state.tree.n_leaves();
+        if self.path.last().is_none_or(|last| state.value < last.objective) {
+            let gain = self.path.last().map_or(0.0, |last| last.objective - state.value);
+            self.task.monitor.report(n_leaves, gain);
+            self.path.push(Step { round: self.n_rounds, kind, objective: state.value, n_leaves });
+        }
+    }
+}
+
+/// The candidate of the lowest value, the first of equal ones, if it is below the value `now`; else the first that
+/// differs from it and is above the `best` value so far by no more than the share `drift`.
+fn choose(
+    candidates: Vec<Option<Candidate>>,
+    now: f64,
+    best: f64,
+    drift: f64,
+) -> Option<Candidate> {
+    let candidates: Vec<Candidate> = candidates.into_iter().flatten().collect();
+    let lower = candidates.iter().map(|candidate| candidate.value).fold(f64::INFINITY, f64::min);
+    let is_chosen = |candidate: &Candidate| match lower < now * (1.0 - TIE) {
+        true => candidate.value <= lower,
+        false => {
+            let differs = (candidate.value - now).abs() > TIE * now;
+            differs && candidate.value <= best * (1.0 + drift)
+        }
+    };
+    candidates.into_iter().find(is_chosen)
+}
+
+/// A number into which another is mixed (splitmix64).
+fn mix(state: u64, with: u64) -> u64 {
+    let mut z = (state ^ with).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

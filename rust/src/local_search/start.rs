@@ -1,0 +1,180 @@
+//! Starts: given trees cut back to the limits, and growth from random centers. The found tree in the columns' units.
+
+use fastrand::Rng;
+
+use super::objective::{Objective, RowCosts};
+use super::ranks::Ranks;
+use super::regrow::FirstCut;
+use super::segments::{Node, Segments};
+use super::state::Task;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::oblique::draft::{DraftNode, DraftTree};
+use crate::tree::Test;
+
+/// The thresholds of trees, as [`Ranks::new`] takes them.
+pub(super) fn thresholds(trees: &[DraftTree]) -> Vec<(usize, f64)> {
+    let tests = trees.iter().flat_map(|tree| tree.tests(0));
+    let of_test = |test: &Test| match test {
+        Test::Threshold { feature, threshold } => Some((*feature, *threshold)),
+        _ => None,
+    };
+    tests.filter_map(of_test).collect()
+}
+
+impl<O: Objective> Task<'_, O> {
+    /// A given tree on the rows, within the limits: first leaves that are too deep are joined, then those of too few
+    /// rows give way to their siblings, then the siblings that cost least together are joined.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if a test is no threshold, [`Error::Value`] if a label or a column is out of range.
+    pub fn start(&self, given: &DraftTree) -> Result<Segments> {
+        let n = self.objective.n_samples();
+        let rows = memory::collected(0..n as u32, "the rows of the nodes");
+        let mut tree = Segments { nodes: vec![], rows };
+        self.write(given, 0, 0, &mut tree.nodes)?;
+        tree.nodes[0].len = n;
+        tree.route(0, self.ranks);
+        let least = self.limits.min_samples_leaf;
+        while let Some(small) = tree.nodes.iter().skip(1).position(|node| node.len < least) {
+            let parent = tree.above(small + 1).last().unwrap_or(0);
+            let side = usize::from(small + 1 == parent + 1);
+            tree.promote(parent, side);
+            tree.route(parent, self.ranks);
+        }
+        if tree.n_leaves() > self.limits.max_leaves {
+            let costs = self.costs(&mut tree);
+            while tree.n_leaves() > self.limits.max_leaves {
+                self.join_cheapest(&mut tree, &costs);
+            }
+        }
+        Ok(tree)
+    }
+
+    /// A start of random rows as centers: growth by label cost to as many leaves as are allowed.
+    pub(super) fn restart(&self, rng: &mut Rng) -> Segments {
+        let (n, k) = (self.objective.n_samples(), self.objective.n_labels());
+        let mut seeds = rng.choose_multiple(0..n as u32, k);
+        // Fewer rows than clusters.
+        seeds.resize(k, 0);
+        let costs = self.objective.seed_costs(&seeds);
+        let rows: Vec<u32> = memory::collected(0..n as u32, "the rows of the nodes");
+        let labels: Vec<u32> = (0..k as u32).collect();
+        self.regrow(&costs).grow(&rows, &labels, 0, self.limits.max_leaves, &FirstCut::Best)
+    }
+
+    /// What rows cost under the labels as given.
+    fn costs(&self, tree: &mut Segments) -> RowCosts {
+        self.fill(tree);
+        let (sums, labels): (Vec<&[f64]>, Vec<u32>) =
+            tree.leaves().map(|leaf| (leaf.sums.as_deref().unwrap_or(&[]), leaf.label)).unzip();
+        let mut costs = RowCosts::default();
+        self.objective.update_costs(&sums, &labels, &mut costs);
+        costs
+    }
+
+    /// Makes one leaf of the two siblings for which that costs least.
+    fn join_cheapest(&self, tree: &mut Segments, costs: &RowCosts) {
+        let k = self.objective.n_labels();
+        let mut best = (f64::INFINITY, 0, 0);
+        for id in (0..tree.nodes.len()).filter(|&id| tree.nodes[id].size == 3) {
+            let labels = [1, 2].map(|step| tree.nodes[id + step].label as usize);
+            let (mut both, mut now) = (vec![0.0; k], 0.0);
+            for (child, label) in [(id + 1, labels[0]), (id + 2, labels[1])] {
+                for &row in tree.rows_of(child) {
+                    let costs = &costs.costs[row as usize * k..][..k];
+                    now += costs[label];
+                    both.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+                }
+            }
+            for (label, cost) in both.into_iter().enumerate() {
+                if cost - now < best.0 {
+                    best = (cost - now, id, label);
+                }
+            }
+        }
+        tree.collapse(best.1, best.2 as u32);
+    }
+
+    /// Writes a node of a given tree and all below it in preorder.
+    fn write(
+        &self,
+        given: &DraftTree,
+        id: usize,
+        depth: usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<()> {
+        let at = nodes.len();
+        nodes.push(Node::leaf(0, 0, 0));
+        match &given.nodes[id] {
+            DraftNode::Leaf(leaf) => {
+                if leaf.label as usize >= self.objective.n_labels() {
+                    let (label, k) = (leaf.label, self.objective.n_labels());
+                    return Err(Error::Value(format!(
+                        "Label {label} is not in the range [0, {k})."
+                    )));
+                }
+                nodes[at].label = leaf.label;
+            }
+            DraftNode::Split { left, .. } if self.limits.max_depth == Some(depth) => {
+                // Cut off here; the label is that of the leftmost leaf until labels settle.
+                nodes.pop();
+                let mut leaf = *left;
+                while let DraftNode::Split { left, .. } = given.nodes[leaf] {
+                    leaf = left;
+                }
+                return self.write(given, leaf, depth, nodes);
+            }
+            DraftNode::Split { test, left, right } => {
+                let Test::Threshold { feature, threshold } = test else {
+                    return Err(Error::Tree("a start may have threshold tests only.".into()));
+                };
+                if *feature >= self.ranks.n_features() {
+                    return Err(Error::Tree(format!("a start tests column {feature}.")));
+                }
+                let Some(cut) = self.ranks.cut(*feature, *threshold) else {
+                    // No row goes left.
+                    nodes.pop();
+                    return self.write(given, *right, depth, nodes);
+                };
+                nodes[at].cut = Some(cut);
+                self.write(given, *left, depth + 1, nodes)?;
+                self.write(given, *right, depth + 1, nodes)?;
+            }
+        }
+        nodes[at].size = nodes.len() - at;
+        Ok(())
+    }
+}
+
+/// The tree with thresholds in the columns' units, between the values of the rows of each node.
+pub(super) fn finished(tree: &Segments, table: &crate::table::Table<'_>) -> DraftTree {
+    let mut cells = Vec::new();
+    let mut extreme = |rows: &[u32], feature: usize, largest: bool| {
+        table.column(feature).gather(rows, &mut cells);
+        let first = if largest { f64::NEG_INFINITY } else { f64::INFINITY };
+        cells.iter().copied().fold(first, if largest { f64::max } else { f64::min })
+    };
+    let nodes = (0..tree.nodes.len()).map(|id| match tree.nodes[id].cut {
+        None => DraftTree::leaf(tree.nodes[id].label).nodes.remove(0),
+        Some(cut) => {
+            let ([left, right], feature) = (tree.children(id), cut.feature as usize);
+            let below = extreme(tree.rows_of(left), feature, true);
+            let above = extreme(tree.rows_of(right), feature, false);
+            let threshold = crate::placement::between(below, above);
+            DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right }
+        }
+    });
+    DraftTree { nodes: nodes.collect() }.compact()
+}
+
+/// Whether the ranks agree with the rows of an objective.
+///
+/// # Errors
+/// [`Error::Shape`] if not.
+pub(super) fn check_rows(ranks: &Ranks, n_samples: usize) -> Result<()> {
+    match ranks.n_features() {
+        0 => Err(Error::Value("The table has no columns.".into())),
+        _ => Error::check_len("The table", ranks.column(0).len(), n_samples, "rows"),
+    }
+}

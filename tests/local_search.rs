@@ -1,0 +1,367 @@
+//! BestTree's search through the crate's own interface: against full enumeration on tiny problems, against its starts,
+//! threads, weights, limits.
+
+#[path = "common/random.rs"]
+mod random;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ndarray::{Array2, Axis};
+use treeclust_rs::grow::Limits;
+use treeclust_rs::local_search::{
+    FoundTree, KMeans, Labels, Objective, SearchSettings, Step, search,
+};
+use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
+use treeclust_rs::parallel::{Monitor, with_pool};
+use treeclust_rs::table::Table;
+use treeclust_rs::tree::Test;
+
+use random::Random;
+
+fn settings(max_leaves: usize) -> SearchSettings {
+    SearchSettings {
+        limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
+        n_restarts: 40,
+        n_survivors: 46,
+        batch: 8,
+        drift: 0.05,
+        patience: 60,
+        max_rounds: 1000,
+        max_time: None,
+        seed: 7,
+    }
+}
+
+fn below(random: &mut Random, n: usize) -> usize {
+    random.below(n as u64) as usize
+}
+
+/// A problem of few rows with many equal cells.
+fn tiny(random: &mut Random) -> Array2<f64> {
+    let (n, d) = (4 + below(random, 9), 1 + below(random, 3));
+    let n_values = 3 + below(random, 9);
+    Array2::from_shape_fn((n, d), |_| below(random, n_values) as f64)
+}
+
+/// A tree of random tests and labels.
+fn random_tree(random: &mut Random, x: &Array2<f64>, n_leaves: usize, k: usize) -> DraftTree {
+    let leaf = |random: &mut Random| {
+        DraftNode::Leaf(Leaf { label: below(random, k) as u32, shares: vec![] })
+    };
+    let mut nodes = vec![leaf(random)];
+    let mut leaves = vec![0];
+    for _ in 1..n_leaves {
+        let at = below(random, leaves.len());
+        let (id, left) = (leaves.swap_remove(at), nodes.len());
+        let feature = below(random, x.ncols());
+        let threshold = x[[below(random, x.nrows()), feature]];
+        let test = Test::Threshold { feature, threshold };
+        nodes[id] = DraftNode::Split { test, left, right: left + 1 };
+        nodes.push(leaf(random));
+        nodes.push(leaf(random));
+        leaves.extend([left, left + 1]);
+    }
+    DraftTree { nodes }
+}
+
+fn starts(random: &mut Random, x: &Array2<f64>, n_leaves: usize, k: usize) -> Vec<DraftTree> {
+    (0..6).map(|_| random_tree(random, x, n_leaves, k)).collect()
+}
+
+fn found<O: Objective>(
+    x: &Array2<f64>,
+    objective: &O,
+    starts: &[DraftTree],
+    settings: &SearchSettings,
+    n_threads: usize,
+) -> FoundTree {
+    let table = Table::from_matrix(x.view()).unwrap();
+    let monitor = Monitor::default();
+    with_pool(n_threads, || search(&table, objective, starts, settings, &monitor)).unwrap().unwrap()
+}
+
+/// The leaf of each row as a node id, and its label.
+fn routed(tree: &DraftTree, x: &Array2<f64>) -> Vec<(usize, u32)> {
+    let of_row = |row: ndarray::ArrayView1<'_, f64>| {
+        let mut id = 0;
+        loop {
+            match &tree.nodes[id] {
+                DraftNode::Leaf(leaf) => return (id, leaf.label),
+                DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right } => {
+                    id = if row[*feature] <= *threshold { *left } else { *right };
+                }
+                DraftNode::Split { .. } => panic!("not a threshold"),
+            }
+        }
+    };
+    x.outer_iter().map(of_row).collect()
+}
+
+/// The k-means cost of clusters, from its definition.
+fn kmeans_cost(x: &Array2<f64>, weights: &[f64], cluster: &[u32]) -> f64 {
+    let mut cost = 0.0;
+    for c in 0..=cluster.iter().copied().max().unwrap_or(0) {
+        let rows: Vec<usize> = (0..x.nrows()).filter(|&i| cluster[i] == c).collect();
+        let weight: f64 = rows.iter().map(|&i| weights[i]).sum();
+        for f in 0..x.ncols() {
+            let mean = rows.iter().map(|&i| weights[i] * x[[i, f]]).sum::<f64>() / weight;
+            cost += rows.iter().map(|&i| weights[i] * (x[[i, f]] - mean).powi(2)).sum::<f64>();
+        }
+    }
+    cost
+}
+
+fn cost_of(tree: &DraftTree, x: &Array2<f64>) -> f64 {
+    let labels: Vec<u32> = routed(tree, x).into_iter().map(|(_, label)| label).collect();
+    kmeans_cost(x, &vec![1.0; x.nrows()], &labels)
+}
+
+/// All sets of leaves, each a set of rows, that trees of at most `n_leaves` leaves and `depth` levels make.
+struct Enumeration<'a> {
+    x: &'a Array2<f64>,
+    min_rows: u32,
+    known: BTreeMap<(u16, usize, usize), BTreeSet<Vec<u16>>>,
+}
+
+impl Enumeration<'_> {
+    fn trees(&mut self, rows: u16, n_leaves: usize, depth: usize) -> BTreeSet<Vec<u16>> {
+        if let Some(known) = self.known.get(&(rows, n_leaves, depth)) {
+            return known.clone();
+        }
+        let mut all = BTreeSet::from([vec![rows]]);
+        if n_leaves > 1 && depth > 0 {
+            for left in self.cuts(rows) {
+                for share in 1..n_leaves {
+                    let right = self.trees(rows & !left, n_leaves - share, depth - 1);
+                    for a in self.trees(left, share, depth - 1) {
+                        for b in &right {
+                            let mut leaves = [a.as_slice(), b].concat();
+                            leaves.sort_unstable();
+                            all.insert(leaves);
+                        }
+                    }
+                }
+            }
+        }
+        self.known.insert((rows, n_leaves, depth), all.clone());
+        all
+    }
+
+    /// The left sides of all cuts.
+    fn cuts(&self, rows: u16) -> BTreeSet<u16> {
+        let inside = |i: &usize| rows & (1 << i) != 0;
+        let mut cuts = BTreeSet::new();
+        for f in 0..self.x.ncols() {
+            for i in (0..self.x.nrows()).filter(inside) {
+                let goes_left = |j: &usize| inside(j) && self.x[[*j, f]] <= self.x[[i, f]];
+                let left = (0..self.x.nrows()).filter(goes_left).fold(0u16, |set, j| set | 1 << j);
+                let sizes = [left.count_ones(), (rows & !left).count_ones()];
+                if sizes[0] >= self.min_rows && sizes[1] >= self.min_rows.max(1) {
+                    cuts.insert(left);
+                }
+            }
+        }
+        cuts
+    }
+}
+
+/// The least cost of leaves joined to at most k clusters. `cost`: of every set of rows as one cluster.
+fn best_clusters(leaves: &[u16], clusters: &mut Vec<u16>, k: usize, cost: &[f64]) -> f64 {
+    let Some((&leaf, rest)) = leaves.split_first() else {
+        return clusters.iter().map(|&set| cost[usize::from(set)]).sum();
+    };
+    let mut best = f64::INFINITY;
+    for c in 0..clusters.len() {
+        clusters[c] |= leaf;
+        best = best.min(best_clusters(rest, clusters, k, cost));
+        clusters[c] &= !leaf;
+    }
+    if clusters.len() < k {
+        clusters.push(leaf);
+        best = best.min(best_clusters(rest, clusters, k, cost));
+        clusters.pop();
+    }
+    best
+}
+
+/// What each set of rows costs by `of(rows)`.
+fn cost_of_sets(n: usize, of: impl Fn(&[usize]) -> f64) -> Vec<f64> {
+    (0..1usize << n)
+        .map(|set| of(&(0..n).filter(|i| set & (1 << i) != 0).collect::<Vec<_>>()))
+        .collect()
+}
+
+fn never_rises(path: &[Step]) -> bool {
+    path.windows(2).all(|steps| steps[1].objective <= steps[0].objective)
+}
+
+#[test]
+fn the_optimum_of_tiny_problems_is_found() {
+    let mut random = Random(1);
+    let (mut n_found, mut missed) = ([0; 2], vec![]);
+    let n_cases = 300;
+    for case in 0..n_cases {
+        let x = tiny(&mut random);
+        let n = x.nrows();
+        let k = 2 + below(&mut random, 3.min(n - 2));
+        let n_leaves = k + below(&mut random, 5 - k);
+        let mut settings = settings(n_leaves);
+        if case % 3 == 1 {
+            settings.limits.max_depth = Some(2);
+        }
+        if case % 3 == 2 {
+            settings.limits.min_samples_leaf = 2;
+        }
+        let starts = starts(&mut random, &x, n_leaves, k);
+        let Limits { max_depth, min_samples_leaf, .. } = settings.limits;
+        let min_rows = min_samples_leaf as u32;
+        let mut enumeration = Enumeration { x: &x, min_rows, known: BTreeMap::new() };
+        let trees = enumeration.trees(u16::MAX >> (16 - n), n_leaves, max_depth.unwrap_or(9));
+
+        let cost = cost_of_sets(n, |rows| {
+            let part = x.select(Axis(0), rows);
+            kmeans_cost(&part, &vec![1.0; rows.len()], &vec![0; rows.len()])
+        });
+        let optima = trees.iter().map(|leaves| best_clusters(leaves, &mut vec![], k, &cost));
+        let optimum = optima.fold(f64::INFINITY, f64::min);
+        let z = x.as_slice().unwrap();
+        let kmeans = KMeans::new(z, x.ncols(), k, None).unwrap();
+        let tree = found(&x, &kmeans, &starts, &settings, 1);
+        assert!((cost_of(&tree.tree, &x) - tree.objective).abs() <= 1e-9, "case {case}");
+        assert!(tree.objective >= optimum - 1e-9, "case {case}: below the optimum");
+        assert!(tree.start_objectives.iter().all(|&start| tree.objective <= start + 1e-12));
+        assert!(never_rises(&tree.path) && tree.tree.n_leaves() <= n_leaves, "case {case}");
+        if tree.objective <= optimum + 1e-9 {
+            n_found[0] += 1;
+        } else {
+            missed.push(format!("k-means {case}: {} > {optimum}", tree.objective));
+        }
+
+        let labels: Vec<u32> = (0..n).map(|_| below(&mut random, k) as u32).collect();
+        let cost = cost_of_sets(n, |rows| {
+            let count = |l| rows.iter().filter(|&&i| labels[i] == l).count();
+            (rows.len() - (0..k as u32).map(count).max().unwrap_or(0)) as f64
+        });
+        let sum = |leaves: &Vec<u16>| leaves.iter().map(|&set| cost[usize::from(set)]).sum::<f64>();
+        let optimum = trees.iter().map(sum).fold(f64::INFINITY, f64::min);
+        let objective = Labels::new(&labels, k, None).unwrap();
+        let tree = found(&x, &objective, &starts, &settings, 1);
+        let leaves = routed(&tree.tree, &x);
+        let mistakes = leaves.iter().zip(&labels).filter(|((_, got), want)| got != *want).count();
+        assert_eq!(mistakes as f64, tree.objective, "case {case}");
+        assert!(never_rises(&tree.path));
+        for leaf in leaves.iter().map(|(leaf, _)| leaf) {
+            let size = leaves.iter().filter(|(other, _)| other == leaf).count();
+            assert!(size >= min_samples_leaf, "case {case}: a leaf of {size}");
+        }
+        assert!(max_depth.is_none_or(|most| tree.tree.max_depth() <= most), "case {case}");
+        if tree.objective <= optimum {
+            n_found[1] += 1;
+        } else {
+            missed.push(format!("labels {case}: {} > {optimum}", tree.objective));
+        }
+    }
+    println!("found {n_found:?} of {n_cases}; missed: {missed:#?}");
+    assert!(n_found.iter().all(|&found| found * 100 >= 99 * n_cases), "{missed:#?}");
+}
+
+/// Four overlapping clouds of whole numbers.
+fn clouds() -> Array2<f64> {
+    Array2::from_shape_fn((400, 5), |(i, j)| {
+        let noise = ((i * 5 + j + 1).wrapping_mul(2_654_435_761) >> 9) % 37;
+        (noise + 9 * ((i % 4) * (j + 1) % 3)) as f64
+    })
+}
+
+fn quick(max_leaves: usize) -> SearchSettings {
+    SearchSettings { patience: 30, ..settings(max_leaves) }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let x = clouds();
+    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 4, None).unwrap();
+    let starts = starts(&mut Random(3), &x, 12, 4);
+    let one = found(&x, &kmeans, &starts, &quick(12), 1);
+    assert_eq!(one, found(&x, &kmeans, &starts, &quick(12), 2));
+    assert!(never_rises(&one.path) && one.path.len() > 3);
+    assert!((cost_of(&one.tree, &x) / one.objective - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn weights_are_repeated_rows() {
+    let x = clouds();
+    let counts: Vec<usize> = (0..400).map(|i| 1 + i % 3).collect();
+    let repeated: Vec<usize> = (0..400).flat_map(|i| vec![i; counts[i]]).collect();
+    let weights: Vec<f64> = counts.iter().map(|&count| count as f64).collect();
+    let y = x.select(Axis(0), &repeated);
+    let starts = starts(&mut Random(5), &x, 6, 3);
+    let weighted = KMeans::new(x.as_slice().unwrap(), 5, 3, Some(&weights)).unwrap();
+    let plain = KMeans::new(y.as_slice().unwrap(), 5, 3, None).unwrap();
+    // No search: a start is worth the same. With it, each tree's value is that of the other's rows.
+    let still = SearchSettings { max_rounds: 0, ..quick(6) };
+    let a = found(&x, &weighted, &starts, &still, 1);
+    let b = found(&y, &plain, &starts, &still, 1);
+    for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
+        assert!((a / b - 1.0).abs() < 1e-12);
+    }
+    let tree = found(&x, &weighted, &starts, &quick(6), 1);
+    assert!((cost_of(&tree.tree, &y) / tree.objective - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn many_leaves_reproduce_labels_and_spare_ones_are_given_back() {
+    let x = clouds();
+    let labels: Vec<u32> =
+        (0..400).map(|i| u32::from(x[[i, 1]] > 10.0 && x[[i, 2]] > 8.0)).collect();
+    let objective = Labels::new(&labels, 2, None).unwrap();
+    let tree = found(&x, &objective, &starts(&mut Random(9), &x, 12, 2), &quick(12), 1);
+    assert_eq!(tree.objective, 0.0);
+    assert!(tree.tree.n_leaves() < 12);
+}
+
+#[test]
+fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
+    let x = clouds();
+    let far = &x + 1e8;
+    let starts = starts(&mut Random(11), &x, 6, 3);
+    let moved: Vec<DraftTree> = starts
+        .iter()
+        .map(|tree| {
+            let shift = |node: &DraftNode| match node {
+                DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right } => {
+                    let test = Test::Threshold { feature: *feature, threshold: threshold + 1e8 };
+                    DraftNode::Split { test, left: *left, right: *right }
+                }
+                node => node.clone(),
+            };
+            DraftTree { nodes: tree.nodes.iter().map(shift).collect() }
+        })
+        .collect();
+    let near = KMeans::new(x.as_slice().unwrap(), 5, 3, None).unwrap();
+    let away = KMeans::new(far.as_slice().unwrap(), 5, 3, None).unwrap();
+    let still = SearchSettings { max_rounds: 0, ..quick(6) };
+    let a = found(&x, &near, &starts, &still, 1);
+    let b = found(&far, &away, &moved, &still, 1);
+    assert!((a.objective / b.objective - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused() {
+    let x = clouds();
+    let table = Table::from_matrix(x.view()).unwrap();
+    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 2, None).unwrap();
+    let run = |starts: &[DraftTree], settings: SearchSettings| {
+        search(&table, &kmeans, starts, &settings, &Monitor::default()).unwrap_err().to_string()
+    };
+    assert!(run(&[], settings(3)).contains("needs a start"));
+    assert!(run(&[DraftTree::leaf(0)], settings(0)).contains("a leaf"));
+    assert!(run(&[DraftTree::leaf(2)], settings(3)).contains("Label 2"));
+    let short = KMeans::new(&x.as_slice().unwrap()[..50], 5, 2, None).unwrap();
+    let starts = [DraftTree::leaf(0)];
+    let error = search(&table, &short, &starts, &settings(3), &Monitor::default()).unwrap_err();
+    assert!(error.to_string().contains("400"), "{error}");
+    let monitor = Monitor::default();
+    monitor.stop();
+    assert!(search(&table, &kmeans, &starts, &settings(3), &monitor).is_err());
+}
