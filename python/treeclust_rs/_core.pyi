@@ -9,6 +9,7 @@ __all__ = [
     "FittedOblique",
     "FittedTree",
     "Router",
+    "SearchedTree",
     "Threads",
     "assign_rows",
     "column_units",
@@ -20,6 +21,7 @@ __all__ = [
     "group_sums",
     "label_costs",
     "mean_centers",
+    "search_tree",
     "spherical_kmeans",
     "thresholds",
 ]
@@ -112,8 +114,8 @@ def group_means(
 ) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
 
 @type_check_only
-class _FittedNodes:
-    """Arrays by node, children after their parents; `leaf_of_row` by row."""
+class _FittedTests:
+    """Tests by node, children after their parents."""
 
     @property
     def kind(self) -> npt.NDArray[np.int8]: ...
@@ -129,6 +131,11 @@ class _FittedNodes:
     def children_left(self) -> _Ints: ...
     @property
     def children_right(self) -> _Ints: ...
+
+@type_check_only
+class _FittedNodes(_FittedTests):
+    """Arrays by node; `leaf_of_row` by row."""
+
     @property
     def cost(self) -> _Floats: ...
     @property
@@ -264,6 +271,54 @@ def fit_oblique(
     seed: int,
     progress: Callable[[int, float], None] | None,
 ) -> FittedOblique: ...
+
+@final
+class SearchedTree(_FittedTests):
+    """The tree that a search found, and what happened on the way."""
+
+    @property
+    def cluster(self) -> _Ints: ...
+    @property
+    def objective(self) -> float: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def start_objectives(self) -> _Floats: ...
+    @property
+    def refined_objectives(self) -> _Floats: ...
+    @property
+    def n_rounds(self) -> int: ...
+    @property
+    def path_round(self) -> _Ints: ...
+    @property
+    def path_move(self) -> _Ints: ...
+    @property
+    def path_objective(self) -> _Floats: ...
+    @property
+    def path_n_leaves(self) -> _Ints: ...
+
+def search_tree(
+    table: _Table,
+    *,
+    z: _Floats | None,
+    labels: _Codes | None,
+    sample_weight: _Floats | None,
+    n_clusters: int,
+    starts: list[tuple[Router, _Ints]],
+    max_leaves: int,
+    max_depth: int | None,
+    min_samples_leaf: int,
+    n_restarts: int,
+    n_survivors: int,
+    batch: int,
+    drift: float,
+    patience: int,
+    max_rounds: int,
+    max_time: float | None,
+    seed: int,
+    n_jobs: _Jobs,
+    progress: Callable[[int, float], None] | None,
+) -> SearchedTree: ...
 def spherical_kmeans(
     rows: _Table | _Sparse,
     n_clusters: int,

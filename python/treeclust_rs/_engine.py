@@ -14,6 +14,7 @@ from ._core import FittedKauri as FittedKauri
 from ._core import FittedOblique as FittedOblique
 from ._core import FittedTree as FittedTree
 from ._core import Router as Router
+from ._core import SearchedTree as SearchedTree
 from ._core import Threads as Threads
 from ._core import assign_rows as assign_rows
 from ._core import column_units as column_units
@@ -24,6 +25,7 @@ from ._core import group_means as group_means
 from ._core import group_sums as group_sums
 from ._core import label_costs as label_costs
 from ._core import mean_centers as mean_centers
+from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
 from ._util import Codes, FloatArray, IntArray
 

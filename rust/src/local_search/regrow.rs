@@ -76,12 +76,12 @@ impl Regrow<'_> {
     ) -> Segments {
         let labels = self.likely_labels(rows, labels);
         match labels.len() {
-            ..=2 => self.grow_on::<2>(rows, labels, depth, n_leaves, first),
-            ..=4 => self.grow_on::<4>(rows, labels, depth, n_leaves, first),
-            ..=6 => self.grow_on::<6>(rows, labels, depth, n_leaves, first),
-            ..=8 => self.grow_on::<8>(rows, labels, depth, n_leaves, first),
-            ..=12 => self.grow_on::<12>(rows, labels, depth, n_leaves, first),
-            ..=16 => self.grow_on::<16>(rows, labels, depth, n_leaves, first),
+            0..=2 => self.grow_on::<2>(rows, labels, depth, n_leaves, first),
+            3..=4 => self.grow_on::<4>(rows, labels, depth, n_leaves, first),
+            5..=6 => self.grow_on::<6>(rows, labels, depth, n_leaves, first),
+            7..=8 => self.grow_on::<8>(rows, labels, depth, n_leaves, first),
+            9..=12 => self.grow_on::<12>(rows, labels, depth, n_leaves, first),
+            13..=16 => self.grow_on::<16>(rows, labels, depth, n_leaves, first),
             _ => self.grow_on::<MAX_LABELS>(rows, labels, depth, n_leaves, first),
         }
     }

@@ -6,7 +6,7 @@
 //! | `convert.rs` | arrays as tables, slices and matrices; units |
 //! | `data.rs` | checks, units, label costs and sums of groups, before a fit |
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
-//! | `kauri.rs`, `oblique_tree.rs` | the methods with engines of their own |
+//! | `kauri.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
 
@@ -16,6 +16,7 @@ mod errors;
 mod fit;
 mod kauri;
 mod kernel;
+mod local_search;
 mod oblique_tree;
 mod router;
 mod run;
@@ -32,6 +33,8 @@ mod _core {
     use super::fit::{FittedTree, fit_tree};
     #[pymodule_export]
     use super::kauri::{PyFittedKauri, fit_kauri};
+    #[pymodule_export]
+    use super::local_search::{PySearchedTree, search_tree};
     #[pymodule_export]
     use super::oblique_tree::{
         FittedOblique, assign_rows, fit_oblique, mean_centers, spherical_kmeans,

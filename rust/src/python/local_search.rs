@@ -1,0 +1,151 @@
+//! BestTree's search: [`search`] for the k-means objective or for labels. Called by `estimators/best_tree.py`.
+//!
+//! | Python | core |
+//! |---|---|
+//! | `z` given, or `labels` given | [`KMeans`], [`Labels`] |
+//! | `starts`: trees with the cluster of each leaf | [`DraftTree`] |
+//! | codes of `path_move` | [`Move`] |
+
+use std::time::Duration;
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::convert::{TableArgument, optional, slice, slice2};
+use super::router::PyRouter;
+use super::run::{Jobs, run};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use crate::grow::Limits;
+use crate::local_search::{FoundTree, KMeans, Labels, Move, SearchSettings, search};
+use crate::oblique::draft::DraftTree;
+use crate::parallel::Monitor;
+
+/// The tree that a search found ([`FoundTree`]): its tests, and what happened on the way.
+#[pyclass(frozen, get_all, extends = PyTestArrays, name = "SearchedTree", module = "treeclust_rs._core")]
+pub struct PySearchedTree {
+    /// Of shape (n_nodes,): label of each leaf; -1 at inner nodes.
+    cluster: Integers,
+    /// The value of the tree.
+    objective: f64,
+    /// The start that the tree comes from; restarts follow the given ones.
+    start: usize,
+    /// The value of each start within the limits.
+    start_objectives: Floats,
+    /// The value of each start with its thresholds refined.
+    refined_objectives: Floats,
+    /// Rounds of all starts.
+    n_rounds: usize,
+    /// Of every step: the round.
+    path_round: Integers,
+    /// 0 start, 1 refine, 2 recreate, 3 sample, 4 shake, 5 transfer, 6 swap, 7 perturb.
+    path_move: Integers,
+    /// The best value afterwards.
+    path_objective: Floats,
+    /// The number of leaves afterwards.
+    path_n_leaves: Integers,
+}
+
+/// Searches for the best tree of at most `max_leaves` leaves from given ones. `z`: the rows as points (n x d) for the
+/// k-means objective; `labels`: reference labels in `[0, n_clusters)` for the weight of mistakes; one of the two.
+/// `sample_weight`: of shape (n,), positive; None: 1 each. `max_time`: seconds; None for no limit. The other numbers:
+/// [`SearchSettings`]. `progress(n_leaves, gain)` is called twice a second.
+///
+/// # Errors
+/// `ValueError` if sizes disagree, a start has other tests than thresholds, or not one of `z` and `labels` is given;
+/// `KeyboardInterrupt`.
+#[pyfunction]
+#[pyo3(signature = (table, *, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
+                    n_restarts, n_survivors, batch, drift, patience, max_rounds, max_time, seed, n_jobs, progress))]
+#[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
+pub fn search_tree(
+    py: Python<'_>,
+    table: TableArgument<'_>,
+    z: Option<PyReadonlyArray2<'_, f64>>,
+    labels: Option<PyReadonlyArray1<'_, u32>>,
+    sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    n_clusters: usize,
+    starts: Vec<(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)>,
+    max_leaves: usize,
+    max_depth: Option<usize>,
+    min_samples_leaf: usize,
+    n_restarts: usize,
+    n_survivors: usize,
+    batch: usize,
+    drift: f64,
+    patience: usize,
+    max_rounds: usize,
+    max_time: Option<f64>,
+    seed: u64,
+    n_jobs: Jobs<'_>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Py<PySearchedTree>> {
+    let table = table.table()?;
+    let weights = optional(&sample_weight)?;
+    let draft = |(router, clusters): &(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)| {
+        PyResult::Ok(DraftTree::from_tree(&router.get().0, slice(clusters)?, true)?)
+    };
+    let starts = starts.iter().map(draft).collect::<PyResult<Vec<DraftTree>>>()?;
+    let max_time = max_time.map(Duration::try_from_secs_f64).transpose();
+    let max_time = max_time.map_err(|error| PyValueError::new_err(format!("max_time: {error}")))?;
+    let settings = SearchSettings {
+        limits: Limits { max_leaves, max_depth, min_samples_leaf },
+        n_restarts,
+        n_survivors,
+        batch,
+        drift,
+        patience,
+        max_rounds,
+        max_time,
+        seed,
+    };
+    let monitor = Monitor::default();
+    let table = table.with_monitor(&monitor);
+    let found = match (&z, &labels) {
+        (Some(z), None) => {
+            let objective = KMeans::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?;
+            run(py, &n_jobs, &monitor, progress, || {
+                search(&table, &objective, &starts, &settings, &monitor)
+            })?
+        }
+        (None, Some(labels)) => {
+            let objective = Labels::new(slice(labels)?, n_clusters, weights)?;
+            run(py, &n_jobs, &monitor, progress, || {
+                search(&table, &objective, &starts, &settings, &monitor)
+            })?
+        }
+        _ => return Err(PyValueError::new_err("Give either z or labels.")),
+    };
+    PySearchedTree::new(py, found)
+}
+
+impl PySearchedTree {
+    /// Moves the core's vectors into NumPy arrays; moves become their codes.
+    fn new(py: Python<'_>, found: FoundTree) -> PyResult<Py<Self>> {
+        let (tests, _) = PyTestArrays::new(py, found.tree.arrays());
+        let code = |kind: Move| match kind {
+            Move::Start => 0i64,
+            Move::Refine => 1,
+            Move::Recreate => 2,
+            Move::Sample => 3,
+            Move::Shake => 4,
+            Move::Transfer => 5,
+            Move::Swap => 6,
+            Move::Perturb => 7,
+        };
+        let path = found.path;
+        let tree = PySearchedTree {
+            cluster: array(py, found.tree.clusters()),
+            objective: found.objective,
+            start: found.start,
+            start_objectives: array(py, found.start_objectives),
+            refined_objectives: array(py, found.refined_objectives),
+            n_rounds: found.n_rounds,
+            path_round: integers(py, path.iter().map(|step| step.round).collect()),
+            path_move: array(py, path.iter().map(|step| code(step.kind)).collect()),
+            path_objective: array(py, path.iter().map(|step| step.objective).collect()),
+            path_n_leaves: integers(py, path.iter().map(|step| step.n_leaves).collect()),
+        };
+        Py::new(py, (tree, tests))
+    }
+}
