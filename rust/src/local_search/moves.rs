@@ -180,9 +180,9 @@ impl<O: Objective> Task<'_, O> {
             .last()
             .filter(|&parent| parent > id || parent + tree.nodes[parent].size <= id);
         let to = parent.filter(|_| rng.bool()).unwrap_or(leaf);
-        let columns = self.recreate(state, id, n_leaves - 1, Move::Recreate, rng)?;
+        let fewer = self.recreate(state, id, n_leaves - 1, Move::Recreate, rng)?;
         let more = self.grow_at(state, to, tree.nodes[to].n_leaves() + 1, &FirstCut::Best);
-        let mut patches = vec![(id, columns), (to, more)];
+        let mut patches = vec![(id, fewer), (to, more)];
         patches.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
         Some(patches)
     }
