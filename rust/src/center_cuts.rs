@@ -1,5 +1,5 @@
 //! Trees from centers by what cuts cost: ExGreedy (Laber and Murtinho 2021, *On the price of explainability for some
-//! clustering problems*, section 4).
+//! clustering problems*).
 //!
 //! A node with two centers or more is split by the cut between its centers after which its rows cost least, each row
 //! about the cheapest of the centers on its own side. k centers give k leaves.
@@ -168,7 +168,8 @@ pub fn grow(
             let most = best + TIE * best;
             let Some(feature) = least.iter().position(|&cost| cost <= most && cost.is_finite())
             else {
-                break; // all centers are equal
+                id += 1; // its centers are equal
+                continue;
             };
             let swept = sweep(feature);
             let gaps = swept.gaps();

@@ -53,9 +53,10 @@ class RandomCuts(CentersTree):
     With coordinates of the alive centers along a column in order, the gap from a to b is drawn with
     a weight of b - a (k-medians) or (b - a)^2 / 2 (k-means), and in it a threshold uniformly
     (k-medians) or with a density like the distance to the nearer end (k-means). The expected cost
-    is at most O(log k log log k) times that of k-medians, O(k log log k log k) times that of
-    k-means. Thresholds are then moved within the gap between neighbouring rows and centers.
-    `random_state` seeds the draws and the reference. O(n k) a tree.
+    of one tree about the reference's centers is, times the reference's, at most 1 + 1/1 + 1/2 + ...
+    + 1/(k - 1) for k-medians (Gupta et al.) and O(k log k log log k) for k-means (Makarychev,
+    Shan). Thresholds are then moved within the gap between neighbouring rows and centers.
+    `random_state` seeds the draws and the reference. A tree takes O(n) for each of its levels.
 
     References
     ----------
@@ -155,6 +156,8 @@ def _draw(rng: np.random.Generator, centers: Centers, criterion: Criterion) -> _
             continue
         order = np.argsort(in_units[alive], axis=0, kind="stable")
         gaps = np.diff(np.take_along_axis(in_units[alive], order, axis=0), axis=0)
+        # No double parts centers that are one double in the columns' own units.
+        gaps[np.diff(np.take_along_axis(own[alive], order, axis=0), axis=0) <= 0] = 0.0
         largest = gaps.max()
         weight = gaps / largest if criterion == "kmedians" else (gaps / largest) ** 2
         place = int(rng.choice(weight.size, p=(weight / weight.sum()).ravel()))
