@@ -37,9 +37,10 @@ class XRegressionTree(RowsTree):
     Notes
     -----
     The splits are those of scikit-learn's `DecisionTreeRegressor` with `max_leaf_nodes`, fitted to
-    the columns in `scale` units. It is given ranks to cut, so that the order of values is that of
-    float64, not of float32 as scikit-learn's trees have it. Of cuts that gain the same,
-    scikit-learn takes one by chance, here with a fixed seed. O(n d^2) a level.
+    the columns in `scale` units. It is given their ranks to cut, which float32 holds, so that units
+    may be of any size. Of cuts that gain the same it takes one by chance, here with a fixed seed.
+    Its variances are differences of squares: cells beside others 1e8 times larger count as equal.
+    O(n d^2) a level.
 
     References
     ----------

@@ -193,8 +193,8 @@ def compare(
     >>> import treeclust_rs as tc
     >>> X, y = load_iris(return_X_y=True)
     >>> found = tc.compare(X, [tc.IMM(), tc.ExKMC()], 3, labels=y, random_state=0)
-    >>> found.table.select("method", "leaves").rows()
-    [('IMM', 3), ('ExKMC', 3), ('ExKMC', 6), ('ExKMC', 12)]
+    >>> found.table.select("method", "max_leaves", "leaves").rows()
+    [('IMM', None, 3), ('ExKMC', 3, 3), ('ExKMC', 6, 5), ('ExKMC', 12, 5)]
     """
     fits.check_verbose(verbose)
     X, table = fits.read(X, "compare")

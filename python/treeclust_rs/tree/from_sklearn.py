@@ -88,11 +88,11 @@ def from_sklearn(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> import treeclust_rs as tc
     >>> iris = load_iris()
-    >>> names = ["setosa", "versicolor", "virginica"]
-    >>> fitted = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
-    >>> fitted = fitted.fit(iris.data, iris.target_names[iris.target])
-    >>> tc.tree.from_sklearn(fitted, feature_names=iris.feature_names).rules()["rule"].to_list()[0]
-    'petal length (cm) <= 2.449999988079071'
+    >>> width, species = iris.data[:, 3:], iris.target_names[iris.target]
+    >>> fitted = DecisionTreeClassifier(max_leaf_nodes=3).fit(width, species)
+    >>> tree = tc.tree.from_sklearn(fitted, feature_names=iris.feature_names[3:])
+    >>> tree.rules()["rule"].to_list()[0]
+    'petal width (cm) <= 0.800000011920929'
     """
     if not is_sklearn_tree(tree):
         raise TypeError(
