@@ -59,6 +59,16 @@ def test_more_trials_and_greedy_never_cost_more():
     assert model.fit(X).cost_path_["cost"][0] <= greedy * (1 + 1e-12)
 
 
+def test_the_order_of_rows_does_not_matter():
+    centers = np.array([[0.0, 0.0], [1.0, 3.0], [4.0, 3.5]])
+    X = np.random.default_rng(0).uniform(0.0, 4.0, size=(200, 2))
+    for seed in range(20):
+        model = tc.RandomCuts(reference=centers, n_trials=1, random_state=seed).fit(X)
+        again = tc.RandomCuts(reference=centers, n_trials=1, random_state=seed).fit(X[::-1])
+        np.testing.assert_array_equal(model.labels_, again.labels_[::-1])
+        assert model.tree_.threshold.tolist() == again.tree_.threshold.tolist()
+
+
 def test_every_leaf_has_its_own_center():
     for seed in range(sizes.repeats(20, 100)):
         rng = np.random.default_rng(seed)

@@ -110,6 +110,11 @@ def test_noise_is_left_out():
     found = tc.compare(SCALED, [tc.KMeansTree(max_leaves=40), labels], reference=labels)
     np.testing.assert_array_equal(found.reference_labels, labels)
     assert found.table["cost_ratio"].to_list() == pytest.approx([1.0, 1.0], rel=1e-9)
+    names = np.array(["a", "b", "c"], dtype=object)[Y]
+    names[labels == -1] = -1
+    named = tc.compare(SCALED, [tc.KMeansTree(max_leaves=40), names], reference=names)
+    columns = ["leaves", "cost_ratio", "agreement", "waes"]
+    assert named.table.select(columns).equals(found.table.select(columns))
 
 
 def test_frames_weights_and_processes():
