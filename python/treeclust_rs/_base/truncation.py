@@ -228,7 +228,10 @@ class LeafMeans:
 
 
 class _PlacedLeaves:
-    """The leaves of a tree that shrinks, and their sums about one fixed point a cluster."""
+    """The leaves of a tree that shrinks, and their sums about one fixed point a cluster.
+
+    No sum is taken by BLAS, whose bits depend on the processor.
+    """
 
     def __init__(self, means: LeafMeans, tree: ClusterTree) -> None:
         weight, centers, rest, spread = means.groups
@@ -260,10 +263,10 @@ class _PlacedLeaves:
         weight = float(self.weight[pair].sum())
         base = left if self.weight[left] >= self.weight[left + 1] else left + 1
         apart = (self.centers[pair] - self.centers[base]) / self.scale + self.rest[pair]
-        moved = self.weight[pair] @ apart / (weight or 1.0)
+        moved = (self.weight[pair, None] * apart).sum(axis=0) / (weight or 1.0)
         self.weight[parent], self.centers[parent] = weight, self.centers[base]
         self.rest[parent] = moved
-        between = self.weight[pair] @ ((apart - moved) ** 2).sum(axis=1)
+        between = (self.weight[pair] * ((apart - moved) ** 2).sum(axis=1)).sum()
         self.spread[parent] = self.spread[pair].sum() + between
         self._add(parent, 1)
 
@@ -278,14 +281,14 @@ class _PlacedLeaves:
         apart = (self.centers[leaf] - self.points[label]) / self.scale
         apart += self.rest[leaf] - self.points_rest[label]
         self.n_leaves[label] += sign
-        self.total += sign * (self.spread[leaf] + weight * (apart @ apart))
+        self.total += sign * (self.spread[leaf] + weight * np.square(apart).sum())
         if self.n_leaves[label]:
             self.of_cluster[label] += sign * weight
             self.sums[label] += sign * weight * apart
         else:
             self.of_cluster[label], self.sums[label] = 0.0, 0.0
         sums = self.sums[label]
-        self.saved[label] = sums @ sums / (self.of_cluster[label] or 1.0)
+        self.saved[label] = np.square(sums).sum() / (self.of_cluster[label] or 1.0)
 
 
 def _n_path(tree: ClusterTree) -> int:
