@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -132,6 +131,8 @@ def _cluster(
         )
         _tell_end(tell, name, inertia)
         return labels
+    from sklearn.cluster import KMeans  # a tenth of the package's import time
+
     # KMeans takes some numbers for each row.
     check_room(data.threads.n_jobs, 8 * _NUMBERS_OF_ROW * data.rows.n_samples)
     solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)
