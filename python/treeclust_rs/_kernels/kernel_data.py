@@ -252,7 +252,8 @@ class KernelData:
     def cluster_weights(self, labels: Labels, k: int) -> FloatArray:
         """Return the weight of each cluster, of shape (k,). Labels below 0 are of no cluster."""
         inside = labels >= 0
-        return bin_sums(labels[inside], self.weights[inside], k)
+        weight = None if self.weight is None else self.weight[inside]
+        return bin_sums(labels[inside], weight, k)
 
     def label_sums(self, labels: Labels, k: int) -> FloatArray:
         """Return S[i, l], the sum of w_j k(i, j) over the rows j labelled l.
@@ -280,7 +281,7 @@ class KernelData:
         """Return the (n_rows, k) matrix with each row's weight in the column of its label."""
         members = np.zeros((self.n_rows, k))
         inside = np.flatnonzero(labels >= 0)
-        members[inside, labels[inside]] = self.weights[inside]
+        members[inside, labels[inside]] = 1.0 if self.weight is None else self.weight[inside]
         return members
 
     def _tiled_sums(self, members: FloatArray) -> FloatArray:
@@ -363,7 +364,8 @@ class KernelData:
         k = int(labels.max()) + 1
         if self.features is not None:
             means = self._means(labels, self.cluster_weights(labels, k))
-            apart = self.features - means[labels]
+            apart = means.take(labels, axis=0)
+            np.subtract(self.features, apart, out=apart)
             cost = weighted_sum(np.einsum("ij,ij->i", apart, apart), self.weight)
             # The mean of equal rows is rounded, too.
             rounding = 16 * np.finfo(float).eps ** 2 * (self.trace + abs(self.offset))

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import _engine
 from .._data import Table, Units, WeightedRows
-from .._util import Codes, FloatArray, format_count
+from .._util import Codes, FloatArray, distinct, format_count
 from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
@@ -80,7 +80,7 @@ def make_reference(
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, data.rows.n_samples, estimator_name)
         labels = _cluster(data, criterion, k, random_state, n_init, max_iter, tell)
-        found, labels = np.unique(labels, return_inverse=True)
+        found, labels = distinct(labels)
         if len(found) < k:
             warn_too_few(len(found), k, stacklevel=4)
         classes = list(range(len(found)))

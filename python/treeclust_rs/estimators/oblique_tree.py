@@ -529,7 +529,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
             )
         warn_of_lost(
             len(clustering.classes),
-            tree.leaf_clusters[fitted.leaf_of_row],
+            tree.filled_clusters,
             clustering.labels,
             "A smaller alpha or a larger max_depth may give more of them leaves.",
             stacklevel=4,
