@@ -63,13 +63,17 @@ class GrownClusterer(TreeClusterer, abstract=True):
         self.labels_ = self.classes_[tree.leaf_clusters][training.leaf_of_row]
         self.__dict__.pop("_inertia_path", None)
         if training.leaf_means is not None:
-            clusters = training.leaf_means.clusters(tree)
-            filled = clusters.weight[:, None] > 0
-            self.cluster_centers_ = np.where(filled, clusters.means, training.reference_centers)
-            self.inertia_ = float(clusters.spread.sum())
+            centers, self.inertia_ = self._centers_and_cost(training.leaf_means.clusters(tree))
+            has_none = np.isnan(centers)
+            self.cluster_centers_ = np.where(has_none, training.reference_centers, centers)
             if not training.leaf_means.is_by_leaf(tree):
                 training = replace(training, leaf_means=None)
         self._training = training
+
+    def _centers_and_cost(self, clusters: GroupMeans) -> tuple[FloatArray, float]:
+        """Return the centers of the clusters, NaN for those without, and the cost about them."""
+        centers = np.where(clusters.weight[:, None] > 0, clusters.means, np.nan)
+        return centers, float(clusters.spread.sum())
 
     @cached_property
     def _inertia_path(self) -> FloatArray | None:

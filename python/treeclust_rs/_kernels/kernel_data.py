@@ -254,7 +254,8 @@ class KernelData:
     def cluster_weights(self, labels: Labels, k: int) -> FloatArray:
         """Return the weight of each cluster, of shape (k,). Labels below 0 are of no cluster."""
         inside = labels >= 0
-        return bin_sums(labels[inside], self.weights[inside], k)
+        weight = None if self.weight is None else self.weight[inside]
+        return bin_sums(labels[inside], weight, k)
 
     def label_sums(self, labels: Labels, k: int) -> FloatArray:
         """Return S[i, l], the sum of w_j k(i, j) over the rows j labelled l.
@@ -282,7 +283,7 @@ class KernelData:
         """Return the (n_rows, k) matrix with each row's weight in the column of its label."""
         members = np.zeros((self.n_rows, k))
         inside = np.flatnonzero(labels >= 0)
-        members[inside, labels[inside]] = self.weights[inside]
+        members[inside, labels[inside]] = 1.0 if self.weight is None else self.weight[inside]
         return members
 
     def _tiled_sums(self, members: FloatArray) -> FloatArray:

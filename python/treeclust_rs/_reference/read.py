@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import SparseTable, Table
-from .._util import BoolArray, FloatArray, IntArray, format_count, is_noise
+from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def read_labels(
     kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
     if not kept.any():
         raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
-    classes, codes = np.unique(array[kept], return_inverse=True)
+    classes, codes = distinct(array[kept])
     labels = np.full(n, -1, dtype=np.int64)
     labels[kept] = codes
     return ReferenceInput(classes=classes.tolist(), labels=labels)
