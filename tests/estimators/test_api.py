@@ -80,7 +80,9 @@ def test_it_is_an_estimator_of_scikit_learn(case):
 # A distance between rows is a `metric`, a cost of clusters a `criterion`, wherever one can choose.
 WORDS = {
     ("IMM", "criterion"): {"kmeans", "kmedians"},
+    ("ExGreedy", "criterion"): {"kmeans", "kmedians"},
     ("ExKMC", "criterion"): {"kmeans", "kmedians"},
+    ("RandomCuts", "criterion"): {"kmeans", "kmedians"},
     ("ObliqueTree", "metric"): {"euclidean", "cosine"},
 }
 COSTS = {"kmeans", "kmedians", "kmedoids", "label_cost", "l1_cost", "l2_cost"}
