@@ -14,7 +14,7 @@
 //! a suffix sum over those on the right. A row's least cost over the centers passed so far follows from the one before,
 //! so that a column takes O(m log m) for sorting the m rows of a node and O(m a) for its a centers.
 //!
-//! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within [`TIE`] of
+//! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within `TIE` of
 //! the least cost, as a share of it, are tied; the first column and the lowest threshold win.
 
 use crate::criterion::centers::{CenterColumns, Centers, Coordinate, TableCenters};
