@@ -85,7 +85,7 @@ ifeq ($(QUICK),)
 	$(BIN)/python benches/papers/douglas.py --data "$(DATA)"
 	$(BIN)/python benches/papers/oblique.py --data "$(DATA)" --keep benches/.oblique
 	cargo bench --locked --bench engine
-	$(BIN)/python benches/logistic.py
+	$(BIN)/python benches/logistic.py --data "$(DATA)"
 endif
 	$(BIN)/python benches/report.py
 

@@ -5,12 +5,16 @@
 
 Of every section and command the newest record is printed, earlier ones are listed below it. Where
 several records have the same row, a column gives the range of a ratio over all of them, whatever
-their machine and commit. A record is *old* when the sources it measured are not those beside this
-script: the contents of rust/src, python/treeclust_rs and Cargo.lock are hashed, so that it takes no
-git to print the page, and a commit that changes them makes every record before it old. The page
-then has to be printed again (`make results`), once: old records stay as they are printed until they
-are measured anew. A record made with uncommitted changes is named and its figures are not printed.
-Whether a record's hash is that of its commit is checked by `--check` where the commit is at hand.
+their machine and commit, and says how many they are, how many of them are imported, and on how many
+machines (as they describe them) the others were measured. A ratio of an imported record is what it
+prints in the same column of the same row, or is taken from its seconds (`FROM_SECONDS`).
+
+A record is *old* when the sources it measured are not those beside this script: the contents of
+rust/src, python/treeclust_rs and Cargo.lock are hashed, so that it takes no git to print the page,
+and a commit that changes them makes every record before it old. The page then has to be printed
+again (`make results`), once: old records stay as they are printed until they are measured anew. A
+record made with uncommitted changes is named and its figures are not printed. Whether a record's
+hash is that of its commit is checked by `--check` where the commit is at hand.
 
 What there is to say about a section before its tables lies in `benches/pages/SECTION.md`, in
 lower case with hyphens. To take a record off the page, delete its file.
@@ -19,6 +23,7 @@ lower case with hyphens. To take a record off the page, delete its file.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -63,7 +68,12 @@ runs, with the least and the largest in brackets (a mean has its standard deviat
 the package has changed since the commit named.
 """
 
-Ranges = dict[tuple[Any, ...], list[float]]
+FROM_SECONDS = {("Peers", "times slower than ours"): ("who", "seconds", "ours, 1 thread")}
+"""Ratios that imported records do not have: by section and column, the columns with the names and
+the seconds of their rows, and the row whose seconds are the divisor. The imported ratios of *Peers*
+were against the faster of two inputs of ours; this row is the float64 array in C order."""
+
+Ranges = dict[tuple[Any, ...], list[tuple[float, Record]]]
 
 
 def page(folder: Path, engine: str, prose: Path = PAGES) -> str:
@@ -191,22 +201,83 @@ def _key(columns: Sequence[str], row: Sequence[Cell], place: int) -> tuple[Any, 
     return (columns[place], *(cell for cell in row if isinstance(cell, str)))
 
 
-def all_ranges(found: Iterable[Record]) -> Ranges:
-    """Collect every ratio of the records, by its row and column."""
+def all_ranges(found: Sequence[Record]) -> Ranges:
+    """Collect every ratio of the records, by its row and column, and who has it.
+
+    Raises
+    ------
+    ValueError
+        If an imported record has something else than a number there; the message says where.
+    """
     ranges: Ranges = defaultdict(list)
     for record in found:
-        for block in record.blocks:
-            for row in [] if isinstance(block, str) else block["rows"]:
+        for block in _tables(record):
+            for row in block["rows"]:
                 for place, cell in enumerate(row):
                     if isinstance(cell, dict) and cell["kind"] == "ratio":
-                        ranges[_key(block["columns"], row, place)].append(read(cell).center)
+                        key = _key(block["columns"], row, place)
+                        ranges[key].append((read(cell).center, record))
+    for record in found:
+        if record.kind == "imported":
+            for key, points in ranges.items():
+                ratio = _imported_ratio(record, *key)
+                points += [] if ratio is None else [(ratio, record)]
     return ranges
 
 
-def _span(centers: Sequence[float]) -> str:
-    if len(centers) < 2:
+def _tables(record: Record) -> list[dict[str, Any]]:
+    return [block for block in record.blocks if not isinstance(block, str)]
+
+
+def _imported_ratio(record: Record, column: str, *names: str) -> float | None:
+    """Return the ratio of the row that begins with `names`; None where there is none."""
+    who, seconds, divisor = FROM_SECONDS.get((record.section, column), ("", "", ""))
+    for block in _tables(record):
+        columns = block["columns"]
+        ratio = _printed(record, block, column, names)
+        if ratio is not None:
+            return ratio
+        over = _printed(record, block, seconds, names)
+        if over is not None:
+            place = columns.index(who)
+            against = (*names[:place], divisor, *names[place + 1 :])
+            under = _printed(record, block, seconds, against)
+            if under is None:
+                raise ValueError(f"{record.file}: {seconds!r} has no row {', '.join(against)!r}.")
+            return over / under
+    return None
+
+
+def _printed(
+    record: Record, block: dict[str, Any], column: str, names: tuple[str, ...]
+) -> float | None:
+    """Return the number in a column of the row that begins with `names`; None without one."""
+    if column not in block["columns"] or not names:
+        return None
+    place = block["columns"].index(column)
+    cells = [row[place] for row in block["rows"] if tuple(row[: len(names)]) == names]
+    if cells in ([], [""]):
+        return None
+    if len(cells) > 1 or not re.fullmatch(r"\d+(\.\d+)?", str(cells[0])):
+        said = f"{column!r} of {', '.join(names)!r} must be one number. Got {cells}."
+        raise ValueError(f"{record.file}: {said}")
+    return float(cells[0])
+
+
+def _span(points: Sequence[tuple[float, Record]]) -> str:
+    """Say between what a ratio lies, in how many records, and how many machines."""
+    if len(points) < 2:
         return ""
-    return f"{min(centers):.3g} to {max(centers):.3g} in {len(centers)}"
+    ratios = [ratio for ratio, _ in points]
+    imported = sum(record.kind == "imported" for _, record in points)
+    machines = {
+        tuple(record.machine.get(fact) for fact in ("cpu", "cores", "memory_gb", "system"))
+        for _, record in points
+        if record.kind != "imported"
+    }
+    text = f"{min(ratios):.3g} to {max(ratios):.3g} in {len(points)} records"
+    text += f", {imported} imported" if imported else ""
+    return text + (f", {len(machines)} machines" if len(machines) > 1 else "")
 
 
 def contradictions(found: Iterable[Record]) -> list[str]:

@@ -10,6 +10,11 @@ clusters are those of its appendix A.1. Costs are above the best of 50 runs of k
 where it stays. The path solver has the paper's depths and lambdas; the direct solver goes through
 alphas at several depths, with and without `relax`, and for each row of the paper the best of its
 trees with no more parameters counts. The runs take hours: what is kept in FOLDER is not run again.
+
+    python benches/papers/oblique.py --joint 100 --starts 3
+
+measures figure 3 alone at one lambda: the path's fits of Letter, MNIST and Fashion-MNIST, whole,
+against the best of 3 runs of k-means.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -818,18 +823,32 @@ What the paper leaves open, and what was done:
   where the bench stood when the row was measured."""
 
 
-def _section(data: DataSet, free: Free, fits: Sequence[Fit]) -> list[Any]:
+def _section(data: DataSet, free: Free, fits: Sequence[Fit], *, joint_alone: bool) -> list[Any]:
     n, d = free.shape
     parts: list[Any] = [
         f"**{data.name}** ({n:,} x {d}, k = {data.n_clusters}). Free clustering: "
         f"{free.cost:.8g}; the {len(free.costs)} runs from {min(free.costs):.8g} to "
         f"{max(free.costs):.8g}, in {free.seconds:.0f} s."
     ]
+    if joint_alone:
+        return [*parts, fit_table(fits)]
     if any(row.parameters is None for row in data.paper):
         parts.append(axis_table(data, fits))
     elif data.paper:
         parts += [oblique_table(data, fits), baseline_table(data, fits)]
     return [*parts, fit_table(fits)]
+
+
+JOINT_HELP = "only figure 3 at this lambda: joint optimisation against the direct fit"
+
+
+def joint_only(data_sets: Sequence[DataSet], alpha: float) -> list[DataSet]:
+    """Keep of the data sets the path's fits at one lambda; those without any are left out."""
+    kept = []
+    for data in data_sets:
+        tasks = [task for task in data.tasks if task.solver == "path" and task.alphas == (alpha,)]
+        kept += [replace(data, tasks=tuple(tasks))] if tasks else []
+    return kept
 
 
 def main() -> None:
@@ -839,7 +858,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="threads of a fit")
     parser.add_argument("--limit", type=float, default=3600, help="seconds for one task")
     parser.add_argument("--minutes", type=float, default=np.inf, help="start no fit after these")
+    parser.add_argument("--joint", type=float, metavar="LAMBDA", help=JOINT_HELP)
     arguments = common.parse(parser)
+    joint_alone = arguments.joint is not None
+    data_sets = joint_only(DATA_SETS, arguments.joint) if joint_alone else DATA_SETS
+    if not data_sets:
+        parser.error(f"--joint takes one of {', '.join(f'{one:g}' for one in LAMBDAS)}")
     common.one_thread()
 
     began = time.monotonic()
@@ -851,7 +875,7 @@ def main() -> None:
         sections: list[Any] = []
         joint: list[list[str]] = []
         measured: dict[str, list[Fit]] = {}
-        for data in DATA_SETS:
+        for data in data_sets:
             if not data.name.startswith(arguments.only):
                 continue
             if missing.unless_there(data.name, arguments.data / data.file):
@@ -878,7 +902,7 @@ def main() -> None:
             if not fits:
                 continue
             measured[data.name] = fits
-            sections.append(_section(data, free, fits))
+            sections.append(_section(data, free, fits, joint_alone=joint_alone))
             joint += joint_rows(data, fits)
     all_fits = [fit for fits in measured.values() for fit in fits]
     older = sum(not _current(fit) for fit in all_fits)
@@ -891,8 +915,7 @@ def main() -> None:
         "**Figure 3**: joint optimisation against the tree fitted to the free labels, where the "
         "path begins",
         table(JOINT_HEADER, joint),
-        "**Speed**\n\n" + "\n".join(speed_lines(measured)),
-        NOTES,
+        *([] if joint_alone else ["**Speed**\n\n" + "\n".join(speed_lines(measured)), NOTES]),
     ]
     common.publish("Oblique trees: the paper's tables", sections, missing, arguments)
 

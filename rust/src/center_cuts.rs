@@ -1,5 +1,5 @@
 //! Trees from centers by what cuts cost: ExGreedy (Laber and Murtinho 2021, *On the price of explainability for some
-//! clustering problems*, section 4).
+//! clustering problems*).
 //!
 //! A node with two centers or more is split by the cut between its centers after which its rows cost least, each row
 //! about the cheapest of the centers on its own side. k centers give k leaves.
@@ -14,7 +14,7 @@
 //! a suffix sum over those on the right. A row's least cost over the centers passed so far follows from the one before,
 //! so that a column takes O(m log m) for sorting the m rows of a node and O(m a) for its a centers.
 //!
-//! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within [`TIE`] of
+//! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within `TIE` of
 //! the least cost, as a share of it, are tied; the first column and the lowest threshold win.
 
 use crate::criterion::centers::{CenterColumns, Centers, Coordinate, TableCenters};
@@ -168,7 +168,8 @@ pub fn grow(
             let most = best + TIE * best;
             let Some(feature) = least.iter().position(|&cost| cost <= most && cost.is_finite())
             else {
-                break; // all centers are equal
+                id += 1; // its centers are equal
+                continue;
             };
             let swept = sweep(feature);
             let gaps = swept.gaps();

@@ -85,6 +85,17 @@ pub fn map<I: Send, T: Send>(
     map_some(items, 1, work)
 }
 
+/// [`map`] of work that may fail: the results, or the error of the first item in order that has one.
+///
+/// # Errors
+/// What `work` returns. All items are worked on all the same.
+pub fn try_map<I: Send, T: Send>(
+    items: impl IntoIterator<Item = I>,
+    work: impl Fn(I) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    map(items, work).into_iter().collect()
+}
+
 /// [`map`] whose tasks are `at_a_time` neighbouring items or more.
 pub fn map_some<I: Send, T: Send>(
     items: impl IntoIterator<Item = I>,
@@ -219,6 +230,18 @@ mod tests {
             assert_eq!((old.unwrap(), entries), (vec![1, 2, 3], [9; 3]));
         }
         assert!(map(0..0, |i| i).is_empty());
+    }
+
+    #[test]
+    fn the_error_of_the_first_item_that_has_one_is_returned() {
+        let of = |limit: usize| {
+            move |i: usize| if i < limit { Ok(i) } else { Err(Error::Value(i.to_string())) }
+        };
+        for n_threads in [1, 3] {
+            let found =
+                with_pool(n_threads, || (try_map(0..9, of(9)), try_map(0..9, of(4)))).unwrap();
+            assert_eq!(found, (Ok((0..9).collect()), Err(Error::Value("4".into()))));
+        }
     }
 
     #[test]

@@ -280,13 +280,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         }
         let totals = self.criterion.totals(&node);
         let common = self.criterion.may_subtract(&node, totals).then_some(totals);
-        let results = parallel::map(&self.chunks, |features| {
+        let results = parallel::try_map(&self.chunks, |features| {
             self.monitor.check()?;
             let histogram = self.fill(features, rows, common);
             let bounds = self.column_bounds(&histogram, &node);
             Ok((bounds, keep.then_some(histogram)))
-        });
-        let results = results.into_iter().collect::<Result<_>>()?;
+        })?;
         let filled = totals.to_vec();
         Ok(self.collect(node, results, filled))
     }
@@ -333,7 +332,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 let small_node = small.1;
                 let wanted = small_node.is_some() && small_rows.len() > self.direct;
                 let chunks = self.chunks.iter().zip(parent.chunks);
-                let results = parallel::map(chunks, |(features, mut chunk)| {
+                let results = parallel::try_map(chunks, |(features, mut chunk)| {
                     self.monitor.check()?;
                     let other = self.fill(features, small_rows, None);
                     chunk.subtract(&other);
@@ -349,8 +348,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                         (found_small, (keep && wanted).then_some(other)),
                         (found_large, keep.then_some(chunk)),
                     ))
-                });
-                let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+                })?;
                 let (small_results, large_results): (Vec<_>, Vec<_>) = results.into_iter().unzip();
                 let found_small = match small_node {
                     Some(node) if wanted => {
@@ -421,16 +419,16 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 key = key.max(criterion.best_key(node, bins.view(f), best - margin));
             }
         }
-        let opened_rows = parallel::map(columns.iter_mut().zip(features), |(column, &feature)| {
-            self.monitor.check()?;
-            let bins = self.groups(rows, feature, column);
-            let opened = self.bins_to_open(node, feature, &bins, best, key);
-            let n_rows = grouping::n_inside(&bins, &opened);
-            drop(bins);
-            column.opened = opened.contains(&true).then_some(opened);
-            Ok(n_rows)
-        });
-        let opened_rows = opened_rows.into_iter().collect::<Result<Vec<usize>>>()?;
+        let opened_rows =
+            parallel::try_map(columns.iter_mut().zip(features), |(column, &feature)| {
+                self.monitor.check()?;
+                let bins = self.groups(rows, feature, column);
+                let opened = self.bins_to_open(node, feature, &bins, best, key);
+                let n_rows = grouping::n_inside(&bins, &opened);
+                drop(bins);
+                column.opened = opened.contains(&true).then_some(opened);
+                Ok(n_rows)
+            })?;
         let bytes_per_row = grouping::bytes_per_row(criterion.rows().width());
         let mut scores = edges;
         let mut start = 0;
@@ -446,7 +444,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             }
             let batch = columns[start..stop].iter_mut().zip(&features[start..stop]);
             let batch = batch.zip(&mut scores[start..stop]);
-            let opened = parallel::map(batch, |((column, &feature), score)| {
+            parallel::try_map(batch, |((column, &feature), score)| {
                 self.monitor.check()?;
                 if let Some(opened) = &column.opened {
                     let grouping = self.grouping();
@@ -457,8 +455,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     column.values = Some(values);
                 }
                 Ok(())
-            });
-            opened.into_iter().collect::<Result<()>>()?;
+            })?;
             let best = scores[..stop].iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let mut held = 0;
             for (column, score) in columns[..stop].iter_mut().zip(&scores) {
@@ -483,15 +480,14 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     ) -> Result<(Vec<ColumnGroups>, Vec<f64>)> {
         let bytes = OwnGroups::bytes_per_group(self.criterion.rows().width());
         let most = (MAX_OPENED_BYTES / bytes).div_ceil(MAX_BINS);
-        let found = parallel::map(features.iter().enumerate(), |(i, &f)| {
+        let found = parallel::try_map(features.iter().enumerate(), |(i, &f)| {
             self.monitor.check()?;
             self.criterion.prepare(f);
             let bins = self.grouping().by_bin(rows, f);
             let edge = self.criterion.best_score(node, bins.view(f));
             let bins = (i < most).then_some(bins);
             Ok((ColumnGroups { bins, opened: None, values: None }, edge))
-        });
-        let found = found.into_iter().collect::<Result<Vec<_>>>()?;
+        })?;
         Ok(found.into_iter().unzip())
     }
 

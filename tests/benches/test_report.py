@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -99,7 +100,7 @@ def test_a_dirty_record_replaces_no_clean_one(tmp_path: Path) -> None:
     later = _record(dirty=True, date="2026-11-24T02:00:00+00:00")
     page = _page(tmp_path, _record(), later)
     assert page.count("| MNIST |") == 1
-    assert "in 2" not in page  # nor does it count in a range
+    assert "in 2 records" not in page  # nor does it count in a range
 
 
 def test_rows_of_uncommitted_changes_are_left_out(tmp_path: Path) -> None:
@@ -121,10 +122,78 @@ def test_the_newest_of_a_command_is_printed_and_ratios_have_their_range(tmp_path
         blocks=[{"columns": ["work", "times faster"], "rows": [["MNIST", slow]]}],
     )
     page = _page(tmp_path, _record(), before)
-    assert "| MNIST | 42.00 (40.00 to 44.00) | >= 10 | yes | 20 to 42 in 2 |" in page
+    assert (
+        "| MNIST | 42.00 (40.00 to 44.00) | >= 10 | yes | 20 to 42 in 2 records, 2 machines |"
+        in page
+    )
     assert "| work | times faster | target | met | all records |" in page
     assert page.count("| MNIST |") == 1
     assert "Earlier records: Another CPU, commit 0123456, 2026-11-22, load before 0.25." in page
+
+
+def _imported(*rows: list[str], columns: tuple[str, ...] = ("work", "times faster")) -> Any:
+    blocks = [{"columns": list(columns), "rows": [list(row) for row in rows]}]
+    return _record(kind="imported", date=None, engine=BEFORE, blocks=blocks)
+
+
+def test_ratios_that_an_imported_record_prints_count(tmp_path: Path) -> None:
+    page = _page(tmp_path, _record(), _imported(["MNIST", "54.2"], ["covtype", "a text"]))
+    assert "| >= 10 | yes | 42 to 54.2 in 2 records, 1 imported |" in page
+    assert page.count("| MNIST |") == 1 and "covtype" not in page
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[["another", "54.2"]], [["MNIST", ""]]],
+)
+def test_imported_rows_without_the_ratio_count_nothing(
+    tmp_path: Path, rows: list[list[str]]
+) -> None:
+    assert "all records" not in _page(tmp_path, _record(), _imported(*rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "got"),
+    [
+        ([["MNIST", "1.84 than 1"]], "['1.84 than 1']"),
+        ([["MNIST", "nan"]], "['nan']"),
+        ([["MNIST", "54.2"], ["MNIST", "20"]], "['54.2', '20']"),
+    ],
+)
+def test_an_imported_ratio_that_is_no_number_is_an_error(
+    tmp_path: Path, rows: list[list[str]], got: str
+) -> None:
+    said = f"peers.imported.json: 'times faster' of 'MNIST' must be one number. Got {got}."
+    with pytest.raises(ValueError, match=re.escape(said)):
+        _page(tmp_path, _record(), _imported(*rows))
+
+
+SECONDS = ("work", "who", "seconds", "times faster")
+
+
+def _slower() -> Any:
+    ratio = figures.ratio([30.0], [2.0], format=".1f")
+    rows = [["MNIST", "ExKMC", figures.runs([30.0]), ratio]]
+    columns = ["work", "who", "seconds", "times slower than ours"]
+    return _record(blocks=[{"columns": columns, "rows": rows}])
+
+
+def test_ratios_to_ours_in_c_order_are_taken_from_imported_seconds(tmp_path: Path) -> None:
+    before = _imported(
+        ["MNIST", "ExKMC", "44.6", "54.2"],  # which was against numpy uint8
+        ["MNIST", "ours, 1 thread", "1.1", ""],
+        ["MNIST", "ours, 1 thread, numpy uint8", "0.823", ""],
+        columns=SECONDS,
+    )
+    assert "| 15.0 (one run) | 15 to 40.5 in 2 records, 1 imported |" in _page(
+        tmp_path, _slower(), before
+    )
+
+
+def test_imported_seconds_without_ours_are_an_error(tmp_path: Path) -> None:
+    before = _imported(["MNIST", "ExKMC", "44.6", "54.2"], columns=SECONDS)
+    with pytest.raises(ValueError, match=r"'seconds' has no row 'MNIST, ours, 1 thread'\."):
+        _page(tmp_path, _slower(), before)
 
 
 def test_another_command_is_printed_besides(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ UNIT = 2.0**-20
 def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, search=None, **limits):
     """Grow a tree with the core; gives it, and the regrets and minima it grew on.
 
+    `base`: whether from IMM's tree; "cost" for ExGreedy's.
     `search` is (most bins of a column, rows of a node below which it is sorted): small numbers send
     small data through the bins.
     """
@@ -33,11 +34,12 @@ def grow(X, labels, centers, w=None, *, base, interval=False, max_leaves=1, sear
     kept = np.ones(len(X), dtype=bool) if w is None else w > 0
     centers = np.ascontiguousarray(centers)
     regrets, minima = oracle.regrets(oracle.squared_costs(X, centers), w)
+    score = base if isinstance(base, str) else "mistakes"
     fitted = _engine.fit_tree(
         np.ascontiguousarray(X[kept]),
         labels[kept].astype(np.uint32),
         n_labels=len(centers),
-        base=_engine.CentersBase(centers, np.zeros_like(centers), "mistakes") if base else None,
+        base=_engine.CentersBase(centers, np.zeros_like(centers), score) if base else None,
         criterion=_engine.LabelCost(np.ascontiguousarray(regrets[kept]), interval),
         sample_weight=None if w is None else np.ascontiguousarray(w[kept]),
         max_leaves=max_leaves,
@@ -651,3 +653,13 @@ def test_imm_makes_the_fewest_mistakes_wherever_the_columns_lie(offset, far):
             tree = tc.IMM(reference=labels, scale={"x0": 1}, n_jobs=1).fit(X + offset).tree_
         for own, fewest in exact_mistakes(X + offset, labels, tree):
             assert own == fewest, seed
+
+
+def test_equal_centers_stay_in_one_leaf_and_the_others_are_parted():
+    centers = np.array([[0.0], [0.0], [7.0], [9.0]])
+    labels = np.array([0, 1, 2, 2, 3, 3])
+    fitted, *_ = grow(
+        np.array([[0.0], [0.0], [7.0], [7.0], [9.0], [9.0]]), labels, centers, base="cost"
+    )
+    assert (fitted.kind == 0).sum() == 3
+    np.testing.assert_array_equal(fitted.threshold[fitted.kind != 0], [3.0, 8.0])

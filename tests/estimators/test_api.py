@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils._param_validation import StrOptions
 
 import treeclust_rs as tc
 from every_estimator import ESTIMATORS
@@ -74,6 +75,70 @@ def test_it_is_an_estimator_of_scikit_learn(case):
     names = {other.name for other in others}
     assert {"scale", "random_state", "n_jobs", "verbose"} < names
     assert ("reference" in names) == case.explains
+
+
+# A distance between rows is a `metric`, a cost of clusters a `criterion`, wherever one can choose.
+WORDS = {
+    ("IMM", "criterion"): {"kmeans", "kmedians"},
+    ("ExGreedy", "criterion"): {"kmeans", "kmedians"},
+    ("ExKMC", "criterion"): {"kmeans", "kmedians"},
+    ("RandomCuts", "criterion"): {"kmeans", "kmedians"},
+    ("ObliqueTree", "metric"): {"euclidean", "cosine"},
+}
+COSTS = {"kmeans", "kmedians", "kmedoids", "label_cost", "l1_cost", "l2_cost"}
+DISTANCES = {*tc.gemini.METRICS, "spherical"}
+OTHER_WORDS = {"distance", "dissimilarity", "affinity", "norm", "cost", "loss", "objective"}
+
+
+def words_of(estimator):
+    """Return the values of parameters called metric or criterion, by estimator and parameter.
+
+    Fails where a parameter of another name takes a distance or a cost: all but the kernel, which
+    is called "cosine" too.
+    """
+    found = {}
+    for name in inspect.signature(estimator).parameters:
+        values = set()
+        for one in estimator._parameter_constraints[name]:
+            values |= set(one.options) if isinstance(one, StrOptions) else set()
+        wrong = f"{estimator.__name__}({name}=...) takes {sorted(values)}"
+        assert name not in OTHER_WORDS, wrong
+        assert name == "criterion" or not values & COSTS, wrong
+        assert name in ("metric", "kernel") or not values & DISTANCES, wrong
+        if name in ("metric", "criterion"):
+            found[estimator.__name__, name] = values
+    return found
+
+
+@every
+def test_a_distance_is_a_metric_and_a_cost_a_criterion(case):
+    name = case.estimator.__name__
+    found = words_of(case.estimator)
+    assert found == {key: values for key, values in WORDS.items() if key[0] == name}
+    for (_, parameter), values in found.items():
+        (line,) = re.findall(rf"^ +{parameter} : {{(.*?)}}", case.estimator.__doc__, re.MULTILINE)
+        assert set(re.findall(r'"(.*?)"', line)) == values
+        for value in values:
+            assert case.make(**{parameter: value}).fit(X).n_leaves_ >= 3
+        with pytest.raises(ValueError, match=f"The '{parameter}' parameter"):
+            case.make(**{parameter: "manhattan"}).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("distance", {"near"}),
+        ("assign_by", {"cosine"}),
+        ("criterion", {"l1"}),
+        ("by", {"kmedians"}),
+    ],
+)
+def test_another_word_for_a_metric_or_a_criterion_is_found(name, values):
+    signature = inspect.Signature([inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY)])
+    constraints = {name: [StrOptions(values), None]}
+    body = {"__signature__": signature, "_parameter_constraints": constraints}
+    with pytest.raises(AssertionError, match=name):
+        words_of(type("Another", (), body))
 
 
 @every

@@ -91,6 +91,33 @@ def test_the_regression_tree_is_scikit_learns(max_leaves):
     assert inertia == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e40, 1e150])
+def test_units_of_any_size_give_the_same_regression_tree(unit):
+    """scikit-learn's own tree has one leaf at 1e-12 and no float32 at 1e40."""
+    X = load_iris().data
+    plain = tc.XRegressionTree(3, max_leaves=8, random_state=0).fit(X)
+    model = tc.XRegressionTree(max_leaves=8, reference=plain.reference_labels_).fit(X * unit)
+    assert model.n_leaves_ == 8
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+
+
+def test_weights_of_any_size_suit_the_regression_tree():
+    X = load_iris().data
+    weight = np.where(np.arange(len(X)) % 2, 1e150, 1e-150)
+    model = tc.XRegressionTree(3, max_leaves=8, random_state=0).fit(X, sample_weight=weight)
+    assert model.n_leaves_ == 8
+
+
+@pytest.mark.parametrize("estimator", [tc.KDTreeClusters, tc.XRegressionTree])
+def test_threads_change_no_bit(estimator):
+    X = load_wine().data
+    labels = tc.IMM(3, random_state=0).fit(X).reference_labels_
+    one, two = (
+        estimator(max_leaves=9, reference=labels, n_jobs=n_jobs).fit(X) for n_jobs in (1, 2)
+    )
+    assert one.tree_ == two.tree_
+
+
 def test_smaller_trees_are_those_of_fewer_leaves():
     X = load_wine().data
     for estimator in (tc.KDTreeClusters, tc.XRegressionTree):

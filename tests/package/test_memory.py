@@ -101,7 +101,7 @@ def test_too_little_memory_is_memory_error(case):
             check=False,
         )
         results += [json.loads(line) for line in done.stdout.splitlines()]
-        # The README has it among what is out of our reach: it happens in about one of 500 steps.
+        # The README has it among what is out of our reach. The step is taken again.
         n_ended += OPENBLAS_ENDS in done.stderr
         assert done.returncode == 0 or OPENBLAS_ENDS in done.stderr, done.stdout + done.stderr
         assert n_ended <= MAX_ENDED, done.stdout + done.stderr

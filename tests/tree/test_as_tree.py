@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
@@ -72,6 +73,12 @@ def test_a_model_stands_for_its_tree(function, model):
     assert function(model) == function(model.tree_)
 
 
+@all_functions
+def test_a_tree_of_scikit_learn_stands_for_itself(function):
+    fitted = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(ROWS, ROWS[:, 0] > 4)
+    assert function(fitted) == function(tc.tree.from_sklearn(fitted))
+
+
 # explain_rows, which reads its leaves first, gets some.
 CALLS = FUNCTIONS | {"explain_rows": lambda tree: explain_rows(tree, [1], ROWS[:1])}
 
@@ -91,10 +98,11 @@ CALLS = FUNCTIONS | {"explain_rows": lambda tree: explain_rows(tree, [1], ROWS[:
         (tc.KernelKMeans(3), TypeError, "that has one as `tree_`. Got KernelKMeans instead"),
         (KMeans(3), TypeError, "tree must be a ClusterTree, or .* Got KMeans instead"),
         (
-            DecisionTreeClassifier().fit(ROWS, ROWS[:, 0] > 4),
-            TypeError,
-            "Got DecisionTreeClassifier instead",
+            DecisionTreeClassifier(),
+            NotFittedError,
+            "This DecisionTreeClassifier instance is not fitted yet",
         ),
+        (RandomForestClassifier(), TypeError, "Got RandomForestClassifier instead"),
         (tc.IMM, TypeError, "tree must be a ClusterTree, or .* Got type instead"),
         (ROWS, TypeError, "Got ndarray instead"),
         (None, TypeError, "Got NoneType instead"),

@@ -69,6 +69,32 @@ def test_weights_count():
     assert tree.cluster[tree.apply(X[Y == 2][:1])[0]] == 2
 
 
+def test_noise_and_rows_without_weight_are_left_out():
+    fitted = DecisionTreeRegressor(max_leaf_nodes=5, random_state=0).fit(X, X)
+    labels = np.where(np.arange(150) % 7 == 0, -1, Y)
+    kept = labels != -1
+    tree = tc.tree.from_sklearn(fitted, X, labels=labels)
+    assert tree == tc.tree.from_sklearn(fitted, X[kept], labels=Y[kept])
+    tree = tc.tree.from_sklearn(fitted, X, labels=Y, sample_weight=kept)
+    assert tree.n_node_samples[0] == kept.sum()
+    centers = X[[0, 70, 140]]
+    tree = tc.tree.from_sklearn(fitted, X, centers=centers, sample_weight=kept)
+    assert tree.n_node_samples[0] == kept.sum()
+
+
+def test_as_many_labels_as_rows_take_little_memory():
+    """A table of rows by labels would take 320 GB."""
+    many = np.repeat(X, 1400, axis=0)[:200_000]
+    fitted = DecisionTreeRegressor(max_leaf_nodes=2, random_state=0).fit(many, many)
+    tree = tc.tree.from_sklearn(fitted, many, labels=np.arange(200_000))
+    assert tree.n_leaves == 2
+
+
+def test_whole_numbers_stay_numbers():
+    fitted = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, Y.astype(float))
+    assert tc.tree.from_sklearn(fitted).classes == (0, 1, 2)
+
+
 def test_measures_texts_and_pictures_take_it():
     fitted = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, SPECIES)
     tree = tc.tree.from_sklearn(fitted)
@@ -122,10 +148,18 @@ def test_what_is_refused():
         tc.tree.from_sklearn(fitted, X, labels=Y, centers=X[:3])
     with pytest.raises(ValueError, match="3 features, but the tree was fitted to 4"):
         tc.tree.from_sklearn(fitted, X[:, :3], labels=Y)
-    with pytest.raises(ValueError, match="10 labels for 150 rows"):
+    with pytest.raises(ValueError, match="labels has 10 labels, but X has 150 rows"):
         tc.tree.from_sklearn(fitted, X, labels=Y[:10])
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=r"labels must have the shape \(n_samples,\)"):
+        tc.tree.from_sklearn(fitted, X, labels=Y[:, None])
+    with pytest.raises(ValueError, match=r"Row 3 holds .*nan"):
+        tc.tree.from_sklearn(fitted, X, labels=np.where(np.arange(150) == 3, np.nan, Y))
+    with pytest.raises(ValueError, match="centers has 2 columns, but X has 4"):
         tc.tree.from_sklearn(fitted, X, centers=X[:3, :2])
+    with pytest.raises(ValueError, match="centers contains NaN or inf"):
+        tc.tree.from_sklearn(fitted, X, centers=[[np.nan] * 4])
+    with pytest.raises(ValueError, match="centers has 0 rows"):
+        tc.tree.from_sklearn(fitted, X, centers=np.empty((0, 4)))
     two = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, np.column_stack([Y, Y]))
     with pytest.raises(ValueError, match="2 outputs"):
         tc.tree.from_sklearn(two)

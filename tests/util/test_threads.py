@@ -92,3 +92,9 @@ def test_k_means_of_the_reference_uses_as_many_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "abc")
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
     assert output_of(FIT, "0") == "1 1"
+
+
+def test_a_number_of_threads_is_not_looked_up(monkeypatch):
+    # Reading the limits of the container takes longer than a small fit.
+    monkeypatch.setattr(joblib, "cpu_count", None)
+    assert effective_n_jobs(2) == 2

@@ -63,13 +63,17 @@ class GrownClusterer(TreeClusterer, abstract=True):
         self.labels_ = self.classes_[tree.leaf_clusters][training.leaf_of_row]
         self.__dict__.pop("_inertia_path", None)
         if training.leaf_means is not None:
-            clusters = training.leaf_means.clusters(tree)
-            filled = clusters.weight[:, None] > 0
-            self.cluster_centers_ = np.where(filled, clusters.means, training.reference_centers)
-            self.inertia_ = float(clusters.spread.sum())
+            centers, self.inertia_ = self._centers_and_cost(training.leaf_means.clusters(tree))
+            has_none = np.isnan(centers)
+            self.cluster_centers_ = np.where(has_none, training.reference_centers, centers)
             if not training.leaf_means.is_by_leaf(tree):
                 training = replace(training, leaf_means=None)
         self._training = training
+
+    def _centers_and_cost(self, clusters: GroupMeans) -> tuple[FloatArray, float]:
+        """Return the centers of the clusters, NaN for those without, and the cost about them."""
+        centers = np.where(clusters.weight[:, None] > 0, clusters.means, np.nan)
+        return centers, float(clusters.spread.sum())
 
     @cached_property
     def _inertia_path(self) -> FloatArray | None:
@@ -228,7 +232,10 @@ class LeafMeans:
 
 
 class _PlacedLeaves:
-    """The leaves of a tree that shrinks, and their sums about one fixed point a cluster."""
+    """The leaves of a tree that shrinks, and their sums about one fixed point a cluster.
+
+    No sum is taken by BLAS, whose bits depend on the processor.
+    """
 
     def __init__(self, means: LeafMeans, tree: ClusterTree) -> None:
         weight, centers, rest, spread = means.groups
@@ -260,10 +267,10 @@ class _PlacedLeaves:
         weight = float(self.weight[pair].sum())
         base = left if self.weight[left] >= self.weight[left + 1] else left + 1
         apart = (self.centers[pair] - self.centers[base]) / self.scale + self.rest[pair]
-        moved = self.weight[pair] @ apart / (weight or 1.0)
+        moved = (self.weight[pair, None] * apart).sum(axis=0) / (weight or 1.0)
         self.weight[parent], self.centers[parent] = weight, self.centers[base]
         self.rest[parent] = moved
-        between = self.weight[pair] @ ((apart - moved) ** 2).sum(axis=1)
+        between = (self.weight[pair] * ((apart - moved) ** 2).sum(axis=1)).sum()
         self.spread[parent] = self.spread[pair].sum() + between
         self._add(parent, 1)
 
@@ -278,14 +285,14 @@ class _PlacedLeaves:
         apart = (self.centers[leaf] - self.points[label]) / self.scale
         apart += self.rest[leaf] - self.points_rest[label]
         self.n_leaves[label] += sign
-        self.total += sign * (self.spread[leaf] + weight * (apart @ apart))
+        self.total += sign * (self.spread[leaf] + weight * np.square(apart).sum())
         if self.n_leaves[label]:
             self.of_cluster[label] += sign * weight
             self.sums[label] += sign * weight * apart
         else:
             self.of_cluster[label], self.sums[label] = 0.0, 0.0
         sums = self.sums[label]
-        self.saved[label] = sums @ sums / (self.of_cluster[label] or 1.0)
+        self.saved[label] = np.square(sums).sum() / (self.of_cluster[label] or 1.0)
 
 
 def _n_path(tree: ClusterTree) -> int:

@@ -208,10 +208,13 @@ def _sampled_deviations(table: Table, weight: FloatArray | None) -> FloatArray:
     )
     weights = None if weight is None else weight[some] / weight.max()
     with np.errstate(over="ignore", invalid="ignore"):
-        # Counted from the first row, so that a constant column has 0.
-        cells = rows.astype(np.float64) - rows[0].astype(np.float64)
+        # Counted from the first row, so that a constant column has 0. In one array: new ones of
+        # this size would take longer than their numbers.
+        cells = rows.astype(np.float64)
+        cells -= cells[0].copy()
         cells -= np.average(cells, axis=0, weights=weights)
-        return np.asarray(np.sqrt(np.average(cells**2, axis=0, weights=weights)))
+        np.square(cells, out=cells)
+        return np.asarray(np.sqrt(np.average(cells, axis=0, weights=weights)))
 
 
 def _dominance(table: Table, spread: FloatArray, scale: Scale) -> list[str]:

@@ -17,7 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 
+from .. import _engine
 from .._data import Table, Units, WeightedRows
+from .._engine import GroupMeans
 from .._util import FloatArray, map_in_order, one_blas_thread
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
@@ -252,7 +254,8 @@ class KernelData:
     def cluster_weights(self, labels: Labels, k: int) -> FloatArray:
         """Return the weight of each cluster, of shape (k,). Labels below 0 are of no cluster."""
         inside = labels >= 0
-        return bin_sums(labels[inside], self.weights[inside], k)
+        weight = None if self.weight is None else self.weight[inside]
+        return bin_sums(labels[inside], weight, k)
 
     def label_sums(self, labels: Labels, k: int) -> FloatArray:
         """Return S[i, l], the sum of w_j k(i, j) over the rows j labelled l.
@@ -280,7 +283,7 @@ class KernelData:
         """Return the (n_rows, k) matrix with each row's weight in the column of its label."""
         members = np.zeros((self.n_rows, k))
         inside = np.flatnonzero(labels >= 0)
-        members[inside, labels[inside]] = self.weights[inside]
+        members[inside, labels[inside]] = 1.0 if self.weight is None else self.weight[inside]
         return members
 
     def _tiled_sums(self, members: FloatArray) -> FloatArray:
@@ -323,7 +326,7 @@ class KernelData:
         """
         weight = self.cluster_weights(labels, k)
         if self.features is not None:
-            means = self._means(labels, weight)
+            means = self._group_means(labels, k).means[:k]
             distances = np.asarray(cdist(self.features, means, "sqeuclidean"))
         else:
             sums = self.label_sums(labels, k)
@@ -338,13 +341,14 @@ class KernelData:
         own = labels[inside]
         return bin_sums(own, self.weights[inside] * sums[inside, own], sums.shape[1])
 
-    def _means(self, labels: Labels, weight: FloatArray) -> FloatArray:
-        """Return the means of the clusters' features, 0 for clusters without rows."""
+    def _group_means(self, labels: Labels, k: int) -> GroupMeans:
+        """Return the means of the clusters' features, and one more entry: rows without a label."""
         assert self.features is not None
-        with one_blas_thread():
-            means = self.members(labels, len(weight)).T @ self.features
-        means /= np.where(weight > 0, weight, 1.0)[:, None]
-        return means
+        n, d = self.features.shape
+        table = Table(self.features, n, d, feature_names=None)
+        units, threads = Units.own(d), _engine.Threads(self.n_jobs)
+        groups = np.where(labels < 0, k, labels).astype(np.uint32)
+        return WeightedRows(table, self.weight, units, threads).group_means(groups, k + 1)
 
     def inertia(self, labels: Labels) -> float:
         """Return the kernel k-means cost of a clustering about the clusters' own means.
@@ -362,9 +366,7 @@ class KernelData:
         """
         k = int(labels.max()) + 1
         if self.features is not None:
-            means = self._means(labels, self.cluster_weights(labels, k))
-            apart = self.features - means[labels]
-            cost = weighted_sum(np.einsum("ij,ij->i", apart, apart), self.weight)
+            cost = float(self._group_means(labels, k).spread.sum())
             # The mean of equal rows is rounded, too.
             rounding = 16 * np.finfo(float).eps ** 2 * (self.trace + abs(self.offset))
             return 0.0 if cost <= rounding else cost

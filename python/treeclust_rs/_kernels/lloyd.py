@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
@@ -141,6 +140,8 @@ class _Starts(NamedTuple):
 
 
 def _by_features(data: KernelData, starts: _Starts) -> Clustering:
+    from sklearn.cluster import KMeans  # a tenth of the package's import time
+
     k, seeds, max_iter, tol, n_jobs, tell = starts
     features = data.features
     assert features is not None

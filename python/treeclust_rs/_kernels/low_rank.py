@@ -293,7 +293,7 @@ class _Cholesky:
 # A map makes `width` features of a row; `block` computes those of some rows, the first of which is
 # named in messages by its number `first_row`.
 _Map = _Fourier | _Nystroem | _Cholesky
-_MAPS: dict[str, Any] = {"nystroem": _Nystroem, "rpcholesky": _Cholesky, "rff": _Fourier}
+_MAPS: dict[str, type[_Map]] = {"nystroem": _Nystroem, "rpcholesky": _Cholesky, "rff": _Fourier}
 
 MAP_ARRAYS = {
     "nystroem": {"rows": "r d", "mixing": "r w"},

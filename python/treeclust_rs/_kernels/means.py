@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
-from .._util import FloatArray, IntArray, map_in_order
+from .._util import FloatArray, IntArray, distinct, map_in_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def first_least(values: FloatArray, margin: FloatArray) -> IntArray:
 
 def compact(labels: IntArray, means: Means) -> tuple[IntArray, Means]:
     """Drop the clusters without rows and their means, and number the others from 0 on."""
-    used, codes = np.unique(labels, return_inverse=True)
+    used, codes = distinct(labels)
     if len(used) == len(means.weight):
         return labels, means
     code_of = np.full(len(means.weight) + 1, -1)  # the last entry is for no group
@@ -193,8 +193,8 @@ def squared_distances(
     return distances
 
 
-def bin_sums(bins: Labels, values: FloatArray, k: int) -> FloatArray:
-    """Return the sum of the values of each bin 0, ..., k - 1."""
+def bin_sums(bins: Labels, values: FloatArray | None, k: int) -> FloatArray:
+    """Return the sum of the values (None: ones) of each bin 0, ..., k - 1."""
     return np.asarray(np.bincount(bins, weights=values, minlength=k), dtype=np.float64)
 
 

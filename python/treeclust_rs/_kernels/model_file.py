@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from .._data import Units, check_sample_weight
 from .._util import FloatArray, check_keys, check_list, float_array, int_array
@@ -83,12 +84,14 @@ def predictor_to_dict(predictor: Predictor) -> dict[str, Any]:
         content["map"] = {"method": feature_map.method} | {
             name: array.tolist() for name, array in feature_map.arrays.items()
         }
-    arrays: dict[str, Any] = {"shift": units.shift, "scale": units.scale}
+    arrays: dict[str, npt.NDArray[Any]] = {"shift": units.shift, "scale": units.scale}
     if members is None:
+        assert predictor.origin is not None and means.centers is not None, "has features"
         arrays |= zip(_FEATURES, (predictor.origin, means.centers), strict=True)
         if predictor.column_means is not None:
             arrays |= zip(_COLUMN_MEANS, predictor.column_means, strict=True)
     else:
+        assert predictor.rows is not None, "has no features"
         # Rows of no group are of weight 0 in the first.
         of_rows = (members.argmax(axis=1), members.max(axis=1), predictor.rows)
         arrays |= zip(_ROWS, (means.weight, means.stocks, *of_rows), strict=True)

@@ -109,11 +109,12 @@ def warn_of_lost(
 ) -> None:
     """Warn that clusters of the reference have no rows in the tree.
 
-    `found`, `reference`: number of each row's cluster, by the tree and by the reference. Centers
-    that were given may have no rows in the reference either: of these there is no warning.
+    `found`: numbers of the clusters that have rows in the tree. `reference`: number of each row's
+    cluster by the reference. Centers that were given may have no rows in the reference either: of
+    these there is no warning.
     """
-    n_found = int(np.count_nonzero(np.bincount(found)))
-    if n_found < np.count_nonzero(np.bincount(reference)):
+    n_found = len(np.unique(found))
+    if n_found < n_clusters and n_found < np.count_nonzero(np.bincount(reference)):
         where = " in the tree"
         warn_of_empty(n_found, n_clusters, advice, where=where, stacklevel=stacklevel + 1)
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .. import _engine
 from .._data import Table, Units, WeightedRows
-from .._util import Codes, FloatArray, format_count
+from .._util import Codes, FloatArray, distinct, format_count
 from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
@@ -81,7 +80,7 @@ def make_reference(
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, data.rows.n_samples, estimator_name)
         labels = _cluster(data, criterion, k, random_state, n_init, max_iter, tell)
-        found, labels = np.unique(labels, return_inverse=True)
+        found, labels = distinct(labels)
         if len(found) < k:
             warn_too_few(len(found), k, stacklevel=4)
         classes = list(range(len(found)))
@@ -132,6 +131,8 @@ def _cluster(
         )
         _tell_end(tell, name, inertia)
         return labels
+    from sklearn.cluster import KMeans  # a tenth of the package's import time
+
     # KMeans takes some numbers for each row.
     check_room(data.threads.n_jobs, 8 * _NUMBERS_OF_ROW * data.rows.n_samples)
     solver = KMeans(k, n_init=n_init, max_iter=max_iter, random_state=random_state, copy_x=False)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._data import SparseTable, Table
-from .._util import BoolArray, FloatArray, IntArray, format_count, is_noise
+from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ def read_reference(
             "dimension: reference.ravel()."
         )
     if array.ndim == 2:
-        return ReferenceInput(centers=_read_centers(array, table, "reference"))
+        return ReferenceInput(centers=read_centers(array, table, "reference"))
     if array.ndim == 1:
-        return _read_labels(array, table, sample_weight, "reference")
+        return read_labels(array, table, sample_weight, "reference")
     raise ValueError(
         "reference must be None, an estimator, an array of centers of shape (n_clusters, "
         f"n_features) or an array of labels of shape (n_samples,). Got an array of "
@@ -108,7 +108,7 @@ def _read_estimator(
                 "X, and no predict. Fit it on the same rows, or give its labels as an array."
             )
         labels = estimator.predict(X)
-    given = _read_labels(
+    given = read_labels(
         np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
     )
     centers = getattr(estimator, "cluster_centers_", None)
@@ -120,11 +120,12 @@ def _read_estimator(
     if codes.dtype.kind not in "iu" or codes.max() >= k:
         return given
     # The labels are rows of the centers.
-    centers = _read_centers(centers, table, f"cluster_centers_ of the reference {name}")
+    centers = read_centers(centers, table, f"cluster_centers_ of the reference {name}")
     return ReferenceInput(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
 
 
-def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
+def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
+    """Check centers, an array of two dimensions that messages call `what`."""
     try:
         centers = array.astype(np.float64)
     except (TypeError, ValueError):
@@ -140,12 +141,13 @@ def _read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str
     return centers
 
 
-def _read_labels(
+def read_labels(
     array: npt.NDArray[Any],
     table: Table | SparseTable,
     sample_weight: FloatArray | None,
     what: str,
 ) -> ReferenceInput:
+    """Check labels, an array of one dimension that messages call `what`, and code them."""
     n = table.n_samples
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
@@ -178,7 +180,7 @@ def _read_labels(
     kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
     if not kept.any():
         raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
-    classes, codes = np.unique(array[kept], return_inverse=True)
+    classes, codes = distinct(array[kept])
     labels = np.full(n, -1, dtype=np.int64)
     labels[kept] = codes
     return ReferenceInput(classes=classes.tolist(), labels=labels)

@@ -1,6 +1,16 @@
 """Floor 1: words for numbers and names, threads, progress, checks, fields of model files."""
 
-from .arrays import BoolArray, Codes, FloatArray, IntArray, as_rows, check_size, is_noise, mean_row
+from .arrays import (
+    BoolArray,
+    Codes,
+    FloatArray,
+    IntArray,
+    as_rows,
+    check_size,
+    distinct,
+    is_noise,
+    mean_row,
+)
 from .docs import documented, estimator
 from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_array, int_array, loads
 from .progress import ProgressBar, progress_line, progress_text

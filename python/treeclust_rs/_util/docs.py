@@ -174,7 +174,7 @@ scale_ : ndarray of shape (n_features,)
 
 Parameters
 ----------
-tree : ClusterTree or fitted estimator
+tree : ClusterTree, fitted estimator or tree of scikit-learn
     The tree.
 
 [clustered_rows]

@@ -33,15 +33,17 @@ def effective_n_jobs(n_jobs: int | None) -> int:
     None: the cores that the process may use, fewer if ``OMP_NUM_THREADS`` says so, and 1 inside a
     joblib worker.
     """
-    n_cores = int(joblib.cpu_count())  # the process's affinity and container limits considered
-    if n_jobs is None:
-        backend, _ = get_active_backend()
-        return 1 if getattr(backend, "nesting_level", 0) else min(_openmp_limit(), n_cores)
+    if n_jobs is not None and n_jobs > 0:
+        return min(n_jobs, _MAX_JOBS)
     if n_jobs == 0:
         raise ValueError(
             "n_jobs must be None, a positive number of threads, or -1 for all cores. Got 0."
         )
-    return min(n_jobs, _MAX_JOBS) if n_jobs > 0 else max(n_cores + 1 + n_jobs, 1)
+    n_cores = int(joblib.cpu_count())  # the process's affinity and container limits considered
+    if n_jobs is None:
+        backend, _ = get_active_backend()
+        return 1 if getattr(backend, "nesting_level", 0) else min(_openmp_limit(), n_cores)
+    return max(n_cores + 1 + n_jobs, 1)
 
 
 def _openmp_limit() -> int:

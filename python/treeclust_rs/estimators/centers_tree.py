@@ -120,9 +120,12 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
-        clusters = tree.leaf_clusters[leaf_of_row]
         warn_of_lost(
-            reference.n_clusters, clusters, reference.labels, self._lost_advice, stacklevel=3
+            reference.n_clusters,
+            tree.filled_clusters,
+            reference.labels,
+            self._lost_advice,
+            stacklevel=3,
         )
         by_means = self.criterion == "kmeans"
         training = TrainingState(
@@ -131,6 +134,7 @@ class CentersTree(CostTree, CenterModel, abstract=True):
             reference.centers.high,
         )
         if not by_means:
+            clusters = tree.leaf_clusters[leaf_of_row]
             medians = own_medians(fit_rows, clusters, reference.n_clusters)
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
             inertia = cost_about(fit_rows, medians, clusters, self.criterion)

@@ -45,7 +45,7 @@ class ExGreedy(CentersTree):
 
     References
     ----------
-    Laber, Murtinho (2021). On the Price of Explainability for Some Clustering Problems. Section 4.
+    Laber, Murtinho (2021). On the Price of Explainability for Some Clustering Problems.
 
     Examples
     --------

@@ -55,7 +55,16 @@ from .._reference.checks import (
     warn_misfit,
     warn_of_lost,
 )
-from .._util import BoolArray, IntArray, Interval, StrOptions, estimator, listed, quoted_column
+from .._util import (
+    BoolArray,
+    IntArray,
+    Interval,
+    StrOptions,
+    distinct,
+    estimator,
+    listed,
+    quoted_column,
+)
 from ..metrics import ratio_of_costs
 from ..tree import GrownTree
 from .kernel_kmeans import KernelKMeans
@@ -236,8 +245,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         grown = GrownTree.of(fitted)
         tree = grown.build(classes, rows)
         leaf_of_row = fitted.leaf_of_row
-        clusters = tree.leaf_clusters[leaf_of_row]
-        warn_of_lost(k, clusters, labels, self._lost_advice, stacklevel=3)
+        warn_of_lost(k, tree.filled_clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
         reference_means = fit_rows.group_means(labels.astype(np.uint32), centers.high)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
@@ -245,7 +253,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if clustered:
             # While the kernel matrix is there.
             kernel_costs = {
-                "_kernel_cost": stocks.inertia(clusters),
+                "_kernel_cost": stocks.inertia(tree.leaf_clusters[leaf_of_row]),
                 "_reference_kernel_cost": stocks.inertia(labels),
             }
             if stocks.gram is not None and gram is None:
@@ -398,11 +406,11 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
     given = fit_rows.reference
     if given.labels is not None:
         assert given.classes is not None
-        found, labels = np.unique(given.labels, return_inverse=True)
+        found, labels = distinct(given.labels)
         return [given.classes[code] for code in found], labels
     assert given.centers is not None
     nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
-    found, labels = np.unique(nearest.astype(np.int64), return_inverse=True)
+    found, labels = distinct(nearest)
     return found.tolist(), labels
 
 

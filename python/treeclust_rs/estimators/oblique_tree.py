@@ -541,7 +541,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
             )
         warn_of_lost(
             len(clustering.classes),
-            tree.leaf_clusters[fitted.leaf_of_row],
+            tree.filled_clusters,
             clustering.labels,
             "A smaller alpha or a larger max_depth may give more of them leaves.",
             stacklevel=4,
@@ -594,16 +594,13 @@ class ObliqueTree(GrownClusterer, CenterModel):
         """
         return super().truncate(max_leaves)
 
-    def _set_training(self, training: TrainingState) -> None:
-        super()._set_training(training)
-        if self.metric == "cosine" and training.leaf_means is not None:
-            groups = training.leaf_means.clusters(self.tree_)
-            lengths = np.linalg.norm(groups.means, axis=1)
-            units = groups.means / np.where(lengths > 0, lengths, 1.0)[:, None]
-            self.cluster_centers_ = np.where(
-                lengths[:, None] > 0, units, training.reference_centers
-            )
-            self.inertia_ = float(groups.weight @ np.maximum(1.0 - lengths, 0.0))
+    def _centers_and_cost(self, clusters: GroupMeans) -> tuple[FloatArray, float]:
+        if self.metric != "cosine":
+            return super()._centers_and_cost(clusters)
+        # Of directions: their mean of length 1, from which they are apart by what its length lacks.
+        lengths = np.linalg.norm(clusters.means, axis=1)
+        centers = clusters.means / np.where(lengths > 0, lengths, np.nan)[:, None]
+        return centers, float(clusters.weight @ np.maximum(1.0 - lengths, 0.0))
 
     @cached_property
     def _inertia_path(self) -> FloatArray | None:
@@ -691,7 +688,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
 
 
 def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:
-    """Average the rows of each leaf, divided by their lengths; the spreads are left 0."""
+    """Average the rows of each leaf, divided by their lengths; cosine needs no spreads: NaN."""
     rows = fit_rows.rows
     weight = np.ones(rows.n_samples) if fit_rows.weight is None else fit_rows.weight
     ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
@@ -701,7 +698,7 @@ def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTr
     sums = of_leaf @ normalize(matrix)
     total = of_leaf.sum(axis=1)
     means = (sums.toarray() if issparse(sums) else sums) / np.where(total > 0, total, 1.0)[:, None]
-    groups = GroupMeans(total, means, np.zeros_like(means), np.zeros(len(ids)))
+    groups = GroupMeans(total, means, np.zeros_like(means), np.full(len(ids), np.nan))
     return LeafMeans(ids, groups, np.ones(rows.n_features))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +13,8 @@ from .._base import AT_LEAST_1, Constraints, FitRows, Growth
 from .._data import Table, column_of
 from .._reference.centers import Centers, Criterion
 from .._reference.kmeans import Reference
-from .._util import FloatArray, IntArray, estimator
-from ..tree import GrownTree, TreeSketch, threshold_tests
+from .._util import BoolArray, FloatArray, IntArray, estimator
+from ..tree import GrownTree, TreeSketch
 from .centers_tree import CentersTree, labelled_tree
 
 
@@ -53,9 +53,10 @@ class RandomCuts(CentersTree):
     With coordinates of the alive centers along a column in order, the gap from a to b is drawn with
     a weight of b - a (k-medians) or (b - a)^2 / 2 (k-means), and in it a threshold uniformly
     (k-medians) or with a density like the distance to the nearer end (k-means). The expected cost
-    is at most O(log k log log k) times that of k-medians, O(k log log k log k) times that of
-    k-means. Thresholds are then moved within the gap between neighbouring rows and centers.
-    `random_state` seeds the draws and the reference. O(n k) a tree.
+    of one tree about the reference's centers is, times the reference's, at most 1 + 1/1 + 1/2 + ...
+    + 1/(k - 1) for k-medians (Gupta et al.) and O(k log k log log k) for k-means (Makarychev,
+    Shan). Thresholds are then moved within the gap between neighbouring rows and centers.
+    `random_state` seeds the draws and the reference. A tree takes O(n) for each of its levels.
 
     References
     ----------
@@ -115,30 +116,19 @@ class RandomCuts(CentersTree):
         return labelled_tree(fit_rows, reference, *_placed(best, fit_rows, reference.centers))
 
 
-class _Cuts:
-    """A tree of thresholds between centers."""
+@dataclass
+class _Cuts(TreeSketch):
+    """A tree of thresholds between centers, as they were drawn."""
 
-    def __init__(self, k: int = 1) -> None:
-        self.feature, self.threshold, self.left = [-2], [-2.0], [-1]
-        self.alive: list[IntArray] = [np.arange(k)]
+    alive: list[IntArray] = field(default_factory=list)
+    """The centers of each node."""
 
-    def split(self, node: int, feature: int, threshold: float, goes_left: Any) -> None:
+    def part(self, node: int, feature: int, threshold: float, goes_left: BoolArray) -> None:
         """Split a leaf; `goes_left`: of its centers."""
-        self.feature[node], self.threshold[node] = feature, threshold
-        self.left[node] = len(self.left)
-        self.feature += [-2, -2]
-        self.threshold += [-2.0, -2.0]
-        self.left += [-1, -1]
+        # Between neighbouring doubles the threshold is the lower one.
+        self.split(node, feature, threshold, float(np.nextafter(threshold, np.inf)))
         alive = self.alive[node]
         self.alive += [alive[goes_left], alive[~goes_left]]
-
-    def tests(self) -> _engine.TestArrays:
-        """Return the arrays of the tree, thresholds as they were drawn."""
-        return threshold_tests(
-            np.array(self.feature, dtype=np.int64),
-            np.array(self.threshold),
-            np.array(self.left, dtype=np.int64),
-        )
 
     def own(self) -> IntArray:
         """Return the cluster of each leaf, -1 at inner nodes."""
@@ -149,12 +139,14 @@ class _Cuts:
 def _draw(rng: np.random.Generator, centers: Centers, criterion: Criterion) -> _Cuts:
     """Draw a tree whose leaves have one center each."""
     own, in_units = centers.high, centers.in_units
-    cuts = _Cuts(len(own))
+    cuts = _Cuts(alive=[np.arange(len(own))])
     for node, alive in enumerate(cuts.alive):  # grows while it is walked
         if len(alive) < 2:
             continue
         order = np.argsort(in_units[alive], axis=0, kind="stable")
         gaps = np.diff(np.take_along_axis(in_units[alive], order, axis=0), axis=0)
+        # No double parts centers that are one double in the columns' own units.
+        gaps[np.diff(np.take_along_axis(own[alive], order, axis=0), axis=0) <= 0] = 0.0
         largest = gaps.max()
         weight = gaps / largest if criterion == "kmedians" else (gaps / largest) ** 2
         place = int(rng.choice(weight.size, p=(weight / weight.sum()).ravel()))
@@ -163,7 +155,7 @@ def _draw(rng: np.random.Generator, centers: Centers, criterion: Criterion) -> _
         low, high = float(sorted_own[below]), float(sorted_own[below + 1])
         share = rng.random() if criterion == "kmedians" else rng.triangular(0.0, 0.5, 1.0)
         threshold = min(low + share * (high - low), float(np.nextafter(high, low)))
-        cuts.split(node, feature, threshold, own[alive, feature] <= threshold)
+        cuts.part(node, feature, threshold, own[alive, feature] <= threshold)
     return cuts
 
 
@@ -176,7 +168,7 @@ def _placed(
         rows = rows_of[node]
         if left < 0:
             continue
-        feature, threshold = cuts.feature[node], cuts.threshold[node]
+        feature, threshold = cuts.feature[node], cuts.below[node]
         values = column_of(fit_rows.rows, feature)[rows].astype(np.float64)
         goes_left = values <= threshold
         neighbours: FloatArray = np.concatenate([values, centers.high[cuts.alive[node], feature]])

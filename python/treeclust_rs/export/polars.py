@@ -32,7 +32,7 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
 
     Parameters
     ----------
-    tree : ClusterTree or fitted estimator
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
         The tree. Without feature names the columns of the frame must be named x0, x1, ...
 
     Returns

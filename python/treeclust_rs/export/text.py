@@ -30,7 +30,7 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
 
     Parameters
     ----------
-    tree : ClusterTree or fitted estimator
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
         The tree.
     leaf_ids : array-like of int, shape (n_samples,)
         The leaf of each row, from `ClusterTree.apply`.
@@ -102,7 +102,7 @@ def export_text(
 
     Parameters
     ----------
-    tree : ClusterTree or fitted estimator
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
         The tree.
     max_indent : int, default=30
         Nodes deeper than this keep the indentation of this depth and show their depth in brackets

@@ -5,7 +5,7 @@ parameter `n_clusters`; the sweep over gamma takes one with a kernel. They fit a
 value, and leave the estimator as it was. `compare` fits several methods to the same rows.
 """
 
-from .compare import Comparison, compare
+from .comparison import Comparison, compare
 from .fits import Selection
 from .gamma import GammaSweep, gamma_sweep
 from .gap import gap_statistic

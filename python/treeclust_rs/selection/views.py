@@ -10,8 +10,8 @@ from ..tree import html_table
 
 
 def table_text(head: str, frame: pl.DataFrame) -> str:
-    """Return a line and all rows of a frame below it, the names of columns in one piece."""
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=10_000):
+    """Return a line and all rows of a frame below it, names and texts in one piece."""
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=10_000, fmt_str_lengths=200):
         return f"{head}\n{frame}"
 
 

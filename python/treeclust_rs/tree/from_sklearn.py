@@ -17,6 +17,7 @@ from .._data import (
     check_sample_weight,
     read_table,
 )
+from .._reference.read import read_centers, read_labels
 from .._util import FloatArray, IntArray, effective_n_jobs
 from .build import Classes, GrownTree, add_up
 from .cluster_tree import ClusterTree
@@ -49,12 +50,13 @@ def from_sklearn(
         Rows that counts, shares and labels are of, where `labels` or `centers` are given. None: the
         tree's own counts.
     labels : array-like of shape (n_samples,), default=None
-        A cluster for each row of X; each leaf gets its most frequent one.
+        A cluster for each row of X, an integer or a string; each leaf gets its most frequent one.
+        Rows labelled -1 (noise) are left out.
     centers : array-like of shape (n_clusters, n_features), default=None
         Clusters 0, 1, ...; each leaf gets the one whose center is nearest to its rows, by the sum
         of their squared distances.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the rows of X.
+        Weights of the rows of X; rows of weight 0 are left out.
     feature_names : iterable of str, default=None
         Names of the columns, where neither the tree nor X has them.
 
@@ -86,11 +88,11 @@ def from_sklearn(
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> import treeclust_rs as tc
     >>> iris = load_iris()
-    >>> names = ["setosa", "versicolor", "virginica"]
-    >>> fitted = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
-    >>> fitted = fitted.fit(iris.data, iris.target_names[iris.target])
-    >>> tc.tree.from_sklearn(fitted, feature_names=iris.feature_names).rules()["rule"].to_list()[0]
-    'petal length (cm) <= 2.449999988079071'
+    >>> width, species = iris.data[:, 3:], iris.target_names[iris.target]
+    >>> fitted = DecisionTreeClassifier(max_leaf_nodes=3).fit(width, species)
+    >>> tree = tc.tree.from_sklearn(fitted, feature_names=iris.feature_names[3:])
+    >>> tree.rules()["rule"].to_list()[0]
+    'petal width (cm) <= 0.800000011920929'
     """
     if not is_sklearn_tree(tree):
         raise TypeError(
@@ -102,6 +104,8 @@ def from_sklearn(
     names = feature_names if names is None else names.tolist()
     if labels is not None and centers is not None:
         raise ValueError("labels and centers are both given: one of them says what leaves are.")
+    if labels is None and centers is None and X is not None:
+        raise ValueError("X is given without labels or centers: the clusters of its rows.")
     if X is None:
         if not (labels is None and centers is None and sample_weight is None):
             raise ValueError("labels, centers and weights are of rows: give X.")
@@ -120,8 +124,6 @@ def from_sklearn(
             X, names, n_features, estimator_name="from_sklearn", names_given=not by_name
         )
     check_finite(table, effective_n_jobs(None))
-    if labels is None and centers is None:
-        raise ValueError("X is given without labels or centers: the clusters of its rows.")
     weight = check_sample_weight(sample_weight, table.n_samples)
     return _with_counts_of(tree, table, weight, labels, centers)
 
@@ -183,7 +185,8 @@ def _with_own_counts(tree: Any, names: Any) -> ClusterTree:
 
 def _plain_classes(classes: npt.NDArray[Any]) -> Classes:
     """Return the classes of a classifier as integers, or else as strings."""
-    if classes.dtype.kind in "iu":
+    is_whole = classes.dtype.kind == "f" and np.array_equal(classes, np.rint(classes))
+    if classes.dtype.kind in "iu" or is_whole:
         return [int(name) for name in classes]
     return [str(name) for name in classes]
 
@@ -208,34 +211,33 @@ def _with_counts_of(
     centers: npt.ArrayLike | None,
 ) -> ClusterTree:
     tests, _ = _structure(tree)
-    n = table.n_samples
+    is_kept = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0
+    if labels is not None:
+        given = read_labels(_array("labels", labels, 1), table, weight, "labels")
+        assert given.classes is not None and given.labels is not None
+        classes, codes, is_kept = given.classes, given.labels, given.labels >= 0
+    else:
+        assert centers is not None
+        points = read_centers(_array("centers", centers, 2), table, "centers")
+        classes = list(range(len(points)))
+        rows = np.column_stack(table.data) if isinstance(table.data, list) else table.data
+        apart = np.stack([((rows - point) ** 2).sum(axis=1) for point in points], axis=1)
+        codes = apart.argmin(axis=1)
     leaf_of_row = _engine.Router(tests, table.n_features).apply(
         table.data, _engine.Threads(effective_n_jobs(None))
     )
     assert leaf_of_row is not None, "the rows are finite"
-    weights = np.ones(n) if weight is None else weight
-    classes: Classes
-    if labels is not None:
-        marks = np.asarray(labels)
-        if marks.shape != (n,):
-            raise ValueError(f"There are {marks.size} labels for {n} rows.")
-        found, codes = np.unique(marks, return_inverse=True)
-        classes = _plain_classes(found)
-        cost = np.ones((n, len(classes)))
-        cost[np.arange(n), codes] = 0.0
-    else:
-        points = np.asarray(centers, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != table.n_features:
-            raise ValueError(
-                f"centers have the shape {points.shape}, but X has {table.n_features} features."
-            )
-        classes = list(range(len(points)))
-        rows = np.column_stack(table.data) if isinstance(table.data, list) else table.data
-        cost = np.stack([((rows - point) ** 2).sum(axis=1) for point in points], axis=1)
-        codes = cost.argmin(axis=1)
-        cost = cost - cost.min(axis=1, keepdims=True)
+    leaf_of_row, codes = leaf_of_row[is_kept], codes[is_kept]
+    weight = None if weight is None else weight[is_kept]
+    weights = np.ones(len(codes)) if weight is None else weight
     costs = np.zeros((len(tests.kind), len(classes)))
-    np.add.at(costs, leaf_of_row, weights[:, None] * cost)
+    if labels is not None:
+        np.add.at(costs, (leaf_of_row, codes), weights)
+        costs = costs.sum(axis=1, keepdims=True) - costs
+    else:
+        apart = apart[is_kept]
+        regrets = weights[:, None] * (apart - apart.min(axis=1, keepdims=True))
+        np.add.at(costs, leaf_of_row, regrets)
     add_up(tests.children_left, costs)
     grown = GrownTree.of_rows(
         tests,
@@ -249,3 +251,12 @@ def _with_counts_of(
         cluster=costs.argmin(axis=1),
     )
     return grown.build(classes, table)
+
+
+def _array(name: str, given: npt.ArrayLike, n_dimensions: int) -> npt.NDArray[Any]:
+    """Return an argument as an array of so many dimensions."""
+    array = np.asarray(given)
+    if array.ndim != n_dimensions:
+        shape = "(n_samples,)" if n_dimensions == 1 else "(n_clusters, n_features)"
+        raise ValueError(f"{name} must have the shape {shape}. Got {array.shape} instead.")
+    return array

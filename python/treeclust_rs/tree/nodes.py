@@ -141,6 +141,11 @@ class TreeNodes:
         labels = self.base_cluster if is_base else self.cluster
         return _frozen(np.where(self.kind == LEAF, labels, -1))
 
+    @property
+    def filled_clusters(self) -> IntArray:
+        """Codes of the clusters of the leaves that have rows."""
+        return self.leaf_clusters[self.leaves[self.n_node_samples[self.leaves] > 0]]
+
     @cached_property
     def n_node_features(self) -> IntArray:
         """Number of features that each node's test uses; 0 at leaves."""

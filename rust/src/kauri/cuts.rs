@@ -160,8 +160,7 @@ impl CutBuilder<'_> {
                     let cuts = self.positions(column);
                     Ok(self.feature_cuts(z, rank, cuts, column.order, total))
                 };
-                let cuts: Result<_> = parallel::map(columns, of_column).into_iter().collect();
-                Ok((cuts?, vec![]))
+                Ok((parallel::try_map(columns, of_column)?, vec![]))
             }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
         }

@@ -142,14 +142,13 @@ impl<'a, 't> Growth<'a, 't> {
         growth.clusters.push(ClusterState { sums: ClusterSums::EMPTY, leaves: vec![0], stocks });
         growth.update_sums(0);
         if growth.may_split(0) && growth.problem.limits.max_leaves > 1 {
-            let orders = parallel::map(0..table.n_features(), |feature| {
+            growth.orders = parallel::try_map(0..table.n_features(), |feature| {
                 monitor.check()?;
                 let sorted = table.column(feature).sort(growth.grown.partition.all(root));
                 let order =
                     memory::collected(sorted.iter().map(|&(_, row)| row), "the order of a column");
                 Ok(Partition::in_order(order).0)
-            });
-            growth.orders = orders.into_iter().collect::<Result<_>>()?;
+            })?;
             growth.open(0)?;
         }
         Ok(growth)

@@ -233,8 +233,8 @@ impl Surrogate {
         let d = table.n_features();
         Error::check_len("shift", spec.shift.len(), d, "entries")?;
         Error::check_len("scale", spec.scale.len(), d, "entries")?;
-        let columns = parallel::map(0..d, |feature| SurrogateColumn::new(table, feature, spec));
-        let columns = columns.into_iter().collect::<Result<Vec<SurrogateColumn>>>()?;
+        let columns =
+            parallel::try_map(0..d, |feature| SurrogateColumn::new(table, feature, spec))?;
         let mut first = vec![0];
         for column in &columns {
             let n_features = match spec.family {

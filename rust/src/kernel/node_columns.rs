@@ -75,7 +75,7 @@ impl KernelImm<'_> {
             let before = self.surrogate.has_steps().then(|| running(&count, &sums, self.k));
             Ok(NodeColumn { ranks, count, sums, rows: searched_rows, first, before })
         };
-        parallel::map(self.surrogate.columns(), of_column).into_iter().collect()
+        parallel::try_map(self.surrogate.columns(), of_column)
     }
 }
 

@@ -232,8 +232,7 @@ impl Tao<'_, '_> {
         let mut changed = self.fit_leaves(tree, &rows);
         for level in tree.levels().iter().rev() {
             self.monitor.check()?;
-            let updates = parallel::map(level, |&id| self.update(tree, id, &rows[id]));
-            let updates = updates.into_iter().collect::<Result<Vec<Update>>>()?;
+            let updates = parallel::try_map(level, |&id| self.update(tree, id, &rows[id]))?;
             for (&id, update) in level.iter().zip(updates) {
                 let DraftNode::Split { test, left, right } = &mut tree.nodes[id] else { continue };
                 match update {
@@ -496,14 +495,13 @@ impl Tao<'_, '_> {
         }
         let mut n_free = self.settings.max_leaves.saturating_sub(tree.n_leaves());
         while !open.is_empty() && n_free > 0 {
-            let found = parallel::map(&open, |(id, _, rows)| {
+            let found = parallel::try_map(&open, |(id, _, rows)| {
                 self.monitor.check()?;
                 match &tree.nodes[*id] {
                     DraftNode::Leaf(leaf) => self.split_leaf(leaf, rows),
                     DraftNode::Split { .. } => Ok(None),
                 }
-            });
-            let found = found.into_iter().collect::<Result<Vec<Option<LeafSplit>>>>()?;
+            })?;
             let mut found: Vec<(usize, usize, LeafSplit)> = open
                 .into_iter()
                 .zip(found)

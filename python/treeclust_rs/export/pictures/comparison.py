@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def plot_comparison(table: pl.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw ``cost_ratio`` against ``leaves``, a line a ``method``; across where there are none."""
     plt = import_pyplot("comparison")
+    from matplotlib.ticker import MaxNLocator
+
     if ax is None:
         ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
     groups = table.group_by("method", maintain_order=True)
@@ -29,6 +31,7 @@ def plot_comparison(table: pl.DataFrame, ax: Axes | None = None) -> Axes:
     ax.axhline(1.0, color=QUIET, linewidth=0.8, zorder=0)
     ax.set_xlabel("leaves", fontsize=FONTSIZE, color=INK)
     ax.set_ylabel("cost / cost of the reference", fontsize=FONTSIZE, color=INK)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.tick_params(labelsize=FONTSIZE, colors=INK)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=FONTSIZE, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

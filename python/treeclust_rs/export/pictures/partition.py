@@ -63,7 +63,7 @@ def plot_partition(
 
     Parameters
     ----------
-    tree : ClusterTree or fitted estimator
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
         A tree of two columns, or one that tests only the columns in `columns`; of at most 1,000
         leaves.
     X : array-like or frame of shape (n_samples, n_features), default=None

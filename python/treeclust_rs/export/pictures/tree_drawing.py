@@ -279,7 +279,7 @@ def plot_tree(
 
     Parameters
     ----------
-    tree : ClusterTree or fitted estimator
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
         The tree, of at most 300 leaves.
     ax : matplotlib Axes, default=None
         Where to draw; the text is made smaller if the tree does not fit. None makes a figure of

@@ -138,15 +138,16 @@ impl Design {
         // Powers of two: as exact as a division, and faster.
         let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
         let scaled = |at: usize| -> f64 { values[at].into() * factors[indices[at].get()] };
-        let exact = (0..values.len()).all(|at| f64::from(scaled(at) as f32) == scaled(at));
         let n_rows = indptr.len() - 1;
+        let mut narrow: Vec<f32> = memory::reserved(values.len(), "the scaled table");
+        let exact = (0..values.len()).map(scaled).all(|x| {
+            narrow.push(x as f32);
+            f64::from(x as f32) == x
+        });
         let cells = if exact {
-            let values = memory::collected(
-                (0..values.len()).map(|at| scaled(at) as f32),
-                "the scaled table",
-            );
-            DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
+            DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, narrow, n_columns)))
         } else {
+            drop(narrow);
             let values = memory::collected((0..values.len()).map(scaled), "the scaled table");
             DesignCells::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };

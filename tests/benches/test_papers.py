@@ -1,0 +1,61 @@
+"""What the benches of the papers choose and print, without fits of any size."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+BENCHES = Path(__file__).resolve().parents[2] / "benches"
+
+
+def paper(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for folder in (BENCHES, BENCHES / "papers"):
+        monkeypatch.syspath_prepend(str(folder))
+    before, path = set(sys.modules), list(sys.path)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path[:] = path
+        for module in set(sys.modules) - before:
+            if str(BENCHES) in str(getattr(sys.modules[module], "__file__", "")):
+                sys.modules.pop(module)
+
+
+def test_joint_optimisation_alone_keeps_the_paths_fits_of_one_lambda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    oblique = paper("oblique", monkeypatch)
+    found = oblique.joint_only(oblique.DATA_SETS, 100.0)
+    assert [data.name for data in found] == ["Letter", "MNIST", "Fashion-MNIST"]
+    tasks = [task for data in found for task in data.tasks]
+    assert {(task.solver, task.alphas) for task in tasks} == {("path", (100.0,))}
+    depths = {data.name: {task.options["max_depth"] for task in data.tasks} for data in found}
+    assert depths == {"Letter": {5, 6}, "MNIST": {4, 5}, "Fashion-MNIST": {4, 5}}
+    assert oblique.joint_only(oblique.DATA_SETS, 3.0) == []
+
+
+def test_taylor_features_of_x_plus_1_stand_beside_those_of_the_default_origin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = paper("kernel", monkeypatch)
+    data = next(one for one in kernel.DATA_SETS if one.name == "Flame")
+    labels, shown = np.array([0, 1]), {}
+    trees = {
+        kernel.IMM: (labels, 1.02, 2),
+        kernel.IMM_DEFAULT: (labels, 1.03, 2),
+        kernel.CART: (labels, 1.03, 2),
+    }
+    setting = kernel.Setting("rbf", 0.1, labels, 1.0)
+    explained = kernel.Explained(setting, 1.0, trees, kernel.TAYLOR, {}, 1.0, [])
+    for row in kernel.price_rows(data, explained):
+        shown[row[2]] = row[4:7]
+    assert shown == {
+        "Kernel IMM, Taylor of x + 1": ["1.02000", "1.02256", "yes"],
+        "Kernel IMM, Taylor, default origin": ["1.03000", "1.02256", "**no**"],
+        "CART": ["1.03000", "1.02732", ""],
+    }
