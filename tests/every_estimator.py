@@ -31,6 +31,7 @@ class Case:
 
 # A new estimator is one line here.
 ESTIMATORS = {
+    "BestTree": Case(tc.BestTree, {"max_leaves": 5, "effort": "quick"}),
     "IMM": Case(tc.IMM, {}),
     "IMM-emn": Case(tc.IMM, {"cut_score": "emn"}),
     "ExGreedy": Case(tc.ExGreedy, {}),

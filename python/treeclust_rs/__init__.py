@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from ._base import load
+from .estimators.best_tree import BestTree
 from .estimators.douglas.estimator import Douglas
 from .estimators.ex_greedy import ExGreedy
 from .estimators.exkmc import ExKMC
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "IMM",
+    "BestTree",
     "ClusterTree",
     "Douglas",
     "ExGreedy",

@@ -66,7 +66,7 @@ def name_of_cluster(text: str) -> tuple[str, str]:
     return cluster, name
 
 
-def price(text: str) -> float:
+def at_least_0(text: str) -> float:
     """Read a number that is at least 0."""
     number = _number(text)
     if not 0 <= number < math.inf:

@@ -164,6 +164,17 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         "(default: mistakes)",
     )
     tree.add_argument(
+        "--effort",
+        choices=("quick", "normal", "thorough"),
+        help="how long best searches (default: normal)",
+    )
+    tree.add_argument(
+        "--max-time",
+        type=read.at_least_0,
+        metavar="SECONDS",
+        help="after which best ends its search (default: no limit)",
+    )
+    tree.add_argument(
         "--n-trials",
         type=read.whole_number(1),
         metavar="N",
@@ -181,7 +192,7 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     )
     tree.add_argument(
         "--alpha",
-        type=read.price,
+        type=read.at_least_0,
         metavar="NUMBER",
         help="the price of a weight in an oblique tree: larger means fewer weights and leaves "
         "(default: 1)",

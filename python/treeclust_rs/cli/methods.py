@@ -13,6 +13,7 @@ import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer
 from .._kernels import has_features
+from ..estimators.best_tree import BestTree
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.ex_greedy import ExGreedy
 from ..estimators.exkmc import ExKMC
@@ -114,9 +115,18 @@ _KERNEL_EXPLAINED = (facts.kernel, facts.kernel_costs, facts.costs, facts.agreem
 
 _ROWS = (
     Method(
+        "best",
+        BestTree,
+        summary="best (default) searches for the best tree of --leaves",
+        nature="a best tree has threshold cuts, found by search from other trees",
+        options=("--reference", "--leaves", "--effort", "--max-time"),
+        facts=(facts.search, *_EXPLAINED),
+        path=facts.cost_path,
+    ),
+    Method(
         "exkmc",
         ExKMC,
-        summary="exkmc (default) explains k-means and grows up to --leaves",
+        summary="exkmc explains k-means and grows up to --leaves",
         nature="an exkmc tree explains the clusters of k-means, or of --reference",
         options=("--reference", "--criterion", *_GROWTH),
         facts=_EXPLAINED,

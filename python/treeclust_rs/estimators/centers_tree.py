@@ -146,10 +146,14 @@ class CentersTree(CostTree, CenterModel, abstract=True):
         self.reference_inertia_ = reference.inertia
         self._cost_path = path
         self._set_training(training)
+        self._keep(grown)
         if not by_means:
             self.cluster_centers_, self.inertia_ = medians, inertia
         fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", path[-1])
         return self
+
+    def _keep(self, grown: GrownTree) -> None:
+        """Keep what growth has found besides the tree."""
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         """Grow the tree."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ class GrownTree:
     """Leaves of the base tree, 0 without one."""
     feature_scale: FloatArray | None = None
     """Standard deviations of the columns, for a tree with oblique tests."""
+    minimum: float | None = None
+    """What the rows cost at least, which `cost` leaves out; None: as under the reference."""
 
     @classmethod
     def of(cls, fitted: FittedTree) -> GrownTree:
@@ -50,7 +52,7 @@ class GrownTree:
         return cls(
             tests_of(fitted),
             None,
-            *(getattr(fitted, field.name) for field in fields(cls)[2:-1]),
+            *(getattr(fitted, field.name) for field in fields(GrownTree)[2:-2]),
         )
 
     @classmethod
@@ -68,10 +70,12 @@ class GrownTree:
         cluster: IntArray,
         base_cluster: IntArray | None = None,
         base_cost: FloatArray | None = None,
-    ) -> GrownTree:
+        **others: Any,
+    ) -> Self:
         """Count the rows of a fit in the nodes of a tree.
 
         `labels`: a reference label per row. `base_cluster`: where given, all leaves are the base's.
+        `others`: further fields.
         """
         n_nodes, left = len(tests.kind), tests.children_left
         rows = np.bincount(leaf_of_row, minlength=n_nodes)
@@ -94,6 +98,7 @@ class GrownTree:
             np.full(n_nodes, np.nan),
             int((tests.kind == LEAF).sum()) if is_base else 0,
             feature_scale,
+            **others,
         )
 
     def build(self, classes: Classes, rows: Table | SparseTable) -> ClusterTree:
@@ -147,7 +152,7 @@ class GrownTree:
     def cost_path(self, minimum: float, never_rises: bool = True) -> FloatArray:
         """Return the surrogate cost from the base's number of leaves (or 1) to the last.
 
-        `minimum`: what the regrets leave out, the sum of the rows' cheapest costs. `never_rises`:
+        `minimum`: what the reference's regrets leave out, the sum of the rows' cheapest costs. `never_rises`:
         whether growth lowers this cost, so that only rounding can raise it.
         """
         cost, left, n_base = (
@@ -155,6 +160,7 @@ class GrownTree:
             self.tests.children_left.tolist(),
             self.n_base_leaves,
         )
+        minimum = minimum if self.minimum is None else self.minimum
         n_first = max(2 * n_base - 1, 1)
         parent = {child: node for node, child in enumerate(left) if child >= 0}
         total = ExactSum(minimum)

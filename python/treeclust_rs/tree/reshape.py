@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._util import BoolArray, IntArray
+from .._util import BoolArray, FloatArray, IntArray
 from .nodes import (
     FEATURE_SCALE,
     INTERVAL,
@@ -92,13 +92,22 @@ def kept_ancestor(tree: TreeNodes, n_nodes: int) -> IntArray:
 def splits_by_gain(tree: TreeNodes) -> tuple[dict[str, Any], IntArray]:
     """Return the arguments of a tree whose last split costs least to undo, and so on down to one.
 
-    Of all splits into two leaves the one that lowers the cost least becomes the last, then that of
-    the tree without it (weakest-link pruning, a split at a time), so that `truncate_nodes` prunes.
-    Also returned: the new number of each node.
+    `truncate_nodes` then prunes. Also returned: the new number of each node.
     """
-    left, parent = tree.children_left.tolist(), tree.parent.tolist()
-    cost = (tree.impurity * tree.weighted_n_node_samples).tolist()
-    is_leaf = (tree.kind == LEAF).tolist()
+    old, number = order_by_gain(tree.children_left, tree.impurity * tree.weighted_n_node_samples)
+    return _renumbered(tree, old, number), number
+
+
+def order_by_gain(children_left: IntArray, node_cost: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the nodes in the order of their splits, the last of which costs least to undo.
+
+    Of all splits into two leaves the one that lowers the cost least becomes the last, then that of
+    the tree without it (weakest-link pruning, a split at a time). Also returned: the new number of
+    each node.
+    """
+    left, cost = children_left.tolist(), node_cost.tolist()
+    is_leaf = [child < 0 for child in left]
+    parent = {child + side: node for node, child in enumerate(left) if child >= 0 for side in (0, 1)}
 
     def candidate(node: int) -> tuple[float, int]:
         return cost[node] - cost[left[node]] - cost[left[node] + 1], -node
@@ -106,20 +115,20 @@ def splits_by_gain(tree: TreeNodes) -> tuple[dict[str, Any], IntArray]:
     def splits_in_leaves(node: int) -> bool:
         return not is_leaf[node] and is_leaf[left[node]] and is_leaf[left[node] + 1]
 
-    weakest = [candidate(node) for node in range(tree.n_nodes) if splits_in_leaves(node)]
+    weakest = [candidate(node) for node in range(len(left)) if splits_in_leaves(node)]
     heapify(weakest)
     undone: list[int] = []
     while weakest:
         node = -heappop(weakest)[1]
         undone.append(node)
         is_leaf[node] = True
-        if parent[node] >= 0 and splits_in_leaves(parent[node]):
+        if node in parent and splits_in_leaves(parent[node]):
             heappush(weakest, candidate(parent[node]))
     order = [0, *(left[node] + side for node in reversed(undone) for side in (0, 1))]
     old = np.array(order, dtype=np.int64)
     number = np.empty_like(old)
     number[old] = np.arange(len(old))
-    return _renumbered(tree, old, number), number
+    return old, number
 
 
 def _renumbered(tree: TreeNodes, old: IntArray, number: IntArray) -> dict[str, Any]:

@@ -1,0 +1,360 @@
+"""BestTree: the best threshold tree of at most so many leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from numbers import Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from scipy.optimize import linear_sum_assignment
+from sklearn.utils import check_random_state
+
+from .. import _engine
+from .._base import (
+    EXPLAINING,
+    LIMITS,
+    Constraints,
+    FitRows,
+    Growth,
+    Limits,
+    grow_tree,
+    most_leaves,
+)
+from .._data import Table
+from .._reference.centers import Criterion, mismatch_costs
+from .._reference.kmeans import Reference
+from .._util import FloatArray, IntArray, Interval, StrOptions, estimator
+from ..tree import GrownTree, add_up, as_tree, order_by_gain, tests_of
+from .centers_tree import CentersTree, labelled_tree
+from .random_cuts import RandomCuts
+from .x_regression_tree import XRegressionTree
+
+MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb")
+"""What made a tree better, by the codes of the core."""
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How long and how widely the search goes."""
+
+    all_starts: bool
+    n_restarts: int
+    n_survivors: int
+    patience: int
+    max_rounds: int
+
+
+_EFFORTS = {
+    "quick": _Effort(False, 0, 1, 16, 64),
+    "normal": _Effort(True, 2, 1, 150, 1_500),
+    "thorough": _Effort(True, 12, 3, 400, 20_000),
+}
+_BATCH = 8
+_DRIFT = 0.003
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A tree that the search may begin with."""
+
+    name: str
+    tests: _engine.TestArrays
+    cluster: IntArray
+    """By node; only the leaves' count."""
+
+    @classmethod
+    def of(cls, name: str, grown: GrownTree) -> _Start:
+        """Return a tree that was grown."""
+        is_base = len(grown.cluster) == 2 * grown.n_base_leaves - 1
+        return cls(name, grown.tests, grown.base_cluster if is_base else grown.cluster)
+
+
+@estimator
+class BestTree(CentersTree):
+    """Find the best threshold tree of at most `max_leaves` leaves.
+
+    Other trees are grown from the root down and never look back. Here they are starts: thresholds
+    are moved, subtrees taken out and grown anew, as long as that lowers the cost of the tree's
+    clusters about their own means. The tree is never worse than the best of its starts.
+
+    Parameters
+    ----------
+    %(n_clusters)s
+    max_leaves : int, inf or None, default=None
+        Most leaves, at least `n_clusters`; None means `n_clusters`, ``math.inf`` no limit.
+    objective : {"kmeans", "labels"}, default="kmeans"
+        What the tree makes small: the squared distances of the rows to the means of their
+        clusters, or the weight of the rows that are not in their cluster of the reference.
+    effort : {"quick", "normal", "thorough"}, default="normal"
+        How many starts there are, and after how many attempts in vain the search ends.
+    max_time : float or None, default=None
+        Seconds after which the search ends; starts and the reference do not count. With a limit two
+        runs may find different trees.
+    init : ClusterTree, estimator with such a tree or None, default=None
+        One more start: a tree of thresholds, of ours or scikit-learn's, on the same columns.
+    %(growth)s
+    %(explaining_attributes)s
+    search_path_ : polars.DataFrame
+        Every step that made the tree better: `round`, `move`, `objective`, `n_leaves`.
+    start_ : str
+        The start that the tree comes from.
+    starts_ : polars.DataFrame
+        The starts: `start`, its `objective` within the limits, and `refined`, with its thresholds
+        moved.
+    cost_path_ : polars.DataFrame
+        By number of leaves `cost`, the surrogate about the whole tree's means, which never rises,
+        and `inertia`, that about the smaller trees' own.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the decrease of the surrogate cost.
+    %(columns_in_and_value_error)s
+
+    See Also
+    --------
+    ExKMC : The quickest start.
+    ObliqueTree : ``splits="axis"`` moves the thresholds of a tree, and no more.
+
+    Notes
+    -----
+    Starts are the trees of ExKMC, ExGreedy, KMeansTree, and with more effort of Kauri, RandomCuts
+    and XRegressionTree, and trees grown about random rows. Each is refined by tree alternating
+    optimisation (Carreira-Perpinan, Tavallali 2018); the best go on by ruin and recreate (Schrimpf
+    and others 2000). Changes are drawn in batches, by seeds of their own: the tree is the same for
+    every number of threads. Memory beside the table: 10 n d bytes and 16 n k.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import treeclust_rs as tc
+    >>> model = tc.BestTree(n_clusters=3, max_leaves=4, random_state=0).fit(load_iris().data)
+    >>> model.n_leaves_, model.cost_ratio_ < 1.02
+    (4, True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        **EXPLAINING,
+        **LIMITS,
+        "objective": [StrOptions({"kmeans", "labels"})],
+        "effort": [StrOptions(set(_EFFORTS))],
+        "max_time": [Interval(Real, 0, None, closed="left"), None],
+        "init": "no_validation",
+    }
+
+    n_clusters: int | None = None
+    _: KW_ONLY
+    max_leaves: int | float | None = None
+    objective: Literal["kmeans", "labels"] = "kmeans"
+    effort: Literal["quick", "normal", "thorough"] = "normal"
+    max_time: float | None = None
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    reference: Any = None
+    init: Any = None
+
+    @property
+    def criterion(self) -> Criterion:  # type: ignore[override]
+        """Squared Euclidean distances measure the tree's clusters."""
+        return "kmeans"
+
+    def _growth(self, n_clusters: int) -> Growth:
+        limits = Limits.of(self)
+        limits.check(n_clusters, self.n_clusters is None and self.reference is None)
+        return Growth("imm" if self.objective == "kmeans" else None, limits=limits)
+
+    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+        rows, k, limits = fit_rows.rows, reference.n_clusters, growth.limits
+        effort = _EFFORTS[self.effort]
+        by_means = self.objective == "kmeans"
+        points = fit_rows.units.matrix(rows) if by_means else None
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        starts = list(self._starts(fit_rows, reference, limits, points, seed))
+        found = _engine.search_tree(
+            rows.data,
+            z=points,
+            labels=None if by_means else reference.labels,
+            sample_weight=fit_rows.weight,
+            n_clusters=k,
+            starts=[
+                (_engine.Router(start.tests, rows.n_features), start.cluster) for start in starts
+            ],
+            max_leaves=most_leaves(limits.max_leaves, k, rows.n_samples),
+            max_depth=limits.max_depth,
+            min_samples_leaf=limits.min_samples_leaf,
+            n_restarts=effort.n_restarts,
+            n_survivors=effort.n_survivors,
+            batch=_BATCH,
+            drift=_DRIFT,
+            patience=effort.patience,
+            max_rounds=effort.max_rounds,
+            max_time=self.max_time,
+            seed=seed,
+            n_jobs=fit_rows.threads,
+            progress=fit_rows.progress(self.verbose),
+        )
+        names = [start.name for start in starts]
+        names += ["random rows"] * (len(found.start_objectives) - len(names))
+        return _searched(fit_rows, reference, found, names, by_means)
+
+    def _keep(self, grown: GrownTree) -> None:
+        assert isinstance(grown, _SearchedTree)
+        self.search_path_, self.starts_ = grown.search_path, grown.starts
+        self.start_ = grown.start
+
+    def _starts(
+        self,
+        fit_rows: FitRows[Table],
+        reference: Reference,
+        limits: Limits,
+        points: FloatArray | None,
+        seed: int,
+    ) -> Iterator[_Start]:
+        """Grow the trees that the search may begin with."""
+        labels, k = reference.labels, reference.n_clusters
+        regrets = reference.regrets
+        if points is None:
+            regrets = mismatch_costs(labels.astype(np.int64), k, fit_rows.weight).regrets
+
+        def grown(name: str, growth: Growth) -> _Start:
+            centers = reference.centers if growth.base else None
+            fitted = grow_tree(
+                fit_rows, regrets, labels, growth, base_centers=centers, progress=None
+            )
+            return _Start.of(name, GrownTree.of(fitted))
+
+        if self.init is not None:
+            yield _given(self.init, fit_rows, reference)
+        yield grown("KMeansTree", Growth(None, criterion="gini", limits=limits))
+        if points is None:
+            yield grown("KernelExpand", Growth(None, limits=limits))
+            return
+        yield grown("ExKMC", Growth("imm", limits=limits))
+        yield grown("ExKMC from one leaf", Growth(None, limits=limits))
+        if not _EFFORTS[self.effort].all_starts:
+            return
+        yield grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
+        of_all = {"max_leaves": limits.max_leaves, "max_depth": limits.max_depth}
+        of_all["min_samples_leaf"] = limits.min_samples_leaf
+        others = (XRegressionTree(k, **of_all), RandomCuts(k, random_state=seed))
+        for other in others:
+            name = type(other).__name__
+            yield _Start.of(name, other._grow(fit_rows, reference, other._growth(k)))
+        kauri = _engine.fit_kauri(
+            fit_rows.rows.data,
+            kernel=points,
+            is_gram=False,
+            sample_weight=fit_rows.weight,
+            max_clusters=k,
+            max_leaves=most_leaves(limits.max_leaves, k, fit_rows.rows.n_samples),
+            max_depth=limits.max_depth,
+            min_samples_split=2,
+            min_samples_leaf=limits.min_samples_leaf,
+            max_features=fit_rows.rows.n_features,
+            seed=seed,
+            all_moves=False,
+            n_jobs=fit_rows.threads,
+            progress=None,
+        )
+        yield _Start("Kauri", tests_of(kauri), kauri.cluster)
+
+
+def _given(init: Any, fit_rows: FitRows[Table], reference: Reference) -> _Start:
+    """Return the tree given as `init`."""
+    tree = as_tree(init)
+    if tree.oblique_indptr is not None:
+        raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
+    tree = tree.to_threshold()
+    if tree.n_features != fit_rows.rows.n_features:
+        raise ValueError(
+            f"init was fitted to {tree.n_features} columns, but X has {fit_rows.rows.n_features}."
+        )
+    tests = _engine.TestArrays(**{name: getattr(tree, name) for name in _engine.TestArrays._fields})
+    if len(tree.classes) <= reference.n_clusters:
+        return _Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
+    return _Start("init", tests, labelled_tree(fit_rows, reference, tests).cluster)
+
+
+@dataclass(frozen=True)
+class _SearchedTree(GrownTree):
+    """A tree with what happened on the way to it."""
+
+    search_path: pl.DataFrame = field(default_factory=pl.DataFrame)
+    starts: pl.DataFrame = field(default_factory=pl.DataFrame)
+    start: str = ""
+
+
+def _searched(
+    fit_rows: FitRows[Table],
+    reference: Reference,
+    found: _engine.SearchedTree,
+    names: list[str],
+    by_means: bool,
+) -> _SearchedTree:
+    """Count the rows of a fit in the tree that was found, its splits in the order of their gains.
+
+    `by_means`: whether the clusters are the search's own, about their means; they get the names of
+    the reference's clusters with which they share most weight. Else they are the reference's.
+    """
+    tests, k = tests_of(found), reference.n_clusters
+    leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features).apply(
+        fit_rows.rows.data, fit_rows.threads
+    )
+    assert leaf_of_row is not None, "the rows are finite"
+    cluster = found.cluster
+    if by_means:
+        cluster = _named(cluster, leaf_of_row, reference, fit_rows.weight)
+    labels = cluster[leaf_of_row]
+    if by_means:
+        means = fit_rows.group_means(labels.astype(np.uint32), reference.centers.high)
+        label_costs = fit_rows.label_costs(fit_rows.units.of_points(means.means) + means.rest)
+    else:
+        label_costs = mismatch_costs(reference.labels.astype(np.int64), k, fit_rows.weight)
+    costs = np.zeros((len(cluster), k))
+    np.add.at(costs, leaf_of_row, label_costs.regrets)
+    if by_means:
+        costs[:, np.bincount(labels, minlength=k) == 0] = np.inf  # no mean, no rows
+    add_up(tests.children_left, costs)
+    best = np.where(cluster >= 0, cluster, costs.argmin(axis=1))
+    cost = costs[np.arange(len(best)), best]
+    old, number = order_by_gain(tests.children_left, cost)
+    child = tests.children_left[old], tests.children_right[old]
+    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(
+        children_left=np.where(child[0] >= 0, number[child[0]], -1),
+        children_right=np.where(child[1] >= 0, number[child[1]], -1),
+    )
+    path = pl.DataFrame(
+        {
+            "round": found.path_round,
+            "move": [MOVES[code] for code in found.path_move],
+            "objective": found.path_objective,
+            "n_leaves": found.path_n_leaves,
+        }
+    )
+    starts = {"objective": found.start_objectives, "refined": found.refined_objectives}
+    return _SearchedTree.of_rows(
+        tests,
+        None,
+        number[leaf_of_row],
+        reference.labels,
+        k,
+        fit_rows.weight,
+        feature_scale=None,
+        cost=cost[old],
+        cluster=best[old],
+        minimum=label_costs.minimum,
+        search_path=path,
+        starts=pl.DataFrame({"start": names, **starts}),
+        start=names[found.start],
+    )
+
+
+def _named(
+    cluster: IntArray, leaf_of_row: IntArray, reference: Reference, weight: FloatArray | None
+) -> IntArray:
+    """Return the leaves' clusters by the numbers of the reference's that they share most with."""
+    k = reference.n_clusters
+    cells = cluster[leaf_of_row] * k + reference.labels
+    shared = np.bincount(cells, weights=weight, minlength=k * k).reshape(k, k)
+    _, number = linear_sum_assignment(shared, maximize=True)
+    return np.where(cluster >= 0, number[cluster], -1)

@@ -1,0 +1,175 @@
+"""BestTree: never worse than its starts, the same for every number of threads, within its limits."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import treeclust_rs as tc
+
+IRIS = load_iris().data
+WINE = load_wine().data
+DIGITS = load_digits().data[:600]
+EFFORTS = ("quick", "normal", "thorough")
+BRIEF = {"effort": "quick", "random_state": 0}
+
+
+def cost_of(X, labels, weight=None):
+    weight = np.ones(len(X)) if weight is None else weight
+    total = 0.0
+    for label in np.unique(labels):
+        rows, of_rows = X[labels == label], weight[labels == label]
+        mean = np.average(rows, axis=0, weights=of_rows)
+        total += (of_rows[:, None] * (rows - mean) ** 2).sum()
+    return total
+
+
+@pytest.fixture(scope="module", params=EFFORTS)
+def fitted(request):
+    X = (WINE - WINE.mean(axis=0)) / WINE.std(axis=0)
+    return tc.BestTree(4, max_leaves=7, effort=request.param, random_state=0).fit(X), X
+
+
+def test_the_objective_is_the_cost_of_its_clusters(fitted):
+    model, X = fitted
+    assert model.inertia_ == pytest.approx(cost_of(X, model.labels_), rel=1e-12)
+    assert model.search_path_["objective"][-1] == pytest.approx(model.inertia_, rel=1e-12)
+    assert model.n_leaves_ <= 7
+
+
+def test_the_search_never_rises_and_begins_with_the_best_start(fitted):
+    model, _ = fitted
+    objective = model.search_path_["objective"].to_numpy()
+    assert (np.diff(objective) < 0).all()
+    assert objective[0] == model.starts_["objective"].min()
+    assert model.start_ in model.starts_["start"].to_list()
+    assert (model.starts_["refined"] <= model.starts_["objective"] * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("X", [IRIS, WINE, DIGITS], ids=["iris", "wine", "digits"])
+@pytest.mark.parametrize("leaves", [1, 2])
+def test_no_other_threshold_tree_is_better(X, leaves):
+    k = 5
+    reference = tc.IMM(k, random_state=0).fit(X).reference_labels_
+    most = leaves * k
+    best = tc.BestTree(max_leaves=most, reference=reference, random_state=0).fit(X)
+    others = [
+        tc.ExKMC(max_leaves=most, reference=reference),
+        tc.ExKMC(max_leaves=most, reference=reference, base_tree=None),
+        tc.ExGreedy(reference=reference),
+        tc.KMeansTree(max_leaves=most, reference=reference),
+        tc.XRegressionTree(max_leaves=most, reference=reference),
+        tc.RandomCuts(reference=reference, random_state=0),
+        tc.Kauri(k, max_leaves=most),
+    ]
+    for other in others:
+        assert best.inertia_ <= other.fit(X).inertia_ * (1 + 1e-9), type(other).__name__
+
+
+def test_the_tree_does_not_depend_on_the_number_of_threads():
+    one, two = (tc.BestTree(5, max_leaves=9, n_jobs=n, **BRIEF).fit(DIGITS) for n in (1, 2))
+    assert (one.tree_.threshold == two.tree_.threshold).all()
+    assert (one.labels_ == two.labels_).all()
+    assert one.search_path_.equals(two.search_path_)
+
+
+def test_labels_are_reproduced_but_for_equal_rows():
+    labels = np.array(["low", "high", "mid"])[np.digitize(IRIS[:, 2] * IRIS[:, 1], [9, 14])]
+    model = tc.BestTree(
+        max_leaves=math.inf, objective="labels", reference=labels, **BRIEF
+    ).fit(IRIS)
+    assert model.search_path_["objective"][-1] == 0
+    assert (model.labels_ == labels).all()
+    assert model.inertia_ == pytest.approx(cost_of(IRIS, labels))
+
+
+def test_few_leaves_make_the_fewest_mistakes_of_the_starts():
+    labels = load_iris().target
+    model = tc.BestTree(max_leaves=3, objective="labels", reference=labels, **BRIEF).fit(IRIS)
+    mistakes = (model.labels_ != labels).sum()
+    assert model.search_path_["objective"][-1] == mistakes
+    tree = tc.KMeansTree(max_leaves=3, reference=labels).fit(IRIS)
+    assert mistakes <= (tree.labels_ != labels).sum()
+    assert mistakes == 6  # no tree of two thresholds on these columns makes fewer
+
+
+def test_limits_are_kept():
+    model = tc.BestTree(4, max_leaves=8, max_depth=3, min_samples_leaf=20, **BRIEF).fit(IRIS)
+    leaves = model.tree_.kind == 0
+    assert model.tree_.n_node_samples[leaves].min() >= 20
+    assert model.tree_.max_depth <= 3
+
+
+def test_weights_count_as_rows():
+    rng = np.random.default_rng(0)
+    weight = rng.integers(0, 4, len(IRIS))
+    centers = IRIS[[0, 60, 110]]
+    few = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(IRIS, sample_weight=weight)
+    many = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(np.repeat(IRIS, weight, axis=0))
+    of_few = cost_of(IRIS[weight > 0], few.labels_[weight > 0], weight[weight > 0])
+    assert few.inertia_ == pytest.approx(of_few, rel=1e-12)
+    assert few.starts_["objective"].min() == pytest.approx(many.starts_["objective"].min())
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        tc.ExKMC(3, max_leaves=6, random_state=1).fit(IRIS),
+        tc.ExKMC(3, max_leaves=6, random_state=1).fit(IRIS).tree_,
+        DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(IRIS, load_iris().target),
+        DecisionTreeRegressor(max_leaf_nodes=6, random_state=0).fit(IRIS, IRIS),
+    ],
+    ids=["model", "tree", "classifier", "regressor"],
+)
+def test_a_given_tree_is_a_start(init):
+    model = tc.BestTree(3, max_leaves=6, init=init, **BRIEF).fit(IRIS)
+    assert model.starts_["start"][0] == "init"
+    assert model.inertia_ <= model.starts_["objective"][0] * (1 + 1e-12)
+    if isinstance(init, tc.ExKMC):
+        assert model.starts_["objective"][0] == pytest.approx(init.inertia_, rel=1e-12)
+
+
+def test_the_time_may_be_nothing():
+    model = tc.BestTree(5, max_leaves=10, max_time=0, random_state=0).fit(DIGITS)
+    assert model.search_path_["move"].is_in(["start", "refine"]).all()
+    assert model.inertia_ <= model.starts_["refined"].min() * (1 + 1e-12)
+
+
+def test_clusters_have_the_names_of_the_reference():
+    names = np.array(["a", "b", "c"])[load_iris().target]
+    model = tc.BestTree(max_leaves=5, reference=names, **BRIEF).fit(IRIS)
+    assert (model.labels_ == names).mean() > 0.85
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_smaller_trees_are_known():
+    model = tc.BestTree(4, max_leaves=9, **BRIEF).fit(IRIS)
+    path = model.cost_path_
+    assert (np.diff(path["cost"]) <= 0).all()
+    assert path["inertia"][-1] == pytest.approx(model.inertia_, rel=1e-12)
+    small = model.truncate(5)
+    assert small.n_leaves_ == 5
+    assert small.inertia_ == pytest.approx(path.filter(pl.col("n_leaves") == 5)["inertia"][0])
+
+
+def test_a_file_keeps_the_tree(tmp_path):
+    model = tc.BestTree(3, max_leaves=5, **BRIEF).fit(IRIS)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert (again.predict(IRIS) == model.labels_).all()
+    assert again.inertia_ == model.inertia_
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="max_leaves=2 must be at least n_clusters=3"):
+        tc.BestTree(3, max_leaves=2).fit(IRIS)
+    with pytest.raises(ValueError, match="init was fitted to 13 columns, but X has 4"):
+        tc.BestTree(3, init=tc.IMM(3, random_state=0).fit(WINE)).fit(IRIS)
+    oblique = tc.ObliqueTree(3, random_state=0).fit(IRIS)
+    with pytest.raises(ValueError, match="oblique tests"):
+        tc.BestTree(3, init=oblique).fit(IRIS)
+    with pytest.raises(ValueError, match="'effort' parameter"):
+        tc.BestTree(3, effort="much").fit(IRIS)
