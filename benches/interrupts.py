@@ -110,7 +110,9 @@ print(json.dumps([ended, start, end, sorted(set(vars(model)) - before)]), flush=
 
 def main() -> None:
     parser = common.parser(
-        __doc__, only="only the works that hold one of these, A,B,...", quick="one moment, a tenth of the rows"
+        __doc__,
+        only="only the works that hold one of these, A,B,...",
+        quick="one moment, a tenth of the rows",
     )
     arguments = common.parse(parser)
     missing = common.Missing()
