@@ -59,11 +59,15 @@ MANY: dict[str, Any] = {"max_leaves": 20_000}
 FEATURES: dict[str, Any] = {"approximation": "nystroem", "n_components": 300}
 WORKS = (
     Work("IMM", (2_000_000, 40, 30), reference="centers"),
+    Work("ExGreedy", (200_000, 20, 20), reference="centers"),
+    Work("RandomCuts", LARGE, {"n_trials": 100}, "centers"),
     Work("ExKMC", LARGE),
     Work("ExKMC", LARGE, MANY, "centers"),
     Work("ExKMC", LARGE, {**MANY, "base_tree": None}, "centers"),
     Work("SpExTree", LARGE, MANY, "labels"),
     Work("KMeansTree", LARGE, MANY, "labels"),
+    Work("KDTreeClusters", LARGE, MANY, "centers"),
+    Work("XRegressionTree", (100_000, 20, 20), {"max_leaves": 400}, "centers"),
     Work("KernelKMeans", (12_000, 20, 20)),
     Work("KernelKMeans", (400_000, 20, 20), FEATURES),
     Work("KernelIMM", (12_000, 20, 20)),
@@ -106,7 +110,9 @@ print(json.dumps([ended, start, end, sorted(set(vars(model)) - before)]), flush=
 
 def main() -> None:
     parser = common.parser(
-        __doc__, only="only the works that hold this", quick="one moment, a tenth of the rows"
+        __doc__,
+        only="only the works that hold one of these, A,B,...",
+        quick="one moment, a tenth of the rows",
     )
     arguments = common.parse(parser)
     missing = common.Missing()
@@ -120,7 +126,7 @@ def main() -> None:
     shares = SHARES[2:3] if arguments.quick else SHARES
     rows: list[list[Cell]] = []
     for work in WORKS:
-        if arguments.only not in work.name:
+        if not any(part in work.name for part in arguments.only.split(",")):
             continue
         n, d, k = work.shape
         shape = (n // 10, d, k) if arguments.quick else work.shape

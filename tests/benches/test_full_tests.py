@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +9,12 @@ from typing import Any
 
 import pytest
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches"
+from bench_modules import bench
 
 
 @pytest.fixture
 def full_tests(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHES))
-    try:
-        return importlib.import_module("full_tests")
-    finally:
-        for name in ("full_tests", "common", "records", "report", "figures"):
-            sys.modules.pop(name, None)
+    return bench("full_tests", monkeypatch)
 
 
 def test_summary(full_tests: Any) -> None:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches"
+from bench_modules import bench
 
 
 @pytest.fixture
 def logistic(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(BENCHES))
-    try:
-        return importlib.import_module("logistic")
-    finally:
-        for name in ("logistic", "common", "records", "report", "figures"):
-            sys.modules.pop(name, None)
+    return bench("logistic", monkeypatch)
 
 
 def test_solves_stand_beside_the_one_from_nothing_and_liblinear(logistic: Any) -> None:

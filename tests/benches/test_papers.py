@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
-BENCHES = Path(__file__).resolve().parents[2] / "benches"
-
-
-def paper(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    for folder in (BENCHES, BENCHES / "papers"):
-        monkeypatch.syspath_prepend(str(folder))
-    before, path = set(sys.modules), list(sys.path)
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path[:] = path
-        for module in set(sys.modules) - before:
-            if str(BENCHES) in str(getattr(sys.modules[module], "__file__", "")):
-                sys.modules.pop(module)
+from bench_modules import bench
 
 
 def test_joint_optimisation_alone_keeps_the_paths_fits_of_one_lambda(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    oblique = paper("oblique", monkeypatch)
+    oblique = bench("oblique", monkeypatch)
     found = oblique.joint_only(oblique.DATA_SETS, 100.0)
     assert [data.name for data in found] == ["Letter", "MNIST", "Fashion-MNIST"]
     tasks = [task for data in found for task in data.tasks]
@@ -42,7 +24,7 @@ def test_joint_optimisation_alone_keeps_the_paths_fits_of_one_lambda(
 def test_taylor_features_of_x_plus_1_stand_beside_those_of_the_default_origin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kernel = paper("kernel", monkeypatch)
+    kernel = bench("kernel", monkeypatch)
     data = next(one for one in kernel.DATA_SETS if one.name == "Flame")
     labels, shown = np.array([0, 1]), {}
     trees = {
