@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ndarray::{Array2, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
-    FoundTree, KMeans, Labels, Objective, SearchSettings, Step, search,
+    FoundTree, KMeans, KMedians, Labels, Objective, RowCosts, SearchSettings, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
@@ -97,23 +97,77 @@ fn routed(tree: &DraftTree, x: &Array2<f64>) -> Vec<(usize, u32)> {
     x.outer_iter().map(of_row).collect()
 }
 
-/// The k-means cost of clusters, from its definition.
-fn kmeans_cost(x: &Array2<f64>, weights: &[f64], cluster: &[u32]) -> f64 {
+/// What clusters cost by the definition: `of_column(values with weights)` sums over clusters and columns.
+type CostOfColumn = fn(&[(f64, f64)]) -> f64;
+
+/// The squared distances to the mean.
+fn squares(column: &[(f64, f64)]) -> f64 {
+    let weight: f64 = column.iter().map(|(_, w)| w).sum();
+    let mean = column.iter().map(|(x, w)| w * x).sum::<f64>() / weight;
+    column.iter().map(|(x, w)| w * (x - mean).powi(2)).sum()
+}
+
+/// The distances to the value from which they are least.
+fn distances(column: &[(f64, f64)]) -> f64 {
+    let from = |m: f64| column.iter().map(|(x, w)| w * (x - m).abs()).sum::<f64>();
+    column.iter().map(|(m, _)| from(*m)).fold(f64::INFINITY, f64::min)
+}
+
+fn cluster_cost(x: &Array2<f64>, weights: &[f64], cluster: &[u32], of: CostOfColumn) -> f64 {
     let mut cost = 0.0;
-    for c in 0..=cluster.iter().copied().max().unwrap_or(0) {
-        let rows: Vec<usize> = (0..x.nrows()).filter(|&i| cluster[i] == c).collect();
-        let weight: f64 = rows.iter().map(|&i| weights[i]).sum();
+    for c in BTreeSet::from_iter(cluster) {
+        let rows: Vec<usize> = (0..x.nrows()).filter(|&i| cluster[i] == *c).collect();
         for f in 0..x.ncols() {
-            let mean = rows.iter().map(|&i| weights[i] * x[[i, f]]).sum::<f64>() / weight;
-            cost += rows.iter().map(|&i| weights[i] * (x[[i, f]] - mean).powi(2)).sum::<f64>();
+            cost += of(&rows.iter().map(|&i| (x[[i, f]], weights[i])).collect::<Vec<_>>());
         }
     }
     cost
 }
 
-fn cost_of(tree: &DraftTree, x: &Array2<f64>) -> f64 {
+fn cost_of(tree: &DraftTree, x: &Array2<f64>, of: CostOfColumn) -> f64 {
     let labels: Vec<u32> = routed(tree, x).into_iter().map(|(_, label)| label).collect();
-    kmeans_cost(x, &vec![1.0; x.nrows()], &labels)
+    cluster_cost(x, &vec![1.0; x.nrows()], &labels, of)
+}
+
+/// Any objective.
+struct Any<'a>(Box<dyn Objective + 'a>);
+
+impl Objective for Any<'_> {
+    fn n_labels(&self) -> usize {
+        self.0.n_labels()
+    }
+
+    fn n_samples(&self) -> usize {
+        self.0.n_samples()
+    }
+
+    fn leaf(&self, rows: &[u32]) -> Vec<f64> {
+        self.0.leaf(rows)
+    }
+
+    fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
+        self.0.settle(leaves, labels)
+    }
+
+    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts) {
+        self.0.update_costs(leaves, labels, costs);
+    }
+
+    fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
+        self.0.seed_costs(seeds)
+    }
+}
+
+/// The objectives whose clusters have centers, with their definitions.
+fn with_centers<'a>(
+    x: &'a Array2<f64>,
+    k: usize,
+    weights: Option<&'a [f64]>,
+) -> [(Any<'a>, CostOfColumn); 2] {
+    let (z, d) = (x.as_slice().unwrap(), x.ncols());
+    let means = KMeans::new(z, d, k, weights).unwrap();
+    let medians = KMedians::new(z, d, k, weights).unwrap();
+    [(Any(Box::new(means)), squares), (Any(Box::new(medians)), distances)]
 }
 
 /// All sets of leaves, each a set of rows, that trees of at most `n_leaves` leaves and `depth` levels make.
@@ -198,7 +252,7 @@ fn never_rises(path: &[Step]) -> bool {
 #[test]
 fn the_optimum_of_tiny_problems_is_found() {
     let mut random = Random(1);
-    let (mut n_found, mut missed) = ([0; 2], vec![]);
+    let (mut n_found, mut missed) = ([0; 3], vec![]);
     let n_cases = 300;
     for case in 0..n_cases {
         let x = tiny(&mut random);
@@ -218,23 +272,23 @@ fn the_optimum_of_tiny_problems_is_found() {
         let mut enumeration = Enumeration { x: &x, min_rows, known: BTreeMap::new() };
         let trees = enumeration.trees(u16::MAX >> (16 - n), n_leaves, max_depth.unwrap_or(9));
 
-        let cost = cost_of_sets(n, |rows| {
-            let part = x.select(Axis(0), rows);
-            kmeans_cost(&part, &vec![1.0; rows.len()], &vec![0; rows.len()])
-        });
-        let optima = trees.iter().map(|leaves| best_clusters(leaves, &mut vec![], k, &cost));
-        let optimum = optima.fold(f64::INFINITY, f64::min);
-        let z = x.as_slice().unwrap();
-        let kmeans = KMeans::new(z, x.ncols(), k, None).unwrap();
-        let tree = found(&x, &kmeans, &starts, &settings, 1);
-        assert!((cost_of(&tree.tree, &x) - tree.objective).abs() <= 1e-9, "case {case}");
-        assert!(tree.objective >= optimum - 1e-9, "case {case}: below the optimum");
-        assert!(tree.start_objectives.iter().all(|&start| tree.objective <= start + 1e-12));
-        assert!(never_rises(&tree.path) && tree.tree.n_leaves() <= n_leaves, "case {case}");
-        if tree.objective <= optimum + 1e-9 {
-            n_found[0] += 1;
-        } else {
-            missed.push(format!("k-means {case}: {} > {optimum}", tree.objective));
+        for (which, (objective, of)) in with_centers(&x, k, None).iter().enumerate() {
+            let cost = cost_of_sets(n, |rows| {
+                let part = x.select(Axis(0), rows);
+                cluster_cost(&part, &vec![1.0; rows.len()], &vec![0; rows.len()], *of)
+            });
+            let optima = trees.iter().map(|leaves| best_clusters(leaves, &mut vec![], k, &cost));
+            let optimum = optima.fold(f64::INFINITY, f64::min);
+            let tree = found(&x, objective, &starts, &settings, 1);
+            assert!((cost_of(&tree.tree, &x, *of) - tree.objective).abs() <= 1e-9, "case {case}");
+            assert!(tree.objective >= optimum - 1e-9, "case {case}: below the optimum");
+            assert!(tree.start_objectives.iter().all(|&start| tree.objective <= start + 1e-12));
+            assert!(never_rises(&tree.path) && tree.tree.n_leaves() <= n_leaves, "case {case}");
+            if tree.objective <= optimum + 1e-9 {
+                n_found[which] += 1;
+            } else {
+                missed.push(format!("{which} {case}: {} > {optimum}", tree.objective));
+            }
         }
 
         let labels: Vec<u32> = (0..n).map(|_| below(&mut random, k) as u32).collect();
@@ -256,7 +310,7 @@ fn the_optimum_of_tiny_problems_is_found() {
         }
         assert!(max_depth.is_none_or(|most| tree.tree.max_depth() <= most), "case {case}");
         if tree.objective <= optimum {
-            n_found[1] += 1;
+            n_found[2] += 1;
         } else {
             missed.push(format!("labels {case}: {} > {optimum}", tree.objective));
         }
@@ -280,12 +334,13 @@ fn quick(max_leaves: usize) -> SearchSettings {
 #[test]
 fn threads_change_nothing() {
     let x = clouds();
-    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 4, None).unwrap();
     let starts = starts(&mut Random(3), &x, 12, 4);
-    let one = found(&x, &kmeans, &starts, &quick(12), 1);
-    assert_eq!(one, found(&x, &kmeans, &starts, &quick(12), 2));
-    assert!(never_rises(&one.path) && one.path.len() > 3);
-    assert!((cost_of(&one.tree, &x) / one.objective - 1.0).abs() < 1e-12);
+    for (objective, of) in with_centers(&x, 4, None) {
+        let one = found(&x, &objective, &starts, &quick(12), 1);
+        assert_eq!(one, found(&x, &objective, &starts, &quick(12), 2));
+        assert!(never_rises(&one.path) && one.path.len() > 3);
+        assert!((cost_of(&one.tree, &x, of) / one.objective - 1.0).abs() < 1e-12);
+    }
 }
 
 #[test]
@@ -296,17 +351,18 @@ fn weights_are_repeated_rows() {
     let weights: Vec<f64> = counts.iter().map(|&count| count as f64).collect();
     let y = x.select(Axis(0), &repeated);
     let starts = starts(&mut Random(5), &x, 6, 3);
-    let weighted = KMeans::new(x.as_slice().unwrap(), 5, 3, Some(&weights)).unwrap();
-    let plain = KMeans::new(y.as_slice().unwrap(), 5, 3, None).unwrap();
-    // No search: a start is worth the same. With it, each tree's value is that of the other's rows.
-    let still = SearchSettings { max_rounds: 0, ..quick(6) };
-    let a = found(&x, &weighted, &starts, &still, 1);
-    let b = found(&y, &plain, &starts, &still, 1);
-    for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
-        assert!((a / b - 1.0).abs() < 1e-12);
+    let weighted = with_centers(&x, 3, Some(&weights));
+    for ((weighted, of), (plain, _)) in weighted.into_iter().zip(with_centers(&y, 3, None)) {
+        // No search: a start is worth the same. With it, each tree's value is that of the other's rows.
+        let still = SearchSettings { max_rounds: 0, ..quick(6) };
+        let a = found(&x, &weighted, &starts, &still, 1);
+        let b = found(&y, &plain, &starts, &still, 1);
+        for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
+            assert!((a / b - 1.0).abs() < 1e-12);
+        }
+        let tree = found(&x, &weighted, &starts, &quick(6), 1);
+        assert!((cost_of(&tree.tree, &y, of) / tree.objective - 1.0).abs() < 1e-12);
     }
-    let tree = found(&x, &weighted, &starts, &quick(6), 1);
-    assert!((cost_of(&tree.tree, &y) / tree.objective - 1.0).abs() < 1e-12);
 }
 
 #[test]
@@ -338,12 +394,13 @@ fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
             DraftTree { nodes: tree.nodes.iter().map(shift).collect() }
         })
         .collect();
-    let near = KMeans::new(x.as_slice().unwrap(), 5, 3, None).unwrap();
-    let away = KMeans::new(far.as_slice().unwrap(), 5, 3, None).unwrap();
-    let still = SearchSettings { max_rounds: 0, ..quick(6) };
-    let a = found(&x, &near, &starts, &still, 1);
-    let b = found(&far, &away, &moved, &still, 1);
-    assert!((a.objective / b.objective - 1.0).abs() < 1e-6);
+    let away = with_centers(&far, 3, None);
+    for ((near, _), (away, _)) in with_centers(&x, 3, None).into_iter().zip(away) {
+        let still = SearchSettings { max_rounds: 0, ..quick(6) };
+        let a = found(&x, &near, &starts, &still, 1);
+        let b = found(&far, &away, &moved, &still, 1);
+        assert!((a.objective / b.objective - 1.0).abs() < 1e-6);
+    }
 }
 
 #[test]

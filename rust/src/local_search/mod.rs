@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `ranks.rs` | columns as ranks of two bytes |
 //! | `segments.rs` | a subtree is one range of nodes and one of rows |
-//! | `objective.rs`, `kmeans.rs`, `labels.rs` | what is minimised, from sums of leaves |
+//! | `objective.rs`, `kmeans.rs`, `kmedians.rs`, `labels.rs` | what is minimised, from sums of leaves |
+//! | `points.rs` | rows as points, and what they cost about centers |
 //! | `sweep.rs` | the best cut of a node |
 //! | `regrow.rs`, `refine.rs` | a subtree grown by label cost; thresholds moved (TAO) |
 //! | `moves.rs` | the random changes |
@@ -19,9 +20,11 @@
 //! Memory: 2 n d bytes for the ranks, 8 n k for the costs of rows of every start, 4 n for the rows of a tree.
 
 mod kmeans;
+mod kmedians;
 mod labels;
 mod moves;
 mod objective;
+mod points;
 mod ranks;
 mod refine;
 mod regrow;
@@ -32,6 +35,7 @@ mod state;
 mod sweep;
 
 pub use kmeans::KMeans;
+pub use kmedians::KMedians;
 pub use labels::Labels;
 pub use moves::Move;
 pub use objective::{Objective, RowCosts};

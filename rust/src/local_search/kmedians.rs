@@ -1,0 +1,254 @@
+//! The k-medians objective of a tree: E = sum_i w_i |x_i - median of the tree's cluster of i|_1, the medians being those
+//! of the columns, weighted, the lower of two.
+//!
+//! A leaf keeps each column's distinct values in order, with the weight W and the sum M of w (x - own median) up to each
+//! of them. A value m behind W_m and M_m then costs the leaf (2 W_m - W) (m - own median) + M - 2 M_m in that column:
+//! no sum is larger than what it stands for. The median of several leaves is found by halving their ranges of values;
+//! no row is looked at. O(log) per leaf and column for the cost about a center; up to (leaves of the cluster)^2 log^2
+//! for a median.
+//!
+//! A leaf moves to the cluster in whose center it costs least (of those other than its own) if both clusters together
+//! then cost less about their new medians: Hartigan's rule with one candidate. Memory: 24 n d bytes at most.
+
+use super::objective::{Objective, RowCosts};
+use super::points::{Points, sum_over};
+use crate::error::Result;
+
+/// Most sweeps over the leaves.
+const MAX_SWEEPS: usize = 50;
+/// A change of E by less than this share of it is none.
+const TIE: f64 = 1e-12;
+/// Half the weight is reached up to this share of it: rounding makes no upper median of a lower one.
+const MARGIN: f64 = 1e-12;
+
+/// A value of a column in a leaf, the weight up to it and the sum of w (x - own median) up to it.
+type Entry = [f64; 3];
+
+/// What a leaf keeps, in one slice: its cost about its own medians, those medians, where each column's entries end, and
+/// the entries.
+#[derive(Clone, Copy)]
+struct LeafSums<'a> {
+    own_cost: f64,
+    medians: &'a [f64],
+    stops: &'a [f64],
+    entries: &'a [Entry],
+}
+
+impl<'a> LeafSums<'a> {
+    fn read(sums: &'a [f64], d: usize) -> Self {
+        let (head, entries) = sums.split_at(1 + 2 * d);
+        let (medians, stops) = head[1..].split_at(d);
+        LeafSums { own_cost: head[0], medians, stops, entries: entries.as_chunks::<3>().0 }
+    }
+
+    fn column(&self, feature: usize) -> &'a [Entry] {
+        let start = feature.checked_sub(1).map_or(0, |before| self.stops[before] as usize);
+        &self.entries[start..self.stops[feature] as usize]
+    }
+
+    /// What the rows cost about a center.
+    fn about(&self, center: &[f64]) -> f64 {
+        let of_column = |(feature, &m): (usize, &f64)| {
+            let column = self.column(feature);
+            let Some(&[_, weight, moment]) = column.last() else { return 0.0 };
+            let behind = column.partition_point(|entry| entry[0] <= m).checked_sub(1);
+            let (weight_m, moment_m) =
+                behind.map_or((0.0, 0.0), |at| (column[at][1], column[at][2]));
+            (2.0 * weight_m - weight) * (m - self.medians[feature]) + moment - 2.0 * moment_m
+        };
+        center.iter().enumerate().map(of_column).sum()
+    }
+}
+
+/// The lower weighted median of the values of some columns together.
+fn median(columns: &[&[Entry]]) -> f64 {
+    let total: f64 = columns.iter().filter_map(|column| column.last()).map(|last| last[1]).sum();
+    let half = total * (0.5 - MARGIN);
+    let mut open: Vec<(usize, usize)> = columns.iter().map(|column| (0, column.len())).collect();
+    let mut median = f64::NAN;
+    while let Some((at, &(low, high))) =
+        open.iter().enumerate().max_by_key(|(_, (low, high))| high - low)
+        && low < high
+    {
+        let pivot = columns[at][usize::midpoint(low, high)][0];
+        let mut reached = 0.0;
+        let ends: Vec<usize> = columns
+            .iter()
+            .zip(&open)
+            .map(|(column, &(low, high))| {
+                let end = low + column[low..high].partition_point(|entry| entry[0] <= pivot);
+                reached += end.checked_sub(1).map_or(0.0, |last| column[last][1]);
+                end
+            })
+            .collect();
+        let is_enough = reached >= half;
+        if is_enough {
+            median = pivot;
+        }
+        for ((column, range), end) in columns.iter().zip(&mut open).zip(ends) {
+            if is_enough {
+                let holds_pivot = end > range.0 && column[end - 1][0] >= pivot;
+                range.1 = end - usize::from(holds_pivot);
+            } else {
+                range.0 = end;
+            }
+        }
+    }
+    median
+}
+
+/// The rows as points.
+#[derive(Debug, Clone, Copy)]
+pub struct KMedians<'a>(Points<'a>);
+
+impl<'a> KMedians<'a> {
+    /// `z`: n x d, row-major, the points whose l1 distances count. `weights`: positive; none: 1 each.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::error::Error::Shape) if sizes disagree.
+    pub fn new(z: &'a [f64], d: usize, k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
+        let distance = |a: &[f64], b: &[f64]| sum_over(a, b, f64::abs);
+        Points::new(z, d, k, weights, distance).map(KMedians)
+    }
+
+    /// The medians of some leaves together, and what they cost about them; no leaf: 0.
+    fn cluster(&self, leaves: &[LeafSums<'_>]) -> Cluster {
+        let center = match leaves {
+            [] => vec![0.0; self.0.d],
+            [leaf] => leaf.medians.to_vec(),
+            _ => {
+                let mut columns = Vec::with_capacity(leaves.len());
+                let median = |feature| {
+                    columns.clear();
+                    columns.extend(leaves.iter().map(|leaf| leaf.column(feature)));
+                    median(&columns)
+                };
+                (0..self.0.d).map(median).collect()
+            }
+        };
+        let cost = leaves.iter().map(|leaf| leaf.about(&center)).sum();
+        Cluster { cost, center }
+    }
+
+    /// The clusters of labelled leaves.
+    fn clusters(&self, leaves: &[LeafSums<'_>], labels: &[u32]) -> Vec<Cluster> {
+        (0..self.0.k).map(|l| self.cluster(&with_label(leaves, labels, l))).collect()
+    }
+
+    fn read<'s>(&self, leaves: &[&'s [f64]]) -> Vec<LeafSums<'s>> {
+        leaves.iter().map(|sums| LeafSums::read(sums, self.0.d)).collect()
+    }
+}
+
+/// A cluster's medians and its cost about them.
+struct Cluster {
+    cost: f64,
+    center: Vec<f64>,
+}
+
+/// The leaves of one label.
+fn with_label<'s>(leaves: &[LeafSums<'s>], labels: &[u32], label: usize) -> Vec<LeafSums<'s>> {
+    let pairs = leaves.iter().zip(labels).filter(|(_, other)| **other as usize == label);
+    pairs.map(|(leaf, _)| *leaf).collect()
+}
+
+impl Objective for KMedians<'_> {
+    fn n_labels(&self) -> usize {
+        self.0.k
+    }
+
+    fn n_samples(&self) -> usize {
+        self.0.n_samples()
+    }
+
+    fn leaf(&self, rows: &[u32]) -> Vec<f64> {
+        let d = self.0.d;
+        let (mut sums, mut cells) = (vec![0.0; 1 + 2 * d], Vec::with_capacity(rows.len()));
+        for feature in 0..d {
+            cells.clear();
+            cells.extend(rows.iter().map(|&row| (self.0.row(row)[feature], self.0.weight(row))));
+            cells.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let first = sums.len();
+            let mut reached = 0.0;
+            for equal in cells.chunk_by(|a, b| a.0 == b.0) {
+                reached += equal.iter().map(|cell| cell.1).sum::<f64>();
+                sums.extend([equal[0].0, reached, 0.0]);
+            }
+            let entries = sums[first..].as_chunks_mut::<3>().0;
+            let half = reached * (0.5 - MARGIN);
+            let middle = entries.partition_point(|entry| entry[1] < half);
+            let own = entries.get(middle).map_or(0.0, |entry| entry[0]);
+            let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
+            for entry in entries {
+                let part = (entry[1] - before) * (entry[0] - own);
+                before = entry[1];
+                moment += part;
+                cost += part.abs();
+                entry[2] = moment;
+            }
+            sums[0] += cost;
+            sums[1 + feature] = own;
+            sums[1 + d + feature] = ((sums.len() - 1 - 2 * d) / 3) as f64;
+        }
+        sums
+    }
+
+    fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
+        let leaves = self.read(leaves);
+        let mut clusters = self.clusters(&leaves, labels);
+        let mut n_leaves = vec![0usize; self.0.k];
+        labels.iter().for_each(|&label| n_leaves[label as usize] += 1);
+        let all: f64 = clusters.iter().map(|cluster| cluster.cost).sum();
+        for _ in 0..MAX_SWEEPS {
+            let mut moved = false;
+            for (at, leaf) in leaves.iter().enumerate() {
+                let from = labels[at] as usize;
+                if n_leaves[from] == 1 {
+                    continue;
+                }
+                let mut best = (f64::INFINITY, from);
+                for (to, cluster) in clusters.iter().enumerate().filter(|(to, _)| *to != from) {
+                    let is_empty = n_leaves[to] == 0;
+                    let cost = if is_empty { leaf.own_cost } else { leaf.about(&cluster.center) };
+                    if cost < best.0 {
+                        best = (cost, to);
+                    }
+                }
+                let to = best.1;
+                if to == from {
+                    continue;
+                }
+                // The leaf costs the other cluster no less than its own cost.
+                labels[at] = to as u32;
+                let rest = self.cluster(&with_label(&leaves, labels, from));
+                let gain = clusters[from].cost - rest.cost - TIE * all;
+                if gain > leaf.own_cost {
+                    let joined = self.cluster(&with_label(&leaves, labels, to));
+                    if joined.cost - clusters[to].cost < gain {
+                        (clusters[from], clusters[to]) = (rest, joined);
+                        n_leaves[from] -= 1;
+                        n_leaves[to] += 1;
+                        moved = true;
+                        continue;
+                    }
+                }
+                labels[at] = from as u32;
+            }
+            if !moved {
+                break;
+            }
+        }
+        clusters.iter().map(|cluster| cluster.cost).sum()
+    }
+
+    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts) {
+        let leaves = self.read(leaves);
+        let centers = self.clusters(&leaves, labels).into_iter().flat_map(|cluster| cluster.center);
+        let is_used = |l: usize| labels.contains(&(l as u32));
+        self.0.update(&centers.collect::<Vec<_>>(), is_used, costs);
+    }
+
+    fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
+        self.0.seed_costs(seeds)
+    }
+}
