@@ -29,5 +29,5 @@ def points() -> pl.DataFrame:
     return pl.read_csv("points.csv", schema_overrides={"id": pl.String})
 
 
-def fitted() -> tc.ExKMC:
-    return tc.ExKMC(3, max_leaves=4, random_state=0).fit(points().select("x", "y"))
+def fitted() -> tc.BestTree:
+    return tc.BestTree(3, max_leaves=4, random_state=0).fit(points().select("x", "y"))

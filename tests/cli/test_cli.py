@@ -85,11 +85,15 @@ def test_fit_passes_the_options_on(folder: Path) -> None:
 
     X = points().select("x", "y")
     assert tree("--method", "imm") == tc.IMM(3, random_state=0).fit(X).tree_
-    assert tree("--base-tree", "none", "--cuts", "interval", "--leaves", "5") == (
+    assert tree("--method", "exkmc", "--base-tree", "none", "--cuts", "interval", "--leaves", "5") == (
         tc.ExKMC(3, base_tree=None, cuts="interval", max_leaves=5, random_state=0).fit(X).tree_
     )
-    assert tree("--criterion", "kmedians", "--scale", "standard", "--seed", "7", "--jobs", "1") == (
+    kmedians = ("--method", "exkmc", "--criterion", "kmedians")
+    assert tree(*kmedians, "--scale", "standard", "--seed", "7", "--jobs", "1") == (
         tc.ExKMC(3, criterion="kmedians", scale="standard", random_state=7).fit(X).tree_
+    )
+    assert tree("--objective", "labels", "--effort", "quick", "--max-time", "60") == (
+        tc.BestTree(3, objective="labels", effort="quick", max_time=60, random_state=0).fit(X).tree_
     )
 
 
@@ -217,7 +221,7 @@ def test_every_kernel_of_the_command_can_be_fitted(folder: Path) -> None:
             assert main(["fit", "positive.csv", *arguments]) == 0
 
 
-def rows_by_cluster(model: tc.ExKMC | tc.Kauri | tc.KernelExpand) -> str:
+def rows_by_cluster(model: tc.BestTree | tc.Kauri | tc.KernelExpand) -> str:
     rows = np.bincount(model.labels_)
     return ", ".join(f"{k}: {n} ({100 * n / rows.sum():.1f} %)" for k, n in enumerate(rows))
 
@@ -334,7 +338,8 @@ def test_fit_explains_a_given_clustering(folder: Path, capsys: pytest.CaptureFix
     assert "asked for" not in capsys.readouterr().out
     model = tc.load("m.json")
     assert model.feature_names_in_.tolist() == ["x", "y"]
-    expected = tc.ExKMC(reference=points()["segment"].to_numpy()).fit(points().select("x", "y"))
+    expected = tc.BestTree(reference=points()["segment"].to_numpy(), random_state=0)
+    expected.fit(points().select("x", "y"))
     assert model.tree_ == expected.tree_
     assert model.classes_.tolist() == sorted(CLUSTERS)
 
@@ -346,7 +351,7 @@ def test_fit_is_quiet_when_told_so(folder: Path, capsys: pytest.CaptureFixture[s
 
 def test_fit_tells_progress_on_stderr(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*FIT, "-v"]) == 0
-    assert "[ExKMC] 60 rows, 4 leaves" in capsys.readouterr().err
+    assert "[BestTree] 60 rows, 4 leaves" in capsys.readouterr().err
 
 
 def test_warnings_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,8 +452,8 @@ def test_plot_of_fewer_leaves(model: Path) -> None:
 
 def test_plot_for_a_slide(model: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     asked: list[dict[str, object]] = []
-    plot = tc.ExKMC.plot
-    monkeypatch.setattr(tc.ExKMC, "plot", lambda model, **how: asked.append(how) or plot(model))
+    plot = tc.BestTree.plot
+    monkeypatch.setattr(tc.BestTree, "plot", lambda model, **how: asked.append(how) or plot(model))
     assert main(["plot", "model.json", "--no-details", "-o", "slide.svg"]) == 0
     assert asked == [{"details": False}]
     assert main(["plot", "model.json", "--no-details", "-o", "slide.dot"]) == 2
@@ -550,7 +555,7 @@ def test_commands_on_a_model_of_douglas(folder: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([*DOUGLAS, "--leaves", "4"], "--leaves goes with --method exkmc, kauri"),
+        ([*DOUGLAS, "--leaves", "4"], "--leaves goes with --method best, exkmc, kauri"),
         ([*DOUGLAS, "--plot", "a.dot"], "--plot: a model of douglas has no tree"),
         (["fit", "points.csv", "--n-cuts", "2"], "--n-cuts goes with --method douglas"),
         (["fit", "points.csv", "--prune", "0.1"], "--prune goes with --method douglas"),
@@ -659,8 +664,8 @@ def test_info_of_a_kernel_that_the_file_lacks(
 def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "-o", "some/where"]) == 0
     out = capsys.readouterr().out
-    assert "flavanoids <= 1.845" in out
-    assert "96.1% of the wines are with their own" in out
+    assert "flavanoids <= 1.9" in out
+    assert "96.6% of the wines are with their own" in out
     made = {path.name for path in Path("some/where").iterdir()}
     assert made == {"wine.csv", "wine.json", "wine.png"}
 
@@ -818,7 +823,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "leaves of imm": (
         2,
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
-        "--leaves goes with --method exkmc, kauri, oblique, kernel-exkmc, kernel-expand, "
+        "--leaves goes with --method best, exkmc, kauri, oblique, kernel-exkmc, kernel-expand, "
         "kmeans-tree, spex, kd-tree or x-regression; an imm tree has",
     ),
     "cuts of imm": (
@@ -828,7 +833,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     ),
     "kernel of exkmc": (
         2,
-        ["fit", "none.csv", "--kernel", "rbf"],
+        ["fit", "none.csv", "--method", "exkmc", "--kernel", "rbf"],
         "--kernel goes with --method kauri, kernel-imm, kernel-exkmc or kernel-expand; an exkmc "
         "tree explains the clusters of k-means, or of",
     ),
@@ -840,7 +845,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "reference of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method exkmc, imm, ex-greedy, random-cuts, oblique, voronoi, "
+        "--reference goes with --method best, exkmc, imm, ex-greedy, random-cuts, oblique, voronoi, "
         "kernel-imm, kernel-exkmc, kernel-expand, kmeans-tree, spex, kd-tree or x-regression; a "
         "kauri tree has threshold cuts and makes",
     ),
@@ -959,7 +964,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "a base of models in it": (
         4,
         ["predict", "base.json", "points.csv"],
-        "base.json: The model file holds a 'CostTree'; known are Douglas, ExGreedy, ExKMC, IMM,",
+        "base.json: The model file holds a 'CostTree'; known are BestTree, Douglas, ExGreedy, ExKMC, IMM,",
     ),
     "parquet without formulas": (
         2,
@@ -1016,7 +1021,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "rows backwards": (2, ["explain", "model.json", "points.csv", "--rows", "9-3"], "backwards"),
     "too few leaves": (
         2,
-        ["plot", "model.json", "--leaves", "2", "-o", "t.png"],
+        ["plot", "exkmc.json", "--leaves", "2", "-o", "t.png"],
         "from 3 leaves, those of",
     ),
     "no leaves": (
@@ -1039,8 +1044,9 @@ def test_errors_are_one_line_and_leave_nothing(
     Path("few.csv").write_text("x,z\n1,2\n")
     Path("none.txt.json").write_text("{}")
     model = Path("model.json").read_text()
-    Path("base.json").write_text(model.replace('"model": "ExKMC"', '"model": "CostTree"'))
+    Path("base.json").write_text(model.replace('"model": "BestTree"', '"model": "CostTree"'))
     Path("text.csv").write_text("x,y\n1,2\ntwo,2\n")
+    tc.ExKMC(3, max_leaves=4, random_state=0).fit(points().select("x", "y")).save("exkmc.json")
     points().write_parquet("points.parquet")
     X = points().select("x", "y").to_numpy()
     tc.IMM(reference=points()["segment"].to_numpy()).fit(X).save("unnamed.json")
@@ -1261,7 +1267,7 @@ def test_ways_to_write_a_table(folder: Path, text: str, options: list[str]) -> N
     model = tc.load("t.json")
     assert model.feature_names_in_.tolist() == ["x", "y"]
     frame = pl.DataFrame({"x": [1.5, -3.0], "y": [2, 40]})
-    assert model.tree_ == tc.ExKMC(2, random_state=0).fit(frame).tree_
+    assert model.tree_ == tc.BestTree(2, random_state=0).fit(frame).tree_
 
 
 def test_other_encodings(folder: Path) -> None:
@@ -1400,7 +1406,7 @@ def test_units_of_columns(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["--unit", "x=2.5", "--unit", "y=1e3"], {"x": 2.5, "y": 1000.0}),
     ):
         assert main([*fit, *options]) == 0
-        expected = tc.ExKMC(3, scale=scale, random_state=0).fit(X)
+        expected = tc.BestTree(3, scale=scale, random_state=0).fit(X)
         assert tc.load("m.json").tree_ == expected.tree_
         assert tc.load("m.json").scale == scale
     capsys.readouterr()
@@ -1477,7 +1483,7 @@ def test_interrupted(
     def fit(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tc.ExKMC, "fit", fit)
+    monkeypatch.setattr(tc.BestTree, "fit", fit)
     assert main(FIT) == 130
     assert capsys.readouterr().err.endswith("treeclust: interrupted.\n")
 

@@ -69,13 +69,13 @@ def test_prediction_does_not_copy_tables_into_one(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces: list[int] = []
-    predict = tc.ExKMC.predict
+    predict = tc.BestTree.predict
 
-    def watched(self: tc.ExKMC, X: pl.DataFrame) -> object:
+    def watched(self: tc.BestTree, X: pl.DataFrame) -> object:
         pieces.append(X["segment"].n_chunks())
         return predict(self, X)
 
-    monkeypatch.setattr(tc.ExKMC, "predict", watched)
+    monkeypatch.setattr(tc.BestTree, "predict", watched)
     points().write_csv("more.csv")
     assert main([*PREDICT, "more.csv", "-o", "out.csv"]) == 0
     assert pieces == [2]
@@ -121,7 +121,7 @@ def test_a_folder_that_is_read_only_is_seen_before_the_work(
     model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setattr(tc.ExKMC, "fit", None)
+    monkeypatch.setattr(tc.BestTree, "fit", None)
     assert main([*FIT[:-1], "new.json"]) == 4
     message = "treeclust: new.json cannot be written: the folder . is read-only.\n"
     assert capsys.readouterr().err == message
@@ -153,7 +153,7 @@ def test_memory_that_runs_out(
     def fit(*_: object) -> None:
         raise MemoryError("8 GiB for the codes; try n_jobs=1")
 
-    monkeypatch.setattr(tc.ExKMC, "fit", fit)
+    monkeypatch.setattr(tc.BestTree, "fit", fit)
     assert main(FIT) == 4
     said = "treeclust: not enough memory: 8 GiB for the codes; try --jobs 1"
     assert capsys.readouterr().err.splitlines()[-1] == said
@@ -216,7 +216,7 @@ def test_info_prints_costs_by_number_of_leaves(
     title = "cost by number of leaves"
     assert path_printed(capsys) == (title, [["leaves", "cost", "ratio"], *rows])
 
-    assert main(["info", "model.json", "--leaves", "3"]) == 0
+    assert main(["info", "model.json", "--leaves", "1"]) == 0
     assert "by number of leaves" not in capsys.readouterr().out
 
 

@@ -50,8 +50,8 @@ def warn_misfit(
     if misfit > _MAX_MISFIT:
         warnings.warn(
             f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "
-            "own, so the tree follows distances to centers more than these labels. KernelExpand "
-            "(cost = mismatch with the labels) is the method that reproduces any labels.",
+            "own, so the tree follows distances to centers more than these labels. "
+            'BestTree(objective="labels") and KernelExpand follow the labels alone.',
             UserWarning,
             stacklevel=stacklevel + 1,
         )

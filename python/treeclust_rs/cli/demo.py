@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 from sklearn.datasets import load_wine
 
-from ..estimators.exkmc import ExKMC
+from ..estimators.best_tree import BestTree
 from ..metrics import agreement
 from .messages import FileError
 from .output import can_draw, draw, print_fact, print_fit, save, write_table
@@ -32,7 +32,7 @@ def demo(arguments: argparse.Namespace) -> None:
     print(
         "Nobody says which is which: k-means finds 3 clusters, a tree of 4 leaves explains them.\n"
     )
-    model = ExKMC(3, max_leaves=4, base_tree=None, scale="standard", random_state=0).fit(frame)
+    model = BestTree(3, max_leaves=4, scale="standard", random_state=0).fit(frame)
     print_fit(model, n_clusters=3)
     found = agreement(model.labels_, wine.target)
     print_fact("cultivars", f"{found:.1%} of the wines are with their own")
@@ -47,7 +47,7 @@ def demo(arguments: argparse.Namespace) -> None:
     else:
         print(".\nFor a picture as well: pip install treeclust_rs[plot].")
     program = program_name()
-    options = "-k 3 --leaves 4 --base-tree none --scale standard"
+    options = "-k 3 --leaves 4 --scale standard"
     print("The same by hand, and what comes next:")
     print(f"  {program} fit {_quoted(table)} {options} -o {_quoted(saved)}")
     print(f"  {program} predict {_quoted(saved)} {_quoted(table)} -o {_quoted(folder / 'out.csv')}")

@@ -169,6 +169,12 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         help="how long best searches (default: normal)",
     )
     tree.add_argument(
+        "--objective",
+        choices=("kmeans", "labels"),
+        help="what best makes small: the cost of its clusters, or the rows that are not in their "
+        "cluster of the reference (default: kmeans)",
+    )
+    tree.add_argument(
         "--max-time",
         type=read.at_least_0,
         metavar="SECONDS",

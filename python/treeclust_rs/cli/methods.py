@@ -119,7 +119,7 @@ _ROWS = (
         BestTree,
         summary="best (default) searches for the best tree of --leaves",
         nature="a best tree has threshold cuts, found by search from other trees",
-        options=("--reference", "--leaves", "--effort", "--max-time"),
+        options=("--reference", "--leaves", "--objective", "--effort", "--max-time"),
         facts=(facts.search, *_EXPLAINED),
         path=facts.cost_path,
     ),

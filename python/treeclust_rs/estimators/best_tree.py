@@ -161,7 +161,9 @@ class BestTree(CentersTree):
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)
         limits.check(n_clusters, self.n_clusters is None and self.reference is None)
-        return Growth("imm" if self.objective == "kmeans" else None, limits=limits)
+        if self.objective == "labels":
+            return Growth(None, criterion="gini", limits=limits)
+        return Growth("imm", limits=limits)
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         rows, k, limits = fit_rows.rows, reference.n_clusters, growth.limits
