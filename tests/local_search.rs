@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ndarray::{Array2, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
-    FoundTree, KMeans, KMedians, Labels, Objective, RowCosts, SearchSettings, Step, search,
+    FoundTree, KMeans, KMedians, Labels, Objective, SearchSettings, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
@@ -68,9 +68,9 @@ fn starts(random: &mut Random, x: &Array2<f64>, n_leaves: usize, k: usize) -> Ve
     (0..6).map(|_| random_tree(random, x, n_leaves, k)).collect()
 }
 
-fn found<O: Objective>(
+fn found(
     x: &Array2<f64>,
-    objective: &O,
+    objective: &dyn Objective,
     starts: &[DraftTree],
     settings: &SearchSettings,
     n_threads: usize,
@@ -129,45 +129,16 @@ fn cost_of(tree: &DraftTree, x: &Array2<f64>, of: CostOfColumn) -> f64 {
     cluster_cost(x, &vec![1.0; x.nrows()], &labels, of)
 }
 
-/// Any objective.
-struct Any<'a>(Box<dyn Objective + 'a>);
-
-impl Objective for Any<'_> {
-    fn n_labels(&self) -> usize {
-        self.0.n_labels()
-    }
-
-    fn n_samples(&self) -> usize {
-        self.0.n_samples()
-    }
-
-    fn leaf(&self, rows: &[u32]) -> Vec<f64> {
-        self.0.leaf(rows)
-    }
-
-    fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
-        self.0.settle(leaves, labels)
-    }
-
-    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts) {
-        self.0.update_costs(leaves, labels, costs);
-    }
-
-    fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
-        self.0.seed_costs(seeds)
-    }
-}
-
 /// The objectives whose clusters have centers, with their definitions.
 fn with_centers<'a>(
     x: &'a Array2<f64>,
     k: usize,
     weights: Option<&'a [f64]>,
-) -> [(Any<'a>, CostOfColumn); 2] {
+) -> [(Box<dyn Objective + 'a>, CostOfColumn); 2] {
     let (z, d) = (x.as_slice().unwrap(), x.ncols());
     let means = KMeans::new(z, d, k, weights).unwrap();
     let medians = KMedians::new(z, d, k, weights).unwrap();
-    [(Any(Box::new(means)), squares), (Any(Box::new(medians)), distances)]
+    [(Box::new(means), squares), (Box::new(medians), distances)]
 }
 
 /// All sets of leaves, each a set of rows, that trees of at most `n_leaves` leaves and `depth` levels make.
@@ -279,7 +250,7 @@ fn the_optimum_of_tiny_problems_is_found() {
             });
             let optima = trees.iter().map(|leaves| best_clusters(leaves, &mut vec![], k, &cost));
             let optimum = optima.fold(f64::INFINITY, f64::min);
-            let tree = found(&x, objective, &starts, &settings, 1);
+            let tree = found(&x, &**objective, &starts, &settings, 1);
             assert!((cost_of(&tree.tree, &x, *of) - tree.objective).abs() <= 1e-9, "case {case}");
             assert!(tree.objective >= optimum - 1e-9, "case {case}: below the optimum");
             assert!(tree.start_objectives.iter().all(|&start| tree.objective <= start + 1e-12));
@@ -336,8 +307,8 @@ fn threads_change_nothing() {
     let x = clouds();
     let starts = starts(&mut Random(3), &x, 12, 4);
     for (objective, of) in with_centers(&x, 4, None) {
-        let one = found(&x, &objective, &starts, &quick(12), 1);
-        assert_eq!(one, found(&x, &objective, &starts, &quick(12), 2));
+        let one = found(&x, &*objective, &starts, &quick(12), 1);
+        assert_eq!(one, found(&x, &*objective, &starts, &quick(12), 2));
         assert!(never_rises(&one.path) && one.path.len() > 3);
         assert!((cost_of(&one.tree, &x, of) / one.objective - 1.0).abs() < 1e-12);
     }
@@ -355,12 +326,12 @@ fn weights_are_repeated_rows() {
     for ((weighted, of), (plain, _)) in weighted.into_iter().zip(with_centers(&y, 3, None)) {
         // No search: a start is worth the same. With it, each tree's value is that of the other's rows.
         let still = SearchSettings { max_rounds: 0, ..quick(6) };
-        let a = found(&x, &weighted, &starts, &still, 1);
-        let b = found(&y, &plain, &starts, &still, 1);
+        let a = found(&x, &*weighted, &starts, &still, 1);
+        let b = found(&y, &*plain, &starts, &still, 1);
         for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
             assert!((a / b - 1.0).abs() < 1e-12);
         }
-        let tree = found(&x, &weighted, &starts, &quick(6), 1);
+        let tree = found(&x, &*weighted, &starts, &quick(6), 1);
         assert!((cost_of(&tree.tree, &y, of) / tree.objective - 1.0).abs() < 1e-12);
     }
 }
@@ -397,8 +368,8 @@ fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
     let away = with_centers(&far, 3, None);
     for ((near, _), (away, _)) in with_centers(&x, 3, None).into_iter().zip(away) {
         let still = SearchSettings { max_rounds: 0, ..quick(6) };
-        let a = found(&x, &near, &starts, &still, 1);
-        let b = found(&far, &away, &moved, &still, 1);
+        let a = found(&x, &*near, &starts, &still, 1);
+        let b = found(&far, &*away, &moved, &still, 1);
         assert!((a.objective / b.objective - 1.0).abs() < 1e-6);
     }
 }

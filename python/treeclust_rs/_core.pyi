@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Protocol, Self, final, type_check_only
+from typing import Any, Literal, Protocol, Self, final, type_check_only
 
 import numpy as np
 import numpy.typing as npt
@@ -300,6 +300,7 @@ class SearchedTree(_FittedTests):
 def search_tree(
     table: _Table,
     *,
+    objective: Literal["kmeans", "kmedians", "labels"],
     z: _Floats | None,
     labels: _Codes | None,
     sample_weight: _Floats | None,

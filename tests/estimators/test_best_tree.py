@@ -70,6 +70,43 @@ def test_no_other_threshold_tree_is_better(X, leaves):
         assert best.inertia_ <= other.fit(X).inertia_ * (1 + 1e-9), type(other).__name__
 
 
+def l1_cost(X, labels, weight):
+    total = 0.0
+    for label in np.unique(labels):
+        for values in X[labels == label].T:
+            apart = np.abs(values[:, None] - values)
+            total += (weight[labels == label] @ apart).min()
+    return total
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_k_medians_is_followed_from_weighted_rows(effort):
+    rng = np.random.default_rng(0)
+    weight = rng.uniform(0.2, 3.0, len(IRIS))
+    reference = tc.IMM(4, criterion="kmedians", random_state=0).fit(IRIS, sample_weight=weight)
+    same = {"reference": reference.reference_labels_}
+    best = tc.BestTree(
+        max_leaves=7, objective="kmedians", effort=effort, random_state=0, **same
+    ).fit(IRIS, sample_weight=weight)
+    assert best.inertia_ == pytest.approx(l1_cost(IRIS, best.labels_, weight), rel=1e-12)
+    assert best.search_path_["objective"][-1] == pytest.approx(best.inertia_, rel=1e-12)
+    assert best.reference_inertia_ == pytest.approx(reference.reference_inertia_)
+    assert best.n_leaves_ <= 7
+    same["criterion"] = "kmedians"
+    others = [
+        tc.IMM(**same),
+        tc.ExKMC(max_leaves=7, **same),
+        tc.ExGreedy(**same),
+    ]
+    if effort != "quick":
+        others.append(tc.RandomCuts(random_state=0, **same))
+    for other in others:
+        assert best.inertia_ <= other.fit(IRIS, sample_weight=weight).inertia_ * (1 + 1e-12)
+    by_means = tc.BestTree(max_leaves=7, effort=effort, random_state=0, reference=same["reference"])
+    by_means.fit(IRIS, sample_weight=weight)
+    assert best.inertia_ < l1_cost(IRIS, by_means.labels_, weight)
+
+
 def test_the_tree_does_not_depend_on_the_number_of_threads():
     one, two = (tc.BestTree(5, max_leaves=9, n_jobs=n, **BRIEF).fit(DIGITS) for n in (1, 2))
     assert (one.tree_.threshold == two.tree_.threshold).all()
@@ -79,9 +116,9 @@ def test_the_tree_does_not_depend_on_the_number_of_threads():
 
 def test_labels_are_reproduced_but_for_equal_rows():
     labels = np.array(["low", "high", "mid"])[np.digitize(IRIS[:, 2] * IRIS[:, 1], [9, 14])]
-    model = tc.BestTree(
-        max_leaves=math.inf, objective="labels", reference=labels, **BRIEF
-    ).fit(IRIS)
+    model = tc.BestTree(max_leaves=math.inf, objective="labels", reference=labels, **BRIEF).fit(
+        IRIS
+    )
     assert model.search_path_["objective"][-1] == 0
     assert (model.labels_ == labels).all()
     assert model.inertia_ == pytest.approx(cost_of(IRIS, labels))
@@ -109,7 +146,9 @@ def test_weights_count_as_rows():
     weight = rng.integers(0, 4, len(IRIS))
     centers = IRIS[[0, 60, 110]]
     few = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(IRIS, sample_weight=weight)
-    many = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(np.repeat(IRIS, weight, axis=0))
+    many = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(
+        np.repeat(IRIS, weight, axis=0)
+    )
     of_few = cost_of(IRIS[weight > 0], few.labels_[weight > 0], weight[weight > 0])
     assert few.inertia_ == pytest.approx(of_few, rel=1e-12)
     assert few.starts_["objective"].min() == pytest.approx(many.starts_["objective"].min())

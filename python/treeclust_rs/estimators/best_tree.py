@@ -24,7 +24,7 @@ from .._base import (
     most_leaves,
 )
 from .._data import Table
-from .._reference.centers import Criterion, mismatch_costs
+from .._reference.centers import Criterion, mismatch_costs, own_medians
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator
 from ..tree import GrownTree, add_up, as_tree, order_by_gain, tests_of
@@ -85,9 +85,10 @@ class BestTree(CentersTree):
     %(n_clusters)s
     max_leaves : int, inf or None, default=None
         Most leaves, at least `n_clusters`; None means `n_clusters`, ``math.inf`` no limit.
-    objective : {"kmeans", "labels"}, default="kmeans"
+    objective : {"kmeans", "kmedians", "labels"}, default="kmeans"
         What the tree makes small: the squared distances of the rows to the means of their
-        clusters, or the weight of the rows that are not in their cluster of the reference.
+        clusters, the l1 distances to their medians, or the weight of the rows that are not in their
+        cluster of the reference.
     effort : {"quick", "normal", "thorough"}, default="normal"
         How many starts there are, and after how many attempts in vain the search ends.
     max_time : float or None, default=None
@@ -122,7 +123,8 @@ class BestTree(CentersTree):
     and XRegressionTree, and trees grown about random rows. Each is refined by tree alternating
     optimisation (Carreira-Perpinan, Tavallali 2018); the best go on by ruin and recreate (Schrimpf
     and others 2000). Changes are drawn in batches, by seeds of their own: the tree is the same for
-    every number of threads. Memory beside the table: 10 n d bytes and 16 n k.
+    every number of threads. Memory beside the table: 10 n d bytes and 8 n k a
+    thread; for k-medians up to 24 n d a thread more.
 
     Examples
     --------
@@ -136,7 +138,7 @@ class BestTree(CentersTree):
     _parameter_constraints: ClassVar[Constraints] = {
         **EXPLAINING,
         **LIMITS,
-        "objective": [StrOptions({"kmeans", "labels"})],
+        "objective": [StrOptions({"kmeans", "kmedians", "labels"})],
         "effort": [StrOptions(set(_EFFORTS))],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "init": "no_validation",
@@ -145,7 +147,7 @@ class BestTree(CentersTree):
     n_clusters: int | None = None
     _: KW_ONLY
     max_leaves: int | float | None = None
-    objective: Literal["kmeans", "labels"] = "kmeans"
+    objective: Literal["kmeans", "kmedians", "labels"] = "kmeans"
     effort: Literal["quick", "normal", "thorough"] = "normal"
     max_time: float | None = None
     max_depth: int | None = None
@@ -155,8 +157,8 @@ class BestTree(CentersTree):
 
     @property
     def criterion(self) -> Criterion:  # type: ignore[override]
-        """Squared Euclidean distances measure the tree's clusters."""
-        return "kmeans"
+        """What measures the tree's clusters: l1 distances, or squared Euclidean ones."""
+        return "kmedians" if self.objective == "kmedians" else "kmeans"
 
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)
@@ -168,14 +170,15 @@ class BestTree(CentersTree):
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         rows, k, limits = fit_rows.rows, reference.n_clusters, growth.limits
         effort = _EFFORTS[self.effort]
-        by_means = self.objective == "kmeans"
-        points = fit_rows.units.matrix(rows) if by_means else None
+        by_labels = self.objective == "labels"
+        points = None if by_labels else fit_rows.units.matrix(rows)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         starts = list(self._starts(fit_rows, reference, limits, points, seed))
         found = _engine.search_tree(
             rows.data,
+            objective=self.objective,
             z=points,
-            labels=None if by_means else reference.labels,
+            labels=reference.labels if by_labels else None,
             sample_weight=fit_rows.weight,
             n_clusters=k,
             starts=[
@@ -197,7 +200,7 @@ class BestTree(CentersTree):
         )
         names = [start.name for start in starts]
         names += ["random rows"] * (len(found.start_objectives) - len(names))
-        return _searched(fit_rows, reference, found, names, by_means)
+        return _searched(fit_rows, reference, found, names, None if by_labels else self.criterion)
 
     def _keep(self, grown: GrownTree) -> None:
         assert isinstance(grown, _SearchedTree)
@@ -238,7 +241,10 @@ class BestTree(CentersTree):
         yield grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
         of_all = {"max_leaves": limits.max_leaves, "max_depth": limits.max_depth}
         of_all["min_samples_leaf"] = limits.min_samples_leaf
-        others = (XRegressionTree(k, **of_all), RandomCuts(k, random_state=seed))
+        others = (
+            XRegressionTree(k, **of_all),
+            RandomCuts(k, criterion=self.criterion, random_state=seed),
+        )
         for other in others:
             name = type(other).__name__
             yield _Start.of(name, other._grow(fit_rows, reference, other._growth(k)))
@@ -291,12 +297,12 @@ def _searched(
     reference: Reference,
     found: _engine.SearchedTree,
     names: list[str],
-    by_means: bool,
+    criterion: Criterion | None,
 ) -> _SearchedTree:
     """Count the rows of a fit in the tree that was found, its splits in the order of their gains.
 
-    `by_means`: whether the clusters are the search's own, about their means; they get the names of
-    the reference's clusters with which they share most weight. Else they are the reference's.
+    `criterion`: what measures the clusters that the search has made; they get the names of the
+    reference's clusters with which they share most weight. None: the clusters are the reference's.
     """
     tests, k = tests_of(found), reference.n_clusters
     leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features).apply(
@@ -304,17 +310,21 @@ def _searched(
     )
     assert leaf_of_row is not None, "the rows are finite"
     cluster = found.cluster
-    if by_means:
+    if criterion is not None:
         cluster = _named(cluster, leaf_of_row, reference, fit_rows.weight)
     labels = cluster[leaf_of_row]
-    if by_means:
+    if criterion is None:
+        label_costs = mismatch_costs(reference.labels.astype(np.int64), k, fit_rows.weight)
+    elif criterion == "kmeans":
         means = fit_rows.group_means(labels.astype(np.uint32), reference.centers.high)
         label_costs = fit_rows.label_costs(fit_rows.units.of_points(means.means) + means.rest)
     else:
-        label_costs = mismatch_costs(reference.labels.astype(np.int64), k, fit_rows.weight)
+        medians = own_medians(fit_rows, labels, k)
+        medians = np.where(np.isnan(medians), reference.centers.high, medians)
+        label_costs = fit_rows.label_costs(fit_rows.units.of_points(medians), manhattan=True)
     costs = np.zeros((len(cluster), k))
     np.add.at(costs, leaf_of_row, label_costs.regrets)
-    if by_means:
+    if criterion is not None:
         costs[:, np.bincount(labels, minlength=k) == 0] = np.inf  # no mean, no rows
     add_up(tests.children_left, costs)
     best = np.where(cluster >= 0, cluster, costs.argmin(axis=1))

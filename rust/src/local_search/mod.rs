@@ -17,7 +17,8 @@
 //! | `state.rs`, `start.rs` | the tree as it stands; given trees within the limits |
 //! | `search.rs` | batches of changes, the best of which is taken |
 //!
-//! Memory: 2 n d bytes for the ranks, 8 n k for the costs of rows of every start, 4 n for the rows of a tree.
+//! Memory: 2 n d bytes for the ranks; 8 n k for the costs of rows of the tree that is searched, and of as many starts
+//! as there are threads; 4 n for the rows of a tree; for k-medians up to 24 n d for each of the first.
 
 mod kmeans;
 mod kmedians;

@@ -14,7 +14,7 @@
 
 use fastrand::Rng;
 
-use super::objective::{Objective, RowCosts};
+use super::objective::RowCosts;
 use super::ranks::RankCut;
 use super::refine::Refine;
 use super::regrow::FirstCut;
@@ -57,7 +57,7 @@ pub(super) struct Candidate {
     pub value: f64,
 }
 
-impl<O: Objective> Task<'_, O> {
+impl Task<'_> {
     /// A random change of the tree; none if the move drawn is not possible at the node drawn.
     pub fn propose(&self, state: &State, rng: &mut Rng) -> Option<Candidate> {
         let tree = &state.tree;

@@ -92,9 +92,9 @@ pub struct FoundTree {
 /// # Errors
 /// [`Error::Value`] if there is no start, row or column, or fewer leaves than one are allowed; [`Error::Shape`] if
 /// sizes disagree; [`Error::Tree`] if a start does not fit; [`Error::Interrupted`] if the monitor was asked to stop.
-pub fn search<O: Objective>(
+pub fn search(
     table: &Table<'_>,
-    objective: &O,
+    objective: &dyn Objective,
     starts: &[DraftTree],
     settings: &SearchSettings,
     monitor: &Monitor,
@@ -112,27 +112,23 @@ pub fn search<O: Objective>(
         task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
     }));
     monitor.check()?;
-    let mut states = refined(&task, trees);
+    let mut starts = refined(&task, trees);
     monitor.check()?;
-    let start_objectives = states.iter().map(|(before, _)| *before).collect::<Vec<_>>();
-    let refined_objectives = states.iter().map(|(_, state)| state.value).collect::<Vec<_>>();
-    let mut order: Vec<usize> = (0..states.len()).collect();
+    let start_objectives = starts.iter().map(|start| start.before).collect::<Vec<_>>();
+    let refined_objectives = starts.iter().map(|start| start.value).collect::<Vec<_>>();
+    let mut order: Vec<usize> = (0..starts.len()).collect();
     order.sort_by(|&a, &b| refined_objectives[a].total_cmp(&refined_objectives[b]));
     order.truncate(settings.n_survivors.max(1));
     let first = start_objectives.iter().copied().fold(f64::INFINITY, f64::min);
-    let n_leaves = states[order[0]].1.tree.n_leaves();
+    let n_leaves = starts[order[0]].tree.n_leaves();
     let mut path = vec![Step { round: 0, kind: Move::Start, objective: first, n_leaves }];
     let deadline = settings.max_time.map(|time| began + time);
     let mut run = Run { task: &task, settings, deadline, path: &mut path, n_rounds: 0 };
-    run.record(Move::Refine, &states[order[0]].1);
+    run.record(Move::Refine, refined_objectives[order[0]], n_leaves);
     let mut best: Option<(usize, State)> = None;
     for &start in &order {
-        let empty = State {
-            tree: Segments { nodes: vec![], rows: vec![] },
-            value: f64::INFINITY,
-            costs: Default::default(),
-        };
-        let mut state = std::mem::replace(&mut states[start].1, empty);
+        let empty = Segments { nodes: vec![], rows: vec![] };
+        let mut state = task.state(std::mem::replace(&mut starts[start].tree, empty));
         run.improve(&mut state, start)?;
         if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
             best = Some((start, state));
@@ -143,7 +139,7 @@ pub fn search<O: Objective>(
         return Err(Error::Internal("a search without a tree".into()));
     };
     // The value once more, from the rows.
-    state.tree.leaves_mut().for_each(|leaf| leaf.sums = None);
+    state.tree.forget_sums();
     task.apply(&mut state, vec![]);
     let tree = finished(&state.tree, table);
     Ok(FoundTree {
@@ -157,26 +153,37 @@ pub fn search<O: Objective>(
     })
 }
 
-/// Starts with their values before and after refinement.
-fn refined<O: Objective>(task: &Task<'_, O>, trees: Vec<Segments>) -> Vec<(f64, State)> {
+/// A refined start.
+struct Start {
+    /// Without the sums of its leaves, which may be as large as the table.
+    tree: Segments,
+    /// The value before it was refined.
+    before: f64,
+    value: f64,
+}
+
+/// Refines starts.
+fn refined(task: &Task<'_>, trees: Vec<Segments>) -> Vec<Start> {
     parallel::map(trees, |tree| {
         let mut state = task.state(tree);
         let before = state.value;
         task.polish(&mut state, None, MAX_PASSES);
-        (before, state)
+        let State { mut tree, value, .. } = state;
+        tree.forget_sums();
+        Start { tree, before, value }
     })
 }
 
 /// A search on its way.
-struct Run<'r, 'a, O> {
-    task: &'r Task<'a, O>,
+struct Run<'r, 'a> {
+    task: &'r Task<'a>,
     settings: &'r SearchSettings,
     deadline: Option<Instant>,
     path: &'r mut Vec<Step>,
     n_rounds: usize,
 }
 
-impl<O: Objective> Run<'_, '_, O> {
+impl Run<'_, '_> {
     /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
     fn improve(&mut self, state: &mut State, start: usize) -> Result<()> {
         let SearchSettings { batch, patience, max_rounds, seed, drift, .. } = *self.settings;
@@ -209,7 +216,7 @@ impl<O: Objective> Run<'_, '_, O> {
             if state.value < best.1 * (1.0 - TIE) {
                 best = (state.tree.clone(), state.value);
                 in_vain = 0;
-                self.record(kind, state);
+                self.record(kind, state.value, state.tree.n_leaves());
             } else if in_vain % ROUNDS_TO_RETURN == 0 && state.value > best.1 {
                 self.task.restore(state, best.clone());
                 is_refined = false;
@@ -219,17 +226,16 @@ impl<O: Objective> Run<'_, '_, O> {
             self.task.restore(state, best);
         }
         self.task.polish(state, None, MAX_PASSES);
-        self.record(Move::Refine, state);
+        self.record(Move::Refine, state.value, state.tree.n_leaves());
         self.task.monitor.check()
     }
 
     /// Notes a step if it is the best so far.
-    fn record(&mut self, kind: Move, state: &State) {
-        let n_leaves = state.tree.n_leaves();
-        if self.path.last().is_none_or(|last| state.value < last.objective) {
-            let gain = self.path.last().map_or(0.0, |last| last.objective - state.value);
+    fn record(&mut self, kind: Move, objective: f64, n_leaves: usize) {
+        if self.path.last().is_none_or(|last| objective < last.objective) {
+            let gain = self.path.last().map_or(0.0, |last| last.objective - objective);
             self.task.monitor.report(n_leaves, gain);
-            self.path.push(Step { round: self.n_rounds, kind, objective: state.value, n_leaves });
+            self.path.push(Step { round: self.n_rounds, kind, objective, n_leaves });
         }
     }
 }

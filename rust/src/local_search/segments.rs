@@ -72,6 +72,11 @@ impl Segments {
         self.nodes.iter_mut().filter(|node| node.cut.is_none())
     }
 
+    /// Forgets what the leaves' rows add up to.
+    pub fn forget_sums(&mut self) {
+        self.leaves_mut().for_each(|leaf| leaf.sums = None);
+    }
+
     /// The nodes above a node, from the root down.
     pub fn above(&self, id: usize) -> impl Iterator<Item = usize> {
         (0..id).filter(move |&other| other + self.nodes[other].size > id)

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-use super::objective::{Objective, RowCosts};
+use super::objective::RowCosts;
 use super::ranks::Ranks;
 use super::regrow::FirstCut;
 use super::segments::{Node, Segments};
@@ -22,7 +22,7 @@ pub(super) fn thresholds(trees: &[DraftTree]) -> Vec<(usize, f64)> {
     tests.filter_map(of_test).collect()
 }
 
-impl<O: Objective> Task<'_, O> {
+impl Task<'_> {
     /// A given tree on the rows, within the limits: first leaves that are too deep are joined, then those of too few
     /// rows give way to their siblings, then the siblings that cost least together are joined.
     ///

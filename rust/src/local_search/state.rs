@@ -12,11 +12,11 @@ use crate::parallel::Monitor;
 
 /// What is searched, for whom and within which limits.
 #[derive(Clone, Copy)]
-pub(super) struct Task<'a, O> {
+pub(super) struct Task<'a> {
     /// The table.
     pub ranks: &'a Ranks,
     /// What is minimised.
-    pub objective: &'a O,
+    pub objective: &'a dyn Objective,
     /// Limits of the tree.
     pub limits: Limits,
     /// Where a request to stop arrives.
@@ -37,7 +37,7 @@ pub(super) struct State {
 /// Subtrees for some disjoint nodes, the last node first.
 pub(super) type Patches = Vec<(usize, Segments)>;
 
-impl<'a, O: Objective> Task<'a, O> {
+impl<'a> Task<'a> {
     /// Growth of subtrees on given costs.
     pub fn regrow<'c>(&'c self, costs: &'c RowCosts) -> Regrow<'c> {
         let Task { ranks, limits, monitor, .. } = *self;

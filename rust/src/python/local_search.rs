@@ -1,8 +1,8 @@
-//! BestTree's search: [`search`] for the k-means objective or for labels. Called by `estimators/best_tree.py`.
+//! BestTree's search: [`search`] for one of the three objectives. Called by `estimators/best_tree.py`.
 //!
 //! | Python | core |
 //! |---|---|
-//! | `z` given, or `labels` given | [`KMeans`], [`Labels`] |
+//! | `objective` | [`KMeans`], [`KMedians`], [`Labels`] |
 //! | `starts`: trees with the cluster of each leaf | [`DraftTree`] |
 //! | codes of `path_move` | [`Move`] |
 
@@ -17,7 +17,9 @@ use super::router::PyRouter;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
-use crate::local_search::{FoundTree, KMeans, Labels, Move, SearchSettings, search};
+use crate::local_search::{
+    FoundTree, KMeans, KMedians, Labels, Move, Objective, SearchSettings, search,
+};
 use crate::oblique::draft::DraftTree;
 use crate::parallel::Monitor;
 
@@ -46,21 +48,22 @@ pub struct PySearchedTree {
     path_n_leaves: Integers,
 }
 
-/// Searches for the best tree of at most `max_leaves` leaves from given ones. `z`: the rows as points (n x d) for the
-/// k-means objective; `labels`: reference labels in `[0, n_clusters)` for the weight of mistakes; one of the two.
+/// Searches for the best tree of at most `max_leaves` leaves from given ones. `objective`: "kmeans" and
+/// "kmedians" need `z`, the rows as points (n x d); "labels" needs `labels`, the reference's in `[0, n_clusters)`.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_time`: seconds; None for no limit. The other numbers:
 /// [`SearchSettings`]. `progress(n_leaves, gain)` is called twice a second.
 ///
 /// # Errors
-/// `ValueError` if sizes disagree, a start has other tests than thresholds, or not one of `z` and `labels` is given;
+/// `ValueError` if sizes disagree, a start has other tests than thresholds, or the objective lacks what it needs;
 /// `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
+#[pyo3(signature = (table, *, objective, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
                     n_restarts, n_survivors, batch, drift, patience, max_rounds, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
     py: Python<'_>,
     table: TableArgument<'_>,
+    objective: &str,
     z: Option<PyReadonlyArray2<'_, f64>>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
@@ -101,21 +104,22 @@ pub fn search_tree(
     };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
-    let found = match (&z, &labels) {
-        (Some(z), None) => {
-            let objective = KMeans::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?;
-            run(py, &n_jobs, &monitor, progress, || {
-                search(&table, &objective, &starts, &settings, &monitor)
-            })?
+    let objective: Box<dyn Objective> = match (objective, &z, &labels) {
+        ("kmeans", Some(z), _) => {
+            Box::new(KMeans::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?)
         }
-        (None, Some(labels)) => {
-            let objective = Labels::new(slice(labels)?, n_clusters, weights)?;
-            run(py, &n_jobs, &monitor, progress, || {
-                search(&table, &objective, &starts, &settings, &monitor)
-            })?
+        ("kmedians", Some(z), _) => {
+            Box::new(KMedians::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?)
         }
-        _ => return Err(PyValueError::new_err("Give either z or labels.")),
+        ("labels", _, Some(labels)) => Box::new(Labels::new(slice(labels)?, n_clusters, weights)?),
+        _ => {
+            let message = format!("No points or labels for the objective {objective:?}.");
+            return Err(PyValueError::new_err(message));
+        }
     };
+    let found = run(py, &n_jobs, &monitor, progress, || {
+        search(&table, &*objective, &starts, &settings, &monitor)
+    })?;
     PySearchedTree::new(py, found)
 }
 
