@@ -27,6 +27,7 @@ fn settings(max_leaves: usize) -> SearchSettings {
         drift: 0.05,
         patience: 60,
         max_rounds: 1000,
+        max_work: u64::MAX,
         max_time: None,
         seed: 7,
     }

@@ -315,6 +315,7 @@ def search_tree(
     drift: float,
     patience: int,
     max_rounds: int,
+    max_work: int,
     max_time: float | None,
     seed: int,
     n_jobs: _Jobs,

@@ -45,12 +45,14 @@ class _Effort:
     n_survivors: int
     patience: int
     max_rounds: int
+    work: float
+    """Cells looked at, of each that the table has for each cluster; see `_LEAST_WORK`."""
 
 
 _EFFORTS = {
-    "quick": _Effort(False, 0, 1, 16, 64),
-    "normal": _Effort(True, 2, 1, 150, 1_500),
-    "thorough": _Effort(True, 12, 3, 400, 20_000),
+    "quick": _Effort(False, 0, 1, 16, 64, 1e9),
+    "normal": _Effort(True, 2, 1, 150, 1_500, 1e9),
+    "thorough": _Effort(True, 12, 3, 400, 20_000, 1e9),
 }
 _BATCH = 8
 _DRIFT = 0.003
@@ -193,6 +195,7 @@ class BestTree(CentersTree):
             drift=_DRIFT,
             patience=effort.patience,
             max_rounds=effort.max_rounds,
+            max_work=int(effort.work * rows.n_samples * rows.n_features * k),
             max_time=self.max_time,
             seed=seed,
             n_jobs=fit_rows.threads,

@@ -9,10 +9,13 @@
 use super::objective::RowCosts;
 use super::ranks::Ranks;
 use super::segments::Segments;
-use super::sweep::{NodeRows, Sweep};
+use super::sweep::{NodeRows, Sweep, Work};
 
 /// A change by less than this share of the sum of the differences is none.
 const TIE: f64 = 1e-12;
+
+/// What it takes to send a row down the other side, in cells.
+const CELLS_OF_ROUTE: usize = 4;
 
 /// What refinement reads.
 #[derive(Clone, Copy)]
@@ -21,6 +24,8 @@ pub(super) struct Refine<'a> {
     pub ranks: &'a Ranks,
     /// What rows cost.
     pub costs: &'a RowCosts,
+    /// What counts the cells.
+    pub work: &'a Work,
     /// Number of labels.
     pub k: usize,
     /// Fewest rows of a leaf, at least 1.
@@ -38,7 +43,7 @@ impl Refine<'_> {
 
     /// Visits some nodes, from the last to the first; returns whether anything changed.
     pub fn visit(&self, tree: &mut Segments, descending: &[usize]) -> bool {
-        let mut sweep = Sweep::new();
+        let mut sweep = Sweep::new(self.work);
         let mut changed = false;
         for &id in descending {
             if tree.nodes.get(id).is_some_and(|node| node.cut.is_some()) {
@@ -49,9 +54,10 @@ impl Refine<'_> {
     }
 
     /// Improves the test of one node.
-    fn update(&self, tree: &mut Segments, id: usize, sweep: &mut Sweep<1>) -> bool {
+    fn update(&self, tree: &mut Segments, id: usize, sweep: &mut Sweep<'_, 1>) -> bool {
         let rows = tree.rows_of(id);
         let differences = self.differences(tree, id);
+        self.work.add(CELLS_OF_ROUTE * rows.len());
         let [left, right] = tree.children(id);
         let n_left = tree.nodes[left].len;
         // The rows on the left cost this much more there than on the right.

@@ -8,7 +8,7 @@
 use super::objective::RowCosts;
 use super::ranks::{RankCut, Ranks};
 use super::segments::{Node, Segments};
-use super::sweep::{NodeRows, ScoredCut, Sweep};
+use super::sweep::{NodeRows, ScoredCut, Sweep, Work};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 
@@ -37,6 +37,8 @@ pub(super) struct Regrow<'a> {
     pub ranks: &'a Ranks,
     /// What rows cost.
     pub costs: &'a RowCosts,
+    /// What counts the cells.
+    pub work: &'a Work,
     /// Number of labels.
     pub k: usize,
     /// Limits of the whole tree.
@@ -61,7 +63,7 @@ struct Growth<'a, const K: usize> {
     rows: Vec<u32>,
     values: Vec<[f64; K]>,
     nodes: Vec<Open<K>>,
-    sweep: Sweep<K>,
+    sweep: Sweep<'a, K>,
 }
 
 impl Regrow<'_> {
@@ -129,7 +131,7 @@ impl Regrow<'_> {
             value.map(|x| x.min(dearest) - least)
         });
         let values: Vec<[f64; K]> = values.collect();
-        let (rows, sweep) = (rows.to_vec(), Sweep::new());
+        let (rows, sweep) = (rows.to_vec(), Sweep::new(self.work));
         let mut growth = Growth { of: *self, labels, rows, values, nodes: vec![], sweep };
         growth.open(0, growth.rows.len(), depth);
         let d = self.ranks.n_features();

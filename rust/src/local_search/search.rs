@@ -17,6 +17,7 @@ use super::ranks::Ranks;
 use super::segments::Segments;
 use super::start::{check_rows, finished, thresholds};
 use super::state::{State, Task};
+use super::sweep::Work;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
 use crate::oblique::draft::DraftTree;
@@ -49,6 +50,8 @@ pub struct SearchSettings {
     pub patience: usize,
     /// Most rounds of a start.
     pub max_rounds: usize,
+    /// Cells after which no round begins, those of the starts included.
+    pub max_work: u64,
     /// Most time of the whole search; none: no limit.
     pub max_time: Option<Duration>,
     /// Seed of all random numbers.
@@ -106,7 +109,8 @@ pub fn search(
     if starts.is_empty() || objective.n_samples() == 0 || limits.max_leaves == 0 {
         return Err(Error::Value("A search needs a start, a row and a leaf.".into()));
     }
-    let task = Task { ranks: &ranks, objective, limits, monitor };
+    let work = Work::default();
+    let task = Task { ranks: &ranks, objective, limits, monitor, work: &work };
     let mut trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
     trees.extend(parallel::map(0..settings.n_restarts, |i| {
         task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
@@ -126,10 +130,12 @@ pub fn search(
     let mut run = Run { task: &task, settings, deadline, path: &mut path, n_rounds: 0 };
     run.record(Move::Refine, refined_objectives[order[0]], n_leaves);
     let mut best: Option<(usize, State)> = None;
-    for &start in &order {
+    for (place, &start) in order.iter().enumerate() {
         let empty = Segments { nodes: vec![], rows: vec![] };
         let mut state = task.state(std::mem::replace(&mut starts[start].tree, empty));
-        run.improve(&mut state, start)?;
+        // The cells are shared out evenly.
+        let share = (place + 1) as f64 / order.len() as f64;
+        run.improve(&mut state, start, (settings.max_work as f64 * share) as u64)?;
         if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
             best = Some((start, state));
         }
@@ -185,11 +191,11 @@ struct Run<'r, 'a> {
 
 impl Run<'_, '_> {
     /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
-    fn improve(&mut self, state: &mut State, start: usize) -> Result<()> {
+    fn improve(&mut self, state: &mut State, start: usize, max_work: u64) -> Result<()> {
         let SearchSettings { batch, patience, max_rounds, seed, drift, .. } = *self.settings;
         let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
         let mut best = (state.tree.clone(), state.value);
-        while in_vain < patience && round < max_rounds {
+        while in_vain < patience && round < max_rounds && self.task.work.done() < max_work {
             self.task.monitor.check()?;
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;

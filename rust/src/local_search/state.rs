@@ -7,6 +7,7 @@ use super::ranks::Ranks;
 use super::refine::Refine;
 use super::regrow::Regrow;
 use super::segments::Segments;
+use super::sweep::Work;
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 
@@ -21,6 +22,8 @@ pub(super) struct Task<'a> {
     pub limits: Limits,
     /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
+    /// What counts the cells.
+    pub work: &'a Work,
 }
 
 /// A tree with its value.
@@ -40,15 +43,15 @@ pub(super) type Patches = Vec<(usize, Segments)>;
 impl<'a> Task<'a> {
     /// Growth of subtrees on given costs.
     pub fn regrow<'c>(&'c self, costs: &'c RowCosts) -> Regrow<'c> {
-        let Task { ranks, limits, monitor, .. } = *self;
-        Regrow { ranks, costs, k: self.objective.n_labels(), limits, monitor }
+        let Task { ranks, limits, monitor, work, .. } = *self;
+        Regrow { ranks, costs, work, k: self.objective.n_labels(), limits, monitor }
     }
 
     /// Refinement on given costs.
     pub fn refine<'c>(&'c self, costs: &'c RowCosts) -> Refine<'c> {
         let min_rows = self.limits.min_samples_leaf.max(1);
         let k = self.objective.n_labels();
-        Refine { ranks: self.ranks, costs, k, min_rows, keeps_ties: false }
+        Refine { ranks: self.ranks, costs, work: self.work, k, min_rows, keeps_ties: false }
     }
 
     /// Adds up the rows of leaves that have changed.
@@ -56,6 +59,7 @@ impl<'a> Task<'a> {
         let rows = &tree.rows;
         let leaves = tree.nodes.iter_mut().filter(|node| node.cut.is_none() && node.sums.is_none());
         for leaf in leaves {
+            self.work.add(leaf.len * self.ranks.n_features());
             let sums = self.objective.leaf(&rows[leaf.start..][..leaf.len]);
             leaf.sums = Some(Arc::from(sums));
         }
@@ -81,6 +85,7 @@ impl<'a> Task<'a> {
     /// Brings the costs of rows up to date with the tree.
     fn update_costs(&self, state: &mut State) {
         let (sums, labels) = sums_and_labels(state.tree.leaves());
+        self.work.add(self.objective.n_samples() * self.ranks.n_features());
         self.objective.update_costs(&sums, &labels, &mut state.costs);
     }
 

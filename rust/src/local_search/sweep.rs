@@ -5,10 +5,29 @@
 //! where buckets hold several ranks, those beside the chosen cut are then sorted and swept rank by rank. Exact where
 //! the node has at most 256 ranks in a column. O(rows + buckets) per column, without sorting.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::ranks::{RankCut, Ranks};
 
 /// Most buckets of a column.
 const BUCKETS: usize = 256;
+
+/// What looking at a column costs beside its cells, in cells.
+const MIN_CELLS: usize = 32;
+
+/// Cells that were looked at: the clock of the search, the same on every machine and for every number of threads.
+#[derive(Debug, Default)]
+pub(super) struct Work(AtomicU64);
+
+impl Work {
+    pub fn add(&self, n_cells: usize) {
+        self.0.fetch_add(n_cells as u64, Ordering::Relaxed);
+    }
+
+    pub fn done(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// A cut and its score.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +39,8 @@ pub(super) struct ScoredCut {
 }
 
 /// Room for the sums of `K` numbers in the buckets of one column.
-pub(super) struct Sweep<const K: usize> {
+pub(super) struct Sweep<'w, const K: usize> {
+    work: &'w Work,
     count: [u32; BUCKETS],
     sums: Box<[[f64; K]; BUCKETS]>,
     keys: Vec<u16>,
@@ -75,9 +95,9 @@ pub(super) struct NodeRows<'a, const K: usize> {
     pub min_rows: usize,
 }
 
-impl<const K: usize> Sweep<K> {
-    pub fn new() -> Self {
-        Sweep { count: [0; BUCKETS], sums: Box::new([[0.0; K]; BUCKETS]), keys: vec![] }
+impl<'w, const K: usize> Sweep<'w, K> {
+    pub fn new(work: &'w Work) -> Self {
+        Sweep { work, count: [0; BUCKETS], sums: Box::new([[0.0; K]; BUCKETS]), keys: vec![] }
     }
 
     /// The cut of lowest score among the given columns; of equal ones the first. `score(left, right)` takes the sums of
@@ -89,7 +109,9 @@ impl<const K: usize> Sweep<K> {
         score: impl Fn(&[f64; K], &[f64; K]) -> f64,
     ) -> Option<ScoredCut> {
         let mut best: Option<(ScoredCut, Buckets, usize)> = None;
+        let mut n_columns = 0;
         for feature in features {
+            n_columns += 1;
             let Some(buckets) = self.fill(node, feature) else { continue };
             let lowest = best.as_ref().map_or(f64::INFINITY, |best| best.0.score);
             if let Some((bucket, score)) = self.scan(node, buckets, lowest, &score) {
@@ -97,6 +119,7 @@ impl<const K: usize> Sweep<K> {
                 best = Some((ScoredCut { cut, score }, buckets, bucket));
             }
         }
+        self.work.add(n_columns * (node.rows.len() + MIN_CELLS) * (4 + K) / 4);
         let (best, buckets, bucket) = best?;
         if buckets.is_exact() { Some(best) } else { Some(open(node, best, buckets, bucket, score)) }
     }

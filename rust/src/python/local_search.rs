@@ -58,7 +58,7 @@ pub struct PySearchedTree {
 /// `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (table, *, objective, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
-                    n_restarts, n_survivors, batch, drift, patience, max_rounds, max_time, seed, n_jobs, progress))]
+                    n_restarts, n_survivors, batch, drift, patience, max_rounds, max_work, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
     py: Python<'_>,
@@ -78,6 +78,7 @@ pub fn search_tree(
     drift: f64,
     patience: usize,
     max_rounds: usize,
+    max_work: u64,
     max_time: Option<f64>,
     seed: u64,
     n_jobs: Jobs<'_>,
@@ -99,6 +100,7 @@ pub fn search_tree(
         drift,
         patience,
         max_rounds,
+        max_work,
         max_time,
         seed,
     };
