@@ -116,13 +116,23 @@ class BestTree(CentersTree):
     ExKMC : The quickest start.
     ObliqueTree : ``splits="axis"`` moves the thresholds of a tree, and no more.
 
+    References
+    ----------
+    Carreira-Perpinan, Tavallali (2018). Alternating Optimization of Decision Trees, with
+    Application to Learning Sparse Oblique Trees. (Moving the tests of a tree.)
+
+    Schrimpf, Schneider, Stamm-Wilbrandt, Dueck (2000). Record Breaking Optimization Results Using
+    the Ruin and Recreate Principle. (Taking out subtrees and growing them anew.)
+
     Notes
     -----
     Starts are the trees of ExKMC, ExGreedy, KMeansTree, and with more effort of Kauri, RandomCuts
-    and XRegressionTree, and trees grown about random rows. Each is refined by tree alternating
-    optimisation (Carreira-Perpinan, Tavallali 2018); the best go on by ruin and recreate (Schrimpf
-    and others 2000). Changes are drawn in batches, by seeds of their own: the tree is the same for
-    every number of threads. Memory beside the table: 10 n d bytes and 16 n k.
+    and XRegressionTree, and trees grown about random rows. Each is refined: test
+    by test, from the leaves up, the best threshold is taken, with the clusters' means in between.
+    The best go on: a subtree is taken out and grown anew, by all columns, by some, or at random,
+    with as many leaves, one more or one less; or a split and the one below it exchange their tests.
+    Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
+    threads.
 
     Examples
     --------
@@ -139,7 +149,7 @@ class BestTree(CentersTree):
         "objective": [StrOptions({"kmeans", "labels"})],
         "effort": [StrOptions(set(_EFFORTS))],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
-        "init": "no_validation",
+        "init": "no_validation",  # type: ignore[dict-item]
     }
 
     n_clusters: int | None = None
@@ -236,8 +246,11 @@ class BestTree(CentersTree):
         if not _EFFORTS[self.effort].all_starts:
             return
         yield grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
-        of_all = {"max_leaves": limits.max_leaves, "max_depth": limits.max_depth}
-        of_all["min_samples_leaf"] = limits.min_samples_leaf
+        of_all: dict[str, Any] = {
+            "max_leaves": limits.max_leaves,
+            "max_depth": limits.max_depth,
+            "min_samples_leaf": limits.min_samples_leaf,
+        }
         others = (XRegressionTree(k, **of_all), RandomCuts(k, random_state=seed))
         for other in others:
             name = type(other).__name__
@@ -321,7 +334,7 @@ def _searched(
     cost = costs[np.arange(len(best)), best]
     old, number = order_by_gain(tests.children_left, cost)
     child = tests.children_left[old], tests.children_right[old]
-    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(
+    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(  # type: ignore[arg-type]
         children_left=np.where(child[0] >= 0, number[child[0]], -1),
         children_right=np.where(child[1] >= 0, number[child[1]], -1),
     )
