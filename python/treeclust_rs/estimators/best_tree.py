@@ -23,12 +23,13 @@ from .._base import (
     grow_tree,
     most_leaves,
 )
-from .._data import Table
+from .._data import Table, Units
 from .._reference.centers import Criterion, mismatch_costs
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator
-from ..tree import GrownTree, add_up, as_tree, order_by_gain, tests_of
+from ..tree import GrownTree, add_up, order_by_gain, tests_of
 from .centers_tree import CentersTree, labelled_tree
+from .given_tree import check_columns, given_tree, is_tree
 from .random_cuts import RandomCuts
 from .x_regression_tree import XRegressionTree
 
@@ -171,6 +172,11 @@ class BestTree(CentersTree):
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)
         limits.check(n_clusters, self.n_clusters is None and self.reference is None)
+        if self.init is not None and not is_tree(self.init):
+            raise ValueError(
+                "The 'init' parameter of BestTree must be a fitted estimator of this package, a "
+                f"ClusterTree or a tree of scikit-learn. Got {self.init!r} instead."
+            )
         if self.objective == "labels":
             return Growth(None, criterion="gini", limits=limits)
         return Growth("imm", limits=limits)
@@ -276,14 +282,16 @@ class BestTree(CentersTree):
 
 def _given(init: Any, fit_rows: FitRows[Table], reference: Reference) -> _Start:
     """Return the tree given as `init`."""
-    tree = as_tree(init)
+    rows = fit_rows.rows
+
+    def fit(model: Any) -> Any:
+        matrix = Units.own(rows.n_features).matrix(rows)
+        return model.fit(matrix, sample_weight=fit_rows.weight, feature_names=rows.feature_names)
+
+    tree = given_tree(init, fit)
     if tree.oblique_indptr is not None:
         raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
-    tree = tree.to_threshold()
-    if tree.n_features != fit_rows.rows.n_features:
-        raise ValueError(
-            f"init was fitted to {tree.n_features} columns, but X has {fit_rows.rows.n_features}."
-        )
+    check_columns(tree, fit_rows.table)
     tests = _engine.TestArrays(**{name: getattr(tree, name) for name in _engine.TestArrays._fields})
     if len(tree.classes) <= reference.n_clusters:
         return _Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
