@@ -58,6 +58,8 @@ LARGE = (1_000_000, 40, 30)
 MANY: dict[str, Any] = {"max_leaves": 20_000}
 FEATURES: dict[str, Any] = {"approximation": "nystroem", "n_components": 300}
 WORKS = (
+    Work("BestTree", (200_000, 20, 20), {"max_leaves": 40}, "centers"),
+    Work("BestTree", LARGE, {"max_leaves": 60, "effort": "quick"}, "centers"),
     Work("IMM", (2_000_000, 40, 30), reference="centers"),
     Work("ExGreedy", (200_000, 20, 20), reference="centers"),
     Work("RandomCuts", LARGE, {"n_trials": 100}, "centers"),

@@ -40,7 +40,7 @@ def draw_wine() -> None:
     """Fit the tree of the README's first example and draw it."""
     wine = load_wine()
     frame = pl.DataFrame(wine.data, schema=list(wine.feature_names))
-    model = tc.ExKMC(3, max_leaves=4, base_tree=None, scale="standard", random_state=0).fit(frame)
+    model = tc.BestTree(3, max_leaves=4, scale="standard", random_state=0).fit(frame)
     figure = model.plot(fontsize=10).figure
     figure.savefig(FOLDER / "tree.png", dpi=160, facecolor="white")
 

@@ -1,10 +1,11 @@
-"""BestTree: never worse than its starts, the same for every number of threads, within its limits."""
+"""BestTree: never worse than its starts, the same for every number of threads, within limits."""
 
 import math
 
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -172,6 +173,12 @@ def test_a_given_tree_is_a_start(init):
         assert model.starts_["objective"][0] == pytest.approx(init.inertia_, rel=1e-12)
 
 
+def test_a_clone_fits_its_start_anew():
+    init = tc.ExKMC(3, max_leaves=6, random_state=1).fit(IRIS)
+    model = clone(tc.BestTree(3, max_leaves=6, init=init, **BRIEF)).fit(IRIS)
+    assert model.starts_["objective"][0] == pytest.approx(init.inertia_, rel=1e-12)
+
+
 def test_the_time_may_be_nothing():
     model = tc.BestTree(5, max_leaves=10, max_time=0, random_state=0).fit(DIGITS)
     assert model.search_path_["move"].is_in(["start", "refine"]).all()
@@ -206,7 +213,7 @@ def test_a_file_keeps_the_tree(tmp_path):
 def test_what_cannot_be_is_refused():
     with pytest.raises(ValueError, match="max_leaves=2 must be at least n_clusters=3"):
         tc.BestTree(3, max_leaves=2).fit(IRIS)
-    with pytest.raises(ValueError, match="init was fitted to 13 columns, but X has 4"):
+    with pytest.raises(ValueError, match="The tree given as init has 13 features, but X has 4"):
         tc.BestTree(3, init=tc.IMM(3, random_state=0).fit(WINE)).fit(IRIS)
     oblique = tc.ObliqueTree(3, random_state=0).fit(IRIS)
     with pytest.raises(ValueError, match="oblique tests"):

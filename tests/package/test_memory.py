@@ -51,6 +51,7 @@ for step in steps:
 
 LOW_RANK = {"approximation": "nystroem", "n_components": 20}
 CASES = {
+    "BestTree": {"n_clusters": 3, "max_leaves": 5, "effort": "quick"},
     "IMM": {"n_clusters": 3},
     "ExKMC": {"n_clusters": 3, "max_leaves": 8},
     "ExKMC, intervals": {"n_clusters": 3, "max_leaves": 8, "base_tree": None, "cuts": "interval"},

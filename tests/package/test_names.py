@@ -15,6 +15,7 @@ import treeclust_rs as tc
 X = load_iris().data
 LABELS = load_iris().target
 ESTIMATORS = [
+    tc.BestTree(effort="quick"),
     tc.IMM(),
     tc.ExGreedy(),
     tc.RandomCuts(),

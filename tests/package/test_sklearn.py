@@ -29,6 +29,7 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
+        tc.BestTree(n_clusters=3, max_leaves=5, effort="quick"),
         tc.IMM(n_clusters=3),
         tc.ExKMC(n_clusters=3, max_leaves=5),
         tc.IMM(n_clusters=3, cut_score="emn"),

@@ -57,9 +57,9 @@ def costs(model: Any) -> _Facts:
 def search(model: Any) -> _Facts:
     """Yield the start of a search and what the search gained; models from files lack them."""
     if hasattr(model, "start_"):
-        best, last = model.starts_["objective"].min(), model.search_path_["objective"][-1]
-        gain = 1.0 - last / best if best else 0.0
-        yield "search", f"from {model.start_}; {gain:.1%} below the best of {len(model.starts_)} starts"
+        starts, last = model.starts_["objective"], model.search_path_["objective"][-1]
+        gain = 1.0 - last / starts.min() if starts.min() else 0.0
+        yield "search", f"from {model.start_}; {gain:.1%} below the best of {len(starts)} starts"
 
 
 def cost_path(model: Any) -> pl.DataFrame:

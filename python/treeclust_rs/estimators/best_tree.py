@@ -23,12 +23,13 @@ from .._base import (
     grow_tree,
     most_leaves,
 )
-from .._data import Table
+from .._data import Table, Units
 from .._reference.centers import Criterion, mismatch_costs, own_medians
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator
-from ..tree import GrownTree, add_up, as_tree, order_by_gain, tests_of
+from ..tree import GrownTree, add_up, order_by_gain, tests_of
 from .centers_tree import CentersTree, labelled_tree
+from .given_tree import check_columns, given_tree, is_tree
 from .random_cuts import RandomCuts
 from .x_regression_tree import XRegressionTree
 
@@ -119,14 +120,24 @@ class BestTree(CentersTree):
     ExKMC : The quickest start.
     ObliqueTree : ``splits="axis"`` moves the thresholds of a tree, and no more.
 
+    References
+    ----------
+    Carreira-Perpinan, Tavallali (2018). Alternating Optimization of Decision Trees, with
+    Application to Learning Sparse Oblique Trees. (Moving the tests of a tree.)
+
+    Schrimpf, Schneider, Stamm-Wilbrandt, Dueck (2000). Record Breaking Optimization Results Using
+    the Ruin and Recreate Principle. (Taking out subtrees and growing them anew.)
+
     Notes
     -----
     Starts are the trees of ExKMC, ExGreedy, KMeansTree, and with more effort of Kauri, RandomCuts
-    and XRegressionTree, and trees grown about random rows. Each is refined by tree alternating
-    optimisation (Carreira-Perpinan, Tavallali 2018); the best go on by ruin and recreate (Schrimpf
-    and others 2000). Changes are drawn in batches, by seeds of their own: the tree is the same for
-    every number of threads. Memory beside the table: 10 n d bytes and 8 n k a
-    thread; for k-medians up to 24 n d a thread more.
+    and XRegressionTree, and trees grown about random rows. Each is refined: test
+    by test, from the leaves up, the best threshold is taken, with the clusters' means in between.
+    The best go on: a subtree is taken out and grown anew, by all columns, by some, or at random,
+    with as many leaves, one more or one less; or a split and the one below it exchange their tests.
+    Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
+    threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
+    thread more.
 
     Examples
     --------
@@ -143,7 +154,7 @@ class BestTree(CentersTree):
         "objective": [StrOptions({"kmeans", "kmedians", "labels"})],
         "effort": [StrOptions(set(_EFFORTS))],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
-        "init": "no_validation",
+        "init": "no_validation",  # type: ignore[dict-item]
     }
 
     n_clusters: int | None = None
@@ -165,6 +176,11 @@ class BestTree(CentersTree):
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)
         limits.check(n_clusters, self.n_clusters is None and self.reference is None)
+        if self.init is not None and not is_tree(self.init):
+            raise ValueError(
+                "The 'init' parameter of BestTree must be a fitted estimator of this package, a "
+                f"ClusterTree or a tree of scikit-learn. Got {self.init!r} instead."
+            )
         if self.objective == "labels":
             return Growth(None, criterion="gini", limits=limits)
         return Growth("imm", limits=limits)
@@ -242,8 +258,11 @@ class BestTree(CentersTree):
         if not _EFFORTS[self.effort].all_starts:
             return
         yield grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
-        of_all = {"max_leaves": limits.max_leaves, "max_depth": limits.max_depth}
-        of_all["min_samples_leaf"] = limits.min_samples_leaf
+        of_all: dict[str, Any] = {
+            "max_leaves": limits.max_leaves,
+            "max_depth": limits.max_depth,
+            "min_samples_leaf": limits.min_samples_leaf,
+        }
         others = (
             XRegressionTree(k, **of_all),
             RandomCuts(k, criterion=self.criterion, random_state=seed),
@@ -272,14 +291,16 @@ class BestTree(CentersTree):
 
 def _given(init: Any, fit_rows: FitRows[Table], reference: Reference) -> _Start:
     """Return the tree given as `init`."""
-    tree = as_tree(init)
+    rows = fit_rows.rows
+
+    def fit(model: Any) -> Any:
+        matrix = Units.own(rows.n_features).matrix(rows)
+        return model.fit(matrix, sample_weight=fit_rows.weight, feature_names=rows.feature_names)
+
+    tree = given_tree(init, fit)
     if tree.oblique_indptr is not None:
         raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
-    tree = tree.to_threshold()
-    if tree.n_features != fit_rows.rows.n_features:
-        raise ValueError(
-            f"init was fitted to {tree.n_features} columns, but X has {fit_rows.rows.n_features}."
-        )
+    check_columns(tree, fit_rows.table)
     tests = _engine.TestArrays(**{name: getattr(tree, name) for name in _engine.TestArrays._fields})
     if len(tree.classes) <= reference.n_clusters:
         return _Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
@@ -334,7 +355,7 @@ def _searched(
     cost = costs[np.arange(len(best)), best]
     old, number = order_by_gain(tests.children_left, cost)
     child = tests.children_left[old], tests.children_right[old]
-    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(
+    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(  # type: ignore[arg-type]
         children_left=np.where(child[0] >= 0, number[child[0]], -1),
         children_right=np.where(child[1] >= 0, number[child[1]], -1),
     )

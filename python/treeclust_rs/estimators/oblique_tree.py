@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array, issparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
@@ -39,7 +39,6 @@ from .._base import (
     LeafMeans,
     SavedField,
     TrainingState,
-    TreeClusterer,
     check_max_leaves,
     most_leaves,
 )
@@ -63,12 +62,12 @@ from ..tree import (
     OBLIQUE,
     ClusterTree,
     GrownTree,
-    from_sklearn,
     is_sklearn_tree,
     kept_ancestor,
     splits_by_gain,
     tests_of,
 )
+from .given_tree import check_columns, given_tree, is_tree
 
 # Most steps of the reference's k-means (appendix A.2 of the paper).
 MAX_KMEANS_STEPS = 500
@@ -401,8 +400,7 @@ class ObliqueTree(GrownClusterer, CenterModel):
                 f'scale={self.scale!r} does not go with metric="cosine", which sees the data as '
                 "given. Rescale the columns before, or use scale=None."
             )
-        is_tree = isinstance(self.init, (TreeClusterer, ClusterTree)) or is_sklearn_tree(self.init)
-        if not is_tree and (
+        if not is_tree(self.init) and (
             not isinstance(self.init, str) or self.init not in ("bisecting", "random")
         ):
             raise ValueError(
@@ -461,24 +459,15 @@ class ObliqueTree(GrownClusterer, CenterModel):
 
     def _init_tree(self, X: Any, sample_weight: Any) -> ClusterTree | None:
         """Return the tree given as `init`, with threshold tests in place of intervals."""
-        tree = self.init
-        if isinstance(tree, TreeClusterer):
-            # scikit-learn's clone of this estimator holds an unfitted one.
-            if not hasattr(tree, "tree_"):
-                tree = clone(tree).fit(X, sample_weight=sample_weight)
-            tree = tree.tree_
-        elif is_sklearn_tree(tree):
-            if not is_classifier(tree):
-                raise ValueError(
-                    f"The leaves of a {type(tree).__name__} have no clusters. Give them some: "
-                    "init=tc.tree.from_sklearn(tree, X, labels=...)."
-                )
-            tree = from_sklearn(tree)
-        if not isinstance(tree, ClusterTree):
+        if not is_tree(self.init):
             return None
-        if tree.oblique_indptr is None:
-            return tree.to_threshold()
-        if self.splits == "axis":
+        if is_sklearn_tree(self.init) and not is_classifier(self.init):
+            raise ValueError(
+                f"The leaves of a {type(self.init).__name__} have no clusters. Give them some: "
+                "init=tc.tree.from_sklearn(tree, X, labels=...)."
+            )
+        tree = given_tree(self.init, lambda model: model.fit(X, sample_weight=sample_weight))
+        if tree.oblique_indptr is not None and self.splits == "axis":
             raise ValueError(
                 'splits="axis" cannot start from a tree with oblique tests. Use splits="oblique", '
                 "or another init."
@@ -722,17 +711,7 @@ def _pruned(tree: ClusterTree, max_leaves: int) -> tuple[ClusterTree, IntArray]:
 
 def _check_init(tree: ClusterTree, fit_rows: FitRows[Any], n_clusters: int | None) -> None:
     """Raise ValueError if the tree does not suit the columns or the number of clusters."""
-    table = fit_rows.table
-    if tree.n_features != table.n_features:
-        raise ValueError(
-            f"The tree given as init has {tree.n_features} features, but X has {table.n_features}."
-        )
-    if None not in (tree.feature_names, table.feature_names) and (
-        list(tree.feature_names or ()) != list(table.feature_names or ())
-    ):
-        raise ValueError(
-            "The tree given as init has other feature names than X, or in another order."
-        )
+    check_columns(tree, fit_rows.table)
     if n_clusters is not None and n_clusters < len(tree.classes):
         raise ValueError(
             f"The tree given as init has {len(tree.classes)} clusters, more than "

@@ -21,6 +21,7 @@ from .._base import FitRows
 from .._data import align_table, check_sample_weight
 from .._reference.kmeans import make_reference
 from .._util import FloatArray, ProgressBar, is_number
+from ..estimators.best_tree import BestTree
 from ..estimators.ex_greedy import ExGreedy
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
@@ -267,6 +268,7 @@ _SCHEMA = {
 def _default() -> list[Any]:
     """Return the methods of this package for threshold trees without a kernel."""
     return [
+        BestTree(),
         IMM(),
         ExGreedy(),
         RandomCuts(),

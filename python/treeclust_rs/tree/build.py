@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from .._data import SparseTable, Table
-from .._engine import FittedKauri, FittedOblique, FittedTree, ObliqueArrays, TestArrays
+from .._engine import (
+    FittedKauri,
+    FittedOblique,
+    FittedTree,
+    ObliqueArrays,
+    SearchedTree,
+    TestArrays,
+)
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
 from .nodes import LEAF, leaf_mistakes
@@ -152,8 +159,8 @@ class GrownTree:
     def cost_path(self, minimum: float, never_rises: bool = True) -> FloatArray:
         """Return the surrogate cost from the base's number of leaves (or 1) to the last.
 
-        `minimum`: what the reference's regrets leave out, the sum of the rows' cheapest costs. `never_rises`:
-        whether growth lowers this cost, so that only rounding can raise it.
+        `minimum`: what the reference's regrets leave out, the sum of the rows' cheapest costs.
+        `never_rises`: whether growth lowers this cost, so that only rounding can raise it.
         """
         cost, left, n_base = (
             self.cost.tolist(),
@@ -197,7 +204,7 @@ class ExactSum:
         return self._units / self._UNIT
 
 
-def tests_of(fitted: FittedTree | FittedKauri | FittedOblique) -> TestArrays:
+def tests_of(fitted: FittedTree | FittedKauri | FittedOblique | SearchedTree) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
 

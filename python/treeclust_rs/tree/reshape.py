@@ -107,7 +107,9 @@ def order_by_gain(children_left: IntArray, node_cost: FloatArray) -> tuple[IntAr
     """
     left, cost = children_left.tolist(), node_cost.tolist()
     is_leaf = [child < 0 for child in left]
-    parent = {child + side: node for node, child in enumerate(left) if child >= 0 for side in (0, 1)}
+    parent = {
+        child + side: node for node, child in enumerate(left) if child >= 0 for side in (0, 1)
+    }
 
     def candidate(node: int) -> tuple[float, int]:
         return cost[node] - cost[left[node]] - cost[left[node] + 1], -node
