@@ -158,8 +158,7 @@ def compare(
     n_jobs : int, default=None
         Processes that share the fits, as in joblib; None is 1. In several processes each fit has
         one thread.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal. 2: one in any case.
+    %(selection_verbose)s
 
     Returns
     -------
