@@ -102,7 +102,7 @@ def test_sparse_rows_of_a_step():
 @pytest.mark.parametrize("search", [silhouette, gap_statistic])
 def test_what_is_refused(search):
     pipeline = make_pipeline(StandardScaler(), tc.ExKMC())
-    with pytest.raises(TypeError, match="Pipeline has no parameter tree__n_clusters, .* exkmc__"):
+    with pytest.raises(TypeError, match=r"Pipeline has no parameter tree__n_clusters, .* exkmc__"):
         search(pipeline, X, [2, 3], param="tree__n_clusters")
     with pytest.raises(TypeError, match="Pipeline has no parameter standardscaler__n_clusters"):
         search(make_pipeline(PCA(2), StandardScaler()), X, [2, 3])

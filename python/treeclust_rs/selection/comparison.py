@@ -21,6 +21,7 @@ from .._base import FitRows
 from .._data import align_table, check_sample_weight
 from .._reference.kmeans import make_reference
 from .._util import FloatArray, ProgressBar, is_number
+from ..estimators.best_tree import BestTree
 from ..estimators.ex_greedy import ExGreedy
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
@@ -35,6 +36,7 @@ from ..metrics import (
     adjusted_rand_index,
     agreement,
     cost_ratio,
+    n_conditions,
     weighted_average_depth,
     weighted_average_explanation_size,
 )
@@ -72,6 +74,8 @@ class Comparison:
           rows, without weights;
         - ``wad``, ``waes``: average depth and number of conditions of a row's leaf, over the rows
           that the tree was fitted to;
+        - ``conditions``: number of conditions of all its rules, one rule a leaf
+          (`treeclust_rs.metrics.n_conditions`);
         - ``seconds``: of its fit; null for what was fitted before.
     models : list
         What each row is of: a fitted clone, or the model or labels that were given.
@@ -209,7 +213,7 @@ def compare(
         "scale": scale,
         "random_state": random_state,
     }
-    named = _named(_default() if methods is None else methods, shared)
+    named = _named(default_methods() if methods is None else methods, shared)
     sizes = _sizes(max_leaves, k)
     tasks = [
         (name, *version)
@@ -259,13 +263,15 @@ _SCHEMA = {
     "depth": pl.Int64,
     "wad": pl.Float64,
     "waes": pl.Float64,
+    "conditions": pl.Int64,
     "seconds": pl.Float64,
 }
 
 
-def _default() -> list[Any]:
+def default_methods() -> list[Any]:
     """Return the methods of this package for threshold trees without a kernel."""
     return [
+        BestTree(),
         IMM(),
         ExGreedy(),
         RandomCuts(),
@@ -480,11 +486,12 @@ def _recorded(
 def _of_tree(model: Any) -> dict[str, Any]:
     """Return the measures of a model's tree; nulls where it has none."""
     if not (hasattr(model, "tree_") or isinstance(model, ClusterTree)):
-        return dict.fromkeys(("leaves", "depth", "wad", "waes"))
+        return dict.fromkeys(("leaves", "depth", "wad", "waes", "conditions"))
     tree = as_tree(model)
     return {
         "leaves": tree.n_leaves,
         "depth": int(tree.max_depth),
         "wad": weighted_average_depth(tree),
         "waes": weighted_average_explanation_size(tree),
+        "conditions": n_conditions(tree),
     }

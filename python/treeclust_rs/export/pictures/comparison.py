@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,12 +19,17 @@ def plot_comparison(table: pl.DataFrame, ax: Axes | None = None) -> Axes:
     ax = line_axes("comparison", ax, "leaves", "cost / cost of the reference")
     groups = table.group_by("method", maintain_order=True)
     methods = [(str(name), rows.sort("leaves")) for (name,), rows in groups]
-    for (name, rows), color in zip(methods, cluster_colors(len(methods)), strict=True):
+    colors = cluster_colors(len(methods))
+    # Points of several methods often coincide: forms and hollow marks show them all.
+    for (name, rows), color, marker in zip(methods, colors, cycle("os^DvPX"), strict=False):
         leaves, ratio = rows["leaves"].to_list(), rows["cost_ratio"].to_list()
         if None in leaves:
             ax.axhline(ratio[0], color=color, linewidth=1.2, linestyle="--", label=name)
         else:
-            ax.plot(leaves, ratio, color=color, linewidth=1.4, marker="o", markersize=4, label=name)
+            ax.plot(
+                leaves, ratio, color=color, linewidth=1.4, marker=marker, markersize=6,
+                markerfacecolor="none", label=name,
+            )  # fmt: skip
     ax.axhline(1.0, color=QUIET, linewidth=0.8, zorder=0)
     ax.legend(fontsize=FONTSIZE, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
