@@ -23,7 +23,7 @@ LOST_LABELS = np.repeat([0, 1, 2, 3], [90, 2, 2, 2])
 
 def test_rows_are_measured_as_their_models():
     found = tc.compare(X, n_clusters=3, labels=Y, scale="standard", random_state=0)
-    assert found.table["method"].to_list()[3:6] == ["IMM", "ExGreedy", "RandomCuts"]
+    assert found.table["method"].to_list()[:4] == ["BestTree"] * 3 + ["IMM"]
     assert found.table.height == len(found.models) == 3 + 8 * 3
     free = tc.metrics.kmeans_cost(SCALED, found.reference_labels)
     for row, model in zip(found.table.iter_rows(named=True), found.models, strict=True):
@@ -35,6 +35,8 @@ def test_rows_are_measured_as_their_models():
         assert row["depth"] == model.tree_.max_depth
         assert row["wad"] == tc.metrics.weighted_average_depth(model)
         assert row["waes"] == tc.metrics.weighted_average_explanation_size(model)
+        rules = model.rules().frame["rule"]
+        assert row["conditions"] == rules.str.count_matches("<=|<|>").sum()
         assert row["seconds"] > 0
 
 
@@ -86,6 +88,14 @@ def test_pipelines_are_fitted_as_they_are():
     found = tc.compare(X, {"pipeline": pipeline}, 3, scale="standard", random_state=0)
     assert found.table["cost_ratio"][0] == pytest.approx(1.0, rel=0.01)
     assert tc.compare(SCALED, pipeline, 3).table["method"][0].startswith("Pipeline(steps=")
+
+
+def test_pipelines_pass_weights_to_their_last_step():
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X))
+    pipeline = make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0))
+    found = tc.compare(X, pipeline, 3, sample_weight=weight)
+    expected = KMeans(3, n_init=1, random_state=0).fit(SCALED, sample_weight=weight).labels_
+    np.testing.assert_array_equal(found.models[0][-1].labels_, expected)
 
 
 def test_a_method_keeps_its_own_parameters():

@@ -700,7 +700,7 @@ def test_numbers_need_not_follow_each_other():
 def test_print_and_notebook_show_the_numbers_tried():
     found = silhouette(IMM(reference=None), blobs(3), range(2, 20), random_state=0)
     text, html = repr(found), found._repr_html_()
-    assert text.startswith("Selection: best_k 3, of 18 tried with IMM\n")
+    assert text.startswith("Selection: best k 3, of 18 tried with IMM\n")
     assert sum(line.startswith("│ ") for line in text.splitlines()) == 3 + 18
     assert html.count("<tr>") == 1 + 18
     assert [row.split("<b>")[1].split("<")[0] for row in html.split("<tr>") if "<b>" in row][

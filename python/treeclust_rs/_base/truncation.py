@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
+from .. import export
 from .._data import Table
 from .._engine import GroupMeans
 from .._util import Codes, FloatArray, IntArray
@@ -19,6 +20,9 @@ from ..tree import LEAF, OBLIQUE, ClusterTree, kept_ancestor
 from .clusterer import TreeClusterer
 from .fit_rows import FitRows
 from .saving import NO_NEGATIVE_INERTIA, Check, SavedField
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # What a model has of its tree and of the rows of its fit.
 _OF_TREE_AND_ROWS = (
@@ -344,6 +348,18 @@ class CostTree(GrownClusterer, abstract=True):
                 "inertia": pl.Series(inertia, dtype=pl.Float64),
             }
         )
+
+    def plot_cost_path(self, ax: Axes | None = None) -> Axes:
+        """Draw cost and surrogate by number of leaves, and the knee.
+
+        With matplotlib (extra ``plot``); see `treeclust_rs.export.plot_cost_path`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes drawn on.
+        """
+        return export.plot_cost_path(self, ax)
 
     @property
     def feature_importances_(self) -> FloatArray:

@@ -449,6 +449,17 @@ y : ignored
     For the API.
 %(sample_weight)s
 
+[selection_param]
+param : str or None, default=None
+    The parameter's name; None: `n_clusters`, of a Pipeline that of its last step, as
+    ``param="tree__n_clusters"`` says it for a step ``tree``.
+
+[selection_verbose]
+verbose : int, default=0
+    1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
+    terminal it is a line for each step. With 1 or 2 the lines go to the logger ``treeclust_rs``
+    instead if that has a handler and takes INFO.
+
 [sample_weight]
 sample_weight : array-like of shape (n_samples,), default=None
     Weight of each row, from 1e-150 to 1e150 or 0. Rows of weight 0 are left out.

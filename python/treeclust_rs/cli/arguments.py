@@ -27,6 +27,11 @@ def leaves(text: str) -> float:
     return math.inf if text == "inf" else whole_number(1)(text)
 
 
+def several_leaves(text: str) -> list[int]:
+    """Read numbers of leaves with commas between them."""
+    return [whole_number(1)(part) for part in text.split(",")]
+
+
 def _number(text: str) -> float:
     """Read a number; return NaN if it is none."""
     try:

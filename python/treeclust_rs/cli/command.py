@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from .comparing import compare
 from .demo import demo
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
@@ -22,6 +23,7 @@ from .wording import in_words_of_the_command
 _COMMANDS = {
     "demo": demo,
     "fit": fit,
+    "compare": compare,
     "predict": predict,
     "explain": explain,
     "plot": plot,

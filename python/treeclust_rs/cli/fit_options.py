@@ -28,17 +28,21 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
         raise UserError(f"--unit does not go with --scale {arguments.scale}: give one of them.")
     if "--kernel" in method.options:
         _check_kernel_options(arguments, method)
-    if arguments.leaves is None:
+    check_leaves(arguments, arguments.leaves)
+
+
+def check_leaves(arguments: argparse.Namespace, leaves: float | None) -> None:
+    """Raise UserError for fewer leaves than clusters, before the table is read."""
+    if leaves is None:
         return
-    if arguments.clusters is not None and arguments.leaves < arguments.clusters:
+    if arguments.clusters is not None and leaves < arguments.clusters:
         raise UserError(
-            f"--leaves {arguments.leaves} is less than -k {arguments.clusters}: every cluster "
-            "needs a leaf."
+            f"--leaves {leaves} is less than -k {arguments.clusters}: every cluster needs a leaf."
         )
     is_default = arguments.clusters is None and arguments.reference is None
-    if is_default and arguments.leaves < DEFAULT_N_CLUSTERS:
+    if is_default and leaves < DEFAULT_N_CLUSTERS:
         raise UserError(
-            f"--leaves {arguments.leaves} is less than the {DEFAULT_N_CLUSTERS} clusters "
+            f"--leaves {leaves} is less than the {DEFAULT_N_CLUSTERS} clusters "
             "that are sought without -k: give -k too."
         )
 
@@ -69,11 +73,18 @@ def value_of(arguments: argparse.Namespace, option: str) -> Any:
 
 def add_fit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `fit`, but those on how the table is written."""
-    for add in (_add_columns, _add_clusters, _add_tree, _add_bins, _add_kernel, _add_output):
+    add_columns(parser)
+    add_clusters(parser).add_argument(
+        "--criterion",
+        choices=("kmeans", "kmedians"),
+        help="squared or absolute distances (default: kmeans)",
+    )
+    for add in (_add_tree, _add_bins, _add_kernel, _add_output):
         add(parser)
 
 
-def _add_columns(parser: argparse.ArgumentParser) -> None:
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose columns."""
     columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
     columns.add_argument(
         "--columns",
@@ -87,7 +98,8 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_clusters(parser: argparse.ArgumentParser) -> None:
+def add_clusters(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options on the clusters, and return their group."""
     maxima = either([method.name for method in METHODS.values() if method.is_maximum])
     clusters = parser.add_argument_group("the clusters")
     clusters.add_argument(
@@ -120,13 +132,9 @@ def _add_clusters(parser: argparse.ArgumentParser) -> None:
         "repeated",
     )
     clusters.add_argument(
-        "--criterion",
-        choices=("kmeans", "kmedians"),
-        help="squared or absolute distances (default: kmeans)",
-    )
-    clusters.add_argument(
         "--seed", type=read.whole_number(0, _MAX_SEED), default=0, metavar="N", help="default: 0"
     )
+    return clusters
 
 
 def _add_tree(parser: argparse.ArgumentParser) -> None:
@@ -186,6 +194,7 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many random-cuts trees to draw (default: 10)",
     )
+    add_include_greedy(tree)
     tree.add_argument(
         "--impurity",
         choices=("gini", "entropy"),
@@ -284,6 +293,16 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_include_greedy(parser: argparse._ActionsContainer) -> None:
+    """Add the option of random cuts that lets another tree compete."""
+    parser.add_argument(
+        "--include-greedy",
+        action="store_true",
+        default=None,
+        help="let the ex-greedy tree compete with those of random-cuts, which then cost no more",
+    )
+
+
 def add_escape_formulas(parser: argparse._ActionsContainer) -> None:
     """Add the option that makes written tables harmless to spreadsheets."""
     parser.add_argument(
@@ -307,14 +326,13 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_escape_formulas(output)
     add_force(output)
+    add_work(parser, "number of threads (default: one per core, fewer if OMP_NUM_THREADS says so)")
 
+
+def add_work(parser: argparse.ArgumentParser, jobs: str) -> None:
+    """Add the options on cores and on what is told; `jobs` is the help of ``--jobs``."""
     work = parser.add_argument_group("the work")
-    work.add_argument(
-        "--jobs",
-        type=read.whole_number(1),
-        metavar="N",
-        help="number of threads (default: one per core, fewer if OMP_NUM_THREADS says so)",
-    )
+    work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
         "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"

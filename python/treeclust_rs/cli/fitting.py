@@ -32,16 +32,14 @@ def fit(arguments: argparse.Namespace) -> None:
     labels_path = table_path(arguments.labels_out, arguments)
     picture = picture_path(arguments.plot, arguments)
     source = read_source(arguments, rechunk=True)
-    columns = _chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
-    _check_sizes(arguments, source, reference)
-    frame = source.numbers(columns, chosen_by="--columns" if arguments.columns else "--drop")
-    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
-    write_remark(f"{source.name}: {size}.", arguments)
-
+    check_sizes(
+        arguments, source, reference, arguments.leaves, most=METHODS[arguments.method].is_maximum
+    )
+    frame = features(source, arguments)
     if arguments.quiet:
         warnings.simplefilter("ignore", ColumnWarning)
-    model = _estimator(arguments, columns, reference).fit(frame)
+    model = _estimator(arguments, frame.columns, reference).fit(frame)
     with_costs = True
     if method.computes_costs_later:
         # A fit that finds the clusters itself has their costs. The file holds those computed.
@@ -65,41 +63,46 @@ def fit(arguments: argparse.Namespace) -> None:
         write_remark(f"{what} saved; add -o model.json", arguments)
 
 
-def _check_sizes(
-    arguments: argparse.Namespace, source: Source, reference: np.ndarray | None
+def check_sizes(
+    arguments: argparse.Namespace,
+    source: Source,
+    reference: np.ndarray | None,
+    leaves: float | None,
+    *,
+    most: bool = False,
 ) -> None:
-    """Raise UserError for numbers of clusters and leaves that the table cannot have."""
+    """Raise UserError for numbers of clusters and leaves that the table cannot have.
+
+    `most`: whether ``-k`` is only an upper bound.
+    """
     if reference is None:
-        n_rows, n_clusters = source.frame.height, _n_clusters(arguments)
-        if n_clusters > n_rows and not METHODS[arguments.method].is_maximum:
+        n_rows, n_clusters = source.frame.height, number_of_clusters(arguments, None)
+        if n_clusters > n_rows and not most:
             default = "" if arguments.clusters else ", the default,"
             rows = format_count(n_rows, "row")
             raise DataError(f"-k {n_clusters}{default} is more than the {rows} of {source.name}.")
         return
-    n_clusters = _n_labels(reference)
+    n_clusters = number_of_clusters(arguments, reference)
     column = arguments.reference
     if arguments.clusters not in (None, n_clusters):
         raise DataError(
             f"-k {arguments.clusters}, but the column {column!r} has {n_clusters} clusters."
         )
-    if arguments.leaves is not None and arguments.leaves < n_clusters:
+    if leaves is not None and leaves < n_clusters:
         raise DataError(
-            f"--leaves {arguments.leaves} is less than the {n_clusters} clusters of the column "
+            f"--leaves {leaves} is less than the {n_clusters} clusters of the column "
             f"{column!r}: every cluster needs a leaf."
         )
 
 
-def _n_clusters(arguments: argparse.Namespace) -> int:
-    """Return the number of clusters to seek where there is no reference."""
-    return int(arguments.clusters or DEFAULT_N_CLUSTERS)
-
-
-def _n_labels(reference: np.ndarray) -> int:
-    """Return the number of clusters in a reference."""
+def number_of_clusters(arguments: argparse.Namespace, reference: np.ndarray | None) -> int:
+    """Return the number of clusters of a reference; without one, that to seek."""
+    if reference is None:
+        return int(arguments.clusters or DEFAULT_N_CLUSTERS)
     return len(set(reference.tolist()) - {NOISE})
 
 
-def _scale(arguments: argparse.Namespace, columns: list[str]) -> Scale:
+def scale_of(arguments: argparse.Namespace, columns: list[str]) -> Scale:
     """Return the parameter `scale`; --scale none gives every column the unit 1, as it is meant."""
     units = dict(arguments.unit)
     missing = [name for name in units if name not in columns]
@@ -116,7 +119,7 @@ def _estimator(
     """Return the estimator that the options describe."""
     method = METHODS[arguments.method]
     parameters: dict[str, Any] = {
-        "scale": _scale(arguments, columns),
+        "scale": scale_of(arguments, columns),
         "random_state": arguments.seed,
         "n_jobs": arguments.jobs,
         "verbose": int(not arguments.quiet and (arguments.verbose or sys.stderr.isatty())),
@@ -128,28 +131,40 @@ def _estimator(
     # "imm" stands for the base tree of the method, which is the default.
     if parameters.pop("base_tree", None) == "none":
         parameters["base_tree"] = None
-    n_clusters = _n_clusters(arguments) if reference is None else _n_labels(reference)
     parameters["n_clusters"] = arguments.clusters
     if method.takes_reference:  # its clusters, not the name of the column
         parameters["reference"] = reference
-    return method.estimator(**(method.settings(n_clusters) | parameters))
+    settings = method.settings(number_of_clusters(arguments, reference))
+    return method.estimator(**(settings | parameters))
+
+
+def features(source: Source, arguments: argparse.Namespace) -> pl.DataFrame:
+    """Return the columns to fit, as numbers, and tell of their size."""
+    columns = _chosen_columns(source, arguments)
+    frame = source.numbers(columns, chosen_by="--columns" if arguments.columns else "--drop")
+    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
+    write_remark(f"{source.name}: {size}.", arguments)
+    return frame
 
 
 def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
-    """Return the columns to fit: those of `--columns`, or all but `--drop` and the reference."""
+    """Return the columns to fit: those of `--columns`, or all but `--drop` and labels."""
     everything = source.frame.columns
     named = _named_columns(arguments.columns or arguments.drop, source)
     chosen = named if arguments.columns else [name for name in everything if name not in named]
-    reference = arguments.reference
-    if reference is not None:
-        source.require([reference])
-    features = [name for name in chosen if name != reference]
-    if not features:
-        besides = "" if reference is None else ", besides the reference,"
+    # `compare` has true classes beside the reference.
+    kinds = {"reference": arguments.reference, "labels": getattr(arguments, "labels", None)}
+    apart = {column: kind for kind, column in kinds.items() if column is not None}
+    source.require(apart)
+    columns = [name for name in chosen if name not in apart]
+    if not columns:
+        besides = f", besides the {' and the '.join(apart.values())}," if apart else ""
         raise DataError(f"no column of {source.name}{besides} is left to fit.")
-    if reference in named and arguments.columns:
-        write_remark(f"the column {reference!r} is the reference, and so no feature.", arguments)
-    return features
+    for column, kind in apart.items():
+        if column in named and arguments.columns:
+            are = "is the reference" if kind == "reference" else "holds the labels"
+            write_remark(f"the column {column!r} {are}, and so no feature.", arguments)
+    return columns
 
 
 def _named_columns(options: list[str], source: Source) -> list[str]:

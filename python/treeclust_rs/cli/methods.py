@@ -153,7 +153,7 @@ _ROWS = (
         RandomCuts,
         summary="random-cuts has one leaf per cluster and the best of --n-trials random trees",
         nature="a random-cuts tree has threshold cuts and one leaf per cluster",
-        options=("--reference", "--criterion", "--n-trials"),
+        options=("--reference", "--criterion", "--n-trials", "--include-greedy"),
         facts=_EXPLAINED,
     ),
     Method(

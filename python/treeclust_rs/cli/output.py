@@ -6,11 +6,11 @@ import argparse
 import gzip
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import polars as pl
 
@@ -21,7 +21,10 @@ from .messages import FileError, UserError, either, one_line
 from .methods import method_of
 from .reading import TABLE_SUFFIXES, is_text, suffix_of, table_names
 
-_PICTURE_SUFFIXES = (".png", ".svg", ".pdf", ".dot")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DRAWN_SUFFIXES = (".png", ".svg", ".pdf")
 # Most lines of the table of costs by number of leaves.
 _MAX_PATH_ROWS = 12
 # Rows that are written to stdout as one text.
@@ -60,7 +63,7 @@ def output_path(
 
 def _files_read(arguments: argparse.Namespace) -> list[str]:
     """Return the names of the files that the command reads."""
-    models = [arguments.model] if hasattr(arguments, "model") else []
+    models = [arguments.model] if hasattr(arguments, "model") else getattr(arguments, "models", [])
     return models + table_names(getattr(arguments, "data", []))
 
 
@@ -73,14 +76,20 @@ def table_path(name: str | None, arguments: argparse.Namespace) -> Path | None:
 
 
 @overload
-def picture_path(name: str, arguments: argparse.Namespace) -> Path: ...
+def picture_path(name: str, arguments: argparse.Namespace, *, of_tree: bool = True) -> Path: ...
 @overload
-def picture_path(name: None, arguments: argparse.Namespace) -> None: ...
-def picture_path(name: str | None, arguments: argparse.Namespace) -> Path | None:
-    """Return the path of a picture; raise UserError, before the work, if it cannot be drawn."""
-    path = output_path(name, _PICTURE_SUFFIXES, arguments)
+def picture_path(name: None, arguments: argparse.Namespace, *, of_tree: bool = True) -> None: ...
+def picture_path(
+    name: str | None, arguments: argparse.Namespace, *, of_tree: bool = True
+) -> Path | None:
+    """Return the path of a picture; raise UserError, before the work, if it cannot be drawn.
+
+    Trees can be written as .dot as well, without matplotlib.
+    """
+    path = output_path(name, _DRAWN_SUFFIXES + (".dot",) * of_tree, arguments)
     if path is not None and path.suffix.lower() != ".dot" and not can_draw():
-        raise UserError(f"{name} needs matplotlib: pip install treeclust_rs[plot] (.dot does not).")
+        but = " (.dot does not)" if of_tree else ""
+        raise UserError(f"{name} needs matplotlib: pip install treeclust_rs[plot]{but}.")
     return path
 
 
@@ -115,13 +124,18 @@ def draw(model: SavedEstimator, path: Path, *, details: bool = True) -> None:
         with _replacing(path) as temporary:
             temporary.write_text(model.to_graphviz(), encoding="utf-8")
         return
+    save_picture(lambda: model.plot(details=details), path)
+
+
+def save_picture(plot: Callable[[], Axes], path: Path) -> None:
+    """Write the figure of what `plot` draws."""
     import matplotlib
     from matplotlib.figure import Figure
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    figure = cast(Figure, model.plot(details=details).figure)
+    figure = cast(Figure, plot().figure)
     try:
         with _replacing(path) as temporary:
             figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
@@ -137,13 +151,20 @@ def write_table(
     header: bool = True,
     escape_formulas: bool = False,
 ) -> None:
-    """Write a table; the ending of the name sets the format, None is CSV on stdout."""
+    """Write a table; the ending of the name sets the format, None is CSV on stdout.
+
+    Besides those of tables that are read it may be .json: a list of one object a row.
+    """
     if escape_formulas:
         frame = _without_formulas(frame)
     if path is None:
         for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
             part, with_header = frame[start : start + _ROWS_AT_ONCE], header and not start
             sys.stdout.write(part.write_csv(separator=separator or ",", include_header=with_header))
+        return
+    if path.suffix.lower() == ".json":
+        with _replacing(path) as temporary:
+            frame.write_json(temporary)
         return
     usual = TABLE_SUFFIXES[suffix_of(path) or ""]
     with _replacing(path) as temporary, ExitStack() as files:

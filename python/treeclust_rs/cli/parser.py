@@ -9,7 +9,15 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import arguments as read
-from .fit_options import add_escape_formulas, add_fit_options, add_force
+from .fit_options import (
+    add_clusters,
+    add_columns,
+    add_escape_formulas,
+    add_fit_options,
+    add_force,
+    add_include_greedy,
+    add_work,
+)
 from .messages import EXIT_STATUSES, UserError
 
 
@@ -71,6 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
     for add in (
         _add_demo,
         _add_fit,
+        _add_compare,
         _add_predict,
         _add_explain,
         _add_plot,
@@ -120,6 +129,57 @@ def _add_fit(commands: Any) -> None:
     )
     _add_data(parser)
     add_fit_options(parser)
+
+
+def _add_compare(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "compare",
+        "fit several methods to a table: what each costs and how hard it is to read",
+        "  treeclust compare customers.csv -k 6\n"
+        "  treeclust compare customers.csv -k 6 --methods best,exkmc,kauri --leaves 6,9,12\n"
+        "  treeclust compare points.csv --reference segment --labels truth -o found.csv\n"
+        "  treeclust compare customers.csv -k 6 --model customers.json --plot costs.png",
+    )
+    _add_data(parser)
+    add_columns(parser)
+    add_clusters(parser).add_argument(
+        "--labels",
+        metavar="COLUMN",
+        help="true classes, which nothing but the column ari (adjusted Rand index) knows of",
+    )
+    compared = parser.add_argument_group("what to compare")
+    compared.add_argument(
+        "--methods",
+        metavar="A,B,...",
+        help="names of methods, as --method of treeclust fit has them (default: those for "
+        "threshold trees without a kernel)",
+    )
+    compared.add_argument(
+        "--model",
+        dest="models",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="a model file as well, measured as it is; may be repeated",
+    )
+    compared.add_argument(
+        "--leaves",
+        type=read.several_leaves,
+        metavar="N,N,...",
+        help="numbers of leaves for the methods that take one (default: one, two and four times "
+        "the number of clusters)",
+    )
+    add_include_greedy(compared)
+    output = parser.add_argument_group("what to write")
+    output.add_argument(
+        "-o", "--output", metavar="TABLE", help="the measures (.csv, .tsv, .parquet, .json)"
+    )
+    output.add_argument(
+        "--plot", metavar="PICTURE", help="cost by number of leaves (.png, .svg, .pdf)"
+    )
+    add_force(output)
+    add_work(parser, "number of fits at a time, of one thread each (default: one fit, all cores)")
 
 
 def _add_predict(commands: Any) -> None:

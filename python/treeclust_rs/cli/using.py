@@ -73,13 +73,17 @@ def plot(arguments: argparse.Namespace) -> None:
     picture = picture_path(arguments.output, arguments)
     if arguments.no_details and picture.suffix.lower() == ".dot":
         raise UserError(f"{picture}: --no-details is for .png, .svg and .pdf.")
-    draw(_truncated(_load(arguments.model), arguments), picture, details=not arguments.no_details)
+    draw(
+        _truncated(load_model(arguments.model), arguments),
+        picture,
+        details=not arguments.no_details,
+    )
 
 
 def info(arguments: argparse.Namespace) -> None:
     """Print the tree of a model and the facts about it, or its rules."""
     rules_path = output_path(arguments.rules_out, tuple(TABLE_SUFFIXES), arguments)
-    model = _truncated(_load(arguments.model), arguments)
+    model = _truncated(load_model(arguments.model), arguments)
     if rules_path is not None:
         write_table(model.rules().frame, rules_path)
     if arguments.rules:
@@ -100,7 +104,7 @@ def info(arguments: argparse.Namespace) -> None:
 def rename(arguments: argparse.Namespace) -> None:
     """Write a model with other names for its clusters."""
     output = output_path(arguments.output, (".json",), arguments)
-    model: Any = _load(arguments.model)
+    model: Any = load_model(arguments.model)
     known = {str(label): label for label in model.classes_.tolist()}
     names = {known.get(cluster, cluster): name for cluster, name in arguments.names}
     if len(names) < len(arguments.names):
@@ -183,10 +187,11 @@ def _load_for(arguments: argparse.Namespace) -> SavedEstimator:
             f"{arguments.model} is named as a table, {models[0]} as a model: is the order "
             "MODEL DATA?"
         )
-    return _load(arguments.model)
+    return load_model(arguments.model)
 
 
-def _load(name: str) -> SavedEstimator:
+def load_model(name: str) -> SavedEstimator:
+    """Read a model file; raise FileError if it is none."""
     if suffix_of(name):
         raise UserError(
             f"{name} is named as a table: MODEL is a file that treeclust fit -o wrote (.json)."

@@ -3,6 +3,7 @@
 from .._util import SCHEMA_VERSION, documented
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
+from .pictures.cost_path import plot_cost_path
 from .pictures.partition import plot_partition
 from .pictures.tree_drawing import plot_tree
 from .polars import to_polars_expr
@@ -12,6 +13,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "explain_rows",
     "export_text",
+    "plot_cost_path",
     "plot_partition",
     "plot_tree",
     "to_graphviz",

@@ -13,6 +13,7 @@ from .costs import (
 )
 from .explanations import (
     features_per_node,
+    n_conditions,
     n_parameters,
     weighted_average_depth,
     weighted_average_explanation_size,
@@ -27,6 +28,7 @@ __all__ = [
     "kernel_cost",
     "kmeans_cost",
     "kmeans_scorer",
+    "n_conditions",
     "n_parameters",
     "ratio_of_costs",
     "surrogate_cost",

@@ -41,9 +41,30 @@ def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
     Laber, Murtinho, Oliveira: Shallow decision trees for explainable k-means clustering, 2023.
     """
     tree = as_tree(tree)
+    return _leaf_average(tree, *_explanation_sizes(tree))
+
+
+def n_conditions(tree: ClusterTree | HasTree) -> int:
+    """Count the conditions of all rules, one rule a leaf: how much there is to read.
+
+    Only the non-redundant ones count, as in `weighted_average_explanation_size`, of which this is
+    the sum over the leaves in place of the average over the rows.
+
+    %(tree_in)s
+
+    Returns
+    -------
+    int
+        0 for a tree of one leaf.
+    """
+    return int(_explanation_sizes(as_tree(tree))[1].sum())
+
+
+def _explanation_sizes(tree: ClusterTree) -> tuple[IntArray, IntArray]:
+    """Return the leaves, and the number of conditions of each."""
     walked = [(leaf, path.size) for leaf, _, path in walk_leaves(tree)]
     leaves, sizes = np.array(walked, dtype=np.int64).T
-    return _leaf_average(tree, leaves, sizes)
+    return leaves, sizes
 
 
 def _leaf_average(tree: ClusterTree, leaves: IntArray, values: IntArray) -> float:

@@ -36,6 +36,7 @@ from ..metrics import (
     adjusted_rand_index,
     agreement,
     cost_ratio,
+    n_conditions,
     weighted_average_depth,
     weighted_average_explanation_size,
 )
@@ -73,6 +74,8 @@ class Comparison:
           rows, without weights;
         - ``wad``, ``waes``: average depth and number of conditions of a row's leaf, over the rows
           that the tree was fitted to;
+        - ``conditions``: number of conditions of all its rules, one rule a leaf
+          (`treeclust_rs.metrics.n_conditions`);
         - ``seconds``: of its fit; null for what was fitted before.
     models : list
         What each row is of: a fitted clone, or the model or labels that were given.
@@ -159,8 +162,7 @@ def compare(
     n_jobs : int, default=None
         Processes that share the fits, as in joblib; None is 1. In several processes each fit has
         one thread.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal. 2: one in any case.
+    %(selection_verbose)s
 
     Returns
     -------
@@ -211,7 +213,7 @@ def compare(
         "scale": scale,
         "random_state": random_state,
     }
-    named = _named(_default() if methods is None else methods, shared)
+    named = _named(default_methods() if methods is None else methods, shared)
     sizes = _sizes(max_leaves, k)
     tasks = [
         (name, *version)
@@ -261,11 +263,12 @@ _SCHEMA = {
     "depth": pl.Int64,
     "wad": pl.Float64,
     "waes": pl.Float64,
+    "conditions": pl.Int64,
     "seconds": pl.Float64,
 }
 
 
-def _default() -> list[Any]:
+def default_methods() -> list[Any]:
     """Return the methods of this package for threshold trees without a kernel."""
     return [
         BestTree(),
@@ -483,11 +486,12 @@ def _recorded(
 def _of_tree(model: Any) -> dict[str, Any]:
     """Return the measures of a model's tree; nulls where it has none."""
     if not (hasattr(model, "tree_") or isinstance(model, ClusterTree)):
-        return dict.fromkeys(("leaves", "depth", "wad", "waes"))
+        return dict.fromkeys(("leaves", "depth", "wad", "waes", "conditions"))
     tree = as_tree(model)
     return {
         "leaves": tree.n_leaves,
         "depth": int(tree.max_depth),
         "wad": weighted_average_depth(tree),
         "waes": weighted_average_explanation_size(tree),
+        "conditions": n_conditions(tree),
     }

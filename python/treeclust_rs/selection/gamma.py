@@ -152,10 +152,7 @@ def gamma_sweep(
     random_state : int, RandomState instance or None, default=None
         The `random_state` of the estimator where that is None. All gammas have the same, so that
         they differ by gamma alone.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
-        terminal it is a line for each gamma. With 1 or 2 the lines go to the logger
-        ``treeclust_rs`` instead if that has a handler and takes INFO.
+    %(selection_verbose)s
 
     Returns
     -------

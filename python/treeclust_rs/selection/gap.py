@@ -28,6 +28,7 @@ def gap_statistic(
     X: Any,
     k_values: Iterable[int],
     *,
+    param: str | None = None,
     n_references: int = 20,
     sample_weight: Any = None,
     random_state: Any = None,
@@ -45,12 +46,14 @@ def gap_statistic(
     ----------
     estimator : estimator
         Clusterer with a parameter `n_clusters`, and after its fit an `inertia_`, which is W; of a
-        kernel method the `kernel_cost_`.
+        kernel method the `kernel_cost_`. Or a Pipeline that ends in one.
     X : array-like or frame of shape (n_samples, n_features)
         The data, in the columns the estimator takes.
     k_values : iterable of int
         Numbers of clusters to try, each at least 1. With 1 among them "no clusters" can be the
         answer. The rule compares each with the next larger one.
+    %(selection_param)s
+        It must be one of the last step.
     n_references : int, default=20
         Number B of draws, at least 1.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -60,10 +63,7 @@ def gap_statistic(
     n_jobs : int, default=None
         Processes that share the draws, as in joblib; None is 1. The estimator may use threads of
         its own.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
-        terminal it is a line for each number and each draw. With 1 or 2 the lines go to the logger
-        ``treeclust_rs`` instead if that has a handler and takes INFO.
+    %(selection_verbose)s
 
     Returns
     -------
@@ -78,7 +78,8 @@ def gap_statistic(
         If the estimator lacks the parameter or the `inertia_`.
     ValueError
         If a number is out of range, X is not finite, the estimator takes a precomputed kernel or
-        refuses to fit, or W is negative (kernels that are not positive semidefinite).
+        refuses to fit, W is negative (kernels that are not positive semidefinite), or `param` is
+        one of an earlier step of a Pipeline.
 
     Warns
     -----
@@ -92,8 +93,9 @@ def gap_statistic(
     where W*(k) is 0 too, the two are equal and the draw counts as a gap of 0; a draw with W*(k) = 0
     alone as -inf. An infinite gap has sd 0. Time is that of B + 1 fits for each number.
 
-    The draws are measured as the data are: in the units that the
-    estimator's `scale` makes of the data, and with the data's gamma with ``gamma="scale"``.
+    The draws are measured as the data are: in the units that the estimator's `scale` makes of the
+    data, with the data's gamma with ``gamma="scale"``, and in the columns that the last step of a
+    Pipeline sees, in whose ranges they are drawn.
 
     References
     ----------
@@ -111,20 +113,26 @@ def gap_statistic(
     >>> gap_statistic(ExKMC(), X, range(1, 6), n_references=5, random_state=0).best_k
     3
     """
-    fits.check_clusterer(estimator)
+    param = fits.check_param(estimator, param)
+    last, prefix = fits.last_of(estimator), fits.prefix_of(estimator)
+    if not param.startswith(prefix):
+        raise ValueError(
+            f"param={param!r} is none of the last step: within-cluster sums of rows that are "
+            "transformed differently do not compare. silhouette() and stability() take it."
+        )
     numbers = fits.check_numbers(k_values)
     if not is_number(n_references, Integral) or n_references < 1:
         raise ValueError(f"n_references must be an int >= 1. Got {n_references!r} instead.")
     fits.check_verbose(verbose)
-    if fits.parameter(estimator, "kernel") == "precomputed":
+    if fits.parameter(last, "kernel") == "precomputed":
         raise ValueError(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
             "precomputed kernel: give the kernel as a callable, or use silhouette()."
         )
-    X, table = fits.read(X, "gap_statistic")
-    weight = check_sample_weight(sample_weight, table.n_samples)
+    X, n = fits.rows_of(estimator, X, "gap_statistic")
+    weight = check_sample_weight(sample_weight, n)
     rng = check_random_state(random_state)
-    models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
+    models = fits.clones(estimator, param, numbers, rng)
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_references)
 
     with ProgressBar("gap_statistic", len(numbers) + n_references, verbose) as bar:
@@ -132,16 +140,17 @@ def gap_statistic(
         for place, (k, model) in enumerate(zip(numbers, models, strict=True)):
             w[place] = fits.inertia_of(fits.fit(model, X, weight))
             bar.step(f"k {k}: inertia {w[place]:.6g}")
+        _, table = fits.read(fits.seen_by_last(models[0], X), "gap_statistic")
         low, high = _box(table, weight)
-        like_data = clone(estimator)
-        scale = getattr(models[0], "scale_", None)
-        if scale is not None and fits.parameter(estimator, "scale") is not None:
+        like_data, of_data = clone(last), fits.last_of(models[0])
+        scale = getattr(of_data, "scale_", None)
+        if scale is not None and fits.parameter(last, "scale") is not None:
             low, high = low / scale, high / scale
             like_data.set_params(scale=np.ones(len(scale)))
-        if fits.parameter(estimator, "gamma") == "scale" and hasattr(models[0], "gamma_"):
-            like_data.set_params(gamma=models[0].gamma_)
+        if fits.parameter(last, "gamma") == "scale" and hasattr(of_data, "gamma_"):
+            like_data.set_params(gamma=of_data.gamma_)
         # A process draws its own rows, so that only one draw is held at a time.
-        given = (like_data, numbers, low, high, table.n_samples, weight)
+        given = (like_data, param.removeprefix(prefix), numbers, low, high, table.n_samples, weight)
         tasks = ((*given, int(seed)) for seed in seeds)
         drawn = np.array(
             fits.run_all(
@@ -172,11 +181,12 @@ def gap_statistic(
         }
     )
     best = _one_standard_error(numbers, gap, error)
-    return Selection(numbers[best], models[best], frame)
+    return Selection(numbers[best], models[best], frame, "gap")
 
 
 def _reference_inertias(
     estimator: Any,
+    param: str,
     numbers: Sequence[int],
     low: FloatArray,
     high: FloatArray,
@@ -187,7 +197,7 @@ def _reference_inertias(
     """Return W for each number on rows drawn uniformly in the box."""
     rng = np.random.RandomState(seed)
     drawn = rng.uniform(low, high, size=(n_samples, len(low)))
-    models = (fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers)
+    models = fits.clones(estimator, param, numbers, rng)
     return [fits.inertia_of(fits.fit(model, drawn, sample_weight)) for model in models]
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import csr_array, issparse
-from sklearn.base import clone
+from scipy.sparse import csr_array
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .._data import SparseTable, Table, Units, read_sparse
+from .._data import SparseTable, Table, Units
 from .._kernels import check_gram, kernel_rows, make_kernel
 from .._util import FloatArray, IntArray, ProgressBar, effective_n_jobs, is_number
 from .._util.arrays import check_pairs
@@ -34,6 +33,7 @@ def silhouette(
     X: Any,
     k_values: Iterable[int],
     *,
+    param: str | None = None,
     metric: Any = None,
     gram: Any = None,
     sample_size: float | None = None,
@@ -46,12 +46,14 @@ def silhouette(
     Parameters
     ----------
     estimator : estimator
-        Clusterer with a parameter `n_clusters`, and after its fit `labels_`.
+        Clusterer with a parameter `n_clusters`, and after its fit `labels_`; or a Pipeline that
+        ends in one, whose silhouettes are those of the rows that its last step sees.
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
         The data, in a form the estimator takes: sparse rows by ``ObliqueTree(metric="cosine")`` and
         by scikit-learn's `KMeans`, for instance.
     k_values : iterable of int
         Numbers of clusters to try, each at least 2.
+    %(selection_param)s
     metric : str, callable or None, default=None
         Distance between rows, as for scikit-learn's `silhouette_score`. None: the distance the
         estimator clusters by. With a kernel k (`Kauri`, `KernelKMeans` and the kernel trees) that
@@ -68,10 +70,7 @@ def silhouette(
     n_jobs : int, default=None
         Processes that share the numbers, as in joblib; None is 1. The estimator may use threads of
         its own.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal. 2: one in any case; elsewhere than on a
-        terminal it is a line for each fit and each silhouette. With 1 or 2 the lines go to the
-        logger ``treeclust_rs`` instead if that has a handler and takes INFO.
+    %(selection_verbose)s
 
     Returns
     -------
@@ -107,14 +106,9 @@ def silhouette(
     >>> silhouette(IMM(), X, range(2, 6), random_state=0).best_k
     3
     """
-    fits.check_clusterer(estimator)
+    param = fits.check_param(estimator, param)
     numbers = fits.check_numbers(k_values, at_least=2)
-    table: Table | SparseTable
-    if issparse(X):
-        table = read_sparse(X, estimator_name="silhouette")
-    else:
-        X, table = fits.read(X, "silhouette")
-    n = table.n_samples
+    X, n = fits.rows_of(estimator, X, "silhouette")
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
     size = _SAMPLE_SIZE if sample_size is None else sample_size
     if size != math.inf and not (is_number(size, Integral) and size >= 2):
@@ -123,7 +117,7 @@ def silhouette(
         )
     fits.check_verbose(verbose)
     rng = check_random_state(random_state)
-    models = [fits.set_seed(clone(estimator).set_params(n_clusters=k), rng) for k in numbers]
+    models = fits.clones(estimator, param, numbers, rng)
     rows = None
     if size < n:
         rows = np.sort(rng.choice(n, int(size), replace=False))
@@ -131,9 +125,15 @@ def silhouette(
     with ProgressBar("silhouette", 2 * len(numbers), verbose) as bar:
         tasks: Iterable[tuple[Any, ...]] = ((model, X, extra) for model in models)
         models = fits.run_all(_fit, tasks, n_jobs, bar, lambda i, _: f"k {numbers[i]}: fitted")
-        points, metric = _geometry(models[0], table, rows, metric, extra.get("gram"))
+
+        def geometry(model: Any) -> tuple[FloatArray | csr_array, Any]:
+            table = fits.read_any(fits.seen_by_last(model, X), "silhouette")
+            return _geometry(fits.last_of(model), table, rows, metric, extra.get("gram"))
+
+        # A Pipeline may transform the rows differently in every fit.
+        shared = None if fits.prefix_of(estimator) else geometry(models[0])
         chosen = slice(None) if rows is None else rows
-        tasks = ((points, fits.labels_of(model)[chosen], metric) for model in models)
+        tasks = ((*(shared or geometry(model)), fits.labels_of(model)[chosen]) for model in models)
 
         def text(i: int, score: float | None) -> str:
             shown = "no silhouette" if score is None else f"silhouette {score:.4g}"
@@ -154,14 +154,14 @@ def silhouette(
             "silhouette": pl.Series(scores, dtype=pl.Float64),
         }
     )
-    return Selection(numbers[best], models[best], frame)
+    return Selection(numbers[best], models[best], frame, "silhouette")
 
 
 def _fit(model: Any, X: Any, extra: dict[str, Any]) -> Any:
     return fits.fit(model, X, None, **extra)
 
 
-def _score(points: FloatArray | csr_array, labels: npt.NDArray[Any], metric: Any) -> float | None:
+def _score(points: FloatArray | csr_array, metric: Any, labels: npt.NDArray[Any]) -> float | None:
     """Return the mean silhouette; None where the rows are not in 2 to n - 1 clusters."""
     if not 2 <= len(np.unique(labels)) < len(labels):
         return None

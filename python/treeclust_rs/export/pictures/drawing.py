@@ -15,8 +15,34 @@ if TYPE_CHECKING:
 
 INK = "#2b2f36"
 QUIET = "#6b7280"
+LINE = "#1f77b4"
+CHOSEN = "#c2410c"
 # Widths of lines are in points at this font size, and scale with it.
 FONTSIZE = 9.0
+
+
+def line_axes(what: str, ax: Axes | None, x_label: str, y_label: str) -> Axes:
+    """Return axes for lines over whole numbers, those given or new ones; `what` is for messages."""
+    plt = import_pyplot(what)
+    from matplotlib.ticker import MaxNLocator
+
+    if ax is None:
+        ax = plt.subplots(figsize=(7.2, 4.4), layout="constrained")[1]
+    ax.set_xlabel(x_label, fontsize=FONTSIZE, color=INK)
+    ax.set_ylabel(y_label, fontsize=FONTSIZE, color=INK)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.tick_params(labelsize=FONTSIZE, colors=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def mark_point(ax: Axes, x: float, y: float, label: str) -> None:
+    """Draw a ring around a point of a line, a thin line across and a label for the legend."""
+    ax.axvline(x, color=CHOSEN, linewidth=0.8, linestyle=":", zorder=0)
+    ax.plot(
+        [x], [y], color=CHOSEN, marker="o", markersize=10, markerfacecolor="none", linestyle="none",
+        markeredgewidth=1.6, label=label,
+    )  # fmt: skip
 
 
 def import_pyplot(what: str) -> ModuleType:

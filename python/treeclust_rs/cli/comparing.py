@@ -1,0 +1,112 @@
+"""The command `compare`."""
+
+import argparse
+import warnings
+from typing import Any
+
+import polars as pl
+
+from .._data import ColumnWarning
+from ..selection import compare as compare_methods
+from ..selection.comparison import default_methods
+from .fit_options import check_leaves
+from .fitting import check_sizes, features, number_of_clusters, scale_of
+from .messages import DataError, UserError, either, write_remark
+from .methods import METHODS, method_of
+from .output import output_path, picture_path, save_picture, write_table
+from .reading import TABLE_SUFFIXES, read_source
+from .text_files import quoted
+from .using import load_model
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Fit several methods to a table, print what each costs, and write what is asked for."""
+    least = min(arguments.leaves) if arguments.leaves else None
+    check_leaves(arguments, least)
+    methods = _methods(arguments)
+    output = output_path(arguments.output, (*TABLE_SUFFIXES, ".json"), arguments)
+    picture = picture_path(arguments.plot, arguments, of_tree=False)
+    models = {name: load_model(name) for name in arguments.models}
+    source = read_source(arguments, rechunk=True)
+    reference, labels = (
+        None if column is None else source.labels(column)
+        for column in (arguments.reference, arguments.labels)
+    )
+    check_sizes(arguments, source, reference, least)
+    frame = features(source, arguments)
+    if arguments.quiet:
+        warnings.simplefilter("ignore", ColumnWarning)
+    for name, model in models.items():
+        _check_columns(name, model, frame)
+    k = number_of_clusters(arguments, reference)
+    for method in methods.values():
+        method.set_params(**method_of(method).settings(k))
+    found = compare_methods(
+        frame,
+        methods | models,
+        arguments.clusters,
+        arguments.leaves,
+        labels=labels,
+        reference=reference,
+        scale=scale_of(arguments, frame.columns),
+        random_state=arguments.seed,
+        n_jobs=arguments.jobs,
+        verbose=0 if arguments.quiet else 1 + arguments.verbose,
+    )
+    if not arguments.quiet:
+        _print_table(found.table)
+    if output is not None:
+        write_table(found.table, output)
+        write_remark(f"table written to {output}", arguments)
+    if picture is not None:
+        save_picture(found.plot, picture)
+        write_remark(f"picture written to {picture}", arguments)
+
+
+def _methods(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the estimators to compare by the words that `fit` has for them."""
+    if arguments.methods is None:
+        estimators = {_name(model): model for model in default_methods()}
+    else:
+        names = [name.strip() for name in arguments.methods.split(",")]
+        for name in names:
+            if name not in METHODS:
+                raise UserError(f"--methods: there is no {name!r}; {either(list(METHODS))}.")
+        estimators = {name: METHODS[name].estimator() for name in names}
+    if arguments.include_greedy:
+        if "random-cuts" not in estimators:
+            raise UserError("--include-greedy goes with random-cuts, which is not in --methods.")
+        estimators["random-cuts"].set_params(include_greedy=True)
+    return estimators
+
+
+def _check_columns(name: str, model: Any, frame: pl.DataFrame) -> None:
+    """Raise DataError if a model looks at columns that are not compared."""
+    names, needed = getattr(model, "feature_names_in_", None), model._needed_features
+    if names is None:
+        return
+    read = names if needed is None else names[needed]
+    if missing := [column for column in read.tolist() if column not in frame.columns]:
+        raise DataError(
+            f"{name} looks at {quoted(missing)}, which is not among the columns that are compared."
+        )
+
+
+def _name(model: Any) -> str:
+    """Return the name of a method, with the option of `fit` that tells two of one class apart."""
+    has_base = model.get_params().get("base_tree", "imm")
+    return method_of(model).name + ("" if has_base else " --base-tree none")
+
+
+def _print_table(table: pl.DataFrame) -> None:
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=10_000,
+        fmt_str_lengths=200,
+        float_precision=4,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        set_tbl_cell_numeric_alignment="RIGHT",
+    ):
+        print(table)
