@@ -7,6 +7,7 @@ from ._base import load
 from .estimators.best_tree import BestTree
 from .estimators.douglas.estimator import Douglas
 from .estimators.ex_greedy import ExGreedy
+from .estimators.ex_shallow import ExShallow
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM
 from .estimators.kauri import Kauri
@@ -32,6 +33,7 @@ __all__ = [
     "Douglas",
     "ExGreedy",
     "ExKMC",
+    "ExShallow",
     "KDTreeClusters",
     "KMeansTree",
     "Kauri",

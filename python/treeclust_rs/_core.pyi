@@ -169,7 +169,10 @@ def fit_tree(
     labels: _Codes,
     *,
     n_labels: int,
-    base: tuple[_Floats, _Floats, str] | _Surrogate | None,
+    base: tuple[_Floats, _Floats, str]
+    | tuple[_Floats, _Floats, _Floats, float]
+    | _Surrogate
+    | None,
     criterion: tuple[_Floats, bool] | str,
     sample_weight: _Floats | None,
     max_leaves: int,

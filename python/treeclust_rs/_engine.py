@@ -86,6 +86,16 @@ class CentersBase(NamedTuple):
     """What its cuts make small."""
 
 
+class ShallowBase(NamedTuple):
+    """The base tree of ExShallow: centers as in `CentersBase`, and the price of depth."""
+
+    high: FloatArray
+    low: FloatArray
+    least_costs: FloatArray
+    """Of every row about the nearest center, weights included."""
+    depth_factor: float
+
+
 class LabelCost(NamedTuple):
     """The criterion of ExKMC."""
 
