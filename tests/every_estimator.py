@@ -22,6 +22,7 @@ class Case:
     has_rules: bool = True  # `explain`, `rules`, `to_polars`: all but a clustering alone
     weighted: bool = True  # takes sample_weight
     at_most: bool = False  # n_clusters is an upper limit
+    has_empty_leaves: bool = False  # space without rows is a leaf
     saving: dict[str, Any] = field(default_factory=dict)  # of `save`
 
     def make(self, n_clusters: int | None = 3, **options: Any) -> Any:
@@ -35,6 +36,7 @@ ESTIMATORS = {
     "IMM": Case(tc.IMM, {}),
     "IMM-emn": Case(tc.IMM, {"cut_score": "emn"}),
     "ExGreedy": Case(tc.ExGreedy, {}),
+    "ExShallow": Case(tc.ExShallow, {}),
     "RandomCuts": Case(tc.RandomCuts, {"n_trials": 3}),
     "ExKMC": Case(tc.ExKMC, {"max_leaves": 5}),
     "ExKMC-interval": Case(tc.ExKMC, {"max_leaves": 5, "base_tree": None, "cuts": "interval"}),
@@ -46,6 +48,10 @@ ESTIMATORS = {
     "VoronoiTree-small": Case(tc.VoronoiTree, {"exact": False}),
     "ObliqueTree": Case(tc.ObliqueTree, {}, has_path=False),
     "ObliqueTree-axis": Case(tc.ObliqueTree, {"splits": "axis"}, has_path=False),
+    "CUBT": Case(tc.CUBT, {}, explains=False, has_path=False, at_most=True),
+    "CLTree": Case(
+        tc.CLTree, {}, explains=False, has_path=False, at_most=True, has_empty_leaves=True
+    ),
     "Kauri": Case(tc.Kauri, {}, explains=False, at_most=True),
     "Kauri-rbf": Case(tc.Kauri, {"kernel": "rbf"}, explains=False, kernel=True, at_most=True),
     "KernelKMeans": Case(

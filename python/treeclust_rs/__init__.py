@@ -5,8 +5,11 @@ from typing import Any
 
 from ._base import load
 from .estimators.best_tree import BestTree
+from .estimators.cltree import CLTree
+from .estimators.cubt import CUBT
 from .estimators.douglas.estimator import Douglas
 from .estimators.ex_greedy import ExGreedy
+from .estimators.ex_shallow import ExShallow
 from .estimators.exkmc import ExKMC
 from .estimators.imm import IMM
 from .estimators.kauri import Kauri
@@ -26,12 +29,15 @@ from .tree import ClusterTree
 __version__ = "0.1.0"
 
 __all__ = [
+    "CUBT",
     "IMM",
     "BestTree",
+    "CLTree",
     "ClusterTree",
     "Douglas",
     "ExGreedy",
     "ExKMC",
+    "ExShallow",
     "KDTreeClusters",
     "KMeansTree",
     "Kauri",

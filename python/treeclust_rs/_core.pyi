@@ -8,11 +8,13 @@ __all__ = [
     "FittedKauri",
     "FittedOblique",
     "FittedTree",
+    "GrownTests",
     "Router",
     "SearchedTree",
     "Threads",
     "assign_rows",
     "column_units",
+    "density_tree",
     "find_non_finite",
     "fit_kauri",
     "fit_oblique",
@@ -23,6 +25,7 @@ __all__ = [
     "mean_centers",
     "search_tree",
     "spherical_kmeans",
+    "spread_tree",
     "thresholds",
 ]
 
@@ -169,7 +172,10 @@ def fit_tree(
     labels: _Codes,
     *,
     n_labels: int,
-    base: tuple[_Floats, _Floats, str] | _Surrogate | None,
+    base: tuple[_Floats, _Floats, str]
+    | tuple[_Floats, _Floats, _Floats, float]
+    | _Surrogate
+    | None,
     criterion: tuple[_Floats, bool] | str,
     sample_weight: _Floats | None,
     max_leaves: int,
@@ -179,6 +185,36 @@ def fit_tree(
     progress: Callable[[int, float], None] | None,
     search: tuple[int, int] | None = None,
 ) -> FittedTree: ...
+
+@final
+class GrownTests(_FittedTests):
+    """The tests of a tree that explains no clusters."""
+
+    @property
+    def weight(self) -> _Floats: ...
+    @property
+    def points(self) -> _Floats: ...
+
+def spread_tree(
+    table: _Table,
+    cells: _Floats,
+    *,
+    sample_weight: _Floats | None,
+    min_gain: float,
+    max_leaves: int,
+    max_depth: int | None,
+    min_samples_leaf: int,
+    n_jobs: _Jobs,
+    progress: Callable[[int, float], None] | None,
+) -> GrownTests: ...
+def density_tree(
+    table: _Table,
+    *,
+    sample_weight: _Floats | None,
+    min_weight_share: float,
+    n_jobs: _Jobs,
+    progress: Callable[[int, float], None] | None,
+) -> GrownTests: ...
 
 @final
 class FittedKauri(_FittedNodes):

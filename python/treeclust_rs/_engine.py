@@ -13,11 +13,13 @@ from . import _core
 from ._core import FittedKauri as FittedKauri
 from ._core import FittedOblique as FittedOblique
 from ._core import FittedTree as FittedTree
+from ._core import GrownTests as GrownTests
 from ._core import Router as Router
 from ._core import SearchedTree as SearchedTree
 from ._core import Threads as Threads
 from ._core import assign_rows as assign_rows
 from ._core import column_units as column_units
+from ._core import density_tree as density_tree
 from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
 from ._core import fit_tree as fit_tree
@@ -27,6 +29,7 @@ from ._core import label_costs as label_costs
 from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
+from ._core import spread_tree as spread_tree
 from ._util import Codes, FloatArray, IntArray
 
 Jobs = int | Threads
@@ -84,6 +87,16 @@ class CentersBase(NamedTuple):
     low: FloatArray
     cut_score: Literal["mistakes", "emn", "cost"]
     """What its cuts make small."""
+
+
+class ShallowBase(NamedTuple):
+    """The base tree of ExShallow: centers as in `CentersBase`, and the price of depth."""
+
+    high: FloatArray
+    low: FloatArray
+    least_costs: FloatArray
+    """Of every row about the nearest center, weights included."""
+    depth_factor: float
 
 
 class LabelCost(NamedTuple):

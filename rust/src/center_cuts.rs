@@ -1,5 +1,5 @@
 //! Trees from centers by what cuts cost: ExGreedy (Laber and Murtinho 2021, *On the price of explainability for some
-//! clustering problems*).
+//! clustering problems*), and ExShallow, which adds a price of depth ([`crate::shallow`]).
 //!
 //! A node with two centers or more is split by the cut between its centers after which its rows cost least, each row
 //! about the cheapest of the centers on its own side. k centers give k leaves.
@@ -27,6 +27,7 @@ use crate::index::Index;
 use crate::memory;
 use crate::parallel::{self, Monitor};
 use crate::placement;
+use crate::shallow::DepthPrice;
 use crate::table::Table;
 use crate::tree::Test;
 
@@ -42,6 +43,8 @@ pub struct CenterCutProblem<'a> {
     pub regrets: Regrets<'a>,
     /// The centers, in the columns' own units.
     pub centers: Centers<'a>,
+    /// ExShallow's price of depth; none: ExGreedy.
+    pub depth: Option<DepthPrice<'a>>,
 }
 
 /// A cut between alive centers.
@@ -142,26 +145,41 @@ pub fn grow(
     grown: &mut GrowingTree<'_>,
     monitor: &Monitor,
 ) -> Result<BaseNodes> {
-    let CenterCutProblem { labels, regrets, centers } = *problem;
+    let CenterCutProblem { labels, regrets, centers, depth } = *problem;
     let k = regrets.width();
     let d = table.n_features();
     let columns = TableCenters::new(table, index, labels, centers, k)?;
     parallel::map(0..d, |f| columns.prepare(f));
     let mut nodes = BaseNodes::new(k);
+    let least_weight = depth
+        .and_then(|depth| depth.weights)
+        .map_or(1.0, |weights| weights.iter().copied().fold(f64::INFINITY, f64::min));
+    // The columns and the sides of the tests above each node.
+    let mut path: Vec<Vec<(usize, bool)>> = vec![vec![]];
     let mut id = 0;
     while id < grown.nodes.len() {
         if !nodes.is_leaf(id) {
             let rows = grown.partition.all(grown.nodes[id].segment);
             let alive = &nodes.alive[id];
-            let sweep = |feature: usize| CenterSweep {
-                regrets,
-                rows: table.column(feature).sort(rows),
-                centers: columns.alive(alive, feature),
+            let depth = depth.map(|depth| depth.node(rows, alive, regrets, least_weight));
+            let priced = |feature: usize| {
+                let sweep = CenterSweep {
+                    regrets,
+                    rows: table.column(feature).sort(rows),
+                    centers: columns.alive(alive, feature),
+                };
+                let gaps = sweep.gaps();
+                let mut costs = sweep.costs(&gaps);
+                if let Some(depth) = &depth {
+                    let cuts = gaps.iter().map(|gap| (gap.n_rows, gap.n_centers));
+                    let redundant = [true, false].map(|side| path[id].contains(&(feature, side)));
+                    depth.add(&mut costs, &sweep.rows, cuts, redundant);
+                }
+                (gaps, costs)
             };
             let least = parallel::map(0..d, |feature| {
                 monitor.check()?;
-                let sweep = sweep(feature);
-                Ok(sweep.costs(&sweep.gaps()).into_iter().fold(f64::INFINITY, f64::min))
+                Ok(priced(feature).1.into_iter().fold(f64::INFINITY, f64::min))
             });
             let least = least.into_iter().collect::<Result<Vec<f64>>>()?;
             let best = least.iter().copied().fold(f64::INFINITY, f64::min);
@@ -171,9 +189,7 @@ pub fn grow(
                 id += 1; // its centers are equal
                 continue;
             };
-            let swept = sweep(feature);
-            let gaps = swept.gaps();
-            let costs = swept.costs(&gaps);
+            let (gaps, costs) = priced(feature);
             let first = costs.iter().position(|&cost| cost <= most).unwrap_or(0);
             let cut = gaps[first];
             let threshold = placement::between(cut.below, cut.above);
@@ -186,6 +202,9 @@ pub fn grow(
             let test = Test::Threshold { feature, threshold };
             grown.split_by(id, test, -best, go_left, |_, _| true);
             nodes.split(id, [left, right], f64::NAN);
+            for side in [true, false] {
+                path.push([&path[id][..], &[(feature, side)]].concat());
+            }
             monitor.report(grown.leaves().count(), -best);
         }
         id += 1;

@@ -7,7 +7,7 @@
 //! | method | base | criterion |
 //! |---|---|---|
 //! | IMM | IMM | none: as many leaves as clusters |
-//! | ExGreedy | cuts between centers by cost | none |
+//! | ExGreedy, ExShallow | cuts between centers by cost, or cost and depth | none |
 //! | ExKMC | IMM or one leaf | label cost, regrets of squared distances (k-medians: of Manhattan distances) |
 //! | Kernel IMM | Kernel IMM | none |
 //! | Kernel ExKMC, Kernel Expand | Kernel IMM or one leaf | label cost, regrets of kernel distances or of labels |
@@ -34,6 +34,7 @@ use crate::kernel;
 use crate::kernel::features::{Spec, Surrogate};
 use crate::parallel::{self, Monitor};
 use crate::search::{Engine, SearchOptions};
+use crate::shallow::DepthPrice;
 use crate::table::Table;
 
 /// The tree that growth starts from.
@@ -48,8 +49,13 @@ pub enum Base<'a> {
         /// What a cut between centers is worth.
         score: CutScore,
     },
-    /// ExGreedy's tree, one leaf per center, by the regrets of [`GrowthCriterion::LabelCost`].
-    Greedy(Centers<'a>),
+    /// ExGreedy's or ExShallow's tree, one leaf per center, by the regrets of [`GrowthCriterion::LabelCost`].
+    Greedy {
+        /// The clusters' centers.
+        centers: Centers<'a>,
+        /// ExShallow's price of depth; none: ExGreedy.
+        depth: Option<DepthPrice<'a>>,
+    },
     /// Kernel IMM's tree, one leaf per cluster.
     KernelImm(Spec<'a>),
 }
@@ -194,12 +200,16 @@ impl Fit<'_, '_, '_, '_> {
                 let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
                 Ok((Some(nodes), vec![]))
             }
-            Base::Greedy(centers) => {
+            Base::Greedy { centers, depth } => {
                 let GrowthCriterion::LabelCost { regrets, .. } = self.problem.criterion else {
                     return Err(Error::Value("ExGreedy's base needs label costs.".into()));
                 };
                 let regrets = Regrets::new(regrets, self.table.n_samples(), k)?;
-                let problem = CenterCutProblem { labels, regrets, centers };
+                if let Some(depth) = depth {
+                    let n = self.table.n_samples();
+                    Error::check_len("least costs", depth.least_costs.len(), n, "rows")?;
+                }
+                let problem = CenterCutProblem { labels, regrets, centers, depth };
                 let (grown, monitor) = (&mut *self.grown, self.monitor);
                 let nodes = center_cuts::grow(self.table, self.index, &problem, grown, monitor)?;
                 Ok((Some(nodes), vec![]))

@@ -8,8 +8,8 @@
 //! 3. [`grow`] splits nodes, best first or until all are done, over one [`partition`] of the rows; [`placement`]
 //!    chooses the printed threshold within the gap that a cut names.
 //! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], [`center_cuts`], Kernel IMM, none) and any criterion.
-//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`local_search`] the search for
-//!    the best tree of a budget of leaves.
+//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cubt`] and [`cltree`] those
+//!    that explain no clusters, [`local_search`] the search for the best tree of a budget of leaves.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
 //! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
@@ -18,8 +18,10 @@
 
 mod binner;
 pub mod center_cuts;
+pub mod cltree;
 pub mod costs;
 pub mod criterion;
+pub mod cubt;
 pub mod error;
 pub mod fit;
 mod grouping;
@@ -37,6 +39,7 @@ pub mod partition;
 pub mod placement;
 pub mod rows;
 pub mod search;
+pub mod shallow;
 pub mod table;
 pub mod tree;
 

@@ -1,6 +1,6 @@
 """Floor 5: what estimators share: rows of a fit, saving, leaf sums, truncation."""
 
-from .center_model import CenterModel
+from .center_model import CenterModel, ReferenceModel
 from .clusterer import TreeClusterer
 from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, MAX_LEAVES, Constraints, FitRows
 from .growth import Growth, Limits, check_max_leaves, grow_tree, most_leaves
@@ -13,5 +13,6 @@ from .truncation import (
     GrownClusterer,
     LeafMeans,
     TrainingState,
+    feature_importances,
     normalised,
 )

@@ -1,4 +1,4 @@
-"""Base of the estimators whose clusters have centers in the columns: score and cost ratio."""
+"""Bases of the estimators whose clusters have centers in the columns: score and cost ratio."""
 
 from __future__ import annotations
 
@@ -15,28 +15,16 @@ from .clusterer import TreeClusterer
 
 
 class CenterModel(TreeClusterer, abstract=True):
-    """A tree that explains clusters with centers, about which costs are measured."""
-
-    _from_rows: ClassVar[tuple[str, ...]] = (
-        *TreeClusterer._from_rows,
-        "reference_labels_",
-        "cost_ratio_",
-    )
+    """A tree whose clusters have centers, about which costs are measured."""
 
     cluster_centers_: FloatArray
     inertia_: float
-    reference_inertia_: float
     scale_: FloatArray
 
     @property
     def _cost(self) -> Literal["kmeans", "kmedians", "cosine"]:
         """The cost of a row about a center."""
         return "kmeans"
-
-    @property
-    def cost_ratio_(self) -> float:
-        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
-        return ratio_of_costs(self.inertia_, self.reference_inertia_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Return minus the cost of rows about the centers of the clusters the tree puts them in.
@@ -59,3 +47,20 @@ class CenterModel(TreeClusterer, abstract=True):
             measure = _engine.Measure(units, True, weight, threads)
             return -_engine.assign_rows(table.data, measure, centers=centers, labels=labels)[1]
         return -cost_about(WeightedRows(table, weight, units, threads), centers, labels, self._cost)
+
+
+class ReferenceModel(CenterModel, abstract=True):
+    """A tree that explains clusters with centers."""
+
+    _from_rows: ClassVar[tuple[str, ...]] = (
+        *CenterModel._from_rows,
+        "reference_labels_",
+        "cost_ratio_",
+    )
+
+    reference_inertia_: float
+
+    @property
+    def cost_ratio_(self) -> float:
+        """`inertia_` / `reference_inertia_`: what explainability cost; 1 where both are 0."""
+        return ratio_of_costs(self.inertia_, self.reference_inertia_)

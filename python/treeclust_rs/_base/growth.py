@@ -57,6 +57,8 @@ class Growth:
     """The tree that growth starts from; None: a single leaf."""
     cut_score: Literal["mistakes", "emn", "cost"] = "mistakes"
     """What the cuts of a base between centers make small: IMM's scores, or ExGreedy's cost."""
+    depth_factor: float = 0.0
+    """ExShallow's price of depth."""
     criterion: Literal["label_cost", "gini", "entropy", "clique"] = "label_cost"
     """What the cuts after the base make small."""
     interval: bool = False
@@ -71,16 +73,22 @@ def grow_tree(
     growth: Growth,
     *,
     base_centers: Centers | None,
+    least_costs: FloatArray | None = None,
     surrogate: SurrogateFeatures | None = None,
     progress: _engine.Progress | None,
 ) -> _engine.FittedTree:
     """Grow a tree in the core.
 
-    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
+    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest). `least_costs`: n,
+    weight times the cost of the row's cheapest, for a base with a price of depth.
     """
     limits = growth.limits
-    base: _engine.CentersBase | SurrogateFeatures | None = surrogate
-    if base_centers is not None:
+    base: _engine.CentersBase | _engine.ShallowBase | SurrogateFeatures | None = surrogate
+    if base_centers is not None and least_costs is not None:
+        base = _engine.ShallowBase(
+            base_centers.high, base_centers.low, least_costs, growth.depth_factor
+        )
+    elif base_centers is not None:
         base = _engine.CentersBase(base_centers.high, base_centers.low, growth.cut_score)
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":

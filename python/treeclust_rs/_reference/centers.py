@@ -79,24 +79,50 @@ def cost_about(
     ValueError
         If the cost overflows.
     """
-    table, weight = data.rows, data.weight
+    weight = data.weight
 
     def of_column(feature: int) -> float:
+        sizes = _column_costs(data, centers, labels, criterion, feature, rest)
         with np.errstate(over="ignore"):
-            apart = column_of(table, feature) - centers[labels, feature]
-            apart /= data.units.scale[feature]
-            if rest is not None:
-                apart -= rest[labels, feature]
-            sizes = np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
             return float(sizes.sum() if weight is None else weight @ sizes)
 
-    cost = sum(map_in_order(of_column, range(table.n_features), data.threads.n_jobs))
+    cost = sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs))
     if not np.isfinite(cost):
         raise ValueError(
             'The distances between rows and centers overflow float64. Use scale="standard" or '
             "rescale the columns."
         )
     return float(cost)
+
+
+def row_costs(
+    data: WeightedRows[Table],
+    centers: FloatArray,
+    labels: npt.NDArray[Any],
+    criterion: Criterion = "kmeans",
+) -> FloatArray:
+    """Return the weighted cost of each row, in units; `centers` as in `cost_about`."""
+    costs = np.zeros(data.rows.n_samples)
+    for feature in range(data.rows.n_features):
+        costs += _column_costs(data, centers, labels, criterion, feature)
+    return costs if data.weight is None else data.weight * costs
+
+
+def _column_costs(
+    data: WeightedRows[Table],
+    centers: FloatArray,
+    labels: npt.NDArray[Any],
+    criterion: Criterion,
+    feature: int,
+    rest: FloatArray | None = None,
+) -> FloatArray:
+    """Return what a column adds to the cost of each row, without weights."""
+    with np.errstate(over="ignore"):
+        apart: FloatArray = column_of(data.rows, feature) - centers[labels, feature]
+        apart /= data.units.scale[feature]
+        if rest is not None:
+            apart -= rest[labels, feature]
+        return np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
 
 
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:

@@ -13,7 +13,7 @@ from .._base import (
     INERTIA_PATH,
     NO_NEGATIVE_INERTIA,
     POSITIVE,
-    CenterModel,
+    ReferenceModel,
     Constraints,
     CostTree,
     Fields,
@@ -32,7 +32,7 @@ from .._util import IntArray, StrOptions
 from ..tree import GrownTree, add_up
 
 
-class CentersTree(CostTree, CenterModel, abstract=True):
+class CentersTree(CostTree, ReferenceModel, abstract=True):
     """A tree fitted to the distances of rows to centers."""
 
     _parameter_constraints: ClassVar[Constraints] = {

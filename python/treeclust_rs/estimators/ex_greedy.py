@@ -34,6 +34,7 @@ class ExGreedy(CentersTree):
 
     See Also
     --------
+    ExShallow : Pays some cost for shallower trees.
     IMM : Cuts by the number of rows they separate from their centers.
     ExKMC : Spends more leaves to come closer to the reference.
 

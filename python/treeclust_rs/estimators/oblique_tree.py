@@ -30,7 +30,7 @@ from .._base import (
     MAX_LEAVES,
     NO_NEGATIVE_INERTIA,
     POSITIVE,
-    CenterModel,
+    ReferenceModel,
     Check,
     Constraints,
     Fields,
@@ -87,7 +87,7 @@ class _Start(NamedTuple):
 
 
 @estimator
-class ObliqueTree(GrownClusterer, CenterModel):
+class ObliqueTree(GrownClusterer, ReferenceModel):
     """Fit a clustering and a small tree of sparse weighted sums together.
 
     A test weighs a few columns, ``0.8·income − 1.2·age + 0.3 < 0``, so that few leaves follow

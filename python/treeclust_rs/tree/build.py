@@ -13,6 +13,7 @@ from .._engine import (
     FittedKauri,
     FittedOblique,
     FittedTree,
+    GrownTests,
     ObliqueArrays,
     SearchedTree,
     TestArrays,
@@ -204,7 +205,9 @@ class ExactSum:
         return self._units / self._UNIT
 
 
-def tests_of(fitted: FittedTree | FittedKauri | FittedOblique | SearchedTree) -> TestArrays:
+def tests_of(
+    fitted: FittedTree | FittedKauri | FittedOblique | SearchedTree | GrownTests,
+) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
 

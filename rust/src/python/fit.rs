@@ -1,10 +1,10 @@
 //! Threshold trees: [`fit`] for any base and any criterion.
 //!
-//! Called by `_base/growth.py` for IMM, ExGreedy, ExKMC, the kernel trees, KMeansTree and SpExTree.
+//! Called by `_base/growth.py` for IMM, ExGreedy, ExShallow, ExKMC, the kernel trees, KMeansTree and SpExTree.
 //!
 //! | Python | core |
 //! |---|---|
-//! | None, `CentersBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
+//! | None, `CentersBase`, `ShallowBase`, `SurrogateFeatures` | [`Base`] by [`BaseArgument`] |
 //! | `LabelCost`, a name | [`GrowthCriterion`] by [`CriterionArgument`] |
 //! | `FittedTree` | [`ThresholdFit`] |
 
@@ -23,6 +23,7 @@ use crate::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::search::SearchOptions;
+use crate::shallow::DepthPrice;
 
 /// A fitted threshold tree: its tests, and what follows. Arrays have one entry per node, the root first, children after
 /// their parents, where nothing else is said.
@@ -76,12 +77,19 @@ impl FittedTree {
 }
 
 /// The base of a threshold tree: the tuple (centers, low parts of the centers, cut score) for IMM, with centers (k x d)
-/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn", or "cost" for ExGreedy; surrogate
-/// features for Kernel IMM.
+/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn", or "cost" for ExGreedy; the tuple
+/// (centers, low parts, least cost of every row, depth factor) for ExShallow; surrogate features for Kernel IMM.
 #[derive(FromPyObject)]
 pub enum BaseArgument<'py> {
     /// [`Base::Imm`] or [`Base::Greedy`].
     Imm(PyReadonlyArray2<'py, f64>, PyReadonlyArray2<'py, f64>, String),
+    /// [`Base::Greedy`] with a price of depth.
+    Shallow(
+        PyReadonlyArray2<'py, f64>,
+        PyReadonlyArray2<'py, f64>,
+        PyReadonlyArray1<'py, f64>,
+        f64,
+    ),
     /// [`Base::KernelImm`].
     #[pyo3(transparent)]
     KernelImm(SurrogateArgument<'py>),
@@ -167,9 +175,15 @@ pub fn fit_tree(
         (Some(BaseArgument::Imm(high, low, score)), _) => {
             let centers = Centers { high: slice2(high)?, low: slice2(low)? };
             match score.as_str() {
-                "cost" => Base::Greedy(centers),
+                "cost" => Base::Greedy { centers, depth: None },
                 name => Base::Imm { centers, score: cut_score(name)? },
             }
+        }
+        (Some(BaseArgument::Shallow(high, low, least_costs, factor)), _) => {
+            let centers = Centers { high: slice2(high)?, low: slice2(low)? };
+            let (least_costs, weights) = (slice(least_costs)?, optional(&sample_weight)?);
+            let depth = DepthPrice { factor: *factor, least_costs, weights };
+            Base::Greedy { centers, depth: Some(depth) }
         }
         (_, Some(parts)) => Base::KernelImm(parts.spec()),
         _ => Base::Leaf,

@@ -7,6 +7,7 @@
 //! | `data.rs` | checks, units, label costs and sums of groups, before a fit |
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
 //! | `kauri.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
+//! | `unsupervised.rs` | trees of CUBT and CLTree |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
 
@@ -21,6 +22,7 @@ mod oblique_tree;
 mod router;
 mod run;
 mod tree;
+mod unsupervised;
 
 use pyo3::prelude::*;
 
@@ -45,4 +47,6 @@ mod _core {
     use super::run::PyThreads;
     #[pymodule_export]
     use super::tree::thresholds;
+    #[pymodule_export]
+    use super::unsupervised::{GrownTests, density_tree, spread_tree};
 }
