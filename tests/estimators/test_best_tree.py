@@ -78,9 +78,9 @@ def test_the_tree_does_not_depend_on_the_number_of_threads():
 
 def test_labels_are_reproduced_but_for_equal_rows():
     labels = np.array(["low", "high", "mid"])[np.digitize(IRIS[:, 2] * IRIS[:, 1], [9, 14])]
-    model = tc.BestTree(
-        max_leaves=math.inf, objective="labels", reference=labels, **BRIEF
-    ).fit(IRIS)
+    model = tc.BestTree(max_leaves=math.inf, objective="labels", reference=labels, **BRIEF).fit(
+        IRIS
+    )
     assert model.search_path_["objective"][-1] == 0
     assert (model.labels_ == labels).all()
     assert model.inertia_ == pytest.approx(cost_of(IRIS, labels))
@@ -108,7 +108,9 @@ def test_weights_count_as_rows():
     weight = rng.integers(0, 4, len(IRIS))
     centers = IRIS[[0, 60, 110]]
     few = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(IRIS, sample_weight=weight)
-    many = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(np.repeat(IRIS, weight, axis=0))
+    many = tc.BestTree(max_leaves=5, reference=centers, **BRIEF).fit(
+        np.repeat(IRIS, weight, axis=0)
+    )
     of_few = cost_of(IRIS[weight > 0], few.labels_[weight > 0], weight[weight > 0])
     assert few.inertia_ == pytest.approx(of_few, rel=1e-12)
     assert few.starts_["objective"].min() == pytest.approx(many.starts_["objective"].min())
