@@ -75,6 +75,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours
 	@if [ -n "$(OLD)" ]; then set -x; \
 		$(BIN)/python benches/versions.py "$(OLD)" --data "$(DATA)" $(if $(QUICK),--quick); \
 	else echo "!!! NOT MEASURED: versions: name an environment with the version before, OLD=/path/to/python." >&2; fi
+	$(BIN)/python benches/papers/exkmc.py --data "$(DATA)" $(if $(QUICK),--quick)
 ifeq ($(QUICK),)
 	$(BIN)/python benches/full_tests.py
 	$(BIN)/python benches/scaling.py

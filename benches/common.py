@@ -337,6 +337,17 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
+def estimators(asked: Mapping[str, tuple[str, dict[str, Any]]], missing: Missing) -> dict[str, Any]:
+    """Return an estimator for each name, given by class and parameters; note classes not there."""
+    found = {}
+    for shown, (name, parameters) in asked.items():
+        if hasattr(treeclust_rs, name):
+            found[shown] = getattr(treeclust_rs, name)(**parameters)
+        else:
+            missing.add(f"{shown}: treeclust_rs has no {name}.")
+    return found
+
+
 def chosen(works: Iterable[N], arguments: argparse.Namespace, missing: Missing) -> Iterator[N]:
     """Yield the works that hold ``--only`` in their name and whose file is there."""
     for work in works:

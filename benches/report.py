@@ -42,6 +42,7 @@ SECTIONS = (
     "Scaling",
     "Interrupts",
     "Versions",
+    "ExKMC: the papers' figures",
     "Kauri: peers",
     "Kauri: growth",
     "Kauri: features",
