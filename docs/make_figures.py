@@ -1,8 +1,9 @@
 """Draw the pictures of the documentation: python docs/make_figures.py (needs the extra ``plot``).
 
-tree.png is the tree of the README's first example. moons.png and circles.png show what kernels are
-for: above, the cells of IMM's tree for k-means and those of Kernel Expand's for kernel k-means, the
-points coloured by the truth; below, Kernel Expand's tree. digits.png is an oblique tree of images.
+tree.png is the tree of the README's first example, costs.png what trees of more leaves cost.
+moons.png and circles.png show what kernels are for: above, the cells of IMM's tree for k-means and
+those of Kernel Expand's for kernel k-means, the points coloured by the truth; below, Kernel
+Expand's tree. digits.png is an oblique tree of images.
 """
 
 from __future__ import annotations
@@ -37,12 +38,16 @@ def main() -> None:
 
 
 def draw_wine() -> None:
-    """Fit the tree of the README's first example and draw it."""
+    """Fit the tree of the README's first example, and draw it and its costs."""
     wine = load_wine()
     frame = pl.DataFrame(wine.data, schema=list(wine.feature_names))
     model = tc.BestTree(3, max_leaves=4, scale="standard", random_state=0).fit(frame)
     figure = model.plot(fontsize=10).figure
     figure.savefig(FOLDER / "tree.png", dpi=160, facecolor="white")
+    large = model.set_params(max_leaves=10).fit(frame)
+    figure, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
+    large.plot_cost_path(axes)
+    figure.savefig(FOLDER / "costs.png", dpi=110, facecolor="white")
 
 
 def draw_digits() -> None:

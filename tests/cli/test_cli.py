@@ -1496,7 +1496,9 @@ def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", ["", "demo", "fit", "compare", "predict", "explain", "plot", "info"])
+@pytest.mark.parametrize(
+    "command", ["", "demo", "fit", "compare", "predict", "explain", "plot", "info"]
+)
 def test_help_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"] if command else ["--help"])

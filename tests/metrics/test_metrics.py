@@ -21,6 +21,7 @@ from treeclust_rs.metrics import (
     kernel_cost,
     kmeans_cost,
     kmeans_scorer,
+    n_conditions,
     n_parameters,
     surrogate_cost,
     weighted_average_depth,
@@ -293,6 +294,7 @@ def test_depth_and_explanation_size_by_hand():
     builder = Builder(X, [0, 1, 2, 3])
     assert weighted_average_depth(builder.tree()) == 0.0
     assert weighted_average_explanation_size(builder.tree()) == 0.0
+    assert n_conditions(builder.tree()) == 0
     left = builder.split(0, 0, 3.5)
     left = builder.split(left, 0, 2.5)
     builder.split(left, 0, 1.5)
@@ -300,6 +302,7 @@ def test_depth_and_explanation_size_by_hand():
     assert weighted_average_depth(tree) == (3 + 3 + 2 + 1) / 4
     # x <= 1.5; 1.5 < x <= 2.5; 2.5 < x <= 3.5; x > 3.5
     assert weighted_average_explanation_size(tree) == (1 + 2 + 2 + 1) / 4
+    assert n_conditions(tree) == 1 + 2 + 2 + 1
     assert n_parameters(tree) == 10
 
 
@@ -328,7 +331,7 @@ def test_weights_count_as_repetitions():
 @pytest.mark.parametrize("seed", range(20))
 def test_explanation_size_counts_the_tightest_bounds(seed):
     tree, _ = random_tree(seed, 25, grid=12)
-    total = 0
+    total = n_all = 0
     for leaf in tree.leaves.tolist():
         bounds = set()
         node = leaf
@@ -337,9 +340,11 @@ def test_explanation_size_counts_the_tightest_bounds(seed):
             bounds.add((int(tree.feature[parent]), node == tree.children_left[parent]))
             node = parent
         total += int(tree.n_node_samples[leaf]) * len(bounds)
+        n_all += len(bounds)
     expected = total / int(tree.n_node_samples[0])
     assert weighted_average_explanation_size(tree) == pytest.approx(expected, rel=1e-12)
     assert weighted_average_explanation_size(tree) <= weighted_average_depth(tree)
+    assert n_conditions(tree) == n_all
 
 
 @pytest.mark.parametrize(("n_leaves", "count"), [(1, 1), (10, 28), (26, 76), (1024, 3070)])

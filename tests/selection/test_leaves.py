@@ -174,6 +174,12 @@ def test_progress(capsys):
         (tc.ExKMC, {}, TypeError, "An estimator is needed"),
         (tc.ExKMC(3), {"param": "leaves"}, TypeError, "ExKMC has no parameter leaves"),
         (tc.ExKMC(3), {"param": 3}, TypeError, "param must be the name of a parameter"),
+        (
+            tc.ExKMC(3),
+            {"leaves": 5},
+            TypeError,
+            "leaves must be a list or a range of numbers. Got 5",
+        ),
         (tc.ExKMC(3), {"leaves": []}, ValueError, "leaves is empty: give at least one number of l"),
         (tc.ExKMC(3), {"leaves": [3.5]}, TypeError, "leaves must hold ints. Got 3.5"),
         (tc.ExKMC(3), {"leaves": [0]}, ValueError, "leaves must be at least 1. Got 0"),

@@ -62,8 +62,9 @@ def test_nested_pipelines_and_weights():
 def test_the_parameter_may_be_of_a_transform():
     pipeline = Pipeline([("pca", PCA()), ("tree", tc.ExKMC(3, random_state=0, n_jobs=1))])
     found = silhouette(pipeline, SCALED, [2, 4], param="pca__n_components", random_state=0)
-    for k, score in found.table.select("k", "silhouette").iter_rows():
-        rows = PCA(k).fit_transform(SCALED)
+    assert found.table.columns == ["n_components", "n_clusters", "silhouette"]
+    for n, _, score in found.table.iter_rows():
+        rows = PCA(n).fit_transform(SCALED)
         labels = tc.ExKMC(3, random_state=0).fit(rows).labels_
         assert score == pytest.approx(silhouette_score(rows, labels), rel=1e-9)
     with pytest.raises(ValueError, match="param='pca__n_components' is none of the last step"):

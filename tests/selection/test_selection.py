@@ -656,6 +656,7 @@ def test_distances_beyond_the_limit_are_refused(monkeypatch):
         ({"estimator": DBSCAN()}, TypeError, "DBSCAN has no parameter n_clusters"),
         ({"estimator": KMeans}, TypeError, r"An estimator is needed, for example KMeans\(\)"),
         ({"estimator": None}, TypeError, "Got None instead"),
+        ({"k_values": 3}, TypeError, "k_values must be a list or a range of numbers. Got 3"),
         ({"k_values": []}, ValueError, "k_values is empty"),
         ({"k_values": [3, 0]}, ValueError, "k_values must be at least . Got 0 among them"),
         ({"k_values": [3, 2.5]}, TypeError, "k_values must hold ints. Got 2.5 among them"),

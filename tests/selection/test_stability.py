@@ -142,6 +142,16 @@ def test_the_same_for_every_number_of_processes():
     assert one.best_estimator.feature_names_in_.tolist() == load_wine().feature_names
 
 
+def test_no_limit_is_a_value(pyplot):
+    tree = tc.Kauri(3, n_jobs=1)
+    options = {"param": "max_leaves", "n_repeats": 2, "random_state": 0}
+    found = stability(tree, SCALED, [3, math.inf], **options)
+    assert found.table["max_leaves"].to_list() == [3.0, math.inf]
+    assert found.best_estimator.max_leaves == found.best_value
+    assert repr(found).startswith("Selection: best max_leaves ")
+    found.plot().figure.canvas.draw()
+
+
 def test_labels_of_a_reference_are_halved_with_the_rows():
     tree = tc.KMeansTree(reference=Y, n_jobs=1)
     found = stability(tree, X, [3, 6], param="max_leaves", n_repeats=3, random_state=0)
@@ -188,7 +198,7 @@ def test_progress(capsys):
     stability(KMeans(n_init=1), blobs(3), [2, 3], n_repeats=2, random_state=0, verbose=2)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(" s  ")[1] for line in lines] == [
-        "n_clusters 2: fitted", "n_clusters 3: fitted", "repeat 1", "repeat 2"
+        "k 2: fitted", "k 3: fitted", "repeat 1", "repeat 2"
     ]  # fmt: skip
 
 
@@ -199,6 +209,8 @@ def test_progress(capsys):
         ({"estimator": KMeans}, TypeError, "An estimator is needed"),
         ({"estimator": AgglomerativeClustering()}, TypeError, "Agglomerative.* has no predict"),
         ({"values": []}, ValueError, "values is empty"),
+        ({"values": 3}, TypeError, "values must be a list or a range of numbers. Got 3 instead"),
+        ({"values": "23"}, TypeError, "values must be a list or a range"),
         ({"values": [1, 2]}, ValueError, "values must be at least 2. Got 1"),
         ({"values": [2.5]}, TypeError, "values must hold ints. Got 2.5"),
         ({"values": ["x"]}, TypeError, "values must hold numbers. Got 'x'"),

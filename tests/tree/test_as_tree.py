@@ -59,6 +59,7 @@ FUNCTIONS = {
     "plot_partition": pixels(lambda tree: plot_partition(tree, ROWS)),
     "weighted_average_depth": metrics.weighted_average_depth,
     "weighted_average_explanation_size": metrics.weighted_average_explanation_size,
+    "n_conditions": metrics.n_conditions,
     "n_parameters": metrics.n_parameters,
     "features_per_node": metrics.features_per_node,
 }

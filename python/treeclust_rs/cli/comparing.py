@@ -10,7 +10,7 @@ from .._data import ColumnWarning
 from ..selection import compare as compare_methods
 from ..selection.comparison import default_methods
 from .fit_options import check_leaves
-from .fitting import check_sizes, features, number_of_clusters, scale_of
+from .fitting import check_sizes, chosen_columns, features, number_of_clusters, scale_of
 from .messages import DataError, UserError, either, write_remark
 from .methods import METHODS, method_of
 from .output import output_path, picture_path, save_picture, write_table
@@ -28,12 +28,13 @@ def compare(arguments: argparse.Namespace) -> None:
     picture = picture_path(arguments.plot, arguments, of_tree=False)
     models = {name: load_model(name) for name in arguments.models}
     source = read_source(arguments, rechunk=True)
+    columns = chosen_columns(source, arguments)
     reference, labels = (
         None if column is None else source.labels(column)
         for column in (arguments.reference, arguments.labels)
     )
     check_sizes(arguments, source, reference, least)
-    frame = features(source, arguments)
+    frame = features(source, columns, arguments)
     if arguments.quiet:
         warnings.simplefilter("ignore", ColumnWarning)
     for name, model in models.items():
@@ -48,7 +49,7 @@ def compare(arguments: argparse.Namespace) -> None:
         arguments.leaves,
         labels=labels,
         reference=reference,
-        scale=scale_of(arguments, frame.columns),
+        scale=scale_of(arguments, columns),
         random_state=arguments.seed,
         n_jobs=arguments.jobs,
         verbose=0 if arguments.quiet else 1 + arguments.verbose,

@@ -32,14 +32,13 @@ def fit(arguments: argparse.Namespace) -> None:
     labels_path = table_path(arguments.labels_out, arguments)
     picture = picture_path(arguments.plot, arguments)
     source = read_source(arguments, rechunk=True)
+    columns = chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
-    check_sizes(
-        arguments, source, reference, arguments.leaves, most=METHODS[arguments.method].is_maximum
-    )
-    frame = features(source, arguments)
+    check_sizes(arguments, source, reference, arguments.leaves, most=method.is_maximum)
+    frame = features(source, columns, arguments)
     if arguments.quiet:
         warnings.simplefilter("ignore", ColumnWarning)
-    model = _estimator(arguments, frame.columns, reference).fit(frame)
+    model = _estimator(arguments, columns, reference).fit(frame)
     with_costs = True
     if method.computes_costs_later:
         # A fit that finds the clusters itself has their costs. The file holds those computed.
@@ -138,16 +137,15 @@ def _estimator(
     return method.estimator(**(settings | parameters))
 
 
-def features(source: Source, arguments: argparse.Namespace) -> pl.DataFrame:
-    """Return the columns to fit, as numbers, and tell of their size."""
-    columns = _chosen_columns(source, arguments)
+def features(source: Source, columns: list[str], arguments: argparse.Namespace) -> pl.DataFrame:
+    """Return the columns to fit as numbers, and tell of their size."""
     frame = source.numbers(columns, chosen_by="--columns" if arguments.columns else "--drop")
     size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
     write_remark(f"{source.name}: {size}.", arguments)
     return frame
 
 
-def _chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
+def chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
     """Return the columns to fit: those of `--columns`, or all but `--drop` and labels."""
     everything = source.frame.columns
     named = _named_columns(arguments.columns or arguments.drop, source)

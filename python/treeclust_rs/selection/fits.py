@@ -196,9 +196,22 @@ def check_param(estimator: Any, param: str | None, default: str = "n_clusters") 
     raise TypeError(text)
 
 
+def column_of(param: str) -> str:
+    """Return the name of the column of values: that of the parameter, k for `n_clusters`."""
+    name = param.rpartition("__")[2]
+    return "k" if name == "n_clusters" else name
+
+
+def listed_values(values: Any, name: str) -> list[Any]:
+    """Return what the user listed; raise TypeError for a single number or a text."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} must be a list or a range of numbers. Got {values!r} instead.")
+    return list(values)
+
+
 def check_numbers(values: Iterable[int], at_least: int = 1, name: str = "k_values") -> list[int]:
     """Return whole numbers, of clusters or leaves, in rising order, each once."""
-    numbers = list(values)
+    numbers = listed_values(values, name)
     for number in numbers:
         if not is_number(number, Integral):
             raise TypeError(f"{name} must hold ints. Got {number!r} among them.")

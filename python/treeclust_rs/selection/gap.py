@@ -68,9 +68,10 @@ def gap_statistic(
     Returns
     -------
     Selection
-        With a frame of the columns ``k``; ``n_clusters``, as many as were found in the data;
-        ``w``, W(k); ``log_w``; ``reference_log_w``, the mean over the draws; ``gap``; ``sd``, the
-        standard deviation over the draws; ``error``, sd sqrt(1 + 1/B).
+        With a frame of the columns ``k`` (or the name of the parameter); ``n_clusters``, as many as
+        were found in the data; ``w``, W(k); ``log_w``; ``reference_log_w``, the mean over the
+        draws; ``gap``; ``sd``, the standard deviation over the draws; ``error``,
+        sd sqrt(1 + 1/B).
 
     Raises
     ------
@@ -170,7 +171,7 @@ def gap_statistic(
         log_w, log_drawn = np.log(w), np.log(drawn)
     frame = pl.DataFrame(
         {
-            "k": numbers,
+            fits.column_of(param): numbers,
             "n_clusters": list(map(fits.n_clusters_of, models, numbers)),
             "w": w,
             "log_w": log_w,

@@ -113,8 +113,8 @@ def stability(
             f"{type(estimator).__name__} has no predict, and so no labels for the rows of the "
             "other half."
         )
-    name, numbers = param.rpartition("__")[2], _check_values(values)
-    if name == "n_clusters":
+    name, numbers = fits.column_of(param), _check_values(values)
+    if name == "k":
         numbers = fits.check_numbers(numbers, at_least=2, name="values")
     if not is_number(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be an int >= 1. Got {n_repeats!r} instead.")
@@ -142,7 +142,7 @@ def stability(
     mean, sd = indices.mean(axis=0), indices.std(axis=0)
     frame = pl.DataFrame(
         {
-            "k" if name == "n_clusters" else name: numbers,
+            name: np.array(numbers),
             "n_clusters": n_clusters,
             "stability": mean,
             "sd": sd,
@@ -156,7 +156,7 @@ def stability(
 
 def _check_values(values: Iterable[float]) -> list[Any]:
     """Return numbers in rising order, each once."""
-    numbers = list(values)
+    numbers = fits.listed_values(values, "values")
     for value in numbers:
         if not is_number(value) or math.isnan(value):
             raise TypeError(f"values must hold numbers. Got {value!r} among them.")

@@ -92,7 +92,8 @@ def choose_leaves(
     -----
     Trees that are grown leaf by leaf are fitted once, since the largest contains the others (but
     not with ``criterion="kmedians"``); others, `BestTree` and `ObliqueTree` among them, are fitted
-    for each number.
+    for each number. A kernel cost takes O(n_samples^2) kernel values for each number, unless the
+    kernel has features.
 
     References
     ----------

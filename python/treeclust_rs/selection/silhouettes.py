@@ -75,9 +75,9 @@ def silhouette(
     Returns
     -------
     Selection
-        With a frame of the columns ``k``; ``n_clusters``, as many as were found; ``silhouette``,
-        between -1 and 1, null where the rows were not in 2 to n - 1 clusters. Among equal
-        silhouettes the smallest number is taken.
+        With a frame of the columns ``k`` (or the name of the parameter); ``n_clusters``, as many as
+        were found; ``silhouette``, between -1 and 1, null where the rows were not in 2 to n - 1
+        clusters. Among equal silhouettes the smallest number is taken.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def silhouette(
     best = scores.index(max(known))
     frame = pl.DataFrame(
         {
-            "k": numbers,
+            fits.column_of(param): numbers,
             "n_clusters": list(map(fits.n_clusters_of, models, numbers)),
             "silhouette": pl.Series(scores, dtype=pl.Float64),
         }
