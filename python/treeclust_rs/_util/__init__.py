@@ -7,9 +7,11 @@ from .arrays import (
     IntArray,
     as_rows,
     check_size,
+    copied,
     distinct,
     is_noise,
     mean_row,
+    row_blocks,
 )
 from .docs import documented, estimator
 from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_array, int_array, loads
