@@ -19,7 +19,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._data import Table, Units, WeightedRows
 from .._engine import GroupMeans
-from .._util import FloatArray, map_in_order, one_blas_thread
+from .._util import FloatArray, map_in_order, one_blas_thread, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .means import (
@@ -29,7 +29,6 @@ from .means import (
     center_distances,
     gram_sums,
     squared_distances,
-    weighted_sum,
 )
 from .parameters import KernelParameters, kernel_of
 

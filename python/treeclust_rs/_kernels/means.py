@@ -204,9 +204,3 @@ def squared_distances(
 def bin_sums(bins: Labels, values: FloatArray | None, k: int) -> FloatArray:
     """Return the sum of the values (None: ones) of each bin 0, ..., k - 1."""
     return np.asarray(np.bincount(bins, weights=values, minlength=k), dtype=np.float64)
-
-
-def weighted_sum(values: FloatArray, weight: FloatArray | None) -> float:
-    """Return the sum of the values, weighted if there are weights; it may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(values.sum() if weight is None else (weight * values).sum())

@@ -12,6 +12,7 @@ from .arrays import (
     is_noise,
     mean_row,
     row_blocks,
+    weighted_sum,
 )
 from .docs import documented, estimator
 from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_array, int_array, loads

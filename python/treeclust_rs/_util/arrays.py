@@ -67,6 +67,15 @@ def copied(rows: FloatArray) -> FloatArray:
     return copy
 
 
+def weighted_sum(values: FloatArray, weight: FloatArray | None) -> float:
+    """Return the sum of the values, weighted if there are weights; it may overflow.
+
+    The bits do not depend on BLAS, whose sums have another order on every kind of processor.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(values.sum() if weight is None else (weight * values).sum())
+
+
 def mean_row(rows: FloatArray) -> FloatArray:
     """Return the mean of the rows, with 0 in columns where it overflows."""
     with np.errstate(all="ignore"):
