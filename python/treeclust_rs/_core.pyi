@@ -18,6 +18,7 @@ __all__ = [
     "find_non_finite",
     "fit_kauri",
     "fit_oblique",
+    "fit_regression",
     "fit_tree",
     "group_means",
     "group_sums",
@@ -246,6 +247,17 @@ def fit_kauri(
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
 ) -> FittedKauri: ...
+def fit_regression(
+    table: _Table,
+    targets: _Floats,
+    *,
+    sample_weight: _Floats | None,
+    max_leaves: int,
+    max_depth: int | None,
+    min_samples_leaf: int,
+    n_jobs: _Jobs,
+    progress: Callable[[int, float], None] | None,
+) -> _FittedTests: ...
 
 @final
 class Router:

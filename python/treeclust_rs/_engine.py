@@ -4,7 +4,7 @@ Every call is typed in and typed out: arrays, numbers and the classes below cros
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from ._core import column_units as column_units
 from ._core import density_tree as density_tree
 from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
+from ._core import fit_regression as fit_regression
 from ._core import fit_tree as fit_tree
 from ._core import group_means as group_means
 from ._core import group_sums as group_sums
@@ -32,6 +33,8 @@ from ._core import spherical_kmeans as spherical_kmeans
 from ._core import spread_tree as spread_tree
 from ._util import Codes, FloatArray, IntArray
 
+FittedTests: TypeAlias = "_core._FittedTests"
+"""The tests of a fitted tree, by node: what all fitted trees have."""
 Jobs = int | Threads
 Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 """A matrix whose rows are samples, or a list of columns."""

@@ -252,6 +252,35 @@ impl Ord for TotalOrder {
     }
 }
 
+/// Leaves that wait to be split, by the score of their best cut.
+#[derive(Debug, Default)]
+pub(crate) struct LeafQueue(BinaryHeap<(TotalOrder, Reverse<usize>)>);
+
+impl LeafQueue {
+    /// Adds a leaf.
+    pub(crate) fn push(&mut self, score: f64, id: usize) {
+        self.0.push((TotalOrder(score), Reverse(id)));
+    }
+
+    /// The best score; minus infinity if no leaf waits.
+    pub(crate) fn best(&self) -> f64 {
+        self.0.peek().map_or(f64::NEG_INFINITY, |top| top.0.0)
+    }
+
+    /// Takes the leaf of lowest id out of those whose score is within `margin` of the best; none if no leaf waits.
+    pub(crate) fn pop(&mut self, margin: f64) -> Option<usize> {
+        let floor = self.best() - margin;
+        let mut tied = Vec::new();
+        while let Some(top) = self.0.peek().copied().filter(|top| top.0.0 >= floor) {
+            self.0.pop();
+            tied.push(top);
+        }
+        let first = tied.iter().map(|top| top.1.0).min()?;
+        self.0.extend(tied.into_iter().filter(|top| top.1.0 != first));
+        Some(first)
+    }
+}
+
 /// A leaf that waits to be split.
 struct Leaf<N> {
     searched: NodeSearch<N>,
@@ -275,7 +304,7 @@ pub fn best_first<C: Criterion>(
         engine,
         leaves: std::iter::repeat_with(|| None).take(grown.nodes.len()).collect(),
         bounded: BinaryHeap::new(),
-        opened: BinaryHeap::new(),
+        opened: LeafQueue::default(),
         cost: 0.0,
         kept_bytes: 0,
     };
@@ -336,7 +365,7 @@ struct Growth<'e, 'a, 't, C: Criterion> {
     /// Leaves not opened yet, by the upper bound of their gain.
     bounded: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Opened leaves by their exact gain.
-    opened: BinaryHeap<(TotalOrder, Reverse<usize>)>,
+    opened: LeafQueue,
     /// Sum of the leaves' costs.
     cost: f64,
     kept_bytes: usize,
@@ -367,7 +396,7 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     fn next(&mut self, grown: &GrowingTree<'_>) -> Result<Option<NextLeaf<C::Node>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
-            let best = self.opened.peek().map_or(f64::NEG_INFINITY, |top| top.0.0);
+            let best = self.opened.best();
             match self.bounded.peek() {
                 Some(top) if top.0.0 >= best - margin => {}
                 _ => break,
@@ -377,21 +406,11 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
             let rows = grown.partition.active(grown.nodes[id].segment);
             leaf.cut = self.engine.open(rows, &leaf.searched)?;
             match leaf.cut {
-                Some(cut) => self.opened.push((TotalOrder(cut.score), Reverse(id))),
+                Some(cut) => self.opened.push(cut.score, id),
                 None => drop(self.remove(id)),
             }
         }
-        let Some(&(TotalOrder(best), _)) = self.opened.peek() else { return Ok(None) };
-        let mut tied = Vec::new();
-        while let Some(&top) = self.opened.peek() {
-            if top.0.0 < best - margin {
-                break;
-            }
-            self.opened.pop();
-            tied.push(top);
-        }
-        let Some(first) = tied.iter().map(|top| top.1.0).min() else { return Ok(None) };
-        self.opened.extend(tied.into_iter().filter(|top| top.1.0 != first));
+        let Some(first) = self.opened.pop(margin) else { return Ok(None) };
         Ok(self.remove(first).and_then(|leaf| leaf.cut.map(|cut| (first, leaf, cut))))
     }
 }

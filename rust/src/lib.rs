@@ -8,8 +8,9 @@
 //! 3. [`grow`] splits nodes, best first or until all are done, over one [`partition`] of the rows; [`placement`]
 //!    chooses the printed threshold within the gap that a cut names.
 //! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], [`center_cuts`], Kernel IMM, none) and any criterion.
-//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cubt`] and [`cltree`] those
-//!    that explain no clusters, [`local_search`] the search for the best tree of a budget of leaves.
+//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cubt`], [`cltree`] and
+//!    [`regression`] those that look at the columns alone, [`local_search`] the search for the best tree of a budget
+//!    of leaves.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
 //! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
@@ -34,9 +35,11 @@ pub mod kernel;
 pub mod local_search;
 pub mod memory;
 pub mod oblique;
+mod orders;
 pub mod parallel;
 pub mod partition;
 pub mod placement;
+pub mod regression;
 pub mod rows;
 pub mod search;
 pub mod shallow;

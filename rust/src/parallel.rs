@@ -93,7 +93,19 @@ pub fn try_map<I: Send, T: Send>(
     items: impl IntoIterator<Item = I>,
     work: impl Fn(I) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    map(items, work).into_iter().collect()
+    try_map_some(items, 1, work)
+}
+
+/// [`try_map`] whose tasks are `at_a_time` neighbouring items or more.
+///
+/// # Errors
+/// As [`try_map`].
+pub fn try_map_some<I: Send, T: Send>(
+    items: impl IntoIterator<Item = I>,
+    at_a_time: usize,
+    work: impl Fn(I) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    map_some(items, at_a_time, work).into_iter().collect()
 }
 
 /// [`map`] whose tasks are `at_a_time` neighbouring items or more.

@@ -154,12 +154,10 @@ pub(crate) fn best_cut<'g, C: Criterion>(
     monitor: &Monitor,
     groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
 ) -> Result<Option<BestCut>> {
-    let of_feature = |i: usize| {
+    let scores = parallel::try_map_some(0..features.len(), at_a_time, |i| {
         monitor.check()?;
         Ok(criterion.best_score(node, groups(i).view(features[i])))
-    };
-    let scores = parallel::map_some(0..features.len(), at_a_time, of_feature);
-    let scores = scores.into_iter().collect::<Result<Vec<f64>>>()?;
+    })?;
     choose_cut(criterion, node, features, &scores, at_a_time, groups)
 }
 

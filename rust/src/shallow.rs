@@ -82,7 +82,7 @@ impl NodePrice<'_> {
     pub(crate) fn add(
         &self,
         costs: &mut [f64],
-        rows: &[(f64, u32)],
+        rows: &[u32],
         cuts: impl Iterator<Item = (usize, usize)>,
         redundant: [bool; 2],
     ) {
@@ -93,7 +93,7 @@ impl NodePrice<'_> {
         let (mut best, mut n_left, mut passed) = (f64::INFINITY, 0.0, 0);
         let mut memo = HashMap::new();
         for (cost, (rows_left, k_left)) in costs.iter_mut().zip(cuts) {
-            for &(_, row) in &rows[passed..rows_left] {
+            for &row in &rows[passed..rows_left] {
                 n_left +=
                     self.weights.map_or(1.0, |weights| weights[row as usize] / self.least_weight);
             }

@@ -248,3 +248,20 @@ def test_equal_rows_cost_nothing(scale, weighted):
         for make in (tc.ExKMC, tc.SpExTree):
             model = make(reference=labels, scale=scale).fit(X, sample_weight=weight)
             assert (model.inertia_, model.reference_inertia_, model.cost_ratio_) == (0.0, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tc.IMM(3, criterion="kmedians", random_state=0),
+        tc.KernelKMeans(3, kernel="rbf", random_state=0),
+        tc.KernelKMeans(3, kernel="rbf", approximation="rff", n_components=20, random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__name__}-{getattr(model, 'approximation', '')}",
+)
+def test_weights_of_1_change_no_bit_of_a_score(model):
+    """BLAS would add the weighted costs up in another order, which its processor decides."""
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(997, 3))
+        model.fit(X)
+        assert model.score(X, sample_weight=np.ones(len(X))) == model.score(X)

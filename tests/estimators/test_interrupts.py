@@ -8,13 +8,13 @@ from processes import output_of
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to another process")
 
-# Two starts of scikit-learn's k-means, of 20 seconds or more each.
-STARTS = """
+# MODEL and SHAPE: of a fit of many seconds.
+LONG = """
 import os, signal, threading, time
 import numpy as np, treeclust_rs as tc
 
-X = np.random.default_rng(0).random((100_000, 10))
-model = tc.KernelKMeans(300, kernel="linear", n_init=2, tol=0.0, n_jobs=2)
+X = np.random.default_rng(0).random(SHAPE)
+model = tc.MODEL
 sent = []
 
 def interrupt():
@@ -30,8 +30,19 @@ assert not hasattr(model, "labels_")
 """
 
 
+def wait_after_a_second(model, shape):
+    """Seconds from Ctrl-C to the end of a fit."""
+    return float(output_of(LONG.replace("MODEL", model).replace("SHAPE", shape)))
+
+
 def test_starts_of_kernel_kmeans_are_broken_off():
-    assert float(output_of(STARTS)) < 6  # 0.5 where nothing else runs
+    model = 'KernelKMeans(300, kernel="linear", n_init=2, tol=0.0, n_jobs=2)'
+    assert wait_after_a_second(model, "(100_000, 10)") < 6  # 0.5 where nothing else runs
+
+
+def test_the_regression_tree_is_broken_off():
+    model = "XRegressionTree(max_leaves=50_000, reference=X[:3])"
+    assert wait_after_a_second(model, "(100_000, 60)") < 6
 
 
 # The signal comes with the fifth block of rows of the matrix.

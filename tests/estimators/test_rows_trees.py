@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
@@ -71,24 +73,53 @@ def test_equal_rows_are_not_cut():
         assert model.n_leaves_ == 2
 
 
-@pytest.mark.parametrize("max_leaves", [3, 6, 15])
-def test_the_regression_tree_is_scikit_learns(max_leaves):
-    X = load_iris().data
-    centered = X - np.median(X, axis=0)
-    theirs = DecisionTreeRegressor(max_leaf_nodes=max_leaves, random_state=0).fit(
-        centered, centered
-    )
-    model = tc.XRegressionTree(3, max_leaves=max_leaves, random_state=0).fit(X)
-    inertia = sum(
-        ((X[of] - X[of].mean(axis=0)) ** 2).sum()
-        for of in (model.tree_.apply(X) == leaf for leaf in model.tree_.leaves)
-    )
-    leaves = theirs.apply(centered)
-    expected = sum(
-        ((X[leaves == leaf] - X[leaves == leaf].mean(axis=0)) ** 2).sum()
-        for leaf in np.unique(leaves)
-    )
-    assert inertia == pytest.approx(expected, rel=1e-9)
+@pytest.mark.parametrize("seed", range(30))
+def test_the_regression_tree_is_scikit_learns(seed):
+    """Of normal rows: no two cuts gain the same."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(6, 600)), int(rng.integers(1, 7))
+    X = rng.normal(size=(n, d)) * rng.uniform(0.1, 10.0, size=d)
+    weight = rng.uniform(0.1, 5.0, size=n) if seed % 2 else None
+    max_leaves = int(rng.integers(2, 2 + n // 3))
+    limits = {
+        "max_depth": int(rng.integers(2, 6)) if seed % 3 == 0 else None,
+        "min_samples_leaf": int(rng.integers(1, 6)),
+    }
+    theirs = DecisionTreeRegressor(max_leaf_nodes=max_leaves, random_state=0, **limits)
+    theirs.fit(X, X, weight)
+    model = tc.XRegressionTree(2, max_leaves=max_leaves, random_state=0, **limits)
+    model.fit(X, sample_weight=weight)
+    ours, leaves = model.tree_.apply(X), theirs.apply(X)
+    # The same rows are together.
+    pairs = np.unique(np.column_stack([ours, leaves]), axis=0)
+    assert len(pairs) == len(np.unique(ours)) == theirs.get_n_leaves()
+
+
+def test_of_equal_gains_the_first_columns_lowest_cut_is_taken():
+    x = np.array([0.0, 1.0, 2.0, 3.0])
+    tree = tc.XRegressionTree(2, random_state=0).fit(np.column_stack([x, 3.0 - x])).tree_
+    assert (tree.feature[0], 1.0 < tree.threshold[0] < 2.0) == (0, True)
+    X = np.array([[0.0], [1.0], [10.0], [11.0], [20.0], [21.0]])  # 2 and 4 rows, or 4 and 2
+    tree = tc.XRegressionTree(2, random_state=0).fit(X).tree_
+    assert 1.0 < tree.threshold[0] < 10.0
+
+
+def test_small_cells_beside_large_ones_are_cut():
+    """scikit-learn takes them for equal: its variances are differences of squares."""
+    X = np.column_stack([np.repeat([0.0, 1e9, 2e9], 20), np.tile([0.0, 1.0, 2.0, 3.0], 15)])
+    tree = tc.XRegressionTree(3, max_leaves=12, random_state=0).fit(X).tree_
+    assert tree.n_node_samples[tree.leaves].tolist() == [5] * 12
+
+
+def test_a_kd_tree_takes_little_memory_beside_the_rows():
+    X = np.random.default_rng(0).normal(size=(200_000, 40))
+    tracemalloc.start()
+    try:
+        tc.KDTreeClusters(reference=X[:3]).fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2 * X.nbytes  # one copy in units
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e40, 1e150])

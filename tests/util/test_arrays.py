@@ -1,9 +1,12 @@
-"""Distinct values of arrays."""
+"""Distinct values of arrays; copies."""
+
+import signal
+import sys
 
 import numpy as np
 import pytest
 
-from treeclust_rs._util import distinct
+from treeclust_rs._util import copied, distinct
 
 RNG = np.random.default_rng(0)
 TOP = 2**63 - 1
@@ -43,3 +46,20 @@ def test_labels_are_not_sorted(monkeypatch):
     monkeypatch.setattr(np, "unique", None)
     found, places = distinct(np.array([4, 2, 4]))
     assert (found.tolist(), places.tolist()) == ([2, 4], [1, 0, 1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no timers that interrupt")
+def test_signals_are_handled_while_rows_are_copied():
+    rows = np.random.default_rng(0).random((200_000, 100))
+    handled = []
+    old = signal.signal(signal.SIGALRM, lambda *_: handled.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
+        copy = copied(rows)
+        n_handled = len(handled)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, old)
+    np.testing.assert_array_equal(copy, rows)
+    assert n_handled > 2  # one copy of all handles a single one, at its end
+    assert copied(rows[:3, :0]).shape == (3, 0)

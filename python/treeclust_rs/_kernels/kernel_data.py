@@ -15,15 +15,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial.distance import cdist
 
 from .. import _engine
 from .._data import Table, Units, WeightedRows
 from .._engine import GroupMeans
-from .._util import FloatArray, map_in_order, one_blas_thread
+from .._util import FloatArray, map_in_order, one_blas_thread, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
-from .means import ROUNDING, TILE, bin_sums, gram_sums, squared_distances, weighted_sum
+from .means import (
+    ROUNDING,
+    TILE,
+    bin_sums,
+    center_distances,
+    gram_sums,
+    squared_distances,
+)
 from .parameters import KernelParameters, kernel_of
 
 Labels = npt.NDArray[Any]
@@ -327,7 +333,7 @@ class KernelData:
         weight = self.cluster_weights(labels, k)
         if self.features is not None:
             means = self._group_means(labels, k).means[:k]
-            distances = np.asarray(cdist(self.features, means, "sqeuclidean"))
+            distances = np.ascontiguousarray(center_distances(means, self.features).T)
         else:
             sums = self.label_sums(labels, k)
             stocks = self.self_stocks(labels, sums)

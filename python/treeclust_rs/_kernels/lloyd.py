@@ -24,7 +24,14 @@ from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
 from .._reference.checks import warn_too_few
-from .._util import FloatArray, IntArray, format_count, map_in_order, one_blas_thread
+from .._util import (
+    FloatArray,
+    IntArray,
+    copied,
+    format_count,
+    map_in_order,
+    one_blas_thread,
+)
 from .._util.threads import check_room
 from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinite
 from .gram_lloyd import GramRows, Run, draw, run_lloyd, seed_groups
@@ -148,14 +155,15 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
     threads = ThreadpoolController()
     # scikit-learn compares the moves of the means with the mean variance of a column.
     tol *= features.shape[1]
-    # KMeans copies the features, in every thread.
+    # Every start has a copy of the features.
     check_room(1, min(n_jobs, len(seeds)) * features.nbytes)
 
     def start(seed: int) -> KMeans:
         # On one thread: on several the bits of the centers depend on their number.
-        solver = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=seed)
+        # With copy_x=True it would copy the features in one call, which Ctrl-C has to wait for.
+        solver = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=seed, copy_x=False)
         with threads.limit(limits=1, user_api="openmp"):
-            return solver.fit(features, sample_weight=data.weight)
+            return solver.fit(copied(features), sample_weight=data.weight)
 
     best: KMeans | None = None
     with warnings.catch_warnings(), threads.limit(limits=1, user_api="blas"):

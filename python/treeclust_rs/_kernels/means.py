@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from scipy.spatial.distance import cdist
 
-from .._util import FloatArray, IntArray, distinct, map_in_order
+from .._util import FloatArray, IntArray, distinct, map_in_order, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Means:
     def feature_distances(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return squared distances of features to the centers, and their rounding error."""
         assert self.centers is not None
-        distances = np.asarray(cdist(self.centers, features, "sqeuclidean"))
+        distances = center_distances(self.centers, features)
         return distances, ROUNDING * distances.min(axis=0)
 
 
@@ -97,6 +97,14 @@ class Clustering:
     inertia: float
     n_iter: int
     means: Means
+
+
+def center_distances(centers: FloatArray, features: FloatArray) -> FloatArray:
+    """Return the squared distances of rows of features to centers, of shape (k, n)."""
+    distances = np.empty((len(centers), len(features)))
+    for block in row_blocks(len(features), features.shape[1] * len(centers)):
+        distances[:, block] = cdist(centers, features[block], "sqeuclidean")
+    return distances
 
 
 def first_least(values: FloatArray, margin: FloatArray) -> IntArray:
@@ -196,9 +204,3 @@ def squared_distances(
 def bin_sums(bins: Labels, values: FloatArray | None, k: int) -> FloatArray:
     """Return the sum of the values (None: ones) of each bin 0, ..., k - 1."""
     return np.asarray(np.bincount(bins, weights=values, minlength=k), dtype=np.float64)
-
-
-def weighted_sum(values: FloatArray, weight: FloatArray | None) -> float:
-    """Return the sum of the values, weighted if there are weights; it may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(values.sum() if weight is None else (weight * values).sum())

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._data import Table, Units, WeightedRows, column_of
 from .._engine import LabelCosts
-from .._util import FloatArray, map_in_order
+from .._util import FloatArray, map_in_order, weighted_sum
 from .kmedians import cluster_medians
 
 Criterion = Literal["kmeans", "kmedians"]
@@ -84,7 +84,7 @@ def cost_about(
     def of_column(feature: int) -> float:
         sizes = _column_costs(data, centers, labels, criterion, feature, rest)
         with np.errstate(over="ignore"):
-            return float(sizes.sum() if weight is None else weight @ sizes)
+            return weighted_sum(sizes, weight)
 
     cost = sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs))
     if not np.isfinite(cost):
@@ -149,6 +149,6 @@ def distance_costs(distances: FloatArray, weight: FloatArray | None) -> LabelCos
     nearest = distances.argmin(axis=1).astype(np.uint32)
     regrets = distances - least[:, None]
     regrets[regrets <= _EQUAL_COST * distances] = 0.0
-    if weight is None:
-        return LabelCosts(regrets, nearest, float(least.sum()))
-    return LabelCosts(regrets * weight[:, None], nearest, float(weight @ least))
+    if weight is not None:
+        regrets *= weight[:, None]
+    return LabelCosts(regrets, nearest, weighted_sum(least, weight))

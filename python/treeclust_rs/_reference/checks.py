@@ -8,7 +8,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from .._data import Table, WeightedRows
-from .._util import BoolArray, Codes, FloatArray, format_count
+from .._util import BoolArray, Codes, FloatArray, format_count, weighted_sum
 from .read import ReferenceInput
 
 DEFAULT_N_CLUSTERS = 8
@@ -72,9 +72,9 @@ def warn_of_far_centers(
     filled = weight > 0
     weight, means = weight[filled], means[filled]
     scale, own = data.units.scale, float(spread.sum())
-    moved = float(weight @ np.square((means - centers[filled]) / scale).sum(axis=1))
+    moved = weighted_sum(np.square((means - centers[filled]) / scale).sum(axis=1), weight)
     overall = np.average(means, axis=0, weights=weight)
-    between = float(weight @ np.square((means - overall) / scale).sum(axis=1))
+    between = weighted_sum(np.square((means - overall) / scale).sum(axis=1), weight)
     if moved > own + _ROUNDING * between:
         warnings.warn(
             "The centers of the reference are far from the means of the rows they stand for: the "

@@ -7,9 +7,12 @@ from .arrays import (
     IntArray,
     as_rows,
     check_size,
+    copied,
     distinct,
     is_noise,
     mean_row,
+    row_blocks,
+    weighted_sum,
 )
 from .docs import documented, estimator
 from .knees import below_chord, knee

@@ -1,6 +1,7 @@
 """Types, sizes and shapes of numpy arrays; labels, of which -1 marks noise."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,34 @@ def as_rows(X: npt.ArrayLike) -> FloatArray:
     if rows.ndim != 2:
         raise ValueError(f"Expected rows of a table, got an array of {rows.ndim} dimensions.")
     return rows
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield neighbouring blocks of rows of some 2^20 numbers, `width` for each row.
+
+    Work on one of them takes milliseconds: Ctrl-C is noticed between two, and temporary arrays stay
+    small. In one call, a pass over a gigabyte takes seconds on a busy machine.
+    """
+    size = max((1 << 20) // max(width, 1), 1)
+    for start in range(0, n_rows, size):
+        yield slice(start, start + size)
+
+
+def copied(rows: FloatArray) -> FloatArray:
+    """Return a copy in C order, made block by block."""
+    copy = np.empty_like(rows, order="C")
+    for block in row_blocks(*rows.shape):
+        copy[block] = rows[block]
+    return copy
+
+
+def weighted_sum(values: FloatArray, weight: FloatArray | None) -> float:
+    """Return the sum of the values, weighted if there are weights; it may overflow.
+
+    The bits do not depend on BLAS, whose sums have another order on every kind of processor.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(values.sum() if weight is None else (weight * values).sum())
 
 
 def mean_row(rows: FloatArray) -> FloatArray:

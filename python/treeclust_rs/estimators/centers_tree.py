@@ -28,7 +28,7 @@ from .._data import Table
 from .._reference.centers import Criterion, cost_about, own_medians
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
-from .._util import IntArray, StrOptions
+from .._util import IntArray, StrOptions, row_blocks
 from ..tree import GrownTree, add_up
 
 
@@ -185,7 +185,8 @@ def labelled_tree(
     )
     assert leaf_of_row is not None, "the rows are finite"
     costs = np.zeros((len(tests.kind), reference.n_clusters))
-    np.add.at(costs, leaf_of_row, reference.regrets)
+    for block in row_blocks(*reference.regrets.shape):
+        np.add.at(costs, leaf_of_row[block], reference.regrets[block])
     add_up(tests.children_left, costs)
     base_cost = None
     if own is not None:

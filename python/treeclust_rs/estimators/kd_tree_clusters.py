@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from .._base import FitRows
 from .._data import Table
-from .._util import IntArray, estimator
+from .._util import FloatArray, IntArray, estimator, row_blocks
 from .rows_tree import CutOf, RowsCut, RowsTree
 
 
@@ -65,23 +66,33 @@ class KDTreeClusters(RowsTree):
         matrix = fit_rows.units.matrix(fit_rows.rows)
         weight = np.ones(len(matrix)) if fit_rows.weight is None else fit_rows.weight
 
+        def mean(
+            rows: IntArray, w: FloatArray, of_cells: Callable[[FloatArray], FloatArray]
+        ) -> FloatArray:
+            sums = np.zeros(matrix.shape[1])
+            for block in row_blocks(len(rows), len(sums)):
+                terms = of_cells(matrix[rows[block]]) * w[block, None]
+                terms[0] += sums  # so that sums are the same bits for blocks of any size
+                sums = terms.sum(axis=0)
+            return np.asarray(sums / w.sum())
+
         def cut_of(rows: IntArray, of_parent: Any) -> RowsCut | None:  # noqa: ARG001
-            cells, w = matrix[rows], weight[rows]
             # From the first row, so that a constant column has a variance of 0.
-            cells = cells - cells[0]
-            mean = np.average(cells, axis=0, weights=w)
-            variance = np.average((cells - mean) ** 2, axis=0, weights=w)
+            w, origin = weight[rows], matrix[rows[0]]
+            center = mean(rows, w, lambda cells: cells - origin)
+            variance = mean(rows, w, lambda cells: (cells - origin - center) ** 2)
             for feature in np.argsort(-variance, kind="stable"):
                 if not variance[feature] > 0:
                     return None
-                order = np.argsort(cells[:, feature], kind="stable")
-                values, passed = cells[order, feature], np.cumsum(w[order])
+                cells = matrix[rows, feature] - origin[feature]
+                order = np.argsort(cells, kind="stable")
+                values, passed = cells[order], np.cumsum(w[order])
                 m = self.min_samples_leaf
                 ends = np.flatnonzero(values[:-1] < values[1:])
                 ends = ends[(ends >= m - 1) & (ends < len(rows) - m)]
                 if len(ends):
                     end = ends[np.abs(passed[ends] - passed[-1] / 2.0).argmin()]
-                    goes_left = cells[:, feature] <= values[end]
+                    goes_left = cells <= values[end]
                     return RowsCut(int(feature), goes_left, float(len(rows)))
             return None
 

@@ -47,6 +47,7 @@ from .._util import (
     estimator,
     float_array,
     int_array,
+    weighted_sum,
 )
 
 # Fitted numbers in model files, beside the predictor.
@@ -322,8 +323,7 @@ class KernelKMeans(SavedEstimator):
         squares = partial.min(axis=0) + diagonal
         if predictor.rows is not None or gram is not None:  # differences, not sums of squares
             squares[np.abs(squares) <= margin] = 0.0
-        with np.errstate(over="ignore"):
-            cost = float(squares.sum() if weight is None else weight @ squares)
+        cost = weighted_sum(squares, weight)
         if not np.isfinite(cost):
             raise ValueError(OVERFLOW)
         return -cost

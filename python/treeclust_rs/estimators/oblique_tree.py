@@ -55,6 +55,7 @@ from .._util import (
     StrOptions,
     effective_n_jobs,
     estimator,
+    weighted_sum,
 )
 from ..export import explain_rows
 from ..tree import (
@@ -589,7 +590,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         # Of directions: their mean of length 1, from which they are apart by what its length lacks.
         lengths = np.linalg.norm(clusters.means, axis=1)
         centers = clusters.means / np.where(lengths > 0, lengths, np.nan)[:, None]
-        return centers, float(clusters.weight @ np.maximum(1.0 - lengths, 0.0))
+        return centers, weighted_sum(np.maximum(1.0 - lengths, 0.0), clusters.weight)
 
     @cached_property
     def _inertia_path(self) -> FloatArray | None:

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from .._base import FitRows
+from .. import _engine
+from .._base import FitRows, Growth, most_leaves
 from .._data import Table
-from .._util import IntArray, estimator
-from .rows_tree import CutOf, RowsCut, RowsTree
+from .._reference.kmeans import Reference
+from .._util import estimator
+from ..tree import GrownTree, tests_of
+from .centers_tree import labelled_tree
+from .rows_tree import RowsTree
 
 
 @estimator
@@ -37,10 +41,8 @@ class XRegressionTree(RowsTree):
     Notes
     -----
     The splits are those of scikit-learn's `DecisionTreeRegressor` with `max_leaf_nodes`, fitted to
-    the columns in `scale` units. It is given their ranks to cut, which float32 holds, so that units
-    may be of any size. Of cuts that gain the same it takes one by chance, here with a fixed seed.
-    Its variances are differences of squares: cells beside others 1e8 times larger count as equal.
-    O(n d^2) a level.
+    the columns in `scale` units, but that of cuts that gain the same (to 1e-12 of the gain) the
+    first column's lowest is taken, and that units may be of any size. O(n d^2) a level.
 
     References
     ----------
@@ -63,33 +65,19 @@ class XRegressionTree(RowsTree):
     min_samples_leaf: int = 1
     reference: Any = None
 
-    def _cutter(self, fit_rows: FitRows[Table], max_leaves: int) -> CutOf:
-        from sklearn.tree import DecisionTreeRegressor
-
-        matrix = fit_rows.units.matrix(fit_rows.rows)
-        # scikit-learn cuts columns in float32, which has ranks up to 2^24, and calls a variance
-        # below 2^-52 none: the columns are multiplied by one power of 2, far from overflow.
-        ranks = np.column_stack([np.unique(x, return_inverse=True)[1] for x in matrix.T])
-        ranks = ranks.astype(np.float32)
-        matrix = np.ldexp(matrix, 300 - np.frexp(np.abs(matrix).max())[1])
-        tree = DecisionTreeRegressor(
-            max_leaf_nodes=max(max_leaves, 2),
-            max_depth=self.max_depth,
-            min_samples_leaf=self.min_samples_leaf,
-            random_state=0,
+    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+        rows, limits = fit_rows.rows, growth.limits
+        matrix = fit_rows.units.matrix(rows)
+        weight = fit_rows.weight
+        fitted = _engine.fit_regression(
+            rows.data,
+            # By powers of 2, so that no digit changes: squares neither overflow nor vanish.
+            np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1], out=matrix),
+            sample_weight=None if weight is None else weight / weight.mean(),
+            max_leaves=most_leaves(limits.max_leaves, reference.n_clusters, rows.n_samples),
+            max_depth=limits.max_depth,
+            min_samples_leaf=limits.min_samples_leaf,
+            n_jobs=fit_rows.threads,
+            progress=fit_rows.progress(self.verbose),
         )
-        weight = None if fit_rows.weight is None else fit_rows.weight / fit_rows.weight.mean()
-        nodes = tree.fit(ranks, matrix, weight).tree_
-        cost = nodes.weighted_n_node_samples * nodes.impurity
-
-        def cut_of(rows: IntArray, node: int | None) -> RowsCut | None:
-            node = node or 0
-            left, right = int(nodes.children_left[node]), int(nodes.children_right[node])
-            if left < 0:
-                return None
-            feature = int(nodes.feature[node])
-            goes_left = ranks[rows, feature] <= nodes.threshold[node]
-            gain = float(cost[node] - cost[left] - cost[right])
-            return RowsCut(feature, goes_left, gain, (left, right))
-
-        return cut_of
+        return labelled_tree(fit_rows, reference, tests_of(fitted))

@@ -9,15 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._data import SparseTable, Table
-from .._engine import (
-    FittedKauri,
-    FittedOblique,
-    FittedTree,
-    GrownTests,
-    ObliqueArrays,
-    SearchedTree,
-    TestArrays,
-)
+from .._engine import FittedTests, FittedTree, ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
 from .nodes import LEAF, leaf_mistakes
@@ -205,9 +197,7 @@ class ExactSum:
         return self._units / self._UNIT
 
 
-def tests_of(
-    fitted: FittedTree | FittedKauri | FittedOblique | SearchedTree | GrownTests,
-) -> TestArrays:
+def tests_of(fitted: FittedTests) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
 

@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _engine
 from .._data import (
     Table,
+    Units,
+    WeightedRows,
     align_table,
     check_feature_names,
     check_finite,
@@ -211,6 +213,7 @@ def _with_counts_of(
     centers: npt.ArrayLike | None,
 ) -> ClusterTree:
     tests, _ = _structure(tree)
+    threads = _engine.Threads(effective_n_jobs(None))
     is_kept = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0
     if labels is not None:
         given = read_labels(_array("labels", labels, 1), table, weight, "labels")
@@ -220,12 +223,10 @@ def _with_counts_of(
         assert centers is not None
         points = read_centers(_array("centers", centers, 2), table, "centers")
         classes = list(range(len(points)))
-        rows = np.column_stack(table.data) if isinstance(table.data, list) else table.data
-        apart = np.stack([((rows - point) ** 2).sum(axis=1) for point in points], axis=1)
-        codes = apart.argmin(axis=1)
-    leaf_of_row = _engine.Router(tests, table.n_features).apply(
-        table.data, _engine.Threads(effective_n_jobs(None))
-    )
+        rows = WeightedRows(table, None, Units.own(table.n_features), threads)
+        regrets, nearest, _ = rows.label_costs(points)
+        codes = nearest.astype(np.int64)
+    leaf_of_row = _engine.Router(tests, table.n_features).apply(table.data, threads)
     assert leaf_of_row is not None, "the rows are finite"
     leaf_of_row, codes = leaf_of_row[is_kept], codes[is_kept]
     weight = None if weight is None else weight[is_kept]
@@ -235,9 +236,7 @@ def _with_counts_of(
         np.add.at(costs, (leaf_of_row, codes), weights)
         costs = costs.sum(axis=1, keepdims=True) - costs
     else:
-        apart = apart[is_kept]
-        regrets = weights[:, None] * (apart - apart.min(axis=1, keepdims=True))
-        np.add.at(costs, leaf_of_row, regrets)
+        np.add.at(costs, leaf_of_row, weights[:, None] * regrets[is_kept])
     add_up(tests.children_left, costs)
     grown = GrownTree.of_rows(
         tests,

@@ -22,14 +22,13 @@ use super::cuts::{CutBuilder, LeafColumn};
 use super::fit::{FittedKauri, KauriProblem};
 use super::gains::{ClusterSums, largest};
 use super::kernel::{Kernel, Weights, add_row, norm};
-use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf, columns_per_task};
+use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf};
 use super::moves::{AllowedMoves, Move, MoveKind};
-use crate::criterion::{Cut, Gap};
 use crate::error::{Error, Result};
-use crate::grow::{GrowingTree, GrownNode, Limits, test_of};
+use crate::grow::{GrowingTree, GrownNode, Limits};
 use crate::memory;
+use crate::orders::{OrderCut, Orders, columns_per_task};
 use crate::parallel::{self, Monitor};
-use crate::partition::Partition;
 use crate::table::Table;
 
 /// Gains closer than this share of the largest possible objective are tied; smaller gains are not worth a split.
@@ -59,8 +58,8 @@ pub(super) struct Growth<'a, 't> {
     pub(super) weights: Weights<'a>,
     /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
     pub(super) grown: GrowingTree<'a>,
-    /// By column: the rows of every node in the order of the column.
-    orders: Vec<Partition>,
+    /// The rows of every node in the order of each column, empty if the root is not split.
+    orders: Orders,
     /// By number; none is empty.
     pub(super) clusters: Vec<ClusterState>,
     /// Clusters whose rows changed in the last split, ascending.
@@ -77,8 +76,6 @@ pub(super) struct Growth<'a, 't> {
     n_leaves: usize,
     /// Gains closer than this are tied.
     margin: f64,
-    /// Buffer, by row of the table: the side of a split.
-    goes_left: Vec<bool>,
     /// Buffer, by row of the table: the position in a leaf.
     position: Vec<u32>,
 }
@@ -121,7 +118,7 @@ impl<'a, 't> Growth<'a, 't> {
             monitor,
             weights,
             grown,
-            orders: vec![],
+            orders: Orders::default(),
             clusters: vec![],
             changed: vec![],
             leaves: vec![],
@@ -130,7 +127,6 @@ impl<'a, 't> Growth<'a, 't> {
             kinds: vec![None],
             n_leaves: 1,
             margin: TIE_MARGIN * largest_objective,
-            goes_left: memory::zeros(n, "the sides of the rows"),
             position: memory::zeros(n, "the places of the rows"),
         };
         let root = growth.grown.nodes[0].segment;
@@ -142,13 +138,7 @@ impl<'a, 't> Growth<'a, 't> {
         growth.clusters.push(ClusterState { sums: ClusterSums::EMPTY, leaves: vec![0], stocks });
         growth.update_sums(0);
         if growth.may_split(0) && growth.problem.limits.max_leaves > 1 {
-            growth.orders = parallel::try_map(0..table.n_features(), |feature| {
-                monitor.check()?;
-                let sorted = table.column(feature).sort(growth.grown.partition.all(root));
-                let order =
-                    memory::collected(sorted.iter().map(|&(_, row)| row), "the order of a column");
-                Ok(Partition::in_order(order).0)
-            })?;
+            growth.orders = Orders::new(table, monitor)?;
             growth.open(0)?;
         }
         Ok(growth)
@@ -182,7 +172,7 @@ impl<'a, 't> Growth<'a, 't> {
             .map(|feature| LeafColumn {
                 feature,
                 column: self.table.column(feature),
-                order: self.orders[feature].all(node.segment),
+                order: self.orders.of(feature, node.segment),
             })
             .collect();
         let builder = CutBuilder {
@@ -198,7 +188,7 @@ impl<'a, 't> Growth<'a, 't> {
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
         let cuts = cuts.into_iter().filter(|cuts| !cuts.is_empty());
         let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |cuts| {
-            let order = self.orders[cuts.feature].all(node.segment).iter();
+            let order = self.orders.of(cuts.feature, node.segment).iter();
             let order = order.map(|&row| self.position[row as usize]);
             OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
         });
@@ -213,7 +203,7 @@ impl<'a, 't> Growth<'a, 't> {
     fn drawn_features(&self, id: usize) -> Vec<usize> {
         let segment = self.grown.nodes[id].segment;
         let varies = |&feature: &usize| {
-            let order = self.orders[feature].all(segment);
+            let order = self.orders.of(feature, segment);
             let column = self.table.column(feature);
             column.get(order[0] as usize) < column.get(order[order.len() - 1] as usize)
         };
@@ -301,15 +291,9 @@ impl<'a, 't> Growth<'a, 't> {
         let leaf = self.leaves.remove(split.leaf);
         let (id, parent) = (leaf.id, leaf.segment);
         drop(leaf);
-        let order = self.orders[split.feature].all(parent);
-        let at = |i: usize| self.table.column(split.feature).get(order[i] as usize);
-        let upper = Gap { below: at(split.n_left - 1), above: at(split.n_left) };
-        let test = test_of(split.feature, Cut::threshold(upper));
-        for (i, &row) in order.iter().enumerate() {
-            self.goes_left[row as usize] = i < split.n_left;
-        }
-        let go_left = sides_of(&self.goes_left);
-        let (left, _) = self.grown.split_by(id, test, split.gain, go_left, |_, _| true);
+        let NextSplit { feature, n_left, gain: score, .. } = *split;
+        let cut = OrderCut { feature, n_left, score };
+        let left = self.orders.split_leaf(self.table, &mut self.grown, id, cut);
         self.kinds[id] = Some(split.movement.kind);
         self.kinds.extend([None, None]);
         self.n_leaves += 1;
@@ -329,10 +313,7 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let to_open: Vec<usize> = children.into_iter().filter(|&c| self.may_split(c)).collect();
         if !to_open.is_empty() {
-            let goes_left = &self.goes_left;
-            parallel::map(&mut self.orders, |order| {
-                order.split(parent, sides_of(goes_left), |_, _| true)
-            });
+            self.orders.split(parent);
             for child in to_open {
                 self.open(child)?;
             }
@@ -355,9 +336,4 @@ impl<'a, 't> Growth<'a, 't> {
             objective,
         }
     }
-}
-
-/// Returns the function by which a [`Partition`] splits: it appends whether each row goes left.
-fn sides_of(goes_left: &[bool]) -> impl Fn(&[u32], &mut Vec<bool>) + Sync {
-    |rows, sides| sides.extend(rows.iter().map(|&row| goes_left[row as usize]))
 }

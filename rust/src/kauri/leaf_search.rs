@@ -29,14 +29,13 @@ use super::kernel::{Kernel, dot, norm};
 use super::moves::AllowedMoves;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::orders::columns_per_task;
 use crate::parallel;
 use crate::partition::Segment;
 
 /// With a Gram matrix: up to this quotient of the weights of cluster and rest the stock of the rest is a difference,
 /// above it the sum of its entries, O(rest^2): the difference would lose too many digits.
 const MAX_CLUSTER_TO_REST: f64 = 64.0;
-/// Fewest rows times columns of a task.
-const MIN_CELLS_PER_TASK: usize = 16_384;
 
 /// A column of an open leaf.
 pub(super) struct OpenColumn {
@@ -367,9 +366,4 @@ impl LeafSearch<'_, '_, '_> {
             .find_map_first(in_column)
             .ok_or_else(|| Error::Internal("the best move was lost.".into()))
     }
-}
-
-/// Returns the fewest columns of a leaf of `n_rows` rows that are worth a task.
-pub(super) fn columns_per_task(n_rows: usize) -> usize {
-    (MIN_CELLS_PER_TASK / n_rows.max(1)).max(1)
 }

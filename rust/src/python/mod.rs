@@ -6,7 +6,7 @@
 //! | `convert.rs` | arrays as tables, slices and matrices; units |
 //! | `data.rs` | checks, units, label costs and sums of groups, before a fit |
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
-//! | `kauri.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
+//! | `kauri.rs`, `regression.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
 //! | `unsupervised.rs` | trees of CUBT and CLTree |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
@@ -19,6 +19,7 @@ mod kauri;
 mod kernel;
 mod local_search;
 mod oblique_tree;
+mod regression;
 mod router;
 mod run;
 mod tree;
@@ -41,6 +42,8 @@ mod _core {
     use super::oblique_tree::{
         FittedOblique, assign_rows, fit_oblique, mean_centers, spherical_kmeans,
     };
+    #[pymodule_export]
+    use super::regression::fit_regression;
     #[pymodule_export]
     use super::router::PyRouter;
     #[pymodule_export]

@@ -12,8 +12,7 @@ pub type Floats = Py<PyArray1<f64>>;
 /// A NumPy array of counts, columns, labels or nodes, of shape (n,).
 pub type Integers = Py<PyArray1<i64>>;
 
-/// The tests of a fitted tree, one entry per node: the base class of the fitted trees, never an
-/// object of its own.
+/// The tests of a fitted tree, one entry per node: the base class of the fitted trees.
 #[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
 pub struct PyTestArrays {
     /// 0 leaf, 1 threshold, 2 interval, 3 oblique.

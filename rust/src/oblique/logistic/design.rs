@@ -26,6 +26,9 @@ use crate::parallel;
 use crate::rows::{Csr, Rows};
 use crate::table::Table;
 
+/// Stored cells that one task scales.
+const CELLS_PER_TASK: usize = 1 << 16;
+
 /// Rows transposed in one go: all their cells stay in cache.
 const TILE: usize = 64;
 /// Cells of a column sampled for its base.
@@ -139,16 +142,17 @@ impl Design {
         let factors: Vec<f64> = scales.iter().map(|scale| 1.0 / scale.unit).collect();
         let scaled = |at: usize| -> f64 { values[at].into() * factors[indices[at].get()] };
         let n_rows = indptr.len() - 1;
-        let mut narrow: Vec<f32> = memory::reserved(values.len(), "the scaled table");
-        let exact = (0..values.len()).map(scaled).all(|x| {
-            narrow.push(x as f32);
-            f64::from(x as f32) == x
-        });
+        let (n, what) = (values.len(), "the scaled table");
+        let fits_f32 = |at: usize| f64::from(scaled(at) as f32) == scaled(at);
+        let tasks = (0..n).step_by(CELLS_PER_TASK);
+        let exact =
+            !parallel::map(tasks, |start| (start..(start + CELLS_PER_TASK).min(n)).all(fits_f32))
+                .contains(&false);
         let cells = if exact {
-            DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, narrow, n_columns)))
+            let values = parallel::collect(n, CELLS_PER_TASK, what, |at| scaled(at) as f32);
+            DesignCells::F32(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         } else {
-            drop(narrow);
-            let values = memory::collected((0..values.len()).map(scaled), "the scaled table");
+            let values = parallel::collect(n, CELLS_PER_TASK, what, scaled);
             DesignCells::F64(J::cells(Csr::from_parts(indptr, indices, values, n_columns)))
         };
         Ok(Design::new(cells, scales, n_rows))
