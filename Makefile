@@ -69,6 +69,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/best_tree.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
 	$(BIN)/python benches/kernel_peers.py $(if $(QUICK),--quick)
 	$(BIN)/python benches/kernel_scaling.py $(if $(QUICK),--quick --parts clusters)

@@ -38,6 +38,7 @@ PAGE = HERE / "RESULTS.md"
 PAGES = HERE / "pages"
 SECTIONS = (
     "Peers",
+    "BestTree",
     "Threads",
     "Scaling",
     "Interrupts",

@@ -26,8 +26,7 @@ fn settings(max_leaves: usize) -> SearchSettings {
         batch: 8,
         drift: 0.05,
         patience: 60,
-        max_rounds: 1000,
-        max_work: u64::MAX,
+        max_work: 10_000_000,
         max_time: None,
         seed: 7,
     }
@@ -326,7 +325,7 @@ fn weights_are_repeated_rows() {
     let weighted = with_centers(&x, 3, Some(&weights));
     for ((weighted, of), (plain, _)) in weighted.into_iter().zip(with_centers(&y, 3, None)) {
         // No search: a start is worth the same. With it, each tree's value is that of the other's rows.
-        let still = SearchSettings { max_rounds: 0, ..quick(6) };
+        let still = SearchSettings { patience: 0, ..quick(6) };
         let a = found(&x, &*weighted, &starts, &still, 1);
         let b = found(&y, &*plain, &starts, &still, 1);
         for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
@@ -368,11 +367,24 @@ fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
         .collect();
     let away = with_centers(&far, 3, None);
     for ((near, _), (away, _)) in with_centers(&x, 3, None).into_iter().zip(away) {
-        let still = SearchSettings { max_rounds: 0, ..quick(6) };
+        let still = SearchSettings { patience: 0, ..quick(6) };
         let a = found(&x, &*near, &starts, &still, 1);
         let b = found(&far, &*away, &moved, &still, 1);
         assert!((a.objective / b.objective - 1.0).abs() < 1e-6);
     }
+}
+
+#[test]
+fn the_work_is_the_same_for_every_number_of_threads() {
+    let x = clouds();
+    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 4, None).unwrap();
+    let starts = starts(&mut Random(13), &x, 12, 4);
+    let limited = |max_work| SearchSettings { max_work, n_survivors: 2, ..quick(12) };
+    let few = found(&x, &kmeans, &starts, &limited(3_000_000), 1);
+    assert_eq!(few, found(&x, &kmeans, &starts, &limited(3_000_000), 2));
+    let more = found(&x, &kmeans, &starts, &limited(6_000_000), 1);
+    assert!(0 < few.n_rounds && few.n_rounds < more.n_rounds, "{} {}", few.n_rounds, more.n_rounds);
+    assert!(more.objective <= few.objective);
 }
 
 #[test]

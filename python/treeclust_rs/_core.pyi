@@ -362,7 +362,6 @@ def search_tree(
     batch: int,
     drift: float,
     patience: int,
-    max_rounds: int,
     max_work: int,
     max_time: float | None,
     seed: int,

@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import treeclust_rs as tc
+from oracles.small_trees import least_cost
+from sizes import repeats
 
 IRIS = load_iris().data
 WINE = load_wine().data
@@ -69,6 +71,26 @@ def test_no_other_threshold_tree_is_better(X, leaves):
     ]
     for other in others:
         assert best.inertia_ <= other.fit(X).inertia_ * (1 + 1e-9), type(other).__name__
+
+
+def test_thorough_search_finds_the_best_of_all_trees():
+    rng = np.random.default_rng(0)
+    missed, n_cases = [], repeats(40, 1000)
+    for case in range(n_cases):
+        n, d = rng.integers(5, 13), rng.integers(1, 4)
+        X = rng.normal(size=(n, d))
+        if case % 2:
+            X = rng.integers(0, rng.integers(3, 13), (n, d)).astype(float)
+        k = min(rng.integers(2, 5), len(np.unique(X, axis=0)))
+        leaves = rng.integers(k, 5)
+        least = least_cost(X, k, leaves, lambda rows, X=X: ((X[rows] - X[rows].mean(0)) ** 2).sum())
+        model = tc.BestTree(k, max_leaves=leaves, effort="thorough", random_state=case, n_jobs=1)
+        cost = model.fit(X).inertia_
+        assert cost >= least - 1e-9 * (1 + least)
+        if cost > least + 1e-9 * (1 + least):
+            missed.append((case, n, d, k, leaves, cost, least))
+    print(f"missed {len(missed)} of {n_cases}:", *missed, sep="\n")
+    assert len(missed) <= n_cases / 100
 
 
 def l1_cost(X, labels, weight):

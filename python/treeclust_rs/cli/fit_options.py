@@ -178,9 +178,9 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     )
     tree.add_argument(
         "--objective",
-        choices=("kmeans", "labels"),
-        help="what best makes small: the cost of its clusters, or the rows that are not in their "
-        "cluster of the reference (default: kmeans)",
+        choices=("kmeans", "kmedians", "labels"),
+        help="what best makes small: the cost of its clusters about their means or medians, or the "
+        "rows that are not in their cluster of the reference (default: kmeans)",
     )
     tree.add_argument(
         "--max-time",

@@ -45,15 +45,20 @@ class _Effort:
     n_restarts: int
     n_survivors: int
     patience: int
-    max_rounds: int
-    work: float
-    """Cells looked at, of each that the table has for each cluster; see `_LEAST_WORK`."""
+    work_per_cell: float
+    """Cells that may be looked at, over rows x columns x clusters of the table."""
+    least_work: float
+    """So many cells may be looked at in any case."""
+
+    def work(self, n_cells: int, n_clusters: int) -> int:
+        """Return how many cells the search may look at in a table of `n_cells`."""
+        return int(max(self.least_work, self.work_per_cell * n_cells * n_clusters))
 
 
 _EFFORTS = {
-    "quick": _Effort(False, 0, 1, 16, 64, 1e9),
-    "normal": _Effort(True, 2, 1, 150, 1_500, 1e9),
-    "thorough": _Effort(True, 12, 3, 400, 20_000, 1e9),
+    "quick": _Effort(False, 0, 1, 16, 20, 3e7),
+    "normal": _Effort(True, 8, 2, 300, 100, 4e8),
+    "thorough": _Effort(True, 48, 12, 400, 1_000, 4e9),
 }
 _BATCH = 8
 _DRIFT = 0.003
@@ -210,8 +215,7 @@ class BestTree(CentersTree):
             batch=_BATCH,
             drift=_DRIFT,
             patience=effort.patience,
-            max_rounds=effort.max_rounds,
-            max_work=int(effort.work * rows.n_samples * rows.n_features * k),
+            max_work=effort.work(rows.n_samples * rows.n_features, k),
             max_time=self.max_time,
             seed=seed,
             n_jobs=fit_rows.threads,

@@ -5,7 +5,7 @@
 //! same for every number of threads. Where none is better, the search may take one that is a little worse than the best
 //! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), and returns to that tree after a number of
 //! rounds in vain; what is reported never rises. A start goes on until a number of rounds in a row were in
-//! vain; of several starts the best end wins. A time limit is the one thing that may make two runs differ.
+//! vain, or its share of the work is done, counted in cells looked at; of several starts the best end wins. A time limit is the one thing that may make two runs differ.
 
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,9 @@ const TIE: f64 = 1e-10;
 const MAX_PASSES: usize = 100;
 /// Rounds in vain after which the search returns to the best tree so far.
 const ROUNDS_TO_RETURN: usize = 48;
+/// Starts from random rows between two looks at the work that is done, of which they may do one part in so many.
+const RESTARTS_AT_ONCE: usize = 8;
+const RESTARTS_SHARE: u64 = 4;
 /// Rounds after a success until the whole tree is refined.
 const ROUNDS_TO_REFINE: usize = 16;
 
@@ -38,7 +41,7 @@ const ROUNDS_TO_REFINE: usize = 16;
 pub struct SearchSettings {
     /// Limits of the tree.
     pub limits: Limits,
-    /// Starts grown from random rows as centers, beside the given ones.
+    /// Most starts grown from random rows as centers, beside the given ones.
     pub n_restarts: usize,
     /// How many of the refined starts go on.
     pub n_survivors: usize,
@@ -48,8 +51,6 @@ pub struct SearchSettings {
     pub drift: f64,
     /// Rounds in a row without a lower value after which a start ends.
     pub patience: usize,
-    /// Most rounds of a start.
-    pub max_rounds: usize,
     /// Cells after which no round begins, those of the starts included.
     pub max_work: u64,
     /// Most time of the whole search; none: no limit.
@@ -111,17 +112,26 @@ pub fn search(
     }
     let work = Work::default();
     let task = Task { ranks: &ranks, objective, limits, monitor, work: &work };
-    let mut trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
-    trees.extend(parallel::map(0..settings.n_restarts, |i| {
-        task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
-    }));
-    monitor.check()?;
+    let trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
     let mut starts = refined(&task, trees);
     monitor.check()?;
+    for first in (0..settings.n_restarts).step_by(RESTARTS_AT_ONCE) {
+        if work.done() > settings.max_work / RESTARTS_SHARE {
+            break;
+        }
+        let end = settings.n_restarts.min(first + RESTARTS_AT_ONCE);
+        let trees = parallel::map(first..end, |i| {
+            task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
+        });
+        starts.extend(refined(&task, trees));
+        monitor.check()?;
+    }
     let start_objectives = starts.iter().map(|start| start.before).collect::<Vec<_>>();
     let refined_objectives = starts.iter().map(|start| start.value).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..starts.len()).collect();
     order.sort_by(|&a, &b| refined_objectives[a].total_cmp(&refined_objectives[b]));
+    // Of starts that have become the same tree, the first goes on.
+    order.dedup_by(|a, b| refined_objectives[*a] <= refined_objectives[*b] * (1.0 + TIE));
     order.truncate(settings.n_survivors.max(1));
     let first = start_objectives.iter().copied().fold(f64::INFINITY, f64::min);
     let n_leaves = starts[order[0]].tree.n_leaves();
@@ -131,11 +141,13 @@ pub fn search(
     run.record(Move::Refine, refined_objectives[order[0]], n_leaves);
     let mut best: Option<(usize, State)> = None;
     for (place, &start) in order.iter().enumerate() {
+        // Each may do half of the work that is left.
+        let left = settings.max_work.saturating_sub(work.done());
+        let is_last = place + 1 == order.len();
+        let until = settings.max_work - if is_last { 0 } else { left / 2 };
         let empty = Segments { nodes: vec![], rows: vec![] };
         let mut state = task.state(std::mem::replace(&mut starts[start].tree, empty));
-        // The cells are shared out evenly.
-        let share = (place + 1) as f64 / order.len() as f64;
-        run.improve(&mut state, start, (settings.max_work as f64 * share) as u64)?;
+        run.improve(&mut state, start, until)?;
         if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
             best = Some((start, state));
         }
@@ -192,10 +204,10 @@ struct Run<'r, 'a> {
 impl Run<'_, '_> {
     /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
     fn improve(&mut self, state: &mut State, start: usize, max_work: u64) -> Result<()> {
-        let SearchSettings { batch, patience, max_rounds, seed, drift, .. } = *self.settings;
+        let SearchSettings { batch, patience, seed, drift, .. } = *self.settings;
         let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
         let mut best = (state.tree.clone(), state.value);
-        while in_vain < patience && round < max_rounds && self.task.work.done() < max_work {
+        while in_vain < patience && self.task.work.done() < max_work {
             self.task.monitor.check()?;
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break;

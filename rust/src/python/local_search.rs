@@ -58,7 +58,7 @@ pub struct PySearchedTree {
 /// `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (table, *, objective, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
-                    n_restarts, n_survivors, batch, drift, patience, max_rounds, max_work, max_time, seed, n_jobs, progress))]
+                    n_restarts, n_survivors, batch, drift, patience, max_work, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
     py: Python<'_>,
@@ -77,7 +77,6 @@ pub fn search_tree(
     batch: usize,
     drift: f64,
     patience: usize,
-    max_rounds: usize,
     max_work: u64,
     max_time: Option<f64>,
     seed: u64,
@@ -99,7 +98,6 @@ pub fn search_tree(
         batch,
         drift,
         patience,
-        max_rounds,
         max_work,
         max_time,
         seed,
