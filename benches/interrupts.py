@@ -60,6 +60,7 @@ FEATURES: dict[str, Any] = {"approximation": "nystroem", "n_components": 300}
 WORKS = (
     Work("IMM", (2_000_000, 40, 30), reference="centers"),
     Work("ExGreedy", (200_000, 20, 20), reference="centers"),
+    Work("ExShallow", (200_000, 20, 20), reference="centers"),
     Work("RandomCuts", LARGE, {"n_trials": 100}, "centers"),
     Work("ExKMC", LARGE),
     Work("ExKMC", LARGE, MANY, "centers"),
@@ -75,6 +76,8 @@ WORKS = (
     Work("KernelExKMC", (12_000, 20, 20), {"max_leaves": 400}, "labels"),
     Work("KernelExKMC", (200_000, 20, 20), {**FEATURES, "max_leaves": 400}),
     Work("KernelExpand", (100_000, 20, 30), {"max_leaves": 400, "base_tree": None}, "labels"),
+    Work("CUBT", (1_000_000, 20, 20), {"min_deviance": 0.0, "max_leaves": 2_000}),
+    Work("CLTree", (200_000, 20, 20)),
     Work("Kauri", (1_000_000, 20, 20), {"max_leaves": 200}),
     Work("Kauri", (12_000, 20, 20), {"kernel": "rbf"}),
     Work("Kauri", (200_000, 20, 20), {**FEATURES, "kernel": "rbf", "max_leaves": 100}),
