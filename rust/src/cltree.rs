@@ -250,7 +250,10 @@ pub fn density_tree(
     while id < nodes.len() {
         let node = Node { orders: std::mem::take(&mut nodes[id].orders), ..Node::of(&nodes[id]) };
         let n_points = points[id].max(weight[id]);
-        let found = parallel::try_map(0..node.orders.len(), |f| {
+        // Rows that are all equal are not told apart any more.
+        let is_point = node.orders.iter().all(|order| order.values.first() == order.values.last());
+        let n_columns = if is_point { 0 } else { d };
+        let found = parallel::try_map(0..n_columns, |f| {
             monitor.check()?;
             let along = Along::new(&node, f, n_points, one, weights);
             Ok(along.and_then(|along| along.found(f)))
@@ -312,7 +315,7 @@ impl<'a> Along<'a> {
     ) -> Option<Self> {
         let (low, high) = (node.low[feature], node.high[feature]);
         let Order { values, rows } = &node.orders[feature];
-        if low >= high || rows.len() < 2 {
+        if low >= high {
             return None;
         }
         let weights = weights.map(|weights| {
