@@ -6,10 +6,13 @@ import treeclust_rs as tc
 
 MODELS = {
     "IMM": tc.IMM(3, random_state=0),
+    "ExShallow": tc.ExShallow(3, random_state=0),
     "ExKMC": tc.ExKMC(3, max_leaves=5, random_state=0),
     "KMeansTree": tc.KMeansTree(3, random_state=0),
     "SpExTree": tc.SpExTree(3, random_state=0),
     "VoronoiTree": tc.VoronoiTree(3, random_state=0),
+    "CUBT": tc.CUBT(3),
+    "CLTree": tc.CLTree(3),
     "Kauri": tc.Kauri(3, random_state=0),
     "KernelIMM": tc.KernelIMM(3, random_state=0),
     "KernelExKMC": tc.KernelExKMC(3, random_state=0),

@@ -20,7 +20,7 @@
 //! a value are cuts, and a region without rows counts as one with a single row, or slivers would be the sparsest.
 //! **Ties:** lowest cut, first column. **Weights:** a single row is one of the least weight.
 //!
-//! **Cost.** A node of m rows takes O(m d). A gain is convex in the numbers of points on the left, so among the cuts
+//! **Cost.** A node of m rows takes O(m d), for handing its rows on. A gain is convex in the numbers of points on the left, so among the cuts
 //! of a block it is at most that of a corner of the block's numbers, and few blocks are opened.
 
 use crate::error::{Error, Result};
@@ -31,7 +31,7 @@ use crate::table::Table;
 use crate::tree::{Test, TestArrays};
 
 /// Cuts of a block that is bounded as a whole.
-const BLOCK: usize = 64;
+const BLOCK: usize = 256;
 /// Gains closer than this share of a region's points are tied, and none is smaller.
 const TIE: f64 = 1e-10;
 /// The share of a gap, from the value at its end, in which a threshold lies.
@@ -55,10 +55,15 @@ struct Cut {
     weight: f64,
 }
 
-/// A region along one column.
-struct Along {
-    /// The region's lower end; for each distinct value the cuts just below and just above it; its upper end.
-    cuts: Vec<Cut>,
+/// A region along one column. Its m rows have 2 m + 2 cuts: the region's lower end, just below and just above the value
+/// of each row, and the upper end. Those between rows of one value are none.
+struct Along<'a> {
+    /// The values of the rows, ascending.
+    values: &'a [f64],
+    /// Weight before each row, and of all: m + 1 of them; none: every row weighs 1.
+    weights: Option<Vec<f64>>,
+    low: f64,
+    high: f64,
     /// N points of the region.
     points: f64,
     /// The least weight of a row.
@@ -75,10 +80,40 @@ fn information(y: f64, n: f64) -> f64 {
     x_ln_x(y + n) - x_ln_x(y) - x_ln_x(n)
 }
 
-impl Along {
+impl Along<'_> {
+    /// The cut of a number in `0 .. 2 m + 2`.
+    fn cut(&self, cut: usize) -> Cut {
+        let n_rows = cut / 2;
+        let weight = match &self.weights {
+            Some(weights) => weights[n_rows],
+            None => n_rows as f64,
+        };
+        let share = match cut {
+            0 => 0.0,
+            _ if cut == self.end() => 1.0,
+            // Halves: the width itself may overflow.
+            _ => {
+                let value = self.values[(cut - 1) / 2];
+                (value / 2.0 - self.low / 2.0) / (self.high / 2.0 - self.low / 2.0)
+            }
+        };
+        Cut { share, weight }
+    }
+
+    /// Whether a cut between two rows has rows of different values on its sides.
+    fn parts(&self, cut: usize) -> bool {
+        let n_left = cut / 2;
+        n_left == 0 || n_left == self.values.len() || self.values[n_left - 1] < self.values[n_left]
+    }
+
+    /// The last cut.
+    fn end(&self) -> usize {
+        2 * self.values.len() + 1
+    }
+
     /// Y and N points between two cuts.
     fn between(&self, a: usize, b: usize) -> (f64, f64) {
-        let (a, b) = (self.cuts[a], self.cuts[b]);
+        let (a, b) = (self.cut(a), self.cut(b));
         (b.weight - a.weight, self.points * (b.share - a.share))
     }
 
@@ -97,14 +132,16 @@ impl Along {
                 - information((y - left.0).max(0.0), (n - left.1).max(0.0))
         };
         let left_of = |cut: usize| self.between(a, cut);
-        let gain_at = |cut: usize| gain(left_of(cut));
-        let last = b - 1;
+        let gain_at = |cut: usize| {
+            if self.parts(cut) { gain(left_of(cut)) } else { f64::NEG_INFINITY }
+        };
         let starts = || (a + 1..b).step_by(BLOCK);
         let mut most = starts().map(gain_at).fold(tie, f64::max);
         let bounds: Vec<f64> = starts()
             .map(|start| {
-                let (low, high) = (left_of(start), left_of((start + BLOCK - 1).min(last)));
-                gain(low).max(gain(high)).max(gain((low.0, high.1))).max(gain((high.0, low.1)))
+                let (low, high) = (left_of(start), left_of((start + BLOCK).min(b) - 1));
+                let corners = [low, high, (low.0, high.1), (high.0, low.1)];
+                corners.into_iter().map(gain).fold(f64::NEG_INFINITY, f64::max)
             })
             .collect();
         let opened = |most: f64| {
@@ -117,7 +154,7 @@ impl Along {
 
     /// The cut of this column, and the relative density of the region that it borders.
     fn look_ahead(&self) -> Option<(usize, f64)> {
-        let end = self.cuts.len() - 1;
+        let end = self.end();
         let first = self.best(0, end)?;
         let is_left = self.density(0, first) <= self.density(first, end);
         let sparser = if is_left { (0, first) } else { (first, end) };
@@ -136,18 +173,34 @@ impl Along {
     }
 }
 
-/// A node that grows.
-struct Node {
-    /// Per column, the rows in ascending order; empty once the node is done.
-    orders: Vec<Vec<u32>>,
-    low: Vec<f64>,
-    high: Vec<f64>,
+/// The rows of a node in the ascending order of a column. Their cells are kept beside them: to look them up in the table
+/// would take several times as long.
+struct Order {
+    values: Vec<f64>,
+    rows: Vec<u32>,
 }
 
-/// A region along a column with the distinct values of its rows.
-struct Column {
-    along: Along,
-    values: Vec<f64>,
+impl Order {
+    /// The part of the rows on one side; `len` of them.
+    fn part(&self, goes_left: &[bool], is_left: bool, len: usize) -> Order {
+        let mut values = memory::reserved(len, "the cells of a node");
+        let mut rows = memory::reserved(len, "the rows of a node");
+        for (&value, &row) in self.values.iter().zip(&self.rows) {
+            if goes_left[row as usize] == is_left {
+                values.push(value);
+                rows.push(row);
+            }
+        }
+        Order { values, rows }
+    }
+}
+
+/// A node that grows.
+struct Node {
+    /// One per column; none once the node is done, and where it is not cut.
+    orders: Vec<Order>,
+    low: Vec<f64>,
+    high: Vec<f64>,
 }
 
 /// The cut of a node.
@@ -182,14 +235,13 @@ pub fn density_tree(
     let orders = parallel::try_map(0..d, |f| {
         monitor.check()?;
         let pairs = table.column(f).sort(&all);
-        Ok(memory::collected(pairs.iter().map(|pair| pair.1), "the order of a column"))
+        let values = memory::collected(pairs.iter().map(|pair| pair.0), "the cells of a column");
+        let rows = memory::collected(pairs.iter().map(|pair| pair.1), "the order of a column");
+        Ok(Order { values, rows })
     })?;
-    let end = |f: usize, last: bool| {
-        let rows = &orders[f];
-        let row = if last { rows.last() } else { rows.first() };
-        row.map_or(0.0, |&row| table.column(f).get(row as usize))
-    };
-    let (low, high) = (0..d).map(|f| (end(f, false), end(f, true))).unzip();
+    let end = |value: Option<&f64>| value.copied().unwrap_or(0.0);
+    let ends = |order: &Order| (end(order.values.first()), end(order.values.last()));
+    let (low, high) = orders.iter().map(ends).unzip();
     let mut nodes = vec![Node { orders, low, high }];
     let (mut weight, mut points) = (vec![total], vec![total]);
     let (mut tests, mut children) = (vec![Test::Leaf], vec![[0, 1]]);
@@ -198,10 +250,13 @@ pub fn density_tree(
     while id < nodes.len() {
         let node = Node { orders: std::mem::take(&mut nodes[id].orders), ..Node::of(&nodes[id]) };
         let n_points = points[id].max(weight[id]);
-        let found = parallel::try_map(0..node.orders.len(), |f| {
+        // Rows that are all equal are not told apart any more.
+        let is_point = node.orders.iter().all(|order| order.values.first() == order.values.last());
+        let n_columns = if is_point { 0 } else { d };
+        let found = parallel::try_map(0..n_columns, |f| {
             monitor.check()?;
-            let column = Column::new(table, &node, f, n_points, one, weight_of);
-            Ok(column.and_then(|column| column.cut(f, node.low[f], node.high[f])))
+            let along = Along::new(&node, f, n_points, one, weights);
+            Ok(along.and_then(|along| along.found(f)))
         })?;
         let best = found
             .into_iter()
@@ -209,23 +264,21 @@ pub fn density_tree(
             .reduce(|best, next| if next.density < best.density { next } else { best });
         if let Some(best) = best {
             let (f, left) = (best.feature, nodes.len());
-            let column = table.column(f);
-            for &row in &node.orders[f] {
-                goes_left[row as usize] = column.get(row as usize) <= best.threshold;
+            let order = &node.orders[f];
+            let n_left = order.values.partition_point(|&value| value <= best.threshold);
+            for (i, &row) in order.rows.iter().enumerate() {
+                goes_left[row as usize] = i < n_left;
             }
-            let weights = [best.left.weight, weight[id] - best.left.weight];
+            let lens = [n_left, order.rows.len() - n_left];
+            let side_weights = [best.left.weight, weight[id] - best.left.weight];
             let shares = [best.left.share, 1.0 - best.left.share];
-            for (side, (side_weight, share)) in weights.into_iter().zip(shares).enumerate() {
+            for (side, (side_weight, share)) in side_weights.into_iter().zip(shares).enumerate() {
                 let mut child = Node { orders: vec![], ..Node::of(&node) };
                 let end = if side == 0 { &mut child.high[f] } else { &mut child.low[f] };
                 *end = best.value;
                 if side_weight >= min_weight_share * total {
                     child.orders = parallel::map(&node.orders, |order| {
-                        let is_here = |row: &&u32| goes_left[**row as usize] == (side == 0);
-                        let mut here =
-                            memory::reserved(order.iter().filter(is_here).count(), "a node's rows");
-                        here.extend(order.iter().filter(is_here));
-                        here
+                        order.part(&goes_left, side == 0, lens[side])
                     });
                 }
                 nodes.push(child);
@@ -251,60 +304,49 @@ impl Node {
     }
 }
 
-impl Column {
+impl<'a> Along<'a> {
     /// A node along a column; none if its region has no width there.
     fn new(
-        table: &Table<'_>,
-        node: &Node,
+        node: &'a Node,
         feature: usize,
         points: f64,
         one: f64,
-        weight_of: impl Fn(u32) -> f64,
+        weights: Option<&[f64]>,
     ) -> Option<Self> {
         let (low, high) = (node.low[feature], node.high[feature]);
-        let order = &node.orders[feature];
-        if low >= high || order.len() < 2 {
+        let Order { values, rows } = &node.orders[feature];
+        if low >= high {
             return None;
         }
-        // Halves: the width itself may overflow.
-        let width = high / 2.0 - low / 2.0;
-        let column = table.column(feature);
-        let mut values: Vec<f64> = memory::reserved(order.len(), "the values of a column");
-        let mut cuts: Vec<Cut> = memory::reserved(2 * order.len() + 2, "the cuts of a column");
-        cuts.push(Cut { share: 0.0, weight: 0.0 });
-        let mut weight = 0.0;
-        for &row in order {
-            let value = column.get(row as usize);
-            if values.last() != Some(&value) {
-                let share = ((value / 2.0 - low / 2.0) / width).clamp(0.0, 1.0);
-                cuts.extend([Cut { share, weight }; 2]);
-                values.push(value);
-            }
-            weight += weight_of(row);
-            if let Some(above) = cuts.last_mut() {
-                above.weight = weight;
-            }
-        }
-        cuts.push(Cut { share: 1.0, weight });
-        Some(Column { along: Along { cuts, points, one }, values })
+        let weights = weights.map(|weights| {
+            let mut passed: Vec<f64> = memory::reserved(rows.len() + 1, "the weights of a node");
+            let mut sum = 0.0;
+            passed.push(sum);
+            passed.extend(rows.iter().map(|&row| {
+                sum += weights[row as usize];
+                sum
+            }));
+            passed
+        });
+        Some(Along { values, weights, low, high, points, one })
     }
 
     /// The cut of the column, its threshold beside the value in the gap on the cut's side.
-    fn cut(&self, feature: usize, low: f64, high: f64) -> Option<Found> {
-        let (cut, density) = self.along.look_ahead()?;
-        let (place, is_above) = ((cut - 1) / 2, cut % 2 == 0);
-        let value = self.values[place];
+    fn found(&self, feature: usize) -> Option<Found> {
+        let (cut, density) = self.look_ahead()?;
+        let (row, is_above) = ((cut - 1) / 2, cut % 2 == 0);
+        let value = self.values[row];
         let part = |other: f64| value + GAP_SHARE * other - GAP_SHARE * value;
         let threshold = if is_above {
-            let next = self.values.get(place + 1).copied().unwrap_or(high);
+            let next = self.values.get(row + 1).copied().unwrap_or(self.high);
             let near = part(next);
             placement::between(value, if near > value { near } else { next })
         } else {
-            let previous = if place > 0 { self.values[place - 1] } else { low };
+            let previous = if row > 0 { self.values[row - 1] } else { self.low };
             let near = part(previous);
             placement::between(if near < value { near } else { previous }, value)
         };
-        Some(Found { feature, density, value, threshold, left: self.along.cuts[cut] })
+        Some(Found { feature, density, value, threshold, left: self.cut(cut) })
     }
 }
 
@@ -313,13 +355,8 @@ mod tests {
     use super::*;
 
     /// Rows of weight 1 at the given shares of a region with so many N points.
-    fn along(values: &[f64], points: f64) -> Along {
-        let mut cuts = vec![Cut { share: 0.0, weight: 0.0 }];
-        for (i, &share) in values.iter().enumerate() {
-            cuts.extend([i, i + 1].map(|below| Cut { share, weight: below as f64 }));
-        }
-        cuts.push(Cut { share: 1.0, weight: values.len() as f64 });
-        Along { cuts, points, one: 1.0 }
+    fn along(values: &[f64], points: f64) -> Along<'_> {
+        Along { values, weights: None, low: 0.0, high: 1.0, points, one: 1.0 }
     }
 
     #[test]
@@ -327,7 +364,7 @@ mod tests {
         // All rows in the left quarter: 4 of 8 points in all, 4 of 5 on the left.
         let region = along(&[0.0, 0.1, 0.2, 0.25], 4.0);
         let best = region.best(0, 9).unwrap();
-        assert_eq!(region.cuts[best], Cut { share: 0.25, weight: 4.0 });
+        assert_eq!(region.cut(best), Cut { share: 0.25, weight: 4.0 });
         // In a region without rows nothing is told from anything.
         assert_eq!(region.best(best, 9), None);
         let gain = information(4.0, 4.0) - information(4.0, 1.0);
@@ -342,8 +379,7 @@ mod tests {
             (0..20).map(|i| f64::from(i % 10) / 90.0 + if i < 10 { 0.0 } else { 0.9 }).collect();
         let region = along(&values, 20.0);
         let (cut, density) = region.look_ahead().unwrap();
-        let at = region.cuts[cut];
-        assert_eq!(at.weight, 10.0);
+        assert_eq!(region.cut(cut).weight, 10.0);
         assert!((density - 1.0 / (20.0 * 0.8)).abs() < 1e-12, "{density}");
     }
 
@@ -358,12 +394,17 @@ mod tests {
             let m = 1 + below(if round < 30 { 12 } else { 1500 });
             let mut values: Vec<f64> = (0..m).map(|_| (below(10_000) as f64) / 1e4).collect();
             values.sort_by(f64::total_cmp);
-            values.dedup();
+            if round % 2 > 0 {
+                values.iter_mut().for_each(|value| *value = (*value * 20.0).round() / 20.0);
+            }
             let region = along(&values, (1 + below(2000)) as f64);
-            let end = region.cuts.len() - 1;
+            let end = region.end();
             let (y, n) = region.between(0, end);
             let gains: Vec<f64> = (1..end)
                 .map(|cut| {
+                    if !region.parts(cut) {
+                        return 0.0;
+                    }
                     let (left, right) = (region.between(0, cut), region.between(cut, end));
                     information(y, n) - information(left.0, left.1) - information(right.0, right.1)
                 })

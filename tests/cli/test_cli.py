@@ -97,6 +97,31 @@ def test_fit_passes_the_options_on(folder: Path) -> None:
     )
 
 
+def test_fit_passes_the_options_of_baselines_on(folder: Path) -> None:
+    X = points().select("x", "y")
+    for method, options, expected in (
+        ("ex-shallow", ["--depth-factor", "0.5"], tc.ExShallow(3, depth_factor=0.5)),
+        ("cubt", ["--leaves", "6", "--min-dist", "0"], tc.CUBT(3, max_leaves=6, min_dist=0)),
+        ("cltree", ["--min-y", "0.1", "--min-rd", "0.5"], tc.CLTree(3, min_y=0.1, min_rd=0.5)),
+    ):
+        common = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "-q", "-o", "m.json"]
+        assert main([*common, "--method", method, *options]) == 0
+        assert tc.load("m.json").tree_ == expected.set_params(random_state=0).fit(X).tree_
+
+
+@pytest.mark.parametrize("method", ["cubt", "cltree"])
+def test_trees_of_joined_leaves_are_told_and_not_cut_down(
+    folder: Path, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", "--method", method, "-k", "3", "-o", "m.json"]
+    assert main(fit) == 0
+    told = capsys.readouterr().out
+    assert "3 clusters" in told and "cost" in told
+    assert ("sparse" in told) == (method == "cltree")
+    assert main(["info", "m.json", "--leaves", "2"]) == 2
+    assert "m.json has leaves that were joined to clusters" in capsys.readouterr().err
+
+
 def test_fit_passes_the_options_of_kauri_on(folder: Path) -> None:
     def model(*options: str) -> tc.Kauri:
         common = ["fit", "points.csv", "--columns", "x,y", "--method", "kauri", "-q"]
@@ -823,8 +848,8 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "leaves of imm": (
         2,
         ["fit", "none.csv", "-k", "3", "--method", "imm", "--leaves", "5"],
-        "--leaves goes with --method best, exkmc, kauri, oblique, kernel-exkmc, kernel-expand, "
-        "kmeans-tree, spex, kd-tree or x-regression; an imm tree has",
+        "--leaves goes with --method best, exkmc, kauri, cubt, oblique, kernel-exkmc, "
+        "kernel-expand, kmeans-tree, spex, kd-tree or x-regression; an imm tree has",
     ),
     "cuts of imm": (
         2,
@@ -845,14 +870,14 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "reference of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--reference", "segment"],
-        "--reference goes with --method best, exkmc, imm, ex-greedy, random-cuts, oblique, "
-        "voronoi, kernel-imm, kernel-exkmc, kernel-expand, kmeans-tree, spex, kd-tree or "
+        "--reference goes with --method best, exkmc, imm, ex-greedy, ex-shallow, random-cuts, "
+        "oblique, voronoi, kernel-imm, kernel-exkmc, kernel-expand, kmeans-tree, spex, kd-tree or "
         "x-regression; a kauri tree has threshold cuts and makes",
     ),
     "criterion of kauri": (
         2,
         ["fit", "none.csv", "--method", "kauri", "--criterion", "kmeans"],
-        "--criterion goes with --method exkmc, imm, ex-greedy or random-cuts",
+        "--criterion goes with --method exkmc, imm, ex-greedy, ex-shallow or random-cuts",
     ),
     "cuts of kauri": (
         2,
@@ -867,8 +892,8 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "criterion of kernel-exkmc": (
         2,
         ["fit", "none.csv", "--method", "kernel-exkmc", "--criterion", "kmedians"],
-        "--criterion goes with --method exkmc, imm, ex-greedy or random-cuts; a kernel-exkmc tree "
-        "explains the clusters of",
+        "--criterion goes with --method exkmc, imm, ex-greedy, ex-shallow or random-cuts; a "
+        "kernel-exkmc tree explains the clusters of",
     ),
     "moves of kernel-expand": (
         2,
@@ -964,7 +989,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "a base of models in it": (
         4,
         ["predict", "base.json", "points.csv"],
-        "base.json: The model file holds a 'CostTree'; known are BestTree, Douglas, ExGreedy,",
+        "base.json: The model file holds a 'CostTree'; known are BestTree, CLTree, CUBT, Douglas,",
     ),
     "parquet without formulas": (
         2,

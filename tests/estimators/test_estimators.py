@@ -888,7 +888,7 @@ def test_abstract_bases_are_unknown_models(name, tmp_path):
     tc.ExKMC(max_leaves=5, reference=X[[0, 100, 200]]).fit(X).save(path)
     model = json.loads(path.read_text())
     path.write_text(json.dumps(model | {"model": name}))
-    known = "known are BestTree, Douglas, ExGreedy, ExKMC, IMM, KDTreeClusters, KMeansTree, Kauri"
+    known = "known are BestTree, CLTree, CUBT, Douglas, ExGreedy, ExKMC, ExShallow, IMM"
     with pytest.raises(ValueError, match=f"holds a '{name}'; {known}"):
         tc.load(path)
 

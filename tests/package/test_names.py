@@ -18,6 +18,7 @@ ESTIMATORS = [
     tc.BestTree(effort="quick"),
     tc.IMM(),
     tc.ExGreedy(),
+    tc.ExShallow(),
     tc.RandomCuts(),
     tc.ExKMC(),
     tc.KDTreeClusters(),
@@ -26,6 +27,8 @@ ESTIMATORS = [
     tc.SpExTree(),
     tc.VoronoiTree(),
     tc.ObliqueTree(),
+    tc.CUBT(),
+    tc.CLTree(),
     tc.Kauri(),
     tc.KernelIMM(),
     tc.KernelExKMC(),
@@ -184,5 +187,6 @@ def test_without_a_reference_the_clustering_made_is_explained(estimator: Any) ->
 
 
 def test_models_that_make_their_own_clusters_explain_nothing() -> None:
-    assert not hasattr(tc.Kauri(3).fit(X), "reference_labels_")
+    for estimator in (tc.Kauri, tc.CUBT, tc.CLTree):
+        assert not hasattr(estimator(3).fit(X), "reference_labels_")
     assert not hasattr(quick(tc.Douglas(3)).fit(X), "reference_labels_")

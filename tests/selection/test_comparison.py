@@ -23,8 +23,9 @@ LOST_LABELS = np.repeat([0, 1, 2, 3], [90, 2, 2, 2])
 
 def test_rows_are_measured_as_their_models():
     found = tc.compare(X, n_clusters=3, labels=Y, scale="standard", random_state=0)
-    assert found.table["method"].to_list()[:4] == ["BestTree"] * 3 + ["IMM"]
-    assert found.table.height == len(found.models) == 3 + 8 * 3
+    methods = found.table["method"].to_list()
+    assert methods[:6] == ["BestTree"] * 3 + ["IMM", "ExGreedy", "ExShallow"]
+    assert found.table.height == len(found.models) == 5 + 9 * 3
     free = tc.metrics.kmeans_cost(SCALED, found.reference_labels)
     for row, model in zip(found.table.iter_rows(named=True), found.models, strict=True):
         cost = tc.metrics.kmeans_cost(SCALED, model.labels_)

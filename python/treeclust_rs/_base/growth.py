@@ -79,8 +79,8 @@ def grow_tree(
 ) -> _engine.FittedTree:
     """Grow a tree in the core.
 
-    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest). `least_costs`: n,
-    weight times the cost of the row's cheapest, for a base with a price of depth.
+    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
+    `least_costs`: n, weight times the latter, for a base with a price of depth.
     """
     limits = growth.limits
     base: _engine.CentersBase | _engine.ShallowBase | SurrogateFeatures | None = surrogate

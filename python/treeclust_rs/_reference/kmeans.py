@@ -27,6 +27,9 @@ from .read import ReferenceInput
 # Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
 _NUMBERS_OF_ROW = 12
 N_INIT = 10
+ROWS_OVERFLOW = (
+    'The distances between rows overflow float64. Use scale="standard" or rescale the columns.'
+)
 MAX_ITER = 300
 
 TellText = Callable[[str], None]
@@ -119,10 +122,7 @@ def _cluster(
 ) -> npt.NDArray[Any]:
     matrix = data.units.matrix(data.rows)
     if not np.isfinite(np.vdot(matrix, matrix)):
-        raise ValueError(
-            'The distances between rows overflow float64. Use scale="standard" or rescale the '
-            "columns."
-        )
+        raise ValueError(ROWS_OVERFLOW)
     name = "k-medians" if criterion == "kmedians" else "k-means"
     _tell_begin(tell, name, k, n_init)
     if criterion == "kmedians":

@@ -39,6 +39,19 @@ def true_costs(model: Any) -> _Facts:
         yield "ratio", f"{model.cost_ratio_:.4f}"
 
 
+def own_cost(model: Any) -> _Facts:
+    """Yield the cost of clusters that the tree made itself."""
+    yield "cost", f"{model.inertia_:,.6g}"
+
+
+def sparse_rows(model: Any) -> _Facts:
+    """Yield the share of the rows of the fit in sparse regions."""
+    tree = model.tree_
+    sparse = tree.leaves[model.relative_density_[tree.leaves] < 1]
+    share = tree.weighted_n_node_samples[sparse].sum() / tree.weighted_n_node_samples[0]
+    yield "sparse", f"{len(sparse):,} of the leaves, with {format_share(share)} of the rows"
+
+
 def costs(model: Any) -> _Facts:
     """Yield the costs, or at least their bounds.
 

@@ -151,7 +151,7 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         type=read.leaves,
         metavar="N",
         help="at most so many; more come closer to the clusters, or make better ones with kauri "
-        "(default: one per cluster, with oblique no limit; inf: no limit)",
+        "(default: one per cluster, with oblique and cubt no limit; inf: no limit)",
     )
     tree.add_argument(
         "--cuts",
@@ -187,6 +187,33 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
         type=read.at_least_0,
         metavar="SECONDS",
         help="after which best ends its search (default: no limit)",
+    )
+    tree.add_argument(
+        "--depth-factor",
+        type=read.at_least_0,
+        metavar="NUMBER",
+        help="the price of depth in an ex-shallow tree (default: 0.03)",
+    )
+    tree.add_argument(
+        "--min-dist",
+        type=read.at_least_0,
+        metavar="SHARE",
+        help="cubt makes one leaf of two that lie closer, as a share of the rows' standard "
+        "deviation (default: 0.05)",
+    )
+    tree.add_argument(
+        "--min-y",
+        type=read.share,
+        metavar="SHARE",
+        help="cltree neither cuts nor counts regions with a smaller share of the rows (default: "
+        "0.01)",
+    )
+    tree.add_argument(
+        "--min-rd",
+        type=read.at_least_0,
+        metavar="NUMBER",
+        help="cltree joins sparse regions of a larger relative density to dense ones (default: "
+        "0.1)",
     )
     tree.add_argument(
         "--n-trials",

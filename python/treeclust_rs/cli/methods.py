@@ -14,8 +14,11 @@ import polars as pl
 from .._base import SavedEstimator, TreeClusterer
 from .._kernels import has_features
 from ..estimators.best_tree import BestTree
+from ..estimators.cltree import CLTree
+from ..estimators.cubt import CUBT
 from ..estimators.douglas.estimator import Douglas
 from ..estimators.ex_greedy import ExGreedy
+from ..estimators.ex_shallow import ExShallow
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from ..estimators.kauri import Kauri
@@ -68,8 +71,8 @@ class Method:
     """Raises UserError for values of its options that do not go together."""
     is_maximum: bool = False
     """Whether ``-k`` is only an upper bound."""
-    is_grown: bool = True
-    """Whether its trees can be cut down."""
+    whole_tree: str = ""
+    """What its trees are, if they cannot be cut down."""
     enough_leaves: str = "no further cut lowers the cost"
     """Why there may be fewer leaves than ``--leaves``."""
 
@@ -149,6 +152,14 @@ _ROWS = (
         facts=_EXPLAINED,
     ),
     Method(
+        "ex-shallow",
+        ExShallow,
+        summary="ex-shallow has one leaf per cluster and cuts of little cost and depth",
+        nature="an ex-shallow tree has threshold cuts and one leaf per cluster",
+        options=("--reference", "--criterion", "--depth-factor"),
+        facts=_EXPLAINED,
+    ),
+    Method(
         "random-cuts",
         RandomCuts,
         summary="random-cuts has one leaf per cluster and the best of --n-trials random trees",
@@ -165,6 +176,27 @@ _ROWS = (
         facts=(facts.moves, facts.kernel, facts.objective),
         is_maximum=True,
         enough_leaves="no further split gains",
+    ),
+    Method(
+        "cubt",
+        CUBT,
+        summary="cubt grows a tree on the columns, prunes it and joins its leaves to clusters",
+        nature="a cubt tree has threshold cuts and makes its clusters itself",
+        options=("--leaves", "--min-dist"),
+        facts=(facts.own_cost,),
+        whole_tree="leaves that were joined to clusters",
+        is_maximum=True,
+        enough_leaves="no further cut gains enough, or leaves lie close",
+    ),
+    Method(
+        "cltree",
+        CLTree,
+        summary="cltree makes clusters of dense regions",
+        nature="a cltree makes its clusters and leaves itself, of dense and sparse regions",
+        options=("--min-y", "--min-rd"),
+        facts=(facts.own_cost, facts.sparse_rows),
+        whole_tree="leaves that were joined to clusters",
+        is_maximum=True,
     ),
     Method(
         "douglas",
@@ -195,7 +227,7 @@ _ROWS = (
         options=("--reference",),
         facts=_EXPLAINED,
         settings=lambda n_clusters: {"exact": n_clusters <= MAX_EXACT_CLUSTERS},
-        is_grown=False,
+        whole_tree="a tree of bisectors",
     ),
     Method(
         "kernel-imm",

@@ -120,9 +120,9 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
     method = method_of(model)
     if not method.has_tree:
         raise UserError(f"--leaves {arguments.leaves}: {method.no_tree}.")
-    if not method.is_grown:
+    if method.whole_tree:
         raise UserError(
-            f"--leaves {arguments.leaves}: {arguments.model} has a tree of bisectors, which cannot "
+            f"--leaves {arguments.leaves}: {arguments.model} has {method.whole_tree}, which cannot "
             "be cut down."
         )
     n_base = model.tree_.n_base_leaves

@@ -153,8 +153,8 @@ class CUBT(JoinedTree):
         for node in np.flatnonzero(left >= 0)[::-1]:  # children come after their parents
             pair = rows[left[node]], rows[left[node] + 1]
             if is_leaf[left[node]] and is_leaf[left[node] + 1]:
-                sides = [(cells[of], weight[of]) for of in pair]
-                is_leaf[node] = is_near(*sides, self.quantile, limit)
+                one, other = ((cells[of], weight[of]) for of in pair)
+                is_leaf[node] = is_near(one, other, self.quantile, limit)
                 rows[node] = np.concatenate(pair) if is_leaf[node] else rows[node]
         return is_leaf
 
@@ -199,7 +199,9 @@ def _mean_of_least(values: FloatArray, weight: FloatArray, quantile: float) -> f
 def _to_box(rows: FloatArray, others: FloatArray) -> FloatArray:
     """Return the distance of each row to the box of other rows."""
     below, above = others.min(axis=0) - rows, rows - others.max(axis=0)
-    return np.sqrt(np.square(np.maximum(np.maximum(below, above), 0.0)).sum(axis=1))
+    beyond = np.maximum(np.maximum(below, above), 0.0)
+    distances: FloatArray = np.sqrt(np.square(beyond).sum(axis=1))
+    return distances
 
 
 def _to_nearest(rows: FloatArray, others: FloatArray) -> FloatArray:

@@ -20,10 +20,11 @@ from .._base import (
     SavedField,
     feature_importances,
 )
-from .._data import Table
+from .._data import Table, column_of
 from .._engine import GroupMeans, TestArrays
-from .._util import BoolArray, FloatArray, IntArray
-from ..tree import ClusterTree, GrownTree, add_up, threshold_tests
+from .._reference.kmeans import ROWS_OVERFLOW
+from .._util import BoolArray, Codes, FloatArray, IntArray
+from ..tree import GrownTree, add_up, threshold_tests
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,12 @@ class JoinedTree(CenterModel, abstract=True):
         fit_rows = FitRows.read(self, X, sample_weight, feature_names=feature_names)
         rows = fit_rows.rows
         whole = fit_rows.group_means(np.zeros(rows.n_samples, dtype=np.uint32), 1)
-        if not np.isfinite(whole.spread).all():
-            raise ValueError(
-                'The distances between rows overflow float64. Use scale="standard" or rescale the '
-                "columns."
-            )
+        columns = (column_of(rows, feature) for feature in range(rows.n_features))
+        with np.errstate(over="ignore"):
+            ranges = np.array([np.ptp(column.astype(np.float64)) for column in columns])
+            widest = np.square(ranges / fit_rows.units.scale).sum() * whole.weight[0]
+        if not np.isfinite(widest):
+            raise ValueError(ROWS_OVERFLOW)
         leaves = self._grow(fit_rows, whole)
         leaf_of_row = route(fit_rows, leaves.tests)
         grown, means = _joined(fit_rows, leaves, leaf_of_row)
@@ -114,12 +116,12 @@ class JoinedTree(CenterModel, abstract=True):
         return feature_importances(self.tree_, self.scale_)
 
 
-def route(fit_rows: FitRows[Table], tests: TestArrays) -> IntArray:
+def route(fit_rows: FitRows[Table], tests: TestArrays) -> Codes:
     """Return the leaf of each fitted row."""
     router = _engine.Router(tests, fit_rows.rows.n_features, None)
     leaf_of_row = router.apply(fit_rows.rows.data, fit_rows.threads)
     assert leaf_of_row is not None, "the rows are finite"
-    return leaf_of_row
+    return leaf_of_row.astype(np.uint32)
 
 
 def cut_back(tests: TestArrays, becomes_leaf: BoolArray) -> tuple[TestArrays, IntArray]:
@@ -191,7 +193,7 @@ def join_nearest(weight: FloatArray, means: FloatArray, n_clusters: int) -> IntA
 
 
 def _joined(
-    fit_rows: FitRows[Table], leaves: Leaves, leaf_of_row: IntArray
+    fit_rows: FitRows[Table], leaves: Leaves, leaf_of_row: Codes
 ) -> tuple[GrownTree, GroupMeans]:
     """Join the core leaves to clusters, which the others join; return means of the clusters."""
     tests = leaves.tests

@@ -22,7 +22,10 @@ from .._data import align_table, check_sample_weight
 from .._reference.kmeans import make_reference
 from .._util import FloatArray, ProgressBar, is_number
 from ..estimators.best_tree import BestTree
+from ..estimators.cltree import CLTree
+from ..estimators.cubt import CUBT
 from ..estimators.ex_greedy import ExGreedy
+from ..estimators.ex_shallow import ExShallow
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from ..estimators.kauri import Kauri
@@ -152,7 +155,8 @@ def compare(
     labels : array-like of shape (n_samples,), default=None
         True classes of the rows, which nothing but the column ``ari`` knows of.
     reference : None, estimator or array, default=None
-        What the trees explain, as estimators take it. Kauri makes its own clusters.
+        What the trees explain, as estimators take it. Kauri, CUBT and CLTree make their own
+        clusters.
     scale : None, str, mapping or array, default=None
         As estimators take it: for all methods with such a parameter, and for the costs.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -274,6 +278,7 @@ def default_methods() -> list[Any]:
         BestTree(),
         IMM(),
         ExGreedy(),
+        ExShallow(),
         RandomCuts(),
         ExKMC(),
         ExKMC(base_tree=None),
@@ -282,6 +287,8 @@ def default_methods() -> list[Any]:
         SpExTree(),
         XRegressionTree(),
         KDTreeClusters(),
+        CUBT(),
+        CLTree(),
     ]
 
 

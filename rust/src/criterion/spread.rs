@@ -16,9 +16,6 @@ use super::{NodeScale, RowSums};
 
 /// What the difference may be off by, as a share of the first term.
 const ROUNDING: f64 = 1e-14;
-/// Sums may be subtracted where weight and cost are at least these shares of those subtracted from.
-const MIN_WEIGHT_SHARE: f64 = 1e-3;
-const MIN_COST_SHARE: f64 = 1e-4;
 
 /// A row adds its weight, its weighted square and its weighted cells.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +72,9 @@ impl SideCost for Spread {
         }
     }
 
-    fn may_subtract(&self, totals: &[f64], cost: f64, minuend: &[f64]) -> bool {
-        totals[0] >= MIN_WEIGHT_SHARE * minuend[0] && cost >= MIN_COST_SHARE * minuend[1]
+    /// Histograms subtract sums that are not negative; those of cells may be.
+    fn may_subtract(&self, _: &[f64], _: f64, _: &[f64]) -> bool {
+        false
     }
 }
 
