@@ -157,6 +157,21 @@ def test_few_leaves_make_the_fewest_mistakes_of_the_starts():
     assert mistakes == 6  # no tree of two thresholds on these columns makes fewer
 
 
+@pytest.mark.parametrize(
+    ("objective", "text"),
+    [("kmeans", " of the cost of the reference"), ("labels", " of another label")],
+)
+def test_progress_tells_rounds_and_cost(objective, text, capsys):
+    reference = tc.IMM(10, random_state=0).fit(DIGITS).reference_labels_
+    options = {"effort": "thorough", "max_time": 2.0, "random_state": 0, "verbose": 1}
+    tc.BestTree(max_leaves=20, objective=objective, reference=reference, **options).fit(DIGITS)
+    lines = [line for line in capsys.readouterr().err.splitlines() if " round" in line]
+    assert lines
+    assert all(text in line for line in lines)
+    numbers = [float(line.split(" rounds, ")[1].split()[0]) for line in lines[1:]]
+    assert numbers == sorted(numbers, reverse=True)
+
+
 def test_limits_are_kept():
     model = tc.BestTree(4, max_leaves=8, max_depth=3, min_samples_leaf=20, **BRIEF).fit(IRIS)
     leaves = model.tree_.kind == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -26,7 +26,7 @@ from .._base import (
 from .._data import Table, Units
 from .._reference.centers import Criterion, mismatch_costs, own_medians
 from .._reference.kmeans import Reference
-from .._util import FloatArray, IntArray, Interval, StrOptions, estimator
+from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
 from ..tree import GrownTree, add_up, order_by_gain, tests_of
 from .centers_tree import CentersTree, labelled_tree
 from .given_tree import check_columns, given_tree, is_tree
@@ -219,11 +219,28 @@ class BestTree(CentersTree):
             max_time=self.max_time,
             seed=seed,
             n_jobs=fit_rows.threads,
-            progress=fit_rows.progress(self.verbose),
+            progress=self._progress(fit_rows, reference),
         )
         names = [start.name for start in starts]
         names += ["random rows"] * (len(found.start_objectives) - len(names))
         return _searched(fit_rows, reference, found, names, None if by_labels else self.criterion)
+
+    def _progress(
+        self, fit_rows: FitRows[Table], reference: Reference
+    ) -> Callable[[int, float], None] | None:
+        """Return what prints the rounds and the lowest cost so far; None without `verbose`."""
+        tell = fit_rows.tell(self.verbose)
+        if tell is None:
+            return None
+
+        def show(n_rounds: int, lowest: float) -> None:
+            rounds = format_count(n_rounds, "round")
+            if self.objective == "labels":
+                tell(f"{rounds}, {lowest:.6g} of another label")
+            elif reference.inertia > 0:
+                tell(f"{rounds}, {lowest / reference.inertia:.4f} of the cost of the reference")
+
+        return show
 
     def _keep(self, grown: GrownTree) -> None:
         assert isinstance(grown, _SearchedTree)

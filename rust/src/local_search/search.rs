@@ -5,7 +5,8 @@
 //! same for every number of threads. Where none is better, the search may take one that is a little worse than the best
 //! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), and returns to that tree after a number of
 //! rounds in vain; what is reported never rises. A start goes on until a number of rounds in a row were in
-//! vain, or its share of the work is done, counted in cells looked at; of several starts the best end wins. A time limit is the one thing that may make two runs differ.
+//! vain, or its share of the work is done, counted in cells looked at; of several starts the best end wins. A time
+//! limit is the one thing that may make two runs differ. Progress is the number of rounds and the lowest value so far.
 
 use std::time::{Duration, Instant};
 
@@ -219,6 +220,8 @@ impl Run<'_, '_> {
             });
             round += 1;
             self.n_rounds += 1;
+            let lowest = self.path.last().map_or(best.1, |last| last.objective);
+            self.task.monitor.report(self.n_rounds, lowest);
             in_vain += 1;
             let mut kind = Move::Refine;
             if let Some(chosen) = choose(candidates, state.value, best.1, drift) {
@@ -251,8 +254,6 @@ impl Run<'_, '_> {
     /// Notes a step if it is the best so far.
     fn record(&mut self, kind: Move, objective: f64, n_leaves: usize) {
         if self.path.last().is_none_or(|last| objective < last.objective) {
-            let gain = self.path.last().map_or(0.0, |last| last.objective - objective);
-            self.task.monitor.report(n_leaves, gain);
             self.path.push(Step { round: self.n_rounds, kind, objective, n_leaves });
         }
     }
