@@ -12,7 +12,7 @@ MODELS = {
     "SpExTree": tc.SpExTree(3, random_state=0),
     "VoronoiTree": tc.VoronoiTree(3, random_state=0),
     "CUBT": tc.CUBT(3),
-    "CLTree": tc.CLTree(3),
+    "CLTree": tc.CLTree(3, min_rd=0.2),
     "Kauri": tc.Kauri(3, random_state=0),
     "KernelIMM": tc.KernelIMM(3, random_state=0),
     "KernelExKMC": tc.KernelExKMC(3, random_state=0),

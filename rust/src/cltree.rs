@@ -10,7 +10,7 @@
 //! | Y points of a region | its rows' weight |
 //! | N points inherited from the parent | [`DensityTree::points`] |
 //! | N points of a node: those inherited, or its Y points if they are more | `Along::points` |
-//! | cut at a Y point | [`Cut`], just below or just above a value |
+//! | cut at a Y point | `Cut`, just below or just above a value |
 //! | relative density y / n | `Along::density` |
 //! | d_i_cut1, d_i_cut2, d_i_cut3; r_density_i | `first`, `second`, `third`; what `look_ahead` returns |
 //!

@@ -9,7 +9,7 @@
 //! | lambda | [`DepthPrice::factor`] |
 //! | N, K: rows and centers of the node | `NodePrice::n_rows`, `NodePrice::n_centers` |
 //! | N_L, K_L: those on the left of the cut | `n_left`, `k_left` |
-//! | H(h, N, K), sum of the rows' depths below a node at depth h | `h N +` [`expected_depths`] |
+//! | H(h, N, K), sum of the rows' depths below a node at depth h | `h N + expected_depths` |
 //!
 //! H supposes that the proportions of the cut repeat below it: H(h, N, 1) = N h, and H(h, N, K) is H(h + 1, N', K') +
 //! H(h + 1, N - N', K - K') with N' = ceil(N N_L / N_root) and K' = ceil(K K_L / K_root), clamped to 1 .. K - 1. A side
@@ -41,8 +41,7 @@ pub struct DepthPrice<'a> {
 }
 
 impl<'a> DepthPrice<'a> {
-    /// The price at a node with some rows and some centers alive, and whether a left and a right side were cut off
-    /// above it by column. O(rows x centers).
+    /// The price at a node with some rows and some centers alive. O(rows x centers).
     pub(crate) fn node(
         &self,
         rows: &[u32],

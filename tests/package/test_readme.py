@@ -36,6 +36,8 @@ ESTIMATORS = [
 TREE_METHODS = ("fit", "predict", "apply", "explain", "save", "score", "truncate")
 METHODS = {
     "KernelKMeans": ("fit", "predict", "save", "score"),  # a clustering, and no tree
+    "CUBT": TREE_METHODS[:-1],  # joined leaves are not cut down
+    "CLTree": TREE_METHODS[:-1],
     "ObliqueTree": (*TREE_METHODS[:-1], "alpha_path"),
     "Douglas": ("fit", "partial_fit", "predict", "predict_proba", *TREE_METHODS[2:-1]),
 }

@@ -58,7 +58,7 @@ class CLTree(JoinedTree):
         Cost of the clusters about their means, on standardised columns if ``scale="standard"``.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the spread.
-    %(columns_in)s
+    %(columns_in_and_value_error)s
 
     See Also
     --------
