@@ -114,7 +114,7 @@ impl CenterSweep<'_> {
         let (mut before, mut after) =
             (vec![0.0; self.centers.len()], vec![0.0; self.centers.len()]);
         let (mut passed, mut gathered) = (0, vec![]);
-        for i in 0..self.rows.len() {
+        for (i, place) in inside.iter_mut().enumerate() {
             let at = i % ROWS_PER_BLOCK;
             if at == 0 {
                 self.monitor.check()?;
@@ -141,7 +141,7 @@ impl CenterSweep<'_> {
             }
             let mut left_of = passed;
             if let Some(run) = others.first().filter(|run| run[0].n_rows <= i) {
-                inside[i] = sides(run);
+                *place = sides(run);
                 left_of += 1;
             }
             for (run, sums) in runs.iter().zip(&mut outside).skip(left_of) {
