@@ -32,7 +32,9 @@ const MAX_PASSES: usize = 100;
 const ROUNDS_TO_RETURN: usize = 48;
 /// Starts from random rows between two looks at the work that is done, of which they may do one part in so many.
 const RESTARTS_AT_ONCE: usize = 8;
-const RESTARTS_SHARE: u64 = 4;
+const RESTARTS_SHARE: u64 = 50;
+/// Most passes of refinement over a start, before it is known which go on.
+const START_PASSES: usize = 3;
 /// Rounds after a success until the whole tree is refined.
 const ROUNDS_TO_REFINE: usize = 16;
 
@@ -185,7 +187,7 @@ fn refined(task: &Task<'_>, trees: Vec<Segments>) -> Vec<Start> {
     parallel::map(trees, |tree| {
         let mut state = task.state(tree);
         let before = state.value;
-        task.polish(&mut state, None, MAX_PASSES);
+        task.polish(&mut state, None, START_PASSES);
         let State { mut tree, value, .. } = state;
         tree.forget_sums();
         Start { tree, before, value }
@@ -206,6 +208,8 @@ impl Run<'_, '_> {
     fn improve(&mut self, state: &mut State, start: usize, max_work: u64) -> Result<()> {
         let SearchSettings { batch, patience, seed, drift, .. } = *self.settings;
         let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
+        self.task.polish(state, None, MAX_PASSES);
+        self.record(Move::Refine, state.value, state.tree.n_leaves());
         let mut best = (state.tree.clone(), state.value);
         while in_vain < patience && self.task.work.done() < max_work {
             self.task.monitor.check()?;
