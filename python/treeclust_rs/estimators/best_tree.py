@@ -45,6 +45,7 @@ class _Effort:
     n_restarts: int
     n_survivors: int
     patience: int
+    drift: float
     work_per_cell: float
     """Cells that may be looked at, over rows x columns x clusters of the table."""
     least_work: float
@@ -56,12 +57,11 @@ class _Effort:
 
 
 _EFFORTS = {
-    "quick": _Effort(False, 0, 1, 16, 20, 3e7),
-    "normal": _Effort(True, 8, 2, 300, 100, 4e8),
-    "thorough": _Effort(True, 48, 12, 400, 1_000, 4e9),
+    "quick": _Effort(False, 0, 1, 16, 0.0, 20, 3e7),
+    "normal": _Effort(True, 8, 4, 300, 3e-3, 100, 3e8),
+    "thorough": _Effort(True, 48, 12, 400, 3e-3, 1_000, 4e9),
 }
-_BATCH = 8
-_DRIFT = 0.003
+_BATCH = 4
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class BestTree(CentersTree):
             n_restarts=effort.n_restarts,
             n_survivors=effort.n_survivors,
             batch=_BATCH,
-            drift=_DRIFT,
+            drift=effort.drift,
             patience=effort.patience,
             max_work=effort.work(rows.n_samples * rows.n_features, k),
             max_time=self.max_time,

@@ -5,8 +5,8 @@
 //! same for every number of threads. Where none is better, the search may take one that is a little worse than the best
 //! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), and returns to that tree after a number of
 //! rounds in vain; what is reported never rises. A start goes on until a number of rounds in a row were in
-//! vain, or its share of the work is done, counted in cells looked at; of several starts the best end wins. A time
-//! limit is the one thing that may make two runs differ. Progress is the number of rounds and the lowest value so far.
+//! vain, or the work is done, counted in cells looked at; of several starts the best end wins. A time limit is the one
+//! thing that may make two runs differ. Progress is the number of rounds and the lowest value so far.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,11 @@ const MAX_PASSES: usize = 100;
 const ROUNDS_TO_RETURN: usize = 48;
 /// Starts from random rows between two looks at the work that is done, of which they may do one part in so many.
 const RESTARTS_AT_ONCE: usize = 8;
-const RESTARTS_SHARE: u64 = 4;
+const RESTARTS_SHARE: u64 = 50;
+/// Most passes of refinement over a start, before it is known which go on.
+const START_PASSES: usize = 3;
+/// Rounds in vain after which the value may rise on the way.
+const ROUNDS_TO_DRIFT: usize = 48;
 /// Rounds after a success until the whole tree is refined.
 const ROUNDS_TO_REFINE: usize = 16;
 
@@ -141,14 +145,10 @@ pub fn search(
     let mut run = Run { task: &task, settings, deadline, path: &mut path, n_rounds: 0 };
     run.record(Move::Refine, refined_objectives[order[0]], n_leaves);
     let mut best: Option<(usize, State)> = None;
-    for (place, &start) in order.iter().enumerate() {
-        // Each may do half of the work that is left.
-        let left = settings.max_work.saturating_sub(work.done());
-        let is_last = place + 1 == order.len();
-        let until = settings.max_work - if is_last { 0 } else { left / 2 };
+    for &start in &order {
         let empty = Segments { nodes: vec![], rows: vec![] };
         let mut state = task.state(std::mem::replace(&mut starts[start].tree, empty));
-        run.improve(&mut state, start, until)?;
+        run.improve(&mut state, start)?;
         if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
             best = Some((start, state));
         }
@@ -186,7 +186,7 @@ fn refined(task: &Task<'_>, trees: Vec<Segments>) -> Vec<Start> {
     parallel::map(trees, |tree| {
         let mut state = task.state(tree);
         let before = state.value;
-        task.polish(&mut state, None, MAX_PASSES);
+        task.polish(&mut state, None, START_PASSES);
         let State { mut tree, value, .. } = state;
         tree.forget_sums();
         Start { tree, before, value }
@@ -204,9 +204,11 @@ struct Run<'r, 'a> {
 
 impl Run<'_, '_> {
     /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
-    fn improve(&mut self, state: &mut State, start: usize, max_work: u64) -> Result<()> {
-        let SearchSettings { batch, patience, seed, drift, .. } = *self.settings;
+    fn improve(&mut self, state: &mut State, start: usize) -> Result<()> {
+        let SearchSettings { batch, patience, max_work, seed, drift, .. } = *self.settings;
         let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
+        self.task.polish(state, None, MAX_PASSES);
+        self.record(Move::Refine, state.value, state.tree.n_leaves());
         let mut best = (state.tree.clone(), state.value);
         while in_vain < patience && self.task.work.done() < max_work {
             self.task.monitor.check()?;
@@ -224,7 +226,8 @@ impl Run<'_, '_> {
             self.task.monitor.report(self.n_rounds, lowest);
             in_vain += 1;
             let mut kind = Move::Refine;
-            if let Some(chosen) = choose(candidates, state.value, best.1, drift) {
+            let rise = if in_vain > ROUNDS_TO_DRIFT { drift } else { 0.0 };
+            if let Some(chosen) = choose(candidates, state.value, best.1, rise) {
                 let at = chosen.patches.last().map(|patch| patch.0);
                 kind = chosen.kind;
                 self.task.apply(state, chosen.patches);
