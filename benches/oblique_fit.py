@@ -1,9 +1,9 @@
 """Fit trees in a fresh process and print a line of JSON for each: oblique_fit.py FOLDER TASK.
 
 FOLDER holds X.npy (or X.npz, sparse), centers.npy and labels.npy of the free clustering; TASK is
-JSON: method ("ObliqueTree", "refined ExKMC", "ExKMC", "IMM" or "CART") and its parameters. With
-several alphas every tree starts from the one before, as with `ObliqueTree.alpha_path`. Costs are
-reckoned here from the labels alone.
+JSON: method ("ObliqueTree", "refined ExKMC", "ExKMC", "ExGreedy", "IMM" or "CART") and its
+parameters. With several alphas every tree starts from the one before, as with
+`ObliqueTree.alpha_path`. Costs are reckoned here from the labels alone.
 """
 
 import json
@@ -65,8 +65,8 @@ def _cart(X: Any, labels: np.ndarray, task: dict[str, Any]) -> dict[str, Any]:
 
 def _models(X: Any, centers: np.ndarray, task: dict[str, Any]) -> Iterator[tuple[float, Any]]:
     method, options = task["method"], task.get("options", {})
-    if method == "IMM":
-        yield 0.0, tc.IMM(reference=centers, n_jobs=task["threads"]).fit(X)
+    if method in ("IMM", "ExGreedy"):
+        yield 0.0, getattr(tc, method)(reference=centers, n_jobs=task["threads"]).fit(X)
         return
     if method in ("ExKMC", "refined ExKMC"):
         grown = tc.ExKMC(
@@ -105,7 +105,9 @@ def main() -> None:
         path = getattr(model, "mu_path_", None)
         if path is not None:
             row["steps"] = len(path)
-            row["direct_fit"] = [float(path["cost"][0]), int(path["n_parameters"][0])]
+            last_mu = int((path["mu"] == path["mu"][-1]).arg_max() or 0)
+            for name, at in (("direct_fit", 0), ("last_mu", last_mu)):
+                row[name] = [float(path["cost"][at]), int(path["n_parameters"][at])]
         elif hasattr(model, "n_iter_"):
             row["steps"] = model.n_iter_
         print(json.dumps(row), flush=True)

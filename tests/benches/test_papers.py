@@ -41,3 +41,44 @@ def test_taylor_features_of_x_plus_1_stand_beside_those_of_the_default_origin(
         "Kernel IMM, Taylor, default origin": ["1.03000", "1.02256", "**no**"],
         "CART": ["1.03000", "1.02732", ""],
     }
+
+
+def test_methods_that_are_not_there_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    common = bench("common", monkeypatch)
+    missing = common.Missing()
+    asked = {"IMM": ("IMM", {}), "k leaves": ("ExKMC", {"max_leaves": 7}), "None": ("NoTree", {})}
+    found = common.estimators(asked, missing)
+    assert list(found) == ["IMM", "k leaves"]
+    assert found["k leaves"].max_leaves == 7
+    assert missing.lines == ["None: treeclust_rs has no NoTree."]
+
+
+def test_what_the_exkmc_paper_says_in_numbers_stands_beside_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exkmc = bench("exkmc", monkeypatch)
+    ratios = {"IMM": {1: 1.2}, exkmc.EXKMC: {1: 1.2, 4: 1.05}, "CART": {4: 6.0}}
+    said = {
+        name: [
+            (row[1], row[3]["number"], row[3]["target"]) for row in exkmc.claim_rows(name, ratios)
+        ]
+        for name in ("Iris", "Synthetic I", "Synthetic II")
+    }
+    grown = ("ExKMC (base: IMM), 4 k leaves", 1.05)
+    assert said == {
+        "Iris": [("IMM, k leaves", 1.2, "<= 1.3"), (*grown, "<= 1.02")],
+        "Synthetic I": [("CART, 4 k leaves", 6.0, "> 5"), (*grown, "<= 1.1")],
+        "Synthetic II": [(*grown, "<= 1.02")],
+    }
+    assert [row[2:] for row in exkmc.ratio_rows("Iris", {"IMM": {1: 1.2}})] == [
+        [exkmc.value(1.2, format=".4f"), "", "", ""]
+    ]
+
+
+def test_data_sets_of_the_exkmc_paper_have_its_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    exkmc = bench("exkmc", monkeypatch)
+    rows, labels = exkmc.synthetic_1()
+    assert (rows.shape, len(np.unique(labels))) == ((5_000, 1_000), 3)
+    shapes = {data.name: data.n_clusters for data in exkmc.DATA_SETS}
+    assert shapes["Synthetic II"] == 30 and shapes["20 newsgroups"] == 20
+    assert set(exkmc.SMALL) <= set(shapes)

@@ -132,7 +132,8 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         one leaf instead if no tree is given.
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
-        clustering and tree, drawn together by a growing weight mu.
+        clustering and tree, drawn together by a growing weight mu; then rounds on the objective
+        itself, as those of "direct", which the paper does not have.
     mu_factor : float, default=1.1
         Of the path: mu grows by this factor, above 1.
     mu_steps : int, default=100
@@ -140,7 +141,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     n_init : int, default=10
         Starts of the reference's k-means, of which the best counts.
     max_iter : int, default=100
-        Most rounds of tree and centers of the direct solver, and of `relax`.
+        Most rounds of tree and centers of the direct solver, after a path, and of `relax`.
     relax : bool, default=False
         Whether to end with rounds that lower the cost alone, while every test keeps to the columns
         it has by then. The price of the weights, which chose the columns, also holds back the
@@ -177,13 +178,13 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         solver the objective never rises, but where `max_leaves` made the tree smaller; in the last
         rounds, those of `relax`, the cost does not. `truncate` leaves it as the fit had it.
     n_iter_ : int
-        Number of rounds (of the path: values of mu, and the direct fit before them), those of
-        `relax` included.
+        Number of rounds (of the path: values of mu, the direct fit before them, and the rounds
+        after them), those of `relax` included.
     mu_path_ : polars.DataFrame or None
         Of the path, by mu: mu (in units of the reference's mean cost; 0: the direct fit), cost (of
         the tree's clusters over that of the reference), mismatch (weight of the rows whose
-        auxiliary label is not the tree's), penalty, n_parameters, n_leaves. Rounds of `relax` have
-        the last mu. None with the direct solver.
+        auxiliary label is not the tree's), penalty, n_parameters, n_leaves. The rounds after the
+        path and those of `relax` have the last mu. None with the direct solver.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the decrease of the cost about the last centers: of an oblique test,
         by the squares of its weights in units of the columns' scale.
@@ -207,7 +208,9 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     is held, in 4 bytes a cell where that is exact.
 
     The objective of the path is E + mu (P + alpha phi) for each mu: with alpha / mu, as eq. (8) of
-    the paper reads, the tree collapses at the small mu of the start.
+    the paper reads, the tree collapses at the small mu of the start. P counts rows alike, however
+    far they are from their centers: after the path E + c alpha phi is lowered from there, c being
+    what a unit of P costs at its end on average.
 
     References
     ----------
@@ -522,7 +525,8 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
             rounds[:, 0] = path[-1, 0]
             path = np.vstack([path, rounds])
         if not fitted.converged:
-            limit = f"max_iter={self.max_iter}" if schedule is None else f"mu_steps={self.mu_steps}"
+            limit = "" if schedule is None else f"mu_steps={self.mu_steps} or "
+            limit += f"max_iter={self.max_iter}"
             warnings.warn(
                 f"{type(self).__name__} stopped after {limit} before the tree and the clusters "
                 "settled. A larger value may lower the cost.",

@@ -124,6 +124,8 @@ pub(super) struct Alternation<'a, 'b, 't> {
     pub(super) centers: Vec<f64>,
     /// Round by round.
     pub(super) rounds: Vec<Round>,
+    /// The price of phi in units of the loss: the plan's, or what that comes to at the end of a path.
+    pub(super) price: f64,
     /// Whether only the cost counts and tests keep to their columns.
     pub(super) relaxed: bool,
     /// As [`TaoSettings::steady`]: along a path the labels hardly differ from one mu to the next, while the direct
@@ -145,9 +147,9 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         Tao { splits: self.problem.splits, loss, settings, monitor, memory }
     }
 
-    /// The price of phi: that of the plan, and 0 once only the cost counts.
+    /// The price of phi, 0 once only the cost counts.
     pub(super) fn lambda(&self) -> f64 {
-        if self.relaxed { 0.0 } else { self.plan.lambda }
+        if self.relaxed { 0.0 } else { self.price }
     }
 
     /// The labels of the free clustering, as a loss takes them.
@@ -220,7 +222,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
 
     /// Tree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
     /// that the tests have, which undoes what the penalty took from their weights (Meinshausen: Relaxed Lasso, 2007).
-    fn descend(&mut self) -> Result<bool> {
+    pub(super) fn descend(&mut self) -> Result<bool> {
         let (mut before, mut n_sweeps) = (f64::INFINITY, 0);
         for round in 0..self.plan.max_iter {
             let costs = self.costs()?;
@@ -321,6 +323,7 @@ impl<'a, 't> ClusterProblem<'a, 't> {
             tree,
             centers,
             rounds: vec![],
+            price: plan.lambda,
             relaxed: false,
             steady: false,
         })
