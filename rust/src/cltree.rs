@@ -250,10 +250,7 @@ pub fn density_tree(
     while id < nodes.len() {
         let node = Node { orders: std::mem::take(&mut nodes[id].orders), ..Node::of(&nodes[id]) };
         let n_points = points[id].max(weight[id]);
-        // Rows that are all equal are not told apart any more.
-        let is_point = node.orders.iter().all(|order| order.values.first() == order.values.last());
-        let n_columns = if is_point { 0 } else { d };
-        let found = parallel::try_map(0..n_columns, |f| {
+        let found = parallel::try_map(0..node.orders.len(), |f| {
             monitor.check()?;
             let along = Along::new(&node, f, n_points, one, weights);
             Ok(along.and_then(|along| along.found(f)))
@@ -315,7 +312,7 @@ impl<'a> Along<'a> {
     ) -> Option<Self> {
         let (low, high) = (node.low[feature], node.high[feature]);
         let Order { values, rows } = &node.orders[feature];
-        if low >= high {
+        if low >= high || rows.is_empty() {
             return None;
         }
         let weights = weights.map(|weights| {

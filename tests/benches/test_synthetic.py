@@ -8,7 +8,6 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import sizes
 import treeclust_rs as tc
 from bench_modules import bench
 
@@ -48,7 +47,7 @@ def test_synthetic_2_sets_one_column_after_the_other_to_0(synthetic: ModuleType)
 
 
 def test_cart_is_misled_by_synthetic_1_and_the_others_are_not(synthetic: ModuleType) -> None:
-    X, labels = synthetic.synthetic_1(n=sizes.repeats(2_000, 5_000))
+    X, labels = synthetic.synthetic_1()
     leaves = 4 * 3
     assert tc.KMeansTree(max_leaves=leaves, reference=labels).fit(X).cost_ratio_ > 5
     exkmc = tc.ExKMC(max_leaves=leaves, reference=labels).fit(X)

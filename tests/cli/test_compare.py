@@ -29,7 +29,7 @@ def test_it_is_compare_in_python(folder: Path, capsys: pytest.CaptureFixture[str
     table = pl.read_parquet("found.parquet")
     assert_frame_equal(table_of(table).drop("method"), table_of(found.table).drop("method"))
     names = table["method"].unique(maintain_order=True).to_list()
-    assert names[:4] == ["best", "imm", "ex-greedy", "random-cuts"]
+    assert names[:4] == ["best", "imm", "ex-greedy", "ex-shallow"]
     assert "exkmc --base-tree none" in names
     assert Path("costs.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr()

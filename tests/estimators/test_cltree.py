@@ -92,7 +92,7 @@ def check_growth(tree, X, weight, min_y):
         node, rows, low, high, points = stack.pop()
         points = max(points, weight[rows].sum())
         found = []
-        if weight[rows].sum() >= min_y * total and len(np.unique(X[rows], axis=0)) > 1:
+        if weight[rows].sum() >= min_y * total and len(rows):
             for f in np.flatnonzero(low < high):
                 region = Region(X[rows, f], weight[rows], low[f], high[f], points, one)
                 cut = region.look_ahead()

@@ -78,6 +78,11 @@ def cases() -> dict[str, Callable[[], tuple[Any, np.ndarray]]]:
             grown = {"reference": reference, "max_leaves": 9}
             add(f"ExKMC {name}", tc.ExKMC, X, **grown)
             add(f"ExKMC {name}", tc.ExKMC, X, **grown, cuts="interval", base_tree=None)
+            best = {"reference": reference, "max_leaves": 9, "random_state": 0}
+            for objective in ("kmeans", "kmedians", "labels"):
+                by = best | {"objective": objective, "effort": "quick"}
+                if reference == "labels" or objective != "labels":
+                    add(f"BestTree {name}", tc.BestTree, X, **by)
         if name != "iris":  # whole numbers: the dot products of the bisectors are exact
             add(f"VoronoiTree {name}", tc.VoronoiTree, X, reference="centers")
             add(f"VoronoiTree {name}", tc.VoronoiTree, X, reference="centers", exact=False)

@@ -58,7 +58,7 @@ class _Effort:
 
 _EFFORTS = {
     "quick": _Effort(False, 0, 1, 16, 0.0, 20, 3e7),
-    "normal": _Effort(True, 8, 4, 300, 3e-3, 100, 3e8),
+    "normal": _Effort(True, 8, 4, 300, 3e-3, 200, 4.5e8),
     "thorough": _Effort(True, 48, 12, 400, 3e-3, 1_000, 4e9),
 }
 _BATCH = 4

@@ -109,17 +109,18 @@ impl<'w, const K: usize> Sweep<'w, K> {
         score: impl Fn(&[f64; K], &[f64; K]) -> f64,
     ) -> Option<ScoredCut> {
         let mut best: Option<(ScoredCut, Buckets, usize)> = None;
-        let mut n_columns = 0;
+        let mut n_cells = 0;
         for feature in features {
-            n_columns += 1;
+            n_cells += node.rows.len() + MIN_CELLS;
             let Some(buckets) = self.fill(node, feature) else { continue };
+            n_cells += buckets.n;
             let lowest = best.as_ref().map_or(f64::INFINITY, |best| best.0.score);
             if let Some((bucket, score)) = self.scan(node, buckets, lowest, &score) {
                 let cut = RankCut { feature: feature as u32, rank: buckets.last(bucket) };
                 best = Some((ScoredCut { cut, score }, buckets, bucket));
             }
         }
-        self.work.add(n_columns * (node.rows.len() + MIN_CELLS) * (4 + K) / 4);
+        self.work.add(n_cells * (4 + K) / 4);
         let (best, buckets, bucket) = best?;
         if buckets.is_exact() { Some(best) } else { Some(open(node, best, buckets, bucket, score)) }
     }
