@@ -26,7 +26,7 @@ fn settings(max_leaves: usize) -> SearchSettings {
         batch: 8,
         drift: 0.05,
         patience: 60,
-        max_work: 10_000_000,
+        max_work: 20_000_000,
         max_time: None,
         seed: 7,
     }

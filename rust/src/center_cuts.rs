@@ -12,7 +12,7 @@
 //! Unlike label costs, what a row costs on a side depends on which centers lie there, and these change along a column.
 //! Between two neighbouring centers they do not: there the cost of a cut is a prefix sum over the rows on the left and
 //! a suffix sum over those on the right. Of a row are needed its least costs over the first and over the last centers,
-//! for every number of them: O(m a) for the m rows and a centers of a node. Columns are sorted once ([`Orders`]).
+//! for every number of them: O(m a) for the m rows and a centers of a node. Columns are sorted once (`orders.rs`).
 //!
 //! Memory: 4 n bytes per column for the orders.
 //!
