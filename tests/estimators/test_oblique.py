@@ -464,7 +464,7 @@ def test_empty_clusters_keep_their_center():
 @pytest.mark.parametrize("options", [{}, {"solver": "path", "mu_factor": 2.0}])
 def test_clusters_that_the_tree_leaves_without_rows_are_counted(options):
     X = np.random.default_rng(3).normal(size=(60, 300))
-    model = tc.ObliqueTree(3, alpha=6.0, random_state=0, **options)
+    model = tc.ObliqueTree(3, alpha=10.0, random_state=0, **options)
     words = r"^Only [12] of the 3 clusters (has|have) rows in the tree\. A smaller alpha or a "
     with pytest.warns(ConvergenceWarning, match=words) as record:
         model.fit(X)
