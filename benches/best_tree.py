@@ -220,12 +220,15 @@ def _summary(rows: list[Row]) -> list[Any]:
             [row.excess(effort) / row.excess(row.best(methods)) for row in measured]
             for methods in (PEERS, every)
         ]
+        open_rows = [row.excess(row.best(PEERS)) > LEAST for row in measured]
+        gained = [share for share, is_open in zip(excess[0], open_rows, strict=True) if is_open]
         slow = max(row.seconds[effort] / _allowed(row) for row in measured)
         lines.append(
             [
                 effort,
                 len(measured),
                 value(_mean(excess[0]), targets.get(effort), format=".3f"),
+                value(_mean(gained), format=".3f") if gained else "",
                 value(_mean(excess[1]), format=".3f"),
                 value(sum(bool(row.lost(effort)) for row in measured), "<= 0"),
                 value(slow, "<= 1" if effort == "normal" else None, format=".2f"),
@@ -240,10 +243,15 @@ def _summary(rows: list[Row]) -> list[Any]:
     return [
         "*Excess* is what the cost ratio has above 1, at least 0.001; over that of the best peer "
         f"({', '.join(PEERS)}) and over that of the best of all other methods, geometric means. "
+        "*Open* are the rows where the best peer's is above 0.001; the others cannot gain. "
         "*Lost* are the rows where another method is below BestTree. *Slowest* is the largest "
         f"share of what is allowed: 10 times KMeans(n_init=10), or {LEAST_SECONDS:g} s.",
         table(
-            ("effort", "rows", "excess / best peer's", "/ best of all", "lost", "slowest"), lines
+            (
+                *("effort", "rows", "excess / best peer's", "in open rows"),
+                *("/ best of all", "lost", "slowest"),
+            ),
+            lines,
         ),
         "\n".join(lost) or "No row is lost.",
     ]
