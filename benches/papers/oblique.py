@@ -766,7 +766,7 @@ def joint_rows(data: DataSet, fits: Sequence[Fit]) -> list[list[str]]:
 
 
 def _of_last_mu(fit: Fit) -> list[str]:
-    """Give cost and parameters where the paper's path ends; fits kept from before lack them."""
+    """Return cost and parameters where the paper's path ends; fits kept from before lack them."""
     if "last_mu" not in fit.row:
         return ["", ""]
     share, parameters = fit.row["last_mu"]
