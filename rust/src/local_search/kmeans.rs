@@ -12,6 +12,7 @@
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
 use crate::error::Result;
+use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
 const MAX_SWEEPS: usize = 50;
@@ -138,12 +139,18 @@ impl Objective for KMeans<'_> {
         squares + spread.sum::<f64>()
     }
 
-    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts) {
+    fn update_costs(
+        &self,
+        leaves: &[&[f64]],
+        labels: &[u32],
+        costs: &mut RowCosts,
+        monitor: &Monitor,
+    ) {
         let (weights, means) = self.clusters(leaves, labels);
-        self.0.update(&means, |l| weights[l] > 0.0, costs);
+        self.0.update(&means, |l| weights[l] > 0.0, costs, monitor);
     }
 
-    fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
-        self.0.seed_costs(seeds)
+    fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
+        self.0.seed_costs(seeds, monitor)
     }
 }

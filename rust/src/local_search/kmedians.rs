@@ -13,6 +13,7 @@
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
 use crate::error::Result;
+use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
 const MAX_SWEEPS: usize = 50;
@@ -241,14 +242,20 @@ impl Objective for KMedians<'_> {
         clusters.iter().map(|cluster| cluster.cost).sum()
     }
 
-    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts) {
+    fn update_costs(
+        &self,
+        leaves: &[&[f64]],
+        labels: &[u32],
+        costs: &mut RowCosts,
+        monitor: &Monitor,
+    ) {
         let leaves = self.read(leaves);
         let centers = self.clusters(&leaves, labels).into_iter().flat_map(|cluster| cluster.center);
         let is_used = |l: usize| labels.contains(&(l as u32));
-        self.0.update(&centers.collect::<Vec<_>>(), is_used, costs);
+        self.0.update(&centers.collect::<Vec<_>>(), is_used, costs, monitor);
     }
 
-    fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
-        self.0.seed_costs(seeds)
+    fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
+        self.0.seed_costs(seeds, monitor)
     }
 }

@@ -5,6 +5,7 @@
 use super::objective::{Objective, RowCosts};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel::Monitor;
 
 /// Reference labels to reproduce.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +63,7 @@ impl Objective for Labels<'_> {
         mistakes
     }
 
-    fn update_costs(&self, _: &[&[f64]], _: &[u32], costs: &mut RowCosts) {
+    fn update_costs(&self, _: &[&[f64]], _: &[u32], costs: &mut RowCosts, _: &Monitor) {
         if costs.costs.is_empty() {
             costs.costs = memory::zeros(self.labels.len() * self.k, "the costs of rows");
             for (row, costs) in costs.costs.chunks_mut(self.k).enumerate() {
@@ -72,9 +73,9 @@ impl Objective for Labels<'_> {
         }
     }
 
-    fn seed_costs(&self, _: &[u32]) -> RowCosts {
+    fn seed_costs(&self, _: &[u32], monitor: &Monitor) -> RowCosts {
         let mut costs = RowCosts::default();
-        self.update_costs(&[], &[], &mut costs);
+        self.update_costs(&[], &[], &mut costs, monitor);
         costs
     }
 }

@@ -3,7 +3,10 @@
 //! The search never looks at the rows of leaves that a candidate leaves alone: an objective adds up each leaf's rows
 //! once ([`Objective::leaf`]), and from these sums follow the best labels of all leaves and the value of the tree
 //! ([`Objective::settle`]). New cuts are proposed by the costs of single rows under each label
-//! ([`Objective::update_costs`]), which may lag behind: what counts is the value.
+//! ([`Objective::update_costs`]), which may lag behind: what counts is the value. They are
+//! left as they are once the monitor was asked to stop.
+
+use crate::parallel::Monitor;
 
 /// An objective of threshold trees whose leaves have labels in `[0, k)`.
 pub trait Objective: Sync {
@@ -22,10 +25,16 @@ pub trait Objective: Sync {
 
     /// Brings the costs of rows up to date with leaves and their labels. With labels that [`Objective::settle`]
     /// returned, the costs of all rows under the labels of their leaves add up to the value.
-    fn update_costs(&self, leaves: &[&[f64]], labels: &[u32], costs: &mut RowCosts);
+    fn update_costs(
+        &self,
+        leaves: &[&[f64]],
+        labels: &[u32],
+        costs: &mut RowCosts,
+        monitor: &Monitor,
+    );
 
     /// The costs of rows if cluster l consisted of the row `seeds[l]` alone, k of them.
-    fn seed_costs(&self, seeds: &[u32]) -> RowCosts;
+    fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts;
 }
 
 /// What every row costs under every label, weights included.

@@ -3,7 +3,7 @@
 use super::objective::RowCosts;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::parallel;
+use crate::parallel::{self, Monitor};
 
 /// Rows whose costs are one task.
 const ROWS_PER_TASK: usize = 1024;
@@ -57,7 +57,13 @@ impl<'a> Points<'a> {
 
     /// The costs of rows about centers (k x d) of the clusters that have rows. An empty cluster is offered to the row
     /// that costs most, so that a cut around it is worth something. Only what has moved is computed.
-    pub fn update(&self, centers: &[f64], has_rows: impl Fn(usize) -> bool, costs: &mut RowCosts) {
+    pub fn update(
+        &self,
+        centers: &[f64],
+        has_rows: impl Fn(usize) -> bool,
+        costs: &mut RowCosts,
+        monitor: &Monitor,
+    ) {
         let (d, k) = (self.d, self.k);
         let is_first = costs.costs.is_empty();
         if is_first {
@@ -70,7 +76,7 @@ impl<'a> Points<'a> {
         for &l in &changed {
             costs.centers[l * d..][..d].copy_from_slice(&centers[l * d..][..d]);
         }
-        self.update_columns(&changed, costs);
+        self.update_columns(&changed, costs, monitor);
         for (i, &l) in empty.iter().enumerate() {
             let least = |row: usize| {
                 let costs = &costs.costs[row * k..][..k];
@@ -80,22 +86,25 @@ impl<'a> Points<'a> {
             let dearest = (0..self.n_samples()).max_by(|&a, &b| least(a).total_cmp(&least(b)));
             let row = self.row(dearest.unwrap_or(0) as u32);
             costs.centers[l * d..][..d].copy_from_slice(row);
-            self.update_columns(&[l], costs);
+            self.update_columns(&[l], costs, monitor);
         }
     }
 
     /// The costs of rows about the rows `seeds[l]`, k of them.
-    pub fn seed_costs(&self, seeds: &[u32]) -> RowCosts {
+    pub fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
         let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.row(row)).copied().collect();
         let mut costs = RowCosts::default();
-        self.update(&centers, |_| true, &mut costs);
+        self.update(&centers, |_| true, &mut costs, monitor);
         costs
     }
 
     /// Computes the costs under some labels from their centers.
-    fn update_columns(&self, labels: &[usize], costs: &mut RowCosts) {
+    fn update_columns(&self, labels: &[usize], costs: &mut RowCosts, monitor: &Monitor) {
         let (d, k, centers) = (self.d, self.k, &costs.centers);
         parallel::map(costs.costs.chunks_mut(ROWS_PER_TASK * k).enumerate(), |(task, costs)| {
+            if monitor.check().is_err() {
+                return; // nobody looks at them any more
+            }
             for (i, costs) in costs.chunks_mut(k).enumerate() {
                 let row = (task * ROWS_PER_TASK + i) as u32;
                 let (x, weight) = (self.row(row), self.weight(row));

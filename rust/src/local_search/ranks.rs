@@ -4,9 +4,10 @@
 //! left. A column of more than 2^16 distinct values has ranks of neighbouring values in even shares; the thresholds of
 //! given trees still lie between two ranks. Building sorts each column that has no exact index: O(n log n), 2 n d bytes.
 
+use crate::error::Result;
 use crate::index::{Index, MAX_BINS};
 use crate::memory;
-use crate::parallel;
+use crate::parallel::{self, Monitor};
 use crate::table::Table;
 
 /// Most ranks of a column.
@@ -37,19 +38,23 @@ pub(super) struct Ranks {
 impl Ranks {
     /// The ranks of a table. `thresholds`: of given trees, (column, threshold) in any order; none of them lies
     /// inside a rank.
-    pub fn new(table: &Table<'_>, thresholds: &[(usize, f64)]) -> Self {
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
+    pub fn new(table: &Table<'_>, thresholds: &[(usize, f64)], monitor: &Monitor) -> Result<Self> {
         let index = Index::new(table, MAX_BINS);
-        let columns = parallel::map(0..table.n_features(), |feature| {
+        let columns = parallel::try_map(0..table.n_features(), |feature| {
+            monitor.check()?;
             let binned = index.column(feature);
             if binned.low == binned.high {
                 let ranks = binned.codes.iter().map(|&code| u16::from(code));
                 let ranks = memory::collected(ranks, "the ranks of a column");
-                return RankColumn { ranks, low: binned.low.clone() };
+                return Ok(RankColumn { ranks, low: binned.low.clone() });
             }
             let here = thresholds.iter().filter(|(column, _)| *column == feature);
-            rank_column(table, feature, here.map(|(_, threshold)| *threshold).collect())
-        });
-        Ranks { columns }
+            Ok(rank_column(table, feature, here.map(|(_, threshold)| *threshold).collect()))
+        })?;
+        Ok(Ranks { columns })
     }
 
     /// Number of columns.

@@ -25,7 +25,7 @@ pub(super) struct Refine<'a> {
     /// What rows cost.
     pub costs: &'a RowCosts,
     /// What counts the cells.
-    pub work: &'a Work,
+    pub work: &'a Work<'a>,
     /// Number of labels.
     pub k: usize,
     /// Fewest rows of a leaf, at least 1.
@@ -46,6 +46,9 @@ impl Refine<'_> {
         let mut sweep = Sweep::new(self.work);
         let mut changed = false;
         for &id in descending {
+            if self.work.is_stopped() {
+                break;
+            }
             if tree.nodes.get(id).is_some_and(|node| node.cut.is_some()) {
                 changed |= self.update(tree, id, &mut sweep);
             }

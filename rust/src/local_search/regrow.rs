@@ -38,7 +38,7 @@ pub(super) struct Regrow<'a> {
     /// What rows cost.
     pub costs: &'a RowCosts,
     /// What counts the cells.
-    pub work: &'a Work,
+    pub work: &'a Work<'a>,
     /// Number of labels.
     pub k: usize,
     /// Limits of the whole tree.

@@ -109,13 +109,13 @@ pub fn search(
     monitor: &Monitor,
 ) -> Result<FoundTree> {
     let began = Instant::now();
-    let ranks = Ranks::new(table, &thresholds(starts));
+    let ranks = Ranks::new(table, &thresholds(starts), monitor)?;
     check_rows(&ranks, objective.n_samples())?;
     let limits = settings.limits;
     if starts.is_empty() || objective.n_samples() == 0 || limits.max_leaves == 0 {
         return Err(Error::Value("A search needs a start, a row and a leaf.".into()));
     }
-    let work = Work::default();
+    let work = Work::new(monitor);
     let task = Task { ranks: &ranks, objective, limits, monitor, work: &work };
     let trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
     let mut starts = refined(&task, trees);

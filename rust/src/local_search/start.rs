@@ -57,7 +57,7 @@ impl Task<'_> {
         let mut seeds = rng.choose_multiple(0..n as u32, k);
         // Fewer rows than clusters.
         seeds.resize(k, 0);
-        let costs = self.objective.seed_costs(&seeds);
+        let costs = self.objective.seed_costs(&seeds, self.monitor);
         let rows: Vec<u32> = memory::collected(0..n as u32, "the rows of the nodes");
         let labels: Vec<u32> = (0..k as u32).collect();
         self.regrow(&costs).grow(&rows, &labels, 0, self.limits.max_leaves, &FirstCut::Best)
@@ -69,7 +69,7 @@ impl Task<'_> {
         let (sums, labels): (Vec<&[f64]>, Vec<u32>) =
             tree.leaves().map(|leaf| (leaf.sums.as_deref().unwrap_or(&[]), leaf.label)).unzip();
         let mut costs = RowCosts::default();
-        self.objective.update_costs(&sums, &labels, &mut costs);
+        self.objective.update_costs(&sums, &labels, &mut costs, self.monitor);
         costs
     }
 

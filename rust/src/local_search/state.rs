@@ -23,7 +23,7 @@ pub(super) struct Task<'a> {
     /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
     /// What counts the cells.
-    pub work: &'a Work,
+    pub work: &'a Work<'a>,
 }
 
 /// A tree with its value.
@@ -86,7 +86,7 @@ impl<'a> Task<'a> {
     fn update_costs(&self, state: &mut State) {
         let (sums, labels) = sums_and_labels(state.tree.leaves());
         self.work.add(self.objective.n_samples() * self.ranks.n_features());
-        self.objective.update_costs(&sums, &labels, &mut state.costs);
+        self.objective.update_costs(&sums, &labels, &mut state.costs, self.monitor);
     }
 
     /// The state of a tree whose leaves have labels.

@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ranks::{RankCut, Ranks};
+use crate::parallel::Monitor;
 
 /// Most buckets of a column.
 const BUCKETS: usize = 256;
@@ -15,17 +16,29 @@ const BUCKETS: usize = 256;
 /// What looking at a column costs beside its cells, in cells.
 const MIN_CELLS: usize = 32;
 
-/// Cells that were looked at: the clock of the search, the same on every machine and for every number of threads.
-#[derive(Debug, Default)]
-pub(super) struct Work(AtomicU64);
+/// Cells that were looked at: the clock of the search, the same on every machine and for every number of threads; and
+/// whether to stop looking, for whoever is at it.
+pub(super) struct Work<'m> {
+    cells: AtomicU64,
+    monitor: &'m Monitor,
+}
 
-impl Work {
+impl<'m> Work<'m> {
+    pub fn new(monitor: &'m Monitor) -> Self {
+        Work { cells: AtomicU64::new(0), monitor }
+    }
+
     pub fn add(&self, n_cells: usize) {
-        self.0.fetch_add(n_cells as u64, Ordering::Relaxed);
+        self.cells.fetch_add(n_cells as u64, Ordering::Relaxed);
     }
 
     pub fn done(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.cells.load(Ordering::Relaxed)
+    }
+
+    /// Whether the search was asked to stop: what is returned then does not matter.
+    pub fn is_stopped(&self) -> bool {
+        self.monitor.check().is_err()
     }
 }
 
@@ -40,7 +53,7 @@ pub(super) struct ScoredCut {
 
 /// Room for the sums of `K` numbers in the buckets of one column.
 pub(super) struct Sweep<'w, const K: usize> {
-    work: &'w Work,
+    work: &'w Work<'w>,
     count: [u32; BUCKETS],
     sums: Box<[[f64; K]; BUCKETS]>,
     keys: Vec<u16>,
@@ -96,7 +109,7 @@ pub(super) struct NodeRows<'a, const K: usize> {
 }
 
 impl<'w, const K: usize> Sweep<'w, K> {
-    pub fn new(work: &'w Work) -> Self {
+    pub fn new(work: &'w Work<'w>) -> Self {
         Sweep { work, count: [0; BUCKETS], sums: Box::new([[0.0; K]; BUCKETS]), keys: vec![] }
     }
 
@@ -111,6 +124,9 @@ impl<'w, const K: usize> Sweep<'w, K> {
         let mut best: Option<(ScoredCut, Buckets, usize)> = None;
         let mut n_cells = 0;
         for feature in features {
+            if self.work.is_stopped() {
+                return None;
+            }
             n_cells += node.rows.len() + MIN_CELLS;
             let Some(buckets) = self.fill(node, feature) else { continue };
             n_cells += buckets.n;
