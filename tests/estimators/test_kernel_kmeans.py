@@ -322,6 +322,19 @@ def test_a_start_ends_when_the_cost_falls_by_no_more_than_tol():
     assert n_iter[0] == 2 < n_iter[1] < n_iter[2]
 
 
+def test_with_features_a_start_ends_when_the_means_move_by_no_more_than_tol():
+    X = 1e3 + np.random.default_rng(5).random((600, 3))
+    seed = np.random.RandomState(1).randint(np.iinfo(np.int32).max)
+    n_iter = []
+    for tol in (0.1, 1e-2, 1e-3, 0.0):
+        model = tc.KernelKMeans(6, kernel="linear", n_init=1, tol=tol, random_state=1).fit(X)
+        # scikit-learn's share is of the mean variance of a column.
+        expected = KMeans(6, n_init=1, tol=tol * X.shape[1], random_state=seed).fit(X)
+        assert model.n_iter_ == expected.n_iter_
+        n_iter.append(model.n_iter_)
+    assert n_iter == sorted(set(n_iter))
+
+
 # ---- seeds --------------------------------------------------------------------------------
 
 

@@ -58,6 +58,8 @@ _MAX_TRIAL_ROWS = 1024
 _MAX_TRIALS = 8
 _MIN_ROWS_PER_TRIAL = 512  # of 2,000 rows the kernel matrix costs no more than three runs
 
+_VARIANCE_BLOCK = 1 << 20  # numbers
+
 
 def cluster(
     data: KernelData,
@@ -153,15 +155,26 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
     features = data.features
     assert features is not None
     threads = ThreadpoolController()
-    # scikit-learn compares the moves of the means with the mean variance of a column.
-    tol *= features.shape[1]
+    least_move = tol * _total_variance(features)
+
+    class Solver(KMeans):
+        """scikit-learn's, told when means have moved enough.
+
+        It would take a share of the mean variance of a column, by a call for all features at once,
+        which Ctrl-C has to wait for, and that in every start.
+        """
+
+        def _check_params_vs_input(self, X: Any) -> None:
+            super()._check_params_vs_input(X)
+            self._tol = least_move
+
     # Every start has a copy of the features.
     check_room(1, min(n_jobs, len(seeds)) * features.nbytes)
 
     def start(seed: int) -> KMeans:
         # On one thread: on several the bits of the centers depend on their number.
         # With copy_x=True it would copy the features in one call, which Ctrl-C has to wait for.
-        solver = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=seed, copy_x=False)
+        solver = Solver(k, n_init=1, max_iter=max_iter, tol=0, random_state=seed, copy_x=False)
         with threads.limit(limits=1, user_api="openmp"):
             return solver.fit(copied(features), sample_weight=data.weight)
 
@@ -178,6 +191,13 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
     labels = first_least(*means.feature_distances(features))
     labels, means = compact(labels, means)
     return Clustering(labels, data.inertia(labels), int(best.n_iter_), means)
+
+
+def _total_variance(features: FloatArray) -> float:
+    """Return the sum of the columns' variances, in blocks of rows."""
+    mean = features.mean(axis=0)
+    blocks = np.array_split(features, -(-features.size // _VARIANCE_BLOCK))
+    return sum(float(np.square(block - mean).sum()) for block in blocks) / len(features)
 
 
 def _by_gram(data: KernelData, starts: _Starts) -> Clustering:
