@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .._base import LIMITS, Constraints, FitRows
+from .._base import LIMITS, Constraints, FitRows, Limits
 from .._data import Table
 from .._engine import GroupMeans, TestArrays
 from .._reference.checks import DEFAULT_N_CLUSTERS
@@ -81,8 +81,8 @@ class CUBT(JoinedTree):
     the paper). The distance of a leaf from its sibling is the mean, over the `quantile` of its rows
     with the nearest ones there, of the distances to these; two siblings have the larger of both.
     The paper gives `min_dist` in units of the columns; here neither these nor their number matter.
-    To grow takes what XRegressionTree takes, O(rows^2 d) at most to compare two siblings, and O(leaves^2 d) to
-    join.
+    To grow takes what XRegressionTree takes, O(rows^2 d) at most to compare two siblings, and
+    O(leaves^2 d) to join.
 
     References
     ----------
@@ -119,7 +119,14 @@ class CUBT(JoinedTree):
     def _grow(self, fit_rows: FitRows[Table], whole: GroupMeans) -> Leaves:
         n_clusters = min(self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.rows.n_samples)
         cells, exponent = cells_by_power(fit_rows)
-        tests = regression_tree(self, fit_rows, cells, n_clusters, min_gain=self.min_deviance)
+        tests = regression_tree(
+            fit_rows,
+            cells,
+            Limits.of(self),
+            n_clusters,
+            min_gain=self.min_deviance,
+            verbose=self.verbose,
+        )
         deviation = float(np.sqrt(whole.spread[0] / whole.weight[0]))
         limit = math.ldexp(self.min_dist * deviation, -exponent)
         if limit > 0:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from .. import _engine
-from .._base import FitRows, most_leaves
+from .._base import FitRows, Limits, most_leaves
 from .._data import Table
 from .._engine import TestArrays
 from .._util import FloatArray
 from ..tree import tests_of
-
-
-class HasLimits(Protocol):
-    """Parameters of an estimator that grows the tree."""
-
-    max_leaves: int | float | None
-    max_depth: int | None
-    min_samples_leaf: int
-    verbose: int
 
 
 def cells_by_power(fit_rows: FitRows[Table]) -> tuple[FloatArray, int]:
@@ -35,27 +24,30 @@ def cells_by_power(fit_rows: FitRows[Table]) -> tuple[FloatArray, int]:
 
 
 def regression_tree(
-    estimator: HasLimits,
     fit_rows: FitRows[Table],
     cells: FloatArray,
+    limits: Limits,
     n_clusters: int,
     *,
     min_gain: float = 0.0,
+    verbose: int,
 ) -> TestArrays:
     """Grow the tree whose leaves have the least squared distances of the rows to their means.
 
     Parameters
     ----------
-    estimator : HasLimits
-        Limits of growth; `max_leaves` of None means `n_clusters`.
     fit_rows : FitRows
         The rows, n of them.
     cells : ndarray of shape (n_samples, n_features)
         Cells in units, from `cells_by_power`.
+    limits : Limits
+        Limits of growth.
     n_clusters : int
-        Number of clusters.
+        Number of clusters, and of leaves if `limits` says no other.
     min_gain : float, default=0.0
         Least gain of a cut, as a share of the squared distances of all rows to their mean.
+    verbose : int
+        Whether lines of progress are printed.
 
     Returns
     -------
@@ -69,10 +61,10 @@ def regression_tree(
             cells,
             sample_weight=None if weight is None else weight / weight.mean(),
             min_gain=min_gain,
-            max_leaves=most_leaves(estimator.max_leaves, n_clusters, rows.n_samples),
-            max_depth=estimator.max_depth,
-            min_samples_leaf=estimator.min_samples_leaf,
+            max_leaves=most_leaves(limits.max_leaves, n_clusters, rows.n_samples),
+            max_depth=limits.max_depth,
+            min_samples_leaf=limits.min_samples_leaf,
             n_jobs=fit_rows.threads,
-            progress=fit_rows.progress(estimator.verbose),
+            progress=fit_rows.progress(verbose),
         )
     )

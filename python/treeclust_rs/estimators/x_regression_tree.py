@@ -67,5 +67,7 @@ class XRegressionTree(RowsTree):
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         cells, _ = cells_by_power(fit_rows)
-        tests = regression_tree(self, fit_rows, cells, reference.n_clusters)
+        tests = regression_tree(
+            fit_rows, cells, growth.limits, reference.n_clusters, verbose=self.verbose
+        )
         return labelled_tree(fit_rows, reference, tests)
