@@ -91,6 +91,12 @@ fn information(y: f64, n: f64) -> f64 {
     x_ln_x(y + n) - x_ln_x(y) - x_ln_x(n)
 }
 
+/// A bound on the relative density of regions that have at most `share` of the width of a region with so many N points
+/// for each weight of their rows, at least `one`.
+fn bound(points: f64, share: f64, one: f64) -> f64 {
+    (one / points).max(1.0 / (points * share * (1.0 + SLACK)))
+}
+
 impl Along {
     /// The cut of a number in `0 .. 2 m + 2`.
     fn cut(&self, cut: usize) -> Cut {
@@ -121,6 +127,18 @@ impl Along {
     fn density(&self, a: usize, b: usize) -> f64 {
         let (y, n) = self.between(a, b);
         if n > 0.0 { y.max(self.one) / n } else { f64::INFINITY }
+    }
+
+    /// A bound on the relative density of all regions.
+    fn least_density(&self) -> f64 {
+        let share = |cut: usize| self.cut(cut).share;
+        // Share of the region per weight: of gaps, then of values with the gaps on both sides.
+        let empty = (0..self.end()).step_by(2).map(|gap| (share(gap + 1) - share(gap)) / self.one);
+        let filled = (0..self.end() - 1).step_by(2).map(|gap| {
+            let weight = self.weights[gap / 2 + 1] - self.weights[gap / 2];
+            (share(gap + 3) - share(gap)) / weight.max(self.one)
+        });
+        bound(self.points, empty.chain(filled).fold(0.0, f64::max), self.one)
     }
 
     /// The cut between the cuts `a` and `b` with the greatest gain; none if none gains.
@@ -226,6 +244,13 @@ struct Node {
     orders: Vec<Order>,
     low: Vec<f64>,
     high: Vec<f64>,
+}
+
+impl Node {
+    /// Whether there are rows, and their region has a width along a column.
+    fn has_width(&self, feature: usize) -> bool {
+        !self.segment.is_empty() && self.low[feature] < self.high[feature]
+    }
 }
 
 /// The cut of a node.
@@ -346,18 +371,24 @@ impl Growth<'_> {
         let at_a_time = columns_per_task(node.segment.len());
         let bounds = parallel::try_map_some(0..node.orders.len(), at_a_time, |feature| {
             self.monitor.check()?;
-            Ok(self.least_density(node, feature, points).map(|bound| (bound, feature)))
+            let bound = node.has_width(feature).then(|| self.rough_bound(node, feature, points));
+            Ok(bound.map(|bound| (bound, feature)))
         })?;
         let mut bounds: Vec<(f64, usize)> = bounds.into_iter().flatten().collect();
         bounds.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut best: Option<Found> = None;
         for columns in bounds.chunks(COLUMNS_AT_A_TIME) {
-            if best.as_ref().is_some_and(|best| (best.density, best.feature) < columns[0]) {
+            let may_be_best = |bound: (f64, usize)| {
+                best.as_ref().is_none_or(|best| bound < (best.density, best.feature))
+            };
+            if !may_be_best(columns[0]) {
                 break;
             }
             let found = parallel::try_map(columns, |&(_, feature)| {
                 self.monitor.check()?;
-                Ok(self.along(node, feature, points).found(feature))
+                let along = self.along(node, feature, points);
+                let is_searched = may_be_best((along.least_density(), feature));
+                Ok(if is_searched { along.found(feature) } else { None })
             })?;
             let sparser = |a: &Found, b: &Found| {
                 a.density.total_cmp(&b.density).then(a.feature.cmp(&b.feature))
@@ -397,23 +428,15 @@ impl Growth<'_> {
         visit_to(values.len(), &mut visit);
     }
 
-    /// A bound on the relative density of the regions of a column; none if the node's has no width there, or no rows.
-    fn least_density(&self, node: &Node, feature: usize, points: f64) -> Option<f64> {
-        let (low, high) = (node.low[feature], node.high[feature]);
-        if low >= high || node.segment.is_empty() {
-            return None;
-        }
-        let width = high / 2.0 - low / 2.0;
-        // Most share of the width per weight; without a row, a region counts as one with a single row.
-        let (mut most, mut gap, mut weight, mut last) = (0.0f64, 0.0, f64::INFINITY, low);
-        let mut close = |value: f64, next: f64| {
-            let share = (value / 2.0 - last / 2.0) / width;
-            most = most.max(share / self.one).max((gap + share) / weight);
-            (gap, weight, last) = (share, next, value);
-        };
-        self.visit_values(node, feature, &mut close);
-        close(high, 0.0);
-        Some((self.one / points).max(1.0 / (points * most * (1.0 + SLACK))))
+    /// A bound on the relative density of the regions of a column, by its widest gap. `points`: N points of the node.
+    fn rough_bound(&self, node: &Node, feature: usize, points: f64) -> f64 {
+        let (low, high, values) =
+            (node.low[feature], node.high[feature], &node.orders[feature].values);
+        let ends = [low, *values.first().unwrap_or(&high), *values.last().unwrap_or(&low), high];
+        let gaps = ends.windows(2).step_by(2).chain(values.windows(2));
+        let widest = gaps.map(|pair| pair[1] / 2.0 - pair[0] / 2.0).fold(0.0, f64::max);
+        // A region with q values inside is narrower than q + 1 such gaps, and q + 1 <= 2 q.
+        bound(points, 2.0 * widest / (high / 2.0 - low / 2.0) / self.one, self.one)
     }
 
     /// A node along a column. `points`: N points of the node.
