@@ -26,7 +26,6 @@ pub mod intervals;
 pub mod label_cost;
 pub mod label_counts;
 pub mod mistakes;
-pub mod spread;
 pub mod sums;
 
 pub use groups::Groups;
