@@ -31,8 +31,11 @@ from .centers_tree import CentersTree
 from .given_tree import is_tree
 from .starts import Starts
 
-MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb")
+MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb", "cross")
 """What made a tree better, by the codes of the core."""
+
+RESTARTS = (*("random rows",) * 3, "sampled columns")
+"""What the core's own starts are, in turn."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ class _Effort:
 
 _EFFORTS = {
     "quick": _Effort(False, 0, 0, 1, 16, 0.0, 20, 3e7),
-    "normal": _Effort(True, 0, 8, 4, 300, 3e-3, 200, 4.5e8),
-    "thorough": _Effort(True, 4, 48, 12, 400, 3e-3, 1_000, 4e9),
+    "normal": _Effort(True, 0, 8, 16, 300, 3e-3, 200, 4.5e8),
+    "thorough": _Effort(True, 4, 48, 32, 400, 3e-3, 2_000, 1.2e10),
 }
 _BATCH = 4
 
@@ -128,8 +131,8 @@ class BestTree(CentersTree):
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
     KernelExpand.
 
-    Each start is refined: test by test, from the leaves up, the best threshold is taken, with the clusters' means in between.
-    The best go on: a subtree is taken out and grown anew, by all columns, by some, or at random,
+    Each start is refined: test by test, from the leaves up, the best threshold is taken, with the
+    clusters' means in between. The best go on, in stages that fewer and fewer of them reach: a subtree is taken out and grown anew, by all columns, by some, or at random,
     with as many leaves, one more or one less; or a split and the one below it exchange their tests.
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
@@ -219,7 +222,8 @@ class BestTree(CentersTree):
             progress=self._progress(fit_rows, reference),
         )
         names = [start.name for start in starts]
-        names += ["random rows"] * (len(found.start_objectives) - len(names))
+        restarts = range(len(found.start_objectives) - len(names))
+        names += [RESTARTS[restart % len(RESTARTS)] for restart in restarts]
         return _searched(fit_rows, reference, found, names, None if by_labels else self.criterion)
 
     def _progress(
