@@ -58,13 +58,20 @@ class _Effort:
         """Return how many cells the search may look at in a table of `n_cells`."""
         return int(max(self.least_work, self.work_per_cell * n_cells * n_clusters))
 
+    def survivors(self, n_cells: int, n_clusters: int) -> int:
+        """Return how many starts may go on: fewer where the work is not enough for many."""
+        most = self.work(n_cells, n_clusters) // (_LOOKS_PER_SURVIVOR * n_cells)
+        return max(1, min(self.n_survivors, most))
+
 
 _EFFORTS = {
     "quick": _Effort(False, 0, 0, 1, 16, 0.0, 20, 3e7),
-    "normal": _Effort(True, 0, 8, 16, 300, 3e-3, 200, 4.5e8),
+    "normal": _Effort(True, 0, 8, 16, 300, 3e-3, 220, 5.5e8),
     "thorough": _Effort(True, 4, 48, 32, 400, 3e-3, 2_000, 1.2e10),
 }
 _BATCH = 4
+_LOOKS_PER_SURVIVOR = 500
+"""A start goes on if there is work to look at the whole table so many times, for each of them."""
 
 
 @estimator
@@ -127,13 +134,15 @@ class BestTree(CentersTree):
     CUBT (without its pruning) and XRegressionTree too, and trees grown about random rows; with
     ``effort="thorough"`` KMeansTree and ExKMC for four other runs of k-means or k-medians besides.
     CUBT and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these are
-    more than the search may look at cells, the larger of 450 million and 200 n d k
+    more than the search may look at cells, the larger of 550 million and 220 n d k
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
     KernelExpand.
 
     Each start is refined: test by test, from the leaves up, the best threshold is taken, with the
-    clusters' means in between. The best go on, in stages that fewer and fewer of them reach: a subtree is taken out and grown anew, by all columns, by some, or at random,
-    with as many leaves, one more or one less; or a split and the one below it exchange their tests.
+    clusters' means in between. The best go on, in stages of equal work that half of them leave: a
+    subtree is taken out and grown anew, by all columns, by some, or at random, with as many leaves,
+    one more or one less; or a split and the one below it exchange their tests; or a subtree comes
+    from another of these trees.
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
     thread more.
@@ -211,7 +220,7 @@ class BestTree(CentersTree):
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
             n_restarts=effort.n_restarts,
-            n_survivors=effort.n_survivors,
+            n_survivors=effort.survivors(rows.n_samples * rows.n_features, k),
             batch=_BATCH,
             drift=effort.drift,
             patience=effort.patience,
