@@ -52,6 +52,60 @@ def test_the_search_never_rises_and_begins_with_the_best_start(fitted):
     assert (model.starts_["refined"] <= model.starts_["objective"] * (1 + 1e-12)).all()
 
 
+QUICK_STARTS = ["KMeansTree", "ExKMC", "ExKMC from one leaf"]
+OTHER_STARTS = ["KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters", "Kauri"]
+SLOW_STARTS = ["CUBT", "XRegressionTree"]
+
+
+def start_names(X, effort, k=3):
+    reference = tc.IMM(k, random_state=0).fit(X).reference_labels_
+    options = {"reference": reference, "max_time": 0, "random_state": 0}
+    starts = tc.BestTree(max_leaves=2 * k, effort=effort, **options).fit(X).starts_["start"]
+    return set(starts) - {"random rows", "sampled columns"}
+
+
+def test_every_method_that_keeps_to_its_leaves_is_a_start():
+    normal = {*QUICK_STARTS, *OTHER_STARTS, *SLOW_STARTS}
+    assert start_names(IRIS, "quick") == {*QUICK_STARTS}
+    assert start_names(IRIS, "normal") == normal
+    of_others = {f"{name}, other reference {i}" for name in QUICK_STARTS for i in range(1, 5)}
+    assert start_names(IRIS, "thorough") == normal | of_others
+
+
+def test_starts_that_would_take_longer_than_the_search_are_left_out():
+    wide = np.random.default_rng(0).normal(size=(30, 4500))
+    assert start_names(wide, "normal", k=2) == {*QUICK_STARTS, *OTHER_STARTS}
+
+
+def test_starts_cost_no_more_than_the_trees_of_their_methods():
+    X = DIGITS
+    reference = tc.IMM(5, random_state=0).fit(X).reference_labels_
+    model = tc.BestTree(max_leaves=9, reference=reference, max_time=0, random_state=0).fit(X)
+    starts = dict(zip(model.starts_["start"], model.starts_["objective"], strict=True))
+    methods = {
+        "ExShallow": tc.ExShallow(reference=reference),
+        "KDTreeClusters": tc.KDTreeClusters(max_leaves=9, reference=reference),
+        "XRegressionTree": tc.XRegressionTree(max_leaves=9, reference=reference),
+        "CUBT": tc.CUBT(5, max_leaves=9, min_dist=0.0),
+    }
+    for name, method in methods.items():
+        cost = method.fit(X).inertia_
+        assert 0.8 * cost <= starts[name] <= cost * (1 + 1e-12), name
+
+
+def test_starts_of_the_search_itself_are_named():
+    starts = tc.BestTree(5, max_leaves=9, max_time=0, random_state=0).fit(DIGITS).starts_["start"]
+    assert starts[-8:].to_list() == 2 * [*3 * ["random rows"], "sampled columns"]
+
+
+def test_far_rows_have_no_other_references():
+    X = IRIS * 1e155
+    reference = tc.IMM(3, random_state=0).fit(IRIS).reference_labels_
+    options = {"reference": reference, "scale": np.full(4, 1e155), "random_state": 0}
+    model = tc.BestTree(max_leaves=4, effort="thorough", max_time=0, **options).fit(X)
+    assert np.isfinite(model.inertia_)
+
+
 @pytest.mark.filterwarnings("ignore:Only .* of the 5 clusters have rows in the tree")
 @pytest.mark.parametrize("X", [IRIS, WINE, DIGITS], ids=["iris", "wine", "digits"])
 @pytest.mark.parametrize("leaves", [1, 2])
@@ -66,6 +120,10 @@ def test_no_other_threshold_tree_is_better(X, leaves):
         tc.ExGreedy(reference=reference),
         tc.KMeansTree(max_leaves=most, reference=reference),
         tc.XRegressionTree(max_leaves=most, reference=reference),
+        tc.ExShallow(reference=reference),
+        tc.KDTreeClusters(max_leaves=most, reference=reference),
+        tc.SpExTree(max_leaves=most, reference=reference),
+        tc.CUBT(k, max_leaves=most),
         tc.RandomCuts(reference=reference, random_state=0),
         tc.Kauri(k, max_leaves=most),
     ]
