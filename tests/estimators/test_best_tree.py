@@ -53,8 +53,8 @@ def test_the_search_never_rises_and_begins_with_the_best_start(fitted):
 
 
 QUICK_STARTS = ["KMeansTree", "ExKMC", "ExKMC from one leaf"]
-OTHER_STARTS = ["KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters", "Kauri"]
-SLOW_STARTS = ["CUBT", "XRegressionTree"]
+OTHER_STARTS = ["KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters"]
+SLOW_STARTS = ["CUBT", "Kauri", "XRegressionTree"]
 
 
 def start_names(X, effort, k=3):
@@ -315,3 +315,37 @@ def test_what_cannot_be_is_refused():
         tc.BestTree(3, init=oblique).fit(IRIS)
     with pytest.raises(ValueError, match="'effort' parameter"):
         tc.BestTree(3, effort="much").fit(IRIS)
+
+
+def test_labels_given_as_y_are_not_looked_at():
+    model = tc.BestTree(3, objective="labels", **BRIEF)
+    with pytest.warns(UserWarning, match="labels given as reference="):
+        model.fit(IRIS, load_iris().target)
+
+
+def test_a_clone_of_a_tree_of_scikit_learn_is_refused_with_a_way_out():
+    fitted = DecisionTreeClassifier(max_leaf_nodes=4).fit(IRIS, load_iris().target)
+    with pytest.raises(ValueError, match=r"init is a DecisionTreeClassifier that is not fitted"):
+        clone(tc.BestTree(3, max_leaves=4, init=fitted, **BRIEF)).fit(IRIS)
+    tree = tc.tree.from_sklearn(fitted)
+    model = clone(tc.BestTree(3, max_leaves=4, init=tree, **BRIEF)).fit(IRIS)
+    assert model.starts_["start"][0] == "init"
+
+
+def test_columns_of_a_given_tree_are_named():
+    names = load_iris().feature_names
+    init = tc.IMM(3, random_state=0).fit(pl.DataFrame(IRIS, schema=names))
+    other = pl.DataFrame(IRIS[:, ::-1], schema=names[::-1])
+    with pytest.raises(
+        ValueError, match=r"'sepal length \(cm\)' as column 0 .* X has 'petal width"
+    ):
+        tc.BestTree(3, init=init, **BRIEF).fit(other)
+
+
+def test_a_file_says_what_it_lacks(tmp_path):
+    model = tc.BestTree(3, **BRIEF).fit(IRIS)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    for name in ("start_", "starts_", "search_path_"):
+        with pytest.raises(AttributeError, match=f"has no {name}: it takes the rows of the fit"):
+            getattr(again, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
@@ -98,10 +99,14 @@ class BestTree(CentersTree):
         runs may find different trees.
     init : ClusterTree, estimator with such a tree or None, default=None
         One more start: a tree of thresholds, of ours or scikit-learn's, on the same columns.
-    %(growth)s
+    max_depth : int or None, default=None
+        Deepest level of leaves.
+    min_samples_leaf : int, default=1
+        Fewest rows in a leaf.
     %(explaining_attributes)s
     search_path_ : polars.DataFrame
-        Every step that made the tree better: `round`, `move`, `objective`, `n_leaves`.
+        Every step that made the tree better: `round`, `move`, `objective`, `n_leaves`. The moves
+        are under Notes.
     start_ : str
         The start that the tree comes from.
     starts_ : polars.DataFrame
@@ -133,16 +138,17 @@ class BestTree(CentersTree):
     ``effort="normal"`` on of KernelExpand, ExGreedy, ExShallow, RandomCuts, KDTreeClusters, Kauri,
     CUBT (without its pruning) and XRegressionTree too, and trees grown about random rows; with
     ``effort="thorough"`` KMeansTree and ExKMC for four other runs of k-means or k-medians besides.
-    CUBT and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these are
-    more than the search may look at cells, the larger of 550 million and 220 n d k
+    CUBT, Kauri and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these
+    are more than the search may look at cells, the larger of 550 million and 220 n d k
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
     KernelExpand.
 
-    Each start is refined: test by test, from the leaves up, the best threshold is taken, with the
-    clusters' means in between. The best go on, in stages of equal work that half of them leave: a
-    subtree is taken out and grown anew, by all columns, by some, or at random, with as many leaves,
-    one more or one less; or a split and the one below it exchange their tests; or a subtree comes
-    from another of these trees.
+    Each start is refined ("refine"): test by test, from the leaves up, the best threshold is taken,
+    with the clusters' means in between. The best go on, in stages of equal work that half of them
+    leave: a subtree is taken out and grown anew, by all columns ("recreate"), by some ("sample") or
+    after a random cut ("shake"), or with one leaf less, which is added elsewhere ("transfer"); a
+    test is drawn anew ("perturb"), a split and the one below it exchange their tests ("swap"), or a
+    subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
     thread more.
@@ -156,6 +162,12 @@ class BestTree(CentersTree):
     (4, True)
     """
 
+    _from_rows: ClassVar[tuple[str, ...]] = (
+        *CentersTree._from_rows,
+        "start_",
+        "starts_",
+        "search_path_",
+    )
     _parameter_constraints: ClassVar[Constraints] = {
         **EXPLAINING,
         **LIMITS,
@@ -245,12 +257,23 @@ class BestTree(CentersTree):
 
         def show(n_rounds: int, lowest: float) -> None:
             rounds = format_count(n_rounds, "round")
-            if self.objective == "labels":
+            if n_rounds == 0:
+                tell("starts grown, search begins")
+            elif self.objective == "labels":
                 tell(f"{rounds}, {lowest:.6g} of another label")
             elif reference.inertia > 0:
                 tell(f"{rounds}, {lowest / reference.inertia:.4f} of the cost of the reference")
 
         return show
+
+    def _warn_of_y(self, y: Any) -> None:
+        if y is not None and self.reference is None and self.objective == "labels":
+            warnings.warn(
+                'fit does not look at y: objective="labels" explains the labels given as '
+                "reference=, or those of k-means.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _keep(self, grown: GrownTree) -> None:
         assert isinstance(grown, _SearchedTree)

@@ -95,10 +95,10 @@ class Starts:
         if rows.n_samples * rows.n_features**2 * n_levels <= max_work:
             explaining.append(XRegressionTree(k, **of_all))
             yield self._cubt(of_all)
+            yield self._kauri(most)
         for other in explaining:
             grown = other._grow(self.fit_rows, self.reference, other._growth(k))
             yield Start.of(type(other).__name__, grown)
-        yield self._kauri(most)
 
     def of_other_references(self, n: int) -> Iterator[Start]:
         """Grow trees that explain other runs of k-means, one from each of `n` seeds."""
