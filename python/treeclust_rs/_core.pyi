@@ -100,6 +100,7 @@ def label_costs(
     manhattan: bool,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
+    levels: list[_Floats | None] | None = None,
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
@@ -108,7 +109,7 @@ def group_sums(
     n_groups: int,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats | None]: ...
 def group_means(
     table: _Table,
     units: _Units,
@@ -116,7 +117,7 @@ def group_means(
     near: _Floats,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
 
 @type_check_only
 class _FittedTests:
@@ -136,6 +137,12 @@ class _FittedTests:
     def children_left(self) -> _Ints: ...
     @property
     def children_right(self) -> _Ints: ...
+    @property
+    def levels_indptr(self) -> _Ints: ...
+    @property
+    def levels_codes(self) -> _Ints: ...
+    @property
+    def missing_go_to_left(self) -> npt.NDArray[np.bool_] | None: ...
 
 @type_check_only
 class _FittedNodes(_FittedTests):
