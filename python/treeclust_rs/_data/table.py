@@ -65,6 +65,11 @@ class Table:
         """Whether there are numbers alone, and no gaps."""
         return self.levels is None and self.gaps is None
 
+    def n_levels(self, feature: int) -> int:
+        """Return the number of levels of a column; 0 for one of numbers."""
+        known = None if self.levels is None else self.levels[feature]
+        return 0 if known is None else len(known)
+
 
 Item = TypeVar("Item")
 NamedRows = TypeVar("NamedRows", Table, SparseTable)
@@ -338,6 +343,19 @@ def column_of(table: Table, feature: int) -> npt.NDArray[Any]:
     return codes
 
 
+def level_columns(table: Table) -> list[int]:
+    """Return the columns of levels."""
+    data = table.data if isinstance(table.data, list) else []
+    return [f for f, column in enumerate(data) if isinstance(column, LevelColumn)]
+
+
+def level_codes(table: Table, feature: int) -> npt.NDArray[np.uint8]:
+    """Return the codes of a level column."""
+    column = table.data[feature]
+    assert isinstance(column, LevelColumn), "a column of levels"
+    return column.codes
+
+
 def columns_of(table: Table) -> list[npt.NDArray[Any]]:
     """Return all columns of a table, each as `column_of`."""
     return [column_of(table, feature) for feature in range(table.n_features)]
@@ -397,6 +415,19 @@ def missing_cells(table: Table, feature: int) -> BoolArray | None:
     else:
         return None
     return missing if missing.any() else None
+
+
+def observed_rows(table: Table) -> BoolArray | None:
+    """Return the mask of the rows with at least one cell that is not missing; None: all rows."""
+    if table.gaps is None or 0 in table.gaps:
+        return None
+    empty = np.ones(table.n_samples, dtype=bool)
+    for feature in range(table.n_features):
+        missing = missing_cells(table, feature)
+        if missing is None:
+            return None
+        empty &= missing
+    return ~empty if empty.any() else None
 
 
 def gaps_of(masks: Iterable[BoolArray | None]) -> tuple[int, ...] | None:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _engine
-from .._engine import GroupMeans
+from .._engine import MISSING_LEVEL, GroupMeans
 from .._util import Codes, FloatArray
-from .scale import Scale, deviations, given_scale, robust_scale
+from .encoding import Encoding
+from .scale import Scale, deviations, given_scale, level_deviations, robust_scale
 from .sparse import SparseTable
-from .table import Table, column_of
+from .table import Table, column_of, level_codes
 
 Rows = TypeVar("Rows", Table, SparseTable)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
+    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``.
+
+    Levels have the origin 0; two different ones are ``1 / scale`` apart. Of missing cells nothing
+    is counted.
+    """
 
     shift: FloatArray
     scale: FloatArray
@@ -30,10 +36,16 @@ class Units:
     ) -> Units:
         """Return the origins of the columns and their units; `scale` as in the estimators.
 
+        With "standard" every column has the variance 1, columns of levels too, and so have these
+        with "robust": levels have no quartiles. Where all observed cells are equal the unit is 1.
+
         Raises ValueError if units that the user gives do not suit the columns.
         """
         by_word = isinstance(scale, str)
         shift, units = _engine.column_units(rows.data, weight, by_word, n_jobs)
+        if by_word:
+            for f, deviation in level_deviations(rows, weight).items():
+                units[f] = deviation or 1.0
         if by_word and scale == "robust":
             units = robust_scale(rows, weight, units)
         elif scale is not None and not by_word:
@@ -76,11 +88,41 @@ class WeightedRows(Generic[Rows]):
     def label_costs(
         self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False
     ) -> _engine.LabelCosts:
-        """Return the costs of the rows about centers in units; `manhattan`: L1 distances."""
+        """Return the costs of the rows about centers in units; `manhattan`: L1 distances.
+
+        Centers are of shape (k, encoded columns), see `Encoding`. A missing cell costs nothing.
+        """
         weight, threads = self.weight, self.threads
+        levels = None
+        if self.rows.levels is not None:
+            encoding = self.encoding
+            levels = encoding.level_costs(centers, manhattan=manhattan)
+            centers = encoding.numbers(centers)
         return _engine.LabelCosts(
-            *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
+            *_engine.label_costs(
+                self.rows.data, self.units, centers, manhattan, weight, threads, levels
+            )
         )
+
+    @property
+    def encoding(self: WeightedRows[Table]) -> Encoding:
+        """The coordinates of the rows, in which centers lie."""
+        return Encoding.of(self.rows, self.units.shift, self.units.scale)
+
+    def level_shares(
+        self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
+    ) -> FloatArray:
+        """Return the share, by weight, that each level has of the observed cells of each group.
+
+        n_groups x n_levels; groups without an observed cell have the shares of all rows.
+        """
+        codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
+        cells = groups.astype(np.intp) * width + codes
+        counts = np.bincount(cells, self.weight, minlength=n_groups * width).reshape(-1, width)
+        counts = counts[:, : self.rows.n_levels(feature)].astype(np.float64)
+        counts = np.where(counts.any(axis=1, keepdims=True), counts, counts.sum(axis=0))
+        totals = counts.sum(axis=1, keepdims=True)
+        return np.asarray(counts / np.where(totals > 0, totals, 1.0))
 
     def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
         """Return weight, mean and spread of groups of rows.
