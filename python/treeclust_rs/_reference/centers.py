@@ -62,7 +62,7 @@ class Centers:
         groups = labels.astype(np.uint32)
         weight, sums, observed = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
-        if data.rows.is_plain:
+        if observed is None and weight.all():
             means = sums / weight[:, None]
             near = means * data.units.scale + data.units.shift
         else:
