@@ -20,4 +20,4 @@ from .table import (
     take_rows,
     with_names,
 )
-from .units import Rows, Units, WeightedRows
+from .units import Rows, Units, WeightedRows, shares_of

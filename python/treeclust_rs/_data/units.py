@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from .. import _engine
 from .._engine import MISSING_LEVEL, GroupMeans
-from .._util import Codes, FloatArray
+from .._util import BoolArray, Codes, FloatArray
 from .encoding import Encoding
 from .scale import Scale, deviations, given_scale, level_deviations, robust_scale
 from .sparse import SparseTable
-from .table import Table, column_of, level_codes
+from .table import Table, column_of, level_codes, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
 
@@ -72,6 +72,13 @@ class Units:
         return matrix
 
 
+def shares_of(weights: FloatArray) -> FloatArray:
+    """Return the share of each level in each group, where there is none that in all groups."""
+    weights = np.where(weights.any(axis=1, keepdims=True), weights, weights.sum(axis=0))
+    totals = weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / np.where(totals > 0, totals, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedRows(Generic[Rows]):
     """Rows with their weights (None: ones) and units, and the threads that read them."""
@@ -109,6 +116,23 @@ class WeightedRows(Generic[Rows]):
         """The coordinates of the rows, in which centers lie."""
         return Encoding.of(self.rows, self.units.shift, self.units.scale)
 
+    def take(self: WeightedRows[Table], mask: BoolArray) -> WeightedRows[Table]:
+        """Return some of the rows, in the same units."""
+        weight = None if self.weight is None else self.weight[mask]
+        return WeightedRows(take_rows(self.rows, mask), weight, self.units, self.threads)
+
+    def level_weights(
+        self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
+    ) -> FloatArray:
+        """Return the weight of the rows of each group that have each level.
+
+        n_groups x n_levels.
+        """
+        codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
+        cells = groups.astype(np.intp) * width + codes
+        counts = np.bincount(cells, self.weight, minlength=n_groups * width).reshape(-1, width)
+        return counts[:, : self.rows.n_levels(feature)].astype(np.float64)
+
     def level_shares(
         self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
     ) -> FloatArray:
@@ -116,13 +140,7 @@ class WeightedRows(Generic[Rows]):
 
         n_groups x n_levels; groups without an observed cell have the shares of all rows.
         """
-        codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
-        cells = groups.astype(np.intp) * width + codes
-        counts = np.bincount(cells, self.weight, minlength=n_groups * width).reshape(-1, width)
-        counts = counts[:, : self.rows.n_levels(feature)].astype(np.float64)
-        counts = np.where(counts.any(axis=1, keepdims=True), counts, counts.sum(axis=0))
-        totals = counts.sum(axis=1, keepdims=True)
-        return np.asarray(counts / np.where(totals > 0, totals, 1.0))
+        return shares_of(self.level_weights(feature, groups, n_groups))
 
     def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
         """Return weight, mean and spread of groups of rows.
