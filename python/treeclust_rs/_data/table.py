@@ -417,9 +417,9 @@ def missing_cells(table: Table, feature: int) -> BoolArray | None:
     return missing if missing.any() else None
 
 
-def observed_rows(table: Table) -> BoolArray | None:
+def observed_rows(table: Table | SparseTable) -> BoolArray | None:
     """Return the mask of the rows with at least one cell that is not missing; None: all rows."""
-    if table.gaps is None or 0 in table.gaps:
+    if isinstance(table, SparseTable) or table.gaps is None or 0 in table.gaps:
         return None
     empty = np.ones(table.n_samples, dtype=bool)
     for feature in range(table.n_features):
