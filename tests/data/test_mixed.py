@@ -467,8 +467,20 @@ def test_arrays_are_refused_where_the_fit_had_other_things(fitted):
 
 
 def test_new_gaps_are_warned_of():
-    with pytest.warns(UserWarning, match="column 'age' has 2 missing cells; column 'b' has 1"):
-        warn_of_gaps(["age", "b"], [2, 1], stacklevel=1)
+    table = read(
+        pl.DataFrame(
+            {"age": [None, None, 1], "b": [1, None, 2], "c": ["x", "y", None], "d": [1] * 3}
+        )
+    )
+    message = "column 'age' has 2 missing cells; column 'c' has 1 missing cell. Such rows"
+    with pytest.warns(UserWarning, match=message) as caught:
+        warn_of_gaps(table, (0, 7, 0, 0), stacklevel=1)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_gaps(table, (1, 1, 1, 0), stacklevel=1)
+        warn_of_gaps(read(np.ones((2, 2))), None, stacklevel=1)
 
 
 # Rows

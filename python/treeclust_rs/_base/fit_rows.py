@@ -138,8 +138,8 @@ class FitRows(WeightedRows[Rows]):
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
         name = type(estimator).__name__
         X = collected(X, name, mixed=mixed)
-        reader = partial(_read_mixed, threads=threads) if mixed else reader
-        table, names_given = with_names(reader(X, estimator_name=name), feature_names)
+        read: Callable[..., Any] = partial(_read_mixed, threads=threads) if mixed else reader
+        table, names_given = with_names(read(X, estimator_name=name), feature_names)
         weight = check_sample_weight(sample_weight, table.n_samples)
         if isinstance(table, Table) and not mixed:
             check_finite(table, threads)

@@ -1,8 +1,8 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
-from .checks import check_finite, check_sample_weight, count_gaps
+from .checks import check_finite, check_sample_weight, count_gaps, warn_of_gaps
 from .encoding import Encoding
-from .mixed import FittedColumns, warn_of_gaps
+from .mixed import FittedColumns
 from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
 from .table import (

@@ -1,6 +1,8 @@
 """Checks of the values of tables and of the weights of rows."""
 
 import sys
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 
 from .. import _engine
 from .._engine import MISSING_LEVEL
-from .._util import FloatArray, IntArray, format_count, quoted_column
+from .._util import FloatArray, IntArray, format_count, listed, quoted_column
 from .arrays import count_words, filled, missing_message
 from .table import Table, column_of, level_codes, level_columns
 
@@ -75,6 +77,26 @@ def count_gaps(
         if needed is None or column in needed:
             counts[column] = int(np.count_nonzero(level_codes(table, column) == MISSING_LEVEL))
     return replace(table, gaps=tuple(counts)) if any(counts) else table
+
+
+def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None, stacklevel: int) -> None:
+    """Warn once if cells are missing in columns that had none missing in the fit.
+
+    `fitted_gaps`: the `gaps` of the fitted table.
+    """
+    counts = enumerate(table.gaps or ())
+    found = [
+        f"column {quoted_column(table.feature_names, f)} has {format_count(count, 'missing cell')}"
+        for f, count in counts
+        if count and not (fitted_gaps and fitted_gaps[f])
+    ]
+    if found:
+        warnings.warn(
+            f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the "
+            "way that each test of the tree has for missing cells.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def _non_finite(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import Column, Columns
-from .._util import format_count, listed
+from .._util import listed
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
@@ -191,20 +191,6 @@ def read_as_fitted(
 _DAY = MICROSECONDS["d"]
 # From read_as_fitted through align_table: the function that predicts.
 _STACKLEVEL = 4
-
-
-def warn_of_gaps(names: Sequence[str], counts: Sequence[int], stacklevel: int) -> None:
-    """Warn of missing cells in columns that had none in the fit."""
-    found = [
-        f"column {name!r} has {format_count(n_missing, 'missing cell')}"
-        for name, n_missing in zip(names, counts, strict=True)
-    ]
-    warnings.warn(
-        f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the "
-        "way that each test of the tree has for missing cells.",
-        UserWarning,
-        stacklevel=stacklevel + 1,
-    )
 
 
 def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
