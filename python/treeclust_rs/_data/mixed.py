@@ -189,8 +189,8 @@ def read_as_fitted(
 
 
 _DAY = MICROSECONDS["d"]
-# From read_as_fitted through align_table: the function that predicts.
-_STACKLEVEL = 4
+# From read_as_fitted through align_table: the place that its other warnings name.
+_STACKLEVEL = 5
 
 
 def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
