@@ -36,9 +36,9 @@ class Table:
     Attributes
     ----------
     data : ndarray of shape (n_samples, n_features) or list of columns of shape (n_samples,)
-        Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64;
-        any strides. Integers are compared as float64, so those beyond 2**53 are rounded. Columns
-        that `align_table` was not asked to read are False.
+        Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64
+        (NaN: missing), or a `LevelColumn`; any strides. Integers are compared as float64, so those
+        beyond 2**53 are rounded. Columns that `align_table` was not asked to read are False.
     n_samples, n_features : int
         Both at least 1.
     feature_names : list of str or None
