@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, Self, final, type_check_only
 
 import numpy as np
@@ -30,7 +30,8 @@ __all__ = [
     "thresholds",
 ]
 
-_Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
+# A column is an array, or codes of levels and their number (LevelColumn of _engine.py).
+_Table = npt.NDArray[Any] | Sequence[npt.NDArray[Any] | tuple[npt.NDArray[np.uint8], int]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
@@ -99,6 +100,7 @@ def label_costs(
     manhattan: bool,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
+    levels: list[_Floats | None] | None = None,
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
@@ -107,7 +109,7 @@ def group_sums(
     n_groups: int,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats | None]: ...
 def group_means(
     table: _Table,
     units: _Units,
@@ -115,7 +117,7 @@ def group_means(
     near: _Floats,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
 
 @type_check_only
 class _FittedTests:
@@ -135,6 +137,12 @@ class _FittedTests:
     def children_left(self) -> _Ints: ...
     @property
     def children_right(self) -> _Ints: ...
+    @property
+    def levels_indptr(self) -> _Ints: ...
+    @property
+    def levels_codes(self) -> _Ints: ...
+    @property
+    def missing_go_to_left(self) -> npt.NDArray[np.bool_] | None: ...
 
 @type_check_only
 class _FittedNodes(_FittedTests):

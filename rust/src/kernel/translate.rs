@@ -103,9 +103,5 @@ fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
 
 /// Whether a value of the test's column goes left. In the unit of the column, as the cells of the table.
 pub(super) fn goes_left(test: &Test, x: f64) -> bool {
-    match *test {
-        Test::Leaf | Test::Oblique { .. } => true, // Kernel IMM makes neither
-        Test::Threshold { threshold, .. } => x <= threshold,
-        Test::Interval { lower, upper, .. } => lower <= x && x <= upper,
-    }
+    test.goes_left(x, false)
 }

@@ -109,7 +109,7 @@ impl DraftTree {
     /// become oblique ones of a single weight that send every row the same way.
     ///
     /// # Errors
-    /// [`Error::Tree`] if a leaf has no label, or a test is an interval, or, with `axis`, oblique.
+    /// [`Error::Tree`] if a leaf has no label, or a test is neither a threshold nor, without `axis`, oblique.
     pub fn from_tree(tree: &ClusterTree, clusters: &[i64], axis: bool) -> Result<DraftTree> {
         let bad = |id: usize| Error::Tree(format!("node {id} cannot be what a fit starts from."));
         let node = |(id, test): (usize, &Test)| -> Result<DraftNode> {
@@ -126,7 +126,7 @@ impl DraftTree {
                 }
                 Test::Threshold { .. } => test.clone(),
                 Test::Oblique(_) if !axis => test.clone(),
-                Test::Oblique(_) | Test::Interval { .. } => return Err(bad(id)),
+                _ => return Err(bad(id)),
             };
             let [left, right] = tree.children(id);
             Ok(DraftNode::Split { test, left, right })
@@ -186,7 +186,10 @@ mod tests {
         for (a, b) in a.into_iter().zip(b) {
             assert!(matches!(a, Test::Oblique(_)) && matches!(b, Test::Threshold { .. }));
             let ids = [0, 1, 2, 3];
-            assert_eq!(a.sides(Rows::from(&table), &ids), b.sides(Rows::from(&table), &ids));
+            assert_eq!(
+                a.sides(Rows::from(&table), &ids, false),
+                b.sides(Rows::from(&table), &ids, false)
+            );
         }
         assert_eq!(axis.arrays().kind, arrays.kind);
         assert_eq!(axis.arrays().children_right, arrays.children_right);

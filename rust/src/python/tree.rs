@@ -15,7 +15,7 @@ pub type Integers = Py<PyArray1<i64>>;
 /// The tests of a fitted tree, one entry per node: the base class of the fitted trees.
 #[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
 pub struct PyTestArrays {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     kind: Py<PyArray1<i8>>,
     /// Column of threshold and interval tests; -2 elsewhere.
     feature: Integers,
@@ -29,6 +29,12 @@ pub struct PyTestArrays {
     children_left: Integers,
     /// Right child; -1 at leaves.
     children_right: Integers,
+    /// Where the codes of each node start, and their number at the end, of shape (n_nodes + 1,).
+    levels_indptr: Integers,
+    /// The level codes that go left at level tests.
+    levels_codes: Integers,
+    /// Whether a missing cell goes left; None where the fit had no missing cells.
+    missing_go_to_left: Option<Py<PyArray1<bool>>>,
 }
 
 impl PyTestArrays {
@@ -42,6 +48,9 @@ impl PyTestArrays {
             upper: array(py, arrays.upper),
             children_left: array(py, arrays.children_left),
             children_right: array(py, arrays.children_right),
+            levels_indptr: array(py, arrays.levels_indptr),
+            levels_codes: array(py, arrays.levels_codes),
+            missing_go_to_left: arrays.missing_go_to_left.map(|sides| array(py, sides)),
         };
         (tests, arrays.oblique)
     }

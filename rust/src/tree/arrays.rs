@@ -2,12 +2,14 @@
 //!
 //! | array | entry of a node |
 //! |---|---|
-//! | `kind` | 0 leaf, 1 threshold, 2 interval, 3 oblique |
+//! | `kind` | 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing |
 //! | `feature` | the one column it reads; -2 where there is none |
 //! | `threshold` | of threshold tests; -2 at leaves, NaN elsewhere |
 //! | `lower`, `upper` | the ends of interval tests; NaN elsewhere |
 //! | `children_left`, `children_right` | node ids above its own; -1 at leaves |
 //! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in sparse rows |
+//! | `levels_indptr`, `levels_codes` | the codes that go left at level tests, one run per node as in sparse rows |
+//! | `missing_go_to_left` | whether a missing cell goes left; false at leaves, true where the test is missing |
 
 use super::test::{Plane, Test};
 use crate::error::{Error, Result};
@@ -192,7 +194,7 @@ impl ObliqueArrays<'_> {
 /// The arrays of a fitted tree, by the names of the Python side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestArrays {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     pub kind: Vec<i8>,
     /// The one column of a test; -2 at leaves and oblique tests.
     pub feature: Vec<i64>,
@@ -206,6 +208,12 @@ pub struct TestArrays {
     pub children_left: Vec<i64>,
     /// Right child; -1 at leaves.
     pub children_right: Vec<i64>,
+    /// Where the codes of each node start, and their number at the end: n_nodes + 1 entries.
+    pub levels_indptr: Vec<i64>,
+    /// The codes that go left at level tests, ascending within a node.
+    pub levels_codes: Vec<i64>,
+    /// Whether a missing cell goes left; false at leaves. None: the fit had no missing cells, and Python decides.
+    pub missing_go_to_left: Option<Vec<bool>>,
     /// The terms of oblique tests.
     pub oblique: ObliqueTerms,
 }
@@ -233,7 +241,7 @@ impl Default for ObliqueTerms {
 impl TestArrays {
     /// The arrays of nodes given by test and children; those of a leaf are not read.
     pub fn of<'a>(nodes: impl IntoIterator<Item = (&'a Test, [usize; 2])>) -> Self {
-        let mut arrays = TestArrays::default();
+        let mut arrays = TestArrays { levels_indptr: vec![0], ..TestArrays::default() };
         for (test, children) in nodes {
             arrays.push(test, children);
         }
@@ -248,6 +256,8 @@ impl TestArrays {
             Test::Threshold { threshold, .. } => (1, threshold, [nan; 2]),
             Test::Interval { lower, upper, .. } => (2, nan, [lower, upper]),
             Test::Oblique(_) => (3, nan, [nan; 2]),
+            Test::Levels { .. } => (4, nan, [nan; 2]),
+            Test::Missing { .. } => (5, nan, [nan; 2]),
         };
         self.kind.push(kind);
         self.feature.push(test.feature().map_or(-2, |feature| feature as i64));
@@ -266,5 +276,9 @@ impl TestArrays {
         }
         self.oblique.bias.push(test.plane().map_or(nan, |plane| plane.bias));
         self.oblique.indptr.push(self.oblique.indices.len() as i64);
+        if let Test::Levels { left, .. } = test {
+            self.levels_codes.extend(left.codes().map(i64::from));
+        }
+        self.levels_indptr.push(self.levels_codes.len() as i64);
     }
 }

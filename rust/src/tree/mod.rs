@@ -3,7 +3,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `test.rs` | [`Test`]: threshold, interval, oblique; the one order of weighted sums |
+//! | `test.rs` | [`Test`]: threshold, interval, oblique, levels, missing; the one order of weighted sums |
 //! | `arrays.rs` | arrays from outside and their checks; the arrays of tests |
 //! | `routing.rs` | the leaf of each row, for dense and sparse rows |
 //!
@@ -16,7 +16,7 @@ pub mod test;
 
 pub use arrays::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 use routing::Routes;
-pub use test::{Plane, Test};
+pub use test::{LevelSet, MAX_LEVELS, Plane, Test};
 
 use crate::error::Result;
 

@@ -99,7 +99,58 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds.
+/// Most levels of a column: codes are 0 to 254, and 255 stands for a missing level in a column of bytes.
+pub const MAX_LEVELS: usize = 255;
+
+/// A set of level codes, one bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LevelSet([u64; 4]);
+
+impl LevelSet {
+    /// Adds a code.
+    pub fn insert(&mut self, code: u8) {
+        self.0[usize::from(code >> 6)] |= 1 << (code & 63);
+    }
+
+    /// Whether a code is in the set.
+    #[inline(always)]
+    pub fn contains(&self, code: u8) -> bool {
+        (self.0[usize::from(code >> 6)] >> (code & 63)) & 1 == 1
+    }
+
+    /// Whether a cell that holds a code is in the set; false for NaN and for numbers that are no code.
+    #[inline(always)]
+    pub fn holds(&self, x: f64) -> bool {
+        let code = x as u8;
+        f64::from(code) == x && self.contains(code)
+    }
+
+    /// Number of codes.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// Whether there are no codes.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// The codes, ascending.
+    pub fn codes(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..=u8::MAX).filter(|&code| self.contains(code))
+    }
+}
+
+impl FromIterator<u8> for LevelSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(codes: I) -> Self {
+        let mut set = LevelSet::default();
+        codes.into_iter().for_each(|code| set.insert(code));
+        set
+    }
+}
+
+/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds. A missing cell (NaN)
+/// goes where the node's `missing_go_to_left` says, which is kept beside the test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.
@@ -122,6 +173,18 @@ pub enum Test {
     },
     /// A weighted sum below 0 goes left: see [`is_left`].
     Oblique(Plane),
+    /// A level of the set goes left: cells are level codes.
+    Levels {
+        /// The column.
+        feature: usize,
+        /// The codes that go left.
+        left: LevelSet,
+    },
+    /// A missing cell goes left.
+    Missing {
+        /// The column.
+        feature: usize,
+    },
 }
 
 impl Test {
@@ -129,7 +192,10 @@ impl Test {
     pub fn feature(&self) -> Option<usize> {
         match *self {
             Test::Leaf | Test::Oblique(_) => None,
-            Test::Threshold { feature, .. } | Test::Interval { feature, .. } => Some(feature),
+            Test::Threshold { feature, .. }
+            | Test::Interval { feature, .. }
+            | Test::Levels { feature, .. }
+            | Test::Missing { feature } => Some(feature),
         }
     }
 
@@ -145,39 +211,49 @@ impl Test {
     pub fn n_terms(&self) -> usize {
         match self {
             Test::Leaf => 0,
-            Test::Threshold { .. } | Test::Interval { .. } => 1,
             Test::Oblique(plane) => plane.weights.len(),
+            _ => 1,
         }
     }
 
-    /// The interval of the values that go left, by the test's one column; all values where there is none.
+    /// The interval of the values that go left, by the test's one column; all values where the test compares none.
     pub(super) fn bounds(&self) -> [f64; 2] {
         match *self {
-            Test::Leaf | Test::Oblique(_) => [f64::NEG_INFINITY, f64::INFINITY],
             Test::Threshold { threshold, .. } => [f64::NEG_INFINITY, threshold],
             Test::Interval { lower, upper, .. } => [lower, upper],
+            _ => [f64::NEG_INFINITY, f64::INFINITY],
         }
     }
 
-    /// Whether each of the rows `ids` goes right. Cells are finite.
-    pub fn sides(&self, rows: Rows<'_, '_>, ids: &[u32]) -> Vec<bool> {
-        let by_value = |feature: usize| {
-            let [lower, upper] = self.bounds();
-            let mut cells = vec![];
-            rows.cells(ids, feature as u32, &mut cells);
-            memory::collected(
-                cells.iter().map(|x| !(lower <= *x && *x <= upper)),
-                "the sides of rows",
-            )
-        };
+    /// Whether a cell of the test's one column goes left; NaN goes where `missing_left` says. True where the test reads
+    /// no single column.
+    #[inline]
+    pub fn goes_left(&self, x: f64, missing_left: bool) -> bool {
         match self {
-            Test::Leaf => memory::zeros(ids.len(), "the sides of rows"),
-            Test::Threshold { feature, .. } | Test::Interval { feature, .. } => by_value(*feature),
-            Test::Oblique(plane) => {
-                let sums = plane.sums(rows, ids);
-                memory::collected(sums.iter().map(|sum| !is_left(*sum)), "the sides of rows")
+            Test::Leaf | Test::Oblique(_) => true,
+            Test::Missing { .. } => x.is_nan(),
+            _ if x.is_nan() => missing_left,
+            Test::Levels { left, .. } => left.holds(x),
+            _ => {
+                let [lower, upper] = self.bounds();
+                lower <= x && x <= upper
             }
         }
+    }
+
+    /// Whether each of the rows `ids` goes right. `missing_left`: the side of missing cells; sums have none.
+    pub fn sides(&self, rows: Rows<'_, '_>, ids: &[u32], missing_left: bool) -> Vec<bool> {
+        if let Test::Oblique(plane) = self {
+            let sums = plane.sums(rows, ids);
+            return memory::collected(sums.iter().map(|sum| !is_left(*sum)), "the sides of rows");
+        }
+        let Some(feature) = self.feature() else {
+            return memory::zeros(ids.len(), "the sides of rows");
+        };
+        let mut cells = vec![];
+        rows.cells(ids, feature as u32, &mut cells);
+        let goes_right = cells.iter().map(|&x| !self.goes_left(x, missing_left));
+        memory::collected(goes_right, "the sides of rows")
     }
 }
 
@@ -227,11 +303,12 @@ mod tests {
                     (*lower..=*upper).contains(&x[[row, *feature]])
                 }
                 Test::Oblique(plane) => is_left(plane.sum(|column| x[[row, column as usize]])),
+                Test::Levels { .. } | Test::Missing { .. } => unreachable!("not among the tests"),
             };
             let ids = [4, 0, 1, 2, 3, 3];
             let expected: Vec<bool> = ids.iter().map(|&id| !goes_left(id as usize)).collect();
             for rows in [Rows::from(&by_row), Rows::from(&by_column), Rows::sparse(&csr).unwrap()] {
-                assert_eq!(test.sides(rows, &ids), expected, "{test:?}");
+                assert_eq!(test.sides(rows, &ids, false), expected, "{test:?}");
             }
         }
     }
