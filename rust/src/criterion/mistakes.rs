@@ -165,9 +165,8 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
                 let separates = 0 < n_left && n_left < n_centers;
                 if separates && apart {
                     let cut = Cut {
-                        lower: None,
-                        upper: Gap { below, above },
                         centers: Some(CenterCut { n_left, mistakes }),
+                        ..Cut::threshold(Gap { below, above })
                     };
                     visit(Candidate {
                         score: self.score.score(mistakes, n_left, n_centers),
