@@ -6,7 +6,9 @@
 #[path = "common/random.rs"]
 mod random;
 
-use ndarray::ArrayView1;
+use ndarray::{Array2, ArrayView1};
+use treeclust_rs::criterion::centers::Centers;
+use treeclust_rs::criterion::cut_score::CutScore;
 use treeclust_rs::criterion::label_cost::CutKind;
 use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
@@ -401,7 +403,13 @@ fn grow(case: &Case, measure: Measure, limits: Limits) -> OracleTree {
     tree
 }
 
-fn check(case: &Case, measure: Measure, limits: Limits, searches: &[(usize, usize)], place: &str) {
+fn check(
+    case: &Case,
+    measure: Measure,
+    limits: Limits,
+    searches: &[(usize, usize)],
+    place: &str,
+) -> OracleTree {
     let expected = grow(case, measure, limits);
     for &(max_bins, direct) in searches {
         let search = SearchOptions { max_bins, direct };
@@ -420,11 +428,13 @@ fn check(case: &Case, measure: Measure, limits: Limits, searches: &[(usize, usiz
             }
         }
     }
+    expected
 }
 
 #[test]
 fn trees_of_levels_and_gaps_are_those_of_enumeration() {
     let mut random = Random(29);
+    let (mut n_levels, mut n_missing, mut n_left) = (0, 0, 0);
     for round in 0..2400 {
         let n = 6 + random.below(40) as usize;
         let min_samples_leaf = random.pick(&[1, 1, 2, 4, 9]);
@@ -434,8 +444,14 @@ fn trees_of_levels_and_gaps_are_those_of_enumeration() {
         let measure = [Measure::Threshold, Measure::Interval, Measure::Gini, Measure::Entropy]
             [random.pick(&[0, 0, 0, 1, 1, 2, 3])];
         let searches = [(256, 256), (2 + round % 4, round % 7)];
-        check(&case, measure, limits, &searches, &format!("round {round}"));
+        let tree = check(&case, measure, limits, &searches, &format!("round {round}"));
+        for (test, missing_left) in tree.tests.iter().zip(tree.missing_left) {
+            n_levels += usize::from(matches!(test, Test::Levels { .. }));
+            n_missing += usize::from(matches!(test, Test::Missing { .. }));
+            n_left += usize::from(matches!(test, Test::Threshold { .. }) && missing_left);
+        }
     }
+    assert!(n_levels > 1000 && n_missing > 100 && n_left > 100, "{n_levels} {n_missing} {n_left}");
 }
 
 #[test]
@@ -480,4 +496,369 @@ fn no_set_of_levels_is_better_than_the_one_taken() {
         };
         assert!((saved - best.max(0.0)).abs() <= 1e-9, "round {round}: {saved}, not {best}");
     }
+}
+
+/// Centers for a case: one coordinate per column of numbers, in some columns the same for all.
+fn random_centers(random: &mut Random, case: &Case) -> Array2<f64> {
+    let mut centers = Array2::zeros((case.k, case.columns.len()));
+    for (f, mut column) in centers.columns_mut().into_iter().enumerate() {
+        let is_same = random.below(2) == 0 || case.columns[f].n_levels.is_some();
+        let values = if is_same { 1 } else { 40 };
+        column.iter_mut().for_each(|x| *x = random.below(values) as f64 / 2.0);
+    }
+    centers
+}
+
+/// What share of each cluster's observed cells is a level.
+fn share(case: &Case, feature: usize, cluster: usize, level: u8) -> f64 {
+    let codes = &case.columns[feature].codes;
+    let weight = |of: &dyn Fn(usize) -> bool| -> f64 {
+        let rows = (0..case.n).filter(|&row| of(row));
+        rows.map(|row| case.weights.as_ref().map_or(1.0, |w| w[row])).sum()
+    };
+    let of_cluster =
+        |row: usize| codes[row] != MISSING_LEVEL && case.labels[row] as usize == cluster;
+    let total = weight(&of_cluster);
+    if total > 0.0 {
+        return weight(&|row| of_cluster(row) && codes[row] == level) / total;
+    }
+    let whole = weight(&|row| codes[row] != MISSING_LEVEL);
+    if whole > 0.0 { weight(&|row| codes[row] == level) / whole } else { 0.0 }
+}
+
+/// A cut between centers: the test, the direction of missing cells if searched rows have one, the centers on the left.
+#[derive(Debug, Clone)]
+struct CenterCut {
+    score: f64,
+    /// Width of the gap as a share of the column's range; 1 for levels.
+    width: f64,
+    feature: usize,
+    mistakes: f64,
+    missing_left: Option<bool>,
+    left_centers: Vec<usize>,
+    /// The gap, or the codes that go left.
+    form: Result<(f64, f64), Vec<u8>>,
+}
+
+impl CenterCut {
+    /// Whether a row goes left; none where the cut leaves it open.
+    fn side(&self, case: &Case, present: &[u8], row: usize) -> Option<bool> {
+        let (x, code) = (case.columns[self.feature].x[row], case.columns[self.feature].codes[row]);
+        match &self.form {
+            _ if x.is_nan() => self.missing_left,
+            Ok((below, _)) => Some(x <= *below),
+            Err(left) => present.contains(&code).then(|| left.contains(&code)),
+        }
+    }
+}
+
+struct ImmOracle<'a> {
+    case: &'a Case,
+    centers: &'a Array2<f64>,
+    score: CutScore,
+}
+
+impl ImmOracle<'_> {
+    fn weight(&self, row: usize) -> f64 {
+        self.case.weights.as_ref().map_or(1.0, |w| w[row])
+    }
+
+    fn range(&self, feature: usize) -> f64 {
+        let x = self.case.columns[feature].x.iter().copied().filter(|x| !x.is_nan());
+        let low = x.clone().fold(f64::INFINITY, f64::min);
+        (x.fold(f64::NEG_INFINITY, f64::max) - low).max(0.0)
+    }
+
+    fn finished(&self, mut cut: CenterCut, alive: &[usize], correct: &[usize]) -> CenterCut {
+        let present: Vec<u8> =
+            correct.iter().map(|&row| self.case.columns[cut.feature].codes[row]).collect();
+        let wrong = correct.iter().filter(|&&row| {
+            let own = cut.left_centers.contains(&(self.case.labels[row] as usize));
+            cut.side(self.case, &present, row).unwrap() != own
+        });
+        cut.mistakes = wrong.map(|&row| self.weight(row)).sum();
+        let n_left = cut.left_centers.len();
+        let fewer = n_left.min(alive.len() - n_left) as f64;
+        cut.score -= cut.mistakes / if self.score == CutScore::Emn { fewer } else { 1.0 };
+        cut
+    }
+
+    fn cuts_of_numbers(
+        &self,
+        feature: usize,
+        alive: &[usize],
+        correct: &[usize],
+    ) -> Vec<CenterCut> {
+        let x = &self.case.columns[feature].x;
+        let center = |c: usize| self.centers[[c, feature]];
+        let observed = correct.iter().map(|&row| x[row]).filter(|x| !x.is_nan());
+        let mut values: Vec<f64> = observed.chain(alive.iter().map(|&c| center(c))).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let has_missing = correct.iter().any(|&row| x[row].is_nan());
+        let directions: &[Option<bool>] =
+            if has_missing { &[Some(false), Some(true)] } else { &[None] };
+        let range = self.range(feature);
+        let mut cuts = vec![];
+        for pair in values.windows(2) {
+            let left_centers: Vec<usize> =
+                alive.iter().copied().filter(|&c| center(c) <= pair[0]).collect();
+            if left_centers.is_empty() || left_centers.len() == alive.len() {
+                continue;
+            }
+            for &missing_left in directions {
+                let cut = CenterCut {
+                    score: 0.0,
+                    width: if range == 0.0 { 1.0 } else { (pair[1] - pair[0]) / range },
+                    feature,
+                    mistakes: 0.0,
+                    missing_left,
+                    left_centers: left_centers.clone(),
+                    form: Ok((pair[0], pair[1])),
+                };
+                cuts.push(self.finished(cut, alive, correct));
+            }
+        }
+        cuts
+    }
+
+    fn cuts_of_levels(&self, feature: usize, alive: &[usize], correct: &[usize]) -> Vec<CenterCut> {
+        let codes = &self.case.columns[feature].codes;
+        let n_levels = self.case.columns[feature].n_levels.unwrap() as u8;
+        let mut present: Vec<u8> = correct.iter().map(|&row| codes[row]).collect();
+        present.sort();
+        present.dedup();
+        let has_missing = present.contains(&MISSING_LEVEL);
+        let by_share = |level: u8| {
+            let mut order = alive.to_vec();
+            let share = |c: usize| share(self.case, feature, c, level);
+            order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
+            order
+        };
+        let cut = |left: Vec<u8>, left_centers: Vec<usize>, score: f64| {
+            let form = Err(left.iter().copied().filter(|&code| code != MISSING_LEVEL).collect());
+            let missing_left = has_missing.then(|| left.contains(&MISSING_LEVEL));
+            let cut = CenterCut {
+                score,
+                width: 1.0,
+                feature,
+                mistakes: 0.0,
+                missing_left,
+                left_centers,
+                form,
+            };
+            (left, cut)
+        };
+        let mut cuts: Vec<(Vec<u8>, CenterCut)> = vec![];
+        if present.len() < 2 {
+            // Less than any cut that divides the rows.
+            let worst = -1e6;
+            for level in 0..n_levels {
+                let order = by_share(level);
+                let gap = |i: usize| {
+                    share(self.case, feature, order[i - 1], level)
+                        - share(self.case, feature, order[i], level)
+                };
+                let widest = (1..order.len()).map(gap).fold(0.0, f64::max);
+                let first = (1..order.len()).find(|&i| gap(i) > 1e-9 && gap(i) >= widest - 1e-9);
+                cuts.extend(first.map(|i| cut(vec![level], order[..i].to_vec(), worst)));
+            }
+        } else {
+            let m = alive.len();
+            let mut divisions: Vec<Vec<usize>> = vec![];
+            if m <= 8 {
+                for bits in 1..1usize << (m - 1) {
+                    divisions
+                        .push((0..m).filter(|i| bits >> i & 1 == 1).map(|i| alive[i]).collect());
+                }
+            } else {
+                divisions.extend(alive.iter().map(|&c| vec![c]));
+                for &level in present.iter().filter(|&&code| code != MISSING_LEVEL) {
+                    let order = by_share(level);
+                    divisions.extend((1..m).map(|i| order[..i].to_vec()));
+                }
+            }
+            for side in divisions {
+                let weight = |code: u8, inside: bool| -> f64 {
+                    let rows = correct.iter().filter(|&&row| {
+                        codes[row] == code
+                            && side.contains(&(self.case.labels[row] as usize)) == inside
+                    });
+                    rows.map(|&row| self.weight(row)).sum()
+                };
+                let (mut left, mut right): (Vec<u8>, Vec<u8>) =
+                    present.iter().partition(|&&code| weight(code, false) < weight(code, true));
+                if left.is_empty() || right.is_empty() {
+                    let price = |code: u8| (weight(code, false) - weight(code, true)).abs();
+                    let moved =
+                        *present.iter().min_by(|&&a, &&b| price(a).total_cmp(&price(b))).unwrap();
+                    for side in [&mut left, &mut right] {
+                        match side.iter().position(|&code| code == moved) {
+                            Some(place) => drop(side.remove(place)),
+                            None => side.push(moved),
+                        }
+                    }
+                }
+                let others: Vec<usize> =
+                    alive.iter().copied().filter(|c| !side.contains(c)).collect();
+                let flip = (right.len(), &right) < (left.len(), &left);
+                cuts.push(if flip { cut(right, others, 0.0) } else { cut(left, side, 0.0) });
+            }
+        }
+        let finished = |(left, cut)| (left, self.finished(cut, alive, correct));
+        let mut cuts: Vec<(Vec<u8>, CenterCut)> = cuts.into_iter().map(finished).collect();
+        cuts.sort_by(|(a, x), (b, y)| {
+            (a.len(), a).cmp(&(b.len(), b)).then(x.mistakes.total_cmp(&y.mistakes))
+        });
+        cuts.into_iter().map(|(_, cut)| cut).collect()
+    }
+
+    /// The tree, its mistakes by node, and whether a cut divided no rows.
+    fn grow(&self) -> Option<(OracleTree, Vec<f64>)> {
+        let case = self.case;
+        let mut tree = OracleTree {
+            tests: vec![Test::Leaf],
+            missing_left: vec![false],
+            left: vec![0],
+            rows: vec![(0..case.n).collect()],
+        };
+        let mut mistakes = vec![f64::NAN];
+        let mut alive = vec![(0..case.k).collect::<Vec<usize>>()];
+        let mut correct = vec![(0..case.n).collect::<Vec<usize>>()];
+        let total: f64 = (0..case.n).map(|row| self.weight(row)).sum();
+        let mut id = 0;
+        while id < tree.tests.len() {
+            if alive[id].len() > 1 {
+                let of = |f: usize| match case.columns[f].n_levels {
+                    None => self.cuts_of_numbers(f, &alive[id], &correct[id]),
+                    Some(_) => self.cuts_of_levels(f, &alive[id], &correct[id]),
+                };
+                let mut all: Vec<CenterCut> = (0..case.columns.len()).flat_map(of).collect();
+                let best = all.iter().map(|cut| cut.score).fold(f64::NEG_INFINITY, f64::max);
+                all.retain(|cut| cut.score >= best - TIE * total);
+                let widest = all.iter().map(|cut| cut.width).fold(f64::NEG_INFINITY, f64::max);
+                // Two centers lie in one place: no tree tells them apart.
+                let cut = all.into_iter().find(|cut| cut.width >= widest - 1e-9)?;
+                self.split(&mut tree, id, &cut, &mut alive, &mut correct);
+                mistakes[id] = cut.mistakes;
+                mistakes.resize(tree.tests.len(), f64::NAN);
+            }
+            id += 1;
+        }
+        Some((tree, mistakes))
+    }
+
+    fn split(
+        &self,
+        tree: &mut OracleTree,
+        id: usize,
+        cut: &CenterCut,
+        alive: &mut Vec<Vec<usize>>,
+        correct: &mut Vec<Vec<usize>>,
+    ) {
+        let (case, feature) = (self.case, cut.feature);
+        let column = &case.columns[feature];
+        let present: Vec<u8> = correct[id].iter().map(|&row| column.codes[row]).collect();
+        let mut cut = cut.clone();
+        if let Ok((below, above)) = &mut cut.form {
+            // Rows that are mistakes already narrow the gap.
+            let travelling = tree.rows[id].iter().filter(|row| !correct[id].contains(row));
+            let mut ends: Vec<f64> = travelling.map(|&row| column.x[row]).collect();
+            ends.retain(|x| *below < *x && *x < *above);
+            ends.extend([*below, *above]);
+            ends.sort_by(f64::total_cmp);
+            let widest = ends.windows(2).map(|p| p[1] - p[0]).fold(0.0, f64::max);
+            let tie = 1e-9 * self.range(feature);
+            let part = ends.windows(2).find(|p| p[1] - p[0] >= widest - tie).unwrap();
+            (*below, *above) = (part[0], part[1]);
+        }
+        let sides = tree.rows[id].iter().filter_map(|&row| cut.side(case, &present, row));
+        let (left, right): (Vec<bool>, Vec<bool>) = sides.partition(|left| *left);
+        let most_left = left.len() >= right.len();
+        let missing_left = cut.missing_left.unwrap_or(most_left);
+        let test = match &cut.form {
+            Ok((below, above)) => {
+                Test::Threshold { feature, threshold: placement::between(*below, *above) }
+            }
+            Err(left) if left.is_empty() => Test::Missing { feature },
+            Err(left) => {
+                let is_absent = |code: &u8| !present.contains(code) && !left.contains(code);
+                let absent = (0..column.n_levels.unwrap() as u8).filter(is_absent);
+                let with_absent = most_left && !right.is_empty();
+                let codes = left.iter().copied().chain(absent.filter(|_| with_absent));
+                Test::Levels { feature, left: codes.collect() }
+            }
+        };
+        let goes_left = |row: &usize| test.goes_left(column.x[*row], missing_left);
+        let (left, right) = tree.rows[id].iter().partition(|row| goes_left(row));
+        for is_left in [true, false] {
+            let center = |c: &usize| cut.left_centers.contains(c) == is_left;
+            alive.push(alive[id].iter().copied().filter(center).collect());
+            let stays =
+                |row: &usize| goes_left(row) == is_left && center(&(case.labels[*row] as usize));
+            correct.push(correct[id].iter().copied().filter(stays).collect());
+        }
+        (tree.left[id], tree.missing_left[id]) = (tree.tests.len(), missing_left);
+        tree.tests[id] = test;
+        for rows in [left, right] {
+            tree.tests.push(Test::Leaf);
+            tree.missing_left.push(false);
+            tree.left.push(0);
+            tree.rows.push(rows);
+        }
+    }
+}
+
+#[test]
+fn imm_on_levels_and_gaps_is_that_of_enumeration() {
+    let mut random = Random(41);
+    let (mut n_levels, mut n_without_rows) = (0, 0);
+    for round in 0..1500 {
+        let n = 6 + random.below(40) as usize;
+        let mut case = Case::new(&mut random, n, true);
+        if round % 9 == 0 {
+            case.k = 11; // more centers than are divided in all ways
+            case.labels.iter_mut().for_each(|label| *label = random.below(11) as u32);
+        }
+        let centers = random_centers(&mut random, &case);
+        let score = random.pick(&[CutScore::Mistakes, CutScore::Emn]);
+        let Some((expected, mistakes)) =
+            (ImmOracle { case: &case, centers: &centers, score }).grow()
+        else {
+            continue;
+        };
+        let low = vec![0.0; centers.len()];
+        let high = centers.as_slice().unwrap();
+        for (max_bins, direct) in [(256, 256), (2 + round % 4, round % 7)] {
+            let problem = ThresholdProblem {
+                labels: &case.labels,
+                k: case.k,
+                weights: case.weights.as_deref(),
+                base: Base::Imm { centers: Centers { high, low: &low }, score },
+                criterion: GrowthCriterion::Gini,
+                limits: Limits { max_leaves: 1, max_depth: None, min_samples_leaf: 1 },
+                search: SearchOptions { max_bins, direct },
+            };
+            let table = Table::new(case.columns.iter().map(Cells::column).collect()).unwrap();
+            let fitted = fit(&table, &problem, &Monitor::default()).unwrap();
+            let columns: Vec<_> = case.columns.iter().map(|c| (c.n_levels, &c.x)).collect();
+            let place =
+                format!("round {round}, {score:?}, {max_bins}, {direct}, {columns:?}, {centers:?}");
+            assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
+            assert_eq!(fitted.nodes.missing_left, expected.missing_left, "{place}");
+            assert_eq!(fitted.n_base_leaves, case.k);
+            for (id, rows) in expected.rows.iter().enumerate() {
+                assert_eq!(fitted.nodes.n_samples[id], rows.len(), "{place}");
+                let (a, b) = (mistakes[id], fitted.mistakes[id]);
+                assert!(a.is_nan() && b.is_nan() || (a - b).abs() < 1e-9, "{place}, node {id}");
+            }
+        }
+        for (test, &left) in expected.tests.iter().zip(&expected.left) {
+            let is_levels = matches!(test, Test::Levels { .. });
+            let is_empty = |id: usize| expected.rows[id].is_empty();
+            n_levels += usize::from(is_levels);
+            n_without_rows += usize::from(is_levels && (is_empty(left) || is_empty(left + 1)));
+        }
+    }
+    assert!(n_levels > 500 && n_without_rows > 20, "{n_levels} {n_without_rows}");
 }

@@ -235,8 +235,10 @@ fn complete(
     }
     let most_left = n_left >= n_right;
     cut.missing_left = cut.missing_left.or(Some(most_left));
+    // Where no level present lies on the right, the others are the right side.
     if let CutForm::Levels(left) = &mut cut.form
         && most_left
+        && n_right > 0
     {
         let n_levels = column.n_levels().unwrap_or(0);
         (0..n_levels).filter(|&code| !is_known[code]).for_each(|code| left.insert(code as u8));

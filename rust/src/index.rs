@@ -487,7 +487,7 @@ mod tests {
                 let values: Vec<f64> = (0..n).map(cell).collect();
                 let column = binned(&values);
                 check(&column, &values);
-                assert!(column.n_bins() <= MAX_BINS && column.n_bins() > 200.min(n_values));
+                assert!(column.n_bins() <= MAX_BINS && column.n_bins() > 100.min(n_values));
                 assert_eq!(column.half_range(), (n_values - 1) as f64 / 2.0);
             }
         }

@@ -35,11 +35,11 @@ pub(super) type CostedSet = (f64, LevelSet);
 /// The levels present at a node.
 pub(super) struct Levels<'a> {
     /// Ascending; [`MISSING_LEVEL`] for missing cells.
-    codes: Vec<u8>,
+    pub(super) codes: Vec<u8>,
     /// Rows of each.
     rows: Vec<usize>,
     /// What these rows add up to.
-    sums: Vec<&'a [f64]>,
+    pub(super) sums: Vec<&'a [f64]>,
     n_rows: usize,
     /// Fewest rows on either side, at least 1.
     min_rows: usize,
@@ -73,7 +73,7 @@ impl Best {
 }
 
 /// Fewer levels first, then the first codes.
-fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
+pub(super) fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.codes().cmp(b.codes()))
 }
 
@@ -101,7 +101,7 @@ impl<'a> Levels<'a> {
     }
 
     /// The set of the levels at the places where `goes_left` is true.
-    fn set(&self, goes_left: &[bool]) -> LevelSet {
+    pub(super) fn set(&self, goes_left: &[bool]) -> LevelSet {
         let left = self.codes.iter().zip(goes_left).filter(|(_, left)| **left);
         left.map(|(&code, _)| code).collect()
     }
@@ -256,7 +256,7 @@ impl<'a> Levels<'a> {
     }
 
     /// The set or its complement, whichever comes first.
-    fn smaller_side(&self, goes_left: &[bool]) -> LevelSet {
+    pub(super) fn smaller_side(&self, goes_left: &[bool]) -> LevelSet {
         let others: Vec<bool> = goes_left.iter().map(|left| !left).collect();
         let (set, other) = (self.set(goes_left), self.set(&others));
         if in_order(&other, &set).is_lt() { other } else { set }

@@ -13,6 +13,7 @@
 //! | [`intervals`] | the same for cuts of the form lower <= x <= upper |
 //! | [`label_counts`], [`clique`] | side costs: Gini, entropy, and the clique score of SpEx on reference labels |
 //! | [`mistakes`], [`cut_score`] | rows separated from their center (IMM), plain or per center (EMN) |
+//! | `level_mistakes` | the same for levels |
 //! | [`centers`] | where the centers lie along a column |
 //!
 //! **To add a criterion** whose cuts are scored by what the two sides add up to, implement [`sums::SideCost`]: one
@@ -29,6 +30,7 @@ mod groups;
 pub mod intervals;
 pub mod label_cost;
 pub mod label_counts;
+mod level_mistakes;
 mod levels;
 pub mod mistakes;
 pub mod spread;
@@ -37,6 +39,7 @@ pub mod sums;
 pub(crate) use groups::OwnGroups;
 pub use groups::{ColumnForm, Groups, MissingRows};
 
+use crate::table::MISSING_LEVEL;
 use crate::tree::LevelSet;
 
 /// A gap between two neighbouring values: `below < above`.
@@ -80,6 +83,8 @@ pub struct Cut {
 pub struct CenterCut {
     /// How many of the node's centers, in the column's order, go left.
     pub n_left: usize,
+    /// The clusters whose centers go left, for cuts of levels, which have no such order.
+    pub clusters: Option<LevelSet>,
     /// Weight of the rows that go to the other side than their center.
     pub mistakes: f64,
 }
@@ -98,6 +103,17 @@ impl Cut {
     /// The cut of missing cells against all others.
     pub fn missing() -> Self {
         Cut { form: CutForm::Missing, missing_left: Some(true), centers: None }
+    }
+
+    /// The cut of the levels of a set, in which [`MISSING_LEVEL`] stands for missing cells. `has_missing`: whether a
+    /// searched row of the node has one.
+    pub(crate) fn of_levels(set: LevelSet, has_missing: bool) -> Self {
+        let left: LevelSet = set.codes().filter(|&code| code != MISSING_LEVEL).collect();
+        if left.is_empty() {
+            return Cut::missing();
+        }
+        let missing_left = has_missing.then(|| set.contains(MISSING_LEVEL));
+        Cut { form: CutForm::Levels(left), missing_left, centers: None }
     }
 
     /// Whether a cell goes left. A missing one goes right where the cut does not say.

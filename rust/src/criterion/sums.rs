@@ -23,10 +23,8 @@
 //! same sums, started from M instead of 0. Cuts of levels are in `levels.rs`.
 
 use super::levels::{CostedSet, Levels};
-use super::{Candidate, Criterion, Cut, CutForm, Gap, Groups, MissingRows, NodeScale, RowSums};
+use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::memory;
-use crate::table::MISSING_LEVEL;
-use crate::tree::LevelSet;
 
 /// Ties: scores closer than this share of the node's cost are equal.
 pub(crate) const TIE: f64 = 1e-12;
@@ -258,14 +256,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         let has_missing = groups.split_missing(self.rows.width()).1.is_some();
         let cost_of_node = node.cost;
         sets.into_iter().map(move |(cost, set): CostedSet| {
-            let missing_left = has_missing.then(|| set.contains(MISSING_LEVEL));
-            let left: LevelSet = set.codes().filter(|&code| code != MISSING_LEVEL).collect();
-            let form = CutForm::Levels(left);
-            let cut = if left.is_empty() {
-                Cut::missing()
-            } else {
-                Cut { form, missing_left, centers: None }
-            };
+            let cut = Cut::of_levels(set, has_missing);
             Candidate { score: cost_of_node - cost, key: 0.0, cut, beside: [None; 4] }
         })
     }
