@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, Self, final, type_check_only
 
 import numpy as np
@@ -30,7 +30,8 @@ __all__ = [
     "thresholds",
 ]
 
-_Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
+# A column is an array, or codes of levels and their number (LevelColumn of _engine.py).
+_Table = npt.NDArray[Any] | Sequence[npt.NDArray[Any] | tuple[npt.NDArray[np.uint8], int]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]

@@ -36,10 +36,26 @@ from ._util import BoolArray, Codes, FloatArray, IntArray
 FittedTests: TypeAlias = "_core._FittedTests"
 """The tests of a fitted tree, by node: what all fitted trees have."""
 Jobs = int | Threads
-Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
-"""A matrix whose rows are samples, or a list of columns."""
 Progress = Callable[[int, float], None]
 """Called with the number of leaves and the last gain."""
+
+
+MISSING_LEVEL = 255
+"""Code of a missing level, and of a level that the fit did not have."""
+
+
+class LevelColumn(NamedTuple):
+    """A column of levels: texts, of which each row has one."""
+
+    codes: npt.NDArray[np.uint8]
+    """By row, in the order of the column's levels; `MISSING_LEVEL` for none of them."""
+    n_levels: int
+    """From 0, where all cells are missing, to 255."""
+
+
+Column = npt.NDArray[Any] | LevelColumn
+Columns = npt.NDArray[Any] | list[Column]
+"""A matrix whose rows are samples, or a list of columns."""
 
 
 class HasUnits(Protocol):

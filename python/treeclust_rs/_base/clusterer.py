@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
-from .._data import Table, align_table, check_finite
+from .._data import Table, align_table, check_finite, columns_of
 from .._util import IntArray, check_keys, effective_n_jobs
 from ..metrics import n_parameters
 from ..tree import ClusterTree, NonFiniteError, RuleTable
@@ -125,7 +125,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             One line per row, with the row's own values.
         """
         table, leaves = self._route(X)
-        return export.explain_rows(self.tree_, leaves, table.data)
+        return export.explain_rows(self.tree_, leaves, columns_of(table))
 
     def rules(self) -> RuleTable:
         """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.
