@@ -35,6 +35,11 @@ class Column(NamedTuple):
     """Whether the column had missing cells in the fit."""
 
     @property
+    def is_time(self) -> bool:
+        """Whether cells are microseconds."""
+        return self.kind in ("date", "duration") or self.kind.startswith("datetime")
+
+    @property
     def has_levels(self) -> bool:
         """Whether cells are codes of levels, of which flags are two."""
         return self.kind in ("levels", "flag")
@@ -45,18 +50,19 @@ class Column(NamedTuple):
         Dates are whole days, so that a bound on them is that of a day: a date at or before
         `value`, or with `up` at or after it.
         """
-        if self.kind == "number" or self.has_levels:
+        if not self.is_time:
             return format_number(value)
-        time = math.ceil(value) if up else math.floor(value)
-        try:
-            if self.kind == "date":
-                days = -(-time // _DAY) if up else time // _DAY
-                return (_FIRST_DAY + timedelta(days=days)).isoformat()
-            if self.kind == "duration":
-                return _duration_text(time)
-            return _datetime_text(time, self.kind)
-        except OverflowError:  # beyond the calendar
-            return format_number(value)
+        if self.kind == "date":
+            return day_of(value, up=up).isoformat()
+        time = whole_microsecond(value, up=up)
+        return _duration_text(time) if self.kind == "duration" else _datetime_text(time, self.kind)
+
+    def code(self, value: object) -> int | None:
+        """Return the code of a level, given by itself or by its text; None if there is no such."""
+        if isinstance(value, str):
+            return self.levels.index(value) if value in self.levels else None
+        number = math.nan if value is None else float(value)  # type: ignore[arg-type]
+        return int(number) if 0 <= number < len(self.levels) else None
 
     def set_text(self, name: str, codes: Collection[int], max_levels: int | None = None) -> str:
         """Return the levels that a condition allows: the shorter of ``in`` and ``not in``.
@@ -91,6 +97,17 @@ class Column(NamedTuple):
         if not whole and len(level) > MAX_NAME_LENGTH:
             level = short_names(self.levels, range(len(self.levels)))[code]
         return tested_level(level)
+
+
+def whole_microsecond(value: float, *, up: bool) -> int:
+    """Return the last whole microsecond at or before a time, or with `up` the first at or after."""
+    return math.ceil(value) if up else math.floor(value)
+
+
+def day_of(value: float, *, up: bool) -> date:
+    """Return the last day that begins at or before a time, or with `up` the first at or after."""
+    time = whole_microsecond(value, up=up)
+    return _FIRST_DAY + timedelta(days=-(-time // _DAY) if up else time // _DAY)
 
 
 NUMBERS = Column()

@@ -58,18 +58,20 @@ class Span(NamedTuple):
 
     def text(self, subject: str, column: Column = NUMBERS) -> str:
         """Return the range as a comparison of `subject`, for instance ``2 < age <= 7``."""
-        if self.lower == self.upper and not (self.lower_strict or self.upper_strict):
-            return f"{subject} = {column.value_text(self.lower)}"
         less = "<" if self.upper_strict else "<="
-        # A day is after a time if it is after that time's day, and at or after it if its midnight is.
-        upper = "" if self.upper == math.inf else column.value_text(self.upper, up=self.upper_strict)
+        # Of a bound in the middle of a day: the days beyond it begin with the next one.
+        upper = lower = ""
+        if self.upper < math.inf:
+            upper = column.value_text(self.upper, up=self.upper_strict)
+        if self.lower > -math.inf:
+            lower = column.value_text(self.lower, up=not self.lower_strict)
+        if lower == upper and not (self.lower_strict or self.upper_strict):
+            return f"{subject} = {lower}"
         if self.lower == -math.inf:
             return f"{subject} {less} {upper}"
-        lower = column.value_text(self.lower, up=not self.lower_strict)
+        first, greater = ("<", ">") if self.lower_strict else ("<=", ">=")
         if self.upper == math.inf:
-            greater = ">" if self.lower_strict else ">="
             return f"{subject} {greater} {lower}"
-        first = "<" if self.lower_strict else "<="
         return f"{lower} {first} {subject} {less} {upper}"
 
 
@@ -127,6 +129,12 @@ class Condition:
         return bool(self.holes) or self.or_missing
 
     @property
+    def size(self) -> int:
+        """Number of elementary conditions, as `Path` counts them."""
+        is_set = self.codes is not None and not self.is_everything
+        return _size(self.span, len(self.holes), is_set, self.missing)
+
+    @property
     def spans(self) -> list[Span]:
         """The ranges of allowed values between the holes, ascending."""
         spans: list[Span] = []
@@ -150,7 +158,8 @@ class Condition:
         max_levels : int, default=None
             Most levels to write, if there are at least two more; None writes all.
         """
-        if self.is_empty and self.missing:
+        may_be_missing = self.missing and (self.column.has_missing or self.span == NOTHING)
+        if self.is_empty and may_be_missing:
             return f"{name} is missing"
         if self.is_everything and not self.missing:
             return f"{name} is not missing"
@@ -294,6 +303,13 @@ _hole_lower = itemgetter(0)
 _hole_upper = itemgetter(1)
 
 
+def _size(span: Span, n_holes: int, is_set: bool, missing: bool) -> int:
+    """Return the number of elementary conditions; see `Path`."""
+    if span == NOTHING:  # "is missing"
+        return 1
+    return span.n_bounds + 2 * n_holes + is_set or int(not missing)  # "is not missing"
+
+
 class _Region:
     """The allowed values of one feature: the mutable form of `Condition`."""
 
@@ -317,10 +333,8 @@ class _Region:
 
     @property
     def size(self) -> int:
-        if self.span is NOTHING:  # "is missing"
-            return 1
-        size = self.span.n_bounds + 2 * len(self.holes) + (self.codes != self.all_codes)
-        return size or int(not self.missing)  # "is not missing"
+        is_set = self.codes != self.all_codes
+        return _size(self.span, len(self.holes), is_set, self.missing)
 
     def condition(self, feature: int) -> Condition:
         codes = None
