@@ -303,7 +303,9 @@ class ClusterTree(TreeNodes):
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: Any, n_jobs: int | _engine.Threads = 1) -> IntArray:
+    def apply(
+        self, data: Any, n_jobs: int | _engine.Threads = 1, *, missing: bool = True
+    ) -> IntArray:
         """Return the leaf that each row reaches.
 
         Parameters
@@ -315,6 +317,8 @@ class ClusterTree(TreeNodes):
             never made dense.
         n_jobs : int, default=1
             Number of threads.
+        missing : bool, default=True
+            Whether missing cells take the directions of their nodes; False refuses them.
 
         Returns
         -------
@@ -324,8 +328,8 @@ class ClusterTree(TreeNodes):
         Raises
         ------
         NonFiniteError
-            If a cell is infinite in a column that the tree tests, or NaN where
-            `missing_go_to_left` is None; other columns are not read.
+            If a cell is infinite in a column that the tree tests, or NaN where `missing` is False
+            or `missing_go_to_left` is None; other columns are not read.
         """
         n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
@@ -334,6 +338,7 @@ class ClusterTree(TreeNodes):
         n_rows = count_rows(data) if isinstance(data, list) else data.shape[0]
         if n_rows < _MIN_ROWS_FOR_THREADS and isinstance(n_jobs, int):
             n_jobs = min(n_jobs, 1)
+        router = self.router if missing else self._router_of_complete_rows
         if issparse(data):
             by_rows = data.tocsr()
             stored = (
@@ -342,11 +347,12 @@ class ClusterTree(TreeNodes):
                 by_rows.data.astype(np.float64, copy=False),
                 n_columns,
             )
-            leaves = self.router.apply_sparse(stored, n_jobs)
+            leaves = router.apply_sparse(stored, n_jobs)
         else:
-            leaves = self.router.apply(data, n_jobs)
+            leaves = router.apply(data, n_jobs)
         if leaves is None:
-            what = "inf" if self.missing_go_to_left is not None else "NaN or inf"
+            takes_missing = missing and self.missing_go_to_left is not None
+            what = "inf" if takes_missing else "NaN or inf"
             raise NonFiniteError(f"The data contain {what}.")
         return leaves
 
@@ -354,6 +360,12 @@ class ClusterTree(TreeNodes):
     def router(self) -> _engine.Router:
         """The tests in the core's form; the arrays are read-only. Pickles and copies have none."""
         return _engine.Router(self.test_arrays, self.n_features, self.oblique_arrays)
+
+    @cached_property
+    def _router_of_complete_rows(self) -> _engine.Router:
+        """As `router` for a tree of numbers, but missing cells are refused."""
+        tests = self.test_arrays._replace(missing_go_to_left=None)
+        return _engine.Router(tests, self.n_features, self.oblique_arrays)
 
     @cached_property
     def leaf_labels(self) -> npt.NDArray[Any]:
