@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, Self, final, type_check_only
 
 import numpy as np
@@ -30,11 +30,23 @@ __all__ = [
     "thresholds",
 ]
 
-_Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
+# A column is an array, or codes of levels and their number (LevelColumn of _engine.py).
+_Table = npt.NDArray[Any] | Sequence[npt.NDArray[Any] | tuple[npt.NDArray[np.uint8], int]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
-_Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
+_Tests = tuple[
+    npt.NDArray[np.int8],
+    _Ints,
+    _Floats,
+    _Floats,
+    _Floats,
+    _Ints,
+    _Ints,
+    _Ints | None,
+    _Ints | None,
+    npt.NDArray[np.bool_] | None,
+]
 
 _Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
 _Sparse = tuple[_Ints, _Ints, _Floats, int]
@@ -268,7 +280,7 @@ def fit_regression(
 
 @final
 class Router:
-    """A checked tree that routes rows; None stands for rows with NaN or infinite cells."""
+    """A checked tree that routes rows; None stands for rows with cells it does not take."""
 
     def __new__(cls, tests: _Tests, n_features: int, oblique: _Oblique | None = None) -> Self: ...
     @property

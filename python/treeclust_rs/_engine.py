@@ -31,15 +31,31 @@ from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
 from ._core import spread_tree as spread_tree
-from ._util import Codes, FloatArray, IntArray
+from ._util import BoolArray, Codes, FloatArray, IntArray
 
 FittedTests: TypeAlias = "_core._FittedTests"
 """The tests of a fitted tree, by node: what all fitted trees have."""
 Jobs = int | Threads
-Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
-"""A matrix whose rows are samples, or a list of columns."""
 Progress = Callable[[int, float], None]
 """Called with the number of leaves and the last gain."""
+
+
+MISSING_LEVEL = 255
+"""Code of a missing level, and of a level that the fit did not have."""
+
+
+class LevelColumn(NamedTuple):
+    """A column of levels: texts, of which each row has one."""
+
+    codes: npt.NDArray[np.uint8]
+    """By row, in the order of the column's levels; `MISSING_LEVEL` for none of them."""
+    n_levels: int
+    """From 0, where all cells are missing, to 255."""
+
+
+Column = npt.NDArray[Any] | LevelColumn
+Columns = npt.NDArray[Any] | list[Column]
+"""A matrix whose rows are samples, or a list of columns."""
 
 
 class HasUnits(Protocol):
@@ -138,6 +154,12 @@ class TestArrays(NamedTuple):
     upper: FloatArray
     children_left: IntArray
     children_right: IntArray
+    levels_indptr: IntArray | None = None
+    """Where the codes of each node start, n_nodes + 1; None: no tests on levels."""
+    levels_codes: IntArray | None = None
+    """The codes that go left at tests on levels."""
+    missing_go_to_left: BoolArray | None = None
+    """Whether a missing cell goes left; None: not known."""
 
 
 class ObliqueArrays(NamedTuple):

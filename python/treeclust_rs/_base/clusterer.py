@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
-from .._data import Table, align_table, check_finite
+from .._data import Table, align_table, check_finite, columns_of
 from .._util import IntArray, check_keys, effective_n_jobs
 from ..metrics import n_parameters
 from ..tree import ClusterTree, NonFiniteError, RuleTable
@@ -32,6 +32,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
     _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
+    # Whether predict takes missing cells; False refuses them.
+    _takes_missing: ClassVar[bool] = False
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
 
@@ -76,7 +78,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         if all_columns:
             check_finite(table, n_jobs)
         try:
-            return table, tree.apply(table.data, n_jobs)
+            return table, tree.apply(table.data, n_jobs, missing=self._takes_missing)
         except NonFiniteError:
             check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
@@ -125,7 +127,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             One line per row, with the row's own values.
         """
         table, leaves = self._route(X)
-        return export.explain_rows(self.tree_, leaves, table.data)
+        return export.explain_rows(self.tree_, leaves, columns_of(table))
 
     def rules(self) -> RuleTable:
         """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.
@@ -142,7 +144,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Return the tree as a native polars expression named ``cluster``.
 
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
-        Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
+        Float64, as `predict` does. A null or NaN in a column that the tree tests takes the way of
+        `tree_.missing_go_to_left`; without it, as after loading a file of version 1, it gives null.
 
         %(polars)s
             If the tree is too large for polars.

@@ -9,6 +9,7 @@ from .table import (
     check_feature_names,
     collected,
     column_of,
+    columns_of,
     read_table,
     take_rows,
     with_names,

@@ -8,7 +8,7 @@ import numpy as np
 from .. import _engine
 from .._util import FloatArray, IntArray, format_count, quoted_column
 from .arrays import count_words, filled, missing_message
-from .table import Table
+from .table import Table, columns_of
 
 
 def check_finite(
@@ -30,8 +30,8 @@ def check_finite(
     ValueError
         Names the columns, how many NaN and inf each holds, and the first row with one.
     """
-    columns = table.data if isinstance(table.data, list) else [table.data]
-    if all(column.dtype.kind != "f" for column in columns):
+    numbers = columns_of(table) if isinstance(table.data, list) else [table.data]
+    if all(column.dtype.kind != "f" for column in numbers):
         return
     found = _engine.find_non_finite(table.data, n_jobs)
     if needed is not None:

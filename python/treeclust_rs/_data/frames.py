@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .._engine import Column, Columns, LevelColumn
 from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
-
-Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
 
 
 class FrameSource:
@@ -69,9 +68,7 @@ class _PolarsSource(FrameSource):
             return self.frame.height
         return int(self.frame.select(pl.len()).collect().item())
 
-    def columns(
-        self, positions: Sequence[int]
-    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
+    def columns(self, positions: Sequence[int]) -> tuple[list[Column], list[tuple[Any, int, int]]]:
         if isinstance(self.frame, pl.DataFrame):
             series = [self.frame.to_series(position) for position in positions]
         else:
@@ -111,9 +108,7 @@ class _ArrowSource(FrameSource):
         tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
         return any(getattr(types, test)(kind) for test in tests)
 
-    def columns(
-        self, positions: Sequence[int]
-    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
+    def columns(self, positions: Sequence[int]) -> tuple[list[Column], list[tuple[Any, int, int]]]:
         pyarrow = sys.modules["pyarrow"]
         chosen = self.table.select(list(positions))
         if isinstance(chosen, pyarrow.RecordBatch):
@@ -239,9 +234,15 @@ def read_columns(source: FrameSource, positions: Sequence[int], estimator_name: 
             for name, count, first in nulls
         ]
         raise ValueError(missing_message("null (missing values, that is NaN)", problems))
-    n_samples = len(data) if isinstance(data, np.ndarray) else len(data[0])
+    n_samples = count_rows(data)
     check_shape((n_samples, len(positions)), estimator_name)
     return data
+
+
+def count_rows(data: Columns) -> int:
+    """Return the number of rows of a matrix or of columns, of which there is at least one."""
+    first = data[0] if isinstance(data, list) else data
+    return len(first.codes) if isinstance(first, LevelColumn) else len(first)
 
 
 def string_names(names: list[Any]) -> list[str] | None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .._engine import MISSING_LEVEL, Column, Columns, LevelColumn
 from .._util import BoolArray, IntArray
 from .._util.words import check_column_names, check_unicode
 from . import frames
@@ -31,7 +32,7 @@ class Table:
 
     Attributes
     ----------
-    data : ndarray of shape (n_samples, n_features) or list of ndarray of shape (n_samples,)
+    data : ndarray of shape (n_samples, n_features) or list of columns of shape (n_samples,)
         Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64;
         any strides. Integers are compared as float64, so those beyond 2**53 are rounded. Columns
         that `align_table` was not asked to read are False.
@@ -41,7 +42,7 @@ class Table:
         None where the input has no names, or none that are strings.
     """
 
-    data: npt.NDArray[Any] | list[npt.NDArray[Any]]
+    data: Columns
     n_samples: int
     n_features: int
     feature_names: list[str] | None
@@ -249,20 +250,37 @@ def _spread(
     if len(places) == n_features:
         return _frame_table(source, positions, names, estimator_name)
     if not positions:
-        unread = np.broadcast_to(np.False_, source.count_rows())
-        check_shape((len(unread), n_features), estimator_name)
-        return Table([unread] * n_features, len(unread), n_features, names)
+        n_samples = source.count_rows()
+        check_shape((n_samples, n_features), estimator_name)
+        return Table(_unread(n_samples, n_features), n_samples, n_features, names)
     table = _frame_table(source, positions, names, estimator_name)
-    data = [np.broadcast_to(np.False_, table.n_samples)] * n_features
+    data = _unread(table.n_samples, n_features)
     for column, place in enumerate(places):
         data[place] = column_of(table, column)
     return Table(data, table.n_samples, n_features, names)
 
 
+def _unread(n_samples: int, n_features: int) -> list[Column]:
+    """Return columns that nobody reads."""
+    return [np.broadcast_to(np.False_, n_samples)] * n_features
+
+
 def column_of(table: Table, feature: int) -> npt.NDArray[Any]:
-    """Return one column of a table."""
+    """Return one column of a table, of a level column its codes as floats (NaN: missing)."""
     data = table.data
-    return data[feature] if isinstance(data, list) else data[:, feature]
+    if not isinstance(data, list):
+        return data[:, feature]
+    column = data[feature]
+    if not isinstance(column, LevelColumn):
+        return column
+    codes = column.codes.astype(np.float64)
+    codes[column.codes == MISSING_LEVEL] = np.nan
+    return codes
+
+
+def columns_of(table: Table) -> list[npt.NDArray[Any]]:
+    """Return all columns of a table, each as `column_of`."""
+    return [column_of(table, feature) for feature in range(table.n_features)]
 
 
 def take_rows(table: Table, mask: BoolArray) -> Table:
@@ -286,9 +304,14 @@ def take_rows(table: Table, mask: BoolArray) -> Table:
             f"shape {mask.shape}."
         )
     rows = np.flatnonzero(mask)
-    data: npt.NDArray[Any] | list[npt.NDArray[Any]]
+    data: Columns
     if isinstance(table.data, list):
-        data = [column[rows] for column in table.data]
+        data = [
+            LevelColumn(column.codes[rows], column.n_levels)
+            if isinstance(column, LevelColumn)
+            else column[rows]
+            for column in table.data
+        ]
     elif abs(table.data.strides[0]) < abs(table.data.strides[1]):
         data = np.empty((len(rows), table.n_features), dtype=table.data.dtype, order="F")
         for column in range(table.n_features):
@@ -307,8 +330,7 @@ def _frame_table(
 ) -> Table:
     """Return some columns of a frame, in that order, under these names."""
     data = frames.read_columns(source, positions, estimator_name)
-    n_samples = len(data) if isinstance(data, np.ndarray) else len(data[0])
-    return Table(data, n_samples, len(positions), names)
+    return Table(data, frames.count_rows(data), len(positions), names)
 
 
 def _warn_names_lost(estimator_name: str) -> None:

@@ -18,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitRows
-from .._data import align_table, check_sample_weight
+from .._data import align_table, check_sample_weight, columns_of
 from .._reference.kmeans import make_reference
 from .._util import FloatArray, ProgressBar, is_number
 from ..estimators.best_tree import BestTree
@@ -238,7 +238,7 @@ def compare(
             if (category, text) not in told and (category, named_text) not in told:
                 told.append((category, named_text))
                 warnings.warn(named_text, category, stacklevel=2)
-    rows = table.data if not isinstance(table.data, list) else np.column_stack(table.data)
+    rows = table.data if not isinstance(table.data, list) else np.column_stack(columns_of(table))
     measured = []
     for (name, max_leaves_of, _), result in zip(tasks, fitted, strict=True):
         found = result.labels

@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._data import Table, check_sample_weight
+from .._data import Table, check_sample_weight, columns_of
 from .._util import FloatArray, ProgressBar, is_number
 from . import fits
 from .fits import Selection
@@ -205,8 +205,8 @@ def _reference_inertias(
 def _box(table: Table, sample_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest value of every column, over rows of positive weight."""
     kept = slice(None) if sample_weight is None else sample_weight > 0
-    columns = table.data if isinstance(table.data, list) else list(table.data.T)
-    ends = [(float(column[kept].min()), float(column[kept].max())) for column in columns]
+    columns = (column[kept] for column in columns_of(table))
+    ends = [(float(column.min()), float(column.max())) for column in columns]
     low, high = np.array(ends).T
     return low, high
 

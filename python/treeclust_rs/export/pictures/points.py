@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data import align_table, check_finite
+from ..._data import align_table, check_finite, column_of
 from ..._util import FloatArray, IntArray
 from ..._util.words import printable
 from ...tree import ClusterTree, cluster_colors
@@ -34,7 +34,7 @@ class Points:
         table = align_table(X, tree.feature_names, tree.n_features, estimator_name="plot_partition")
         check_finite(table, 1)
         data = table.data
-        xy = np.column_stack([data[f] if isinstance(data, list) else data[:, f] for f in columns])
+        xy = np.column_stack([column_of(table, f) for f in columns])
         xy = xy.astype(np.float64)
         clusters = tree.leaf_clusters[tree.apply(data)]
         if labels is None:

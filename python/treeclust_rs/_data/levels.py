@@ -1,0 +1,98 @@
+"""Levels: texts as codes, in the fit and afterwards.
+
+The levels of a column are those that occur in the rows given to fit, sorted by code point; of a
+polars Enum or an ordered category in the declared order. Levels that differ in case or in spaces
+are different, and the empty string is a level.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import MISSING_LEVEL, LevelColumn
+from .._util import IntArray
+from .._util.words import check_unicode
+
+Levels = tuple[str, ...]
+"""The levels of a column, in their order."""
+
+FLAG_LEVELS: Levels = ("false", "true")
+
+
+class Texts(NamedTuple):
+    """A column of text or of booleans, as its frame holds it."""
+
+    codes: npt.NDArray[np.signedinteger[Any]]
+    """By row the place in `texts`, -1 where the cell is missing."""
+    texts: Sequence[str]
+    """May hold texts that no row has, and the same text twice."""
+    is_ordered: bool
+    """Whether the order of `texts` was declared."""
+
+    def present(self) -> IntArray:
+        """Return the places that occur, ascending."""
+        counts = np.bincount(self.codes + 1, minlength=1)
+        return np.flatnonzero(counts[1:])
+
+    def coded(self, levels: Levels) -> LevelColumn:
+        """Return the codes of the rows among the levels of a column."""
+        places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing
+        order = {level: code for code, level in enumerate(levels)}
+        for place in self.present():
+            places[place] = order.get(self.texts[place], MISSING_LEVEL)
+        return LevelColumn(places[self.codes], len(levels))
+
+
+def level_text(value: object) -> str:
+    """Return a category as text."""
+    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
+
+
+def fitted_levels(cells: Texts, name: object) -> Levels:
+    """Return the levels of a column of a fit.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 255, or one is not valid Unicode.
+    """
+    found = dict.fromkeys(cells.texts[place] for place in cells.present())
+    if len(found) > MISSING_LEVEL:
+        raise ValueError(
+            f"Column {name!r} has {len(found):,} levels; at most {MISSING_LEVEL} are taken. Is it "
+            "an identifier? Drop it, or join rare levels into one."
+        )
+    check_unicode(found, f"Column {name!r} has a level")
+    return tuple(found) if cells.is_ordered else tuple(sorted(found))
+
+
+def unknown_levels(cells: Texts, levels: Levels) -> list[str]:
+    """Return the levels of some rows that the fit did not have, sorted."""
+    return sorted({cells.texts[place] for place in cells.present()}.difference(levels))
+
+
+def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: object) -> Texts:
+    """Return Python objects as texts: text, numbers and booleans.
+
+    Raises
+    ------
+    TypeError
+        If a cell is something else.
+    """
+    order: dict[str, int] = {}
+    codes = np.full(len(cells), -1)
+    for row in np.flatnonzero(~missing):
+        value = cells[row]
+        if not isinstance(value, str | bool | np.bool_ | numbers.Number):
+            raise TypeError(
+                f"Column {name!r} holds objects: {value!r:.60}, a {type(value).__name__}, in row "
+                f"{row} (counting from 0). Give the column a type of its own, for example by "
+                "pandas.to_datetime or astype(str), or drop it."
+            )
+        codes[row] = order.setdefault(level_text(value), len(order))
+    return Texts(codes, list(order), is_ordered=False)
