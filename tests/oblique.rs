@@ -335,6 +335,8 @@ fn checked(tree: &DraftTree, n_features: usize) -> ClusterTree {
         upper: &arrays.upper,
         children_left: &arrays.children_left,
         children_right: &arrays.children_right,
+        levels: None,
+        missing_go_to_left: None,
         oblique: Some(oblique),
     };
     ClusterTree::new(arrays, n_features).unwrap()

@@ -35,7 +35,18 @@ _Table = npt.NDArray[Any] | Sequence[npt.NDArray[Any] | tuple[npt.NDArray[np.uin
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
-_Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
+_Tests = tuple[
+    npt.NDArray[np.int8],
+    _Ints,
+    _Floats,
+    _Floats,
+    _Floats,
+    _Ints,
+    _Ints,
+    _Ints | None,
+    _Ints | None,
+    npt.NDArray[np.bool_] | None,
+]
 
 _Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
 _Sparse = tuple[_Ints, _Ints, _Floats, int]
@@ -269,7 +280,7 @@ def fit_regression(
 
 @final
 class Router:
-    """A checked tree that routes rows; None stands for rows with NaN or infinite cells."""
+    """A checked tree that routes rows; None stands for rows with cells it does not take."""
 
     def __new__(cls, tests: _Tests, n_features: int, oblique: _Oblique | None = None) -> Self: ...
     @property

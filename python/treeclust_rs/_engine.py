@@ -31,7 +31,7 @@ from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
 from ._core import spread_tree as spread_tree
-from ._util import Codes, FloatArray, IntArray
+from ._util import BoolArray, Codes, FloatArray, IntArray
 
 FittedTests: TypeAlias = "_core._FittedTests"
 """The tests of a fitted tree, by node: what all fitted trees have."""
@@ -154,6 +154,12 @@ class TestArrays(NamedTuple):
     upper: FloatArray
     children_left: IntArray
     children_right: IntArray
+    levels_indptr: IntArray | None = None
+    """Where the codes of each node start, n_nodes + 1; None: no tests on levels."""
+    levels_codes: IntArray | None = None
+    """The codes that go left at tests on levels."""
+    missing_go_to_left: BoolArray | None = None
+    """Whether a missing cell goes left; None: not known."""
 
 
 class ObliqueArrays(NamedTuple):

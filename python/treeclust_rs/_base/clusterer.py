@@ -32,6 +32,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
     _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
+    # Whether predict takes missing cells; False refuses them.
+    _takes_missing: ClassVar[bool] = False
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
 
@@ -76,7 +78,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         if all_columns:
             check_finite(table, n_jobs)
         try:
-            return table, tree.apply(table.data, n_jobs)
+            return table, tree.apply(table.data, n_jobs, missing=self._takes_missing)
         except NonFiniteError:
             check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
@@ -142,7 +144,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Return the tree as a native polars expression named ``cluster``.
 
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
-        Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
+        Float64, as `predict` does. A null or NaN in a column that the tree tests takes the way of
+        `tree_.missing_go_to_left`; without it, as after loading a file of version 1, it gives null.
 
         %(polars)s
             If the tree is too large for polars.

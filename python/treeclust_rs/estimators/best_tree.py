@@ -27,7 +27,7 @@ from .._data import Table, Units
 from .._reference.centers import Criterion, mismatch_costs, own_medians
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
-from ..tree import GrownTree, add_up, order_by_gain, tests_of
+from ..tree import GrownTree, add_up, order_by_gain, reordered_tests, tests_of
 from .centers_tree import CentersTree, labelled_tree
 from .given_tree import check_columns, given_tree, is_tree
 from .random_cuts import RandomCuts
@@ -375,11 +375,7 @@ def _searched(
     best = np.where(cluster >= 0, cluster, costs.argmin(axis=1))
     cost = costs[np.arange(len(best)), best]
     old, number = order_by_gain(tests.children_left, cost)
-    child = tests.children_left[old], tests.children_right[old]
-    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(  # type: ignore[arg-type]
-        children_left=np.where(child[0] >= 0, number[child[0]], -1),
-        children_right=np.where(child[1] >= 0, number[child[1]], -1),
-    )
+    tests = reordered_tests(tests, old, number)
     path = pl.DataFrame(
         {
             "round": found.path_round,

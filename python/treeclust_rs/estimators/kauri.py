@@ -35,7 +35,7 @@ from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
-from ..tree import MOVES, ClusterTree, tests_of
+from ..tree import MOVES, ClusterTree, tests_of, with_directions
 
 
 @estimator
@@ -369,7 +369,7 @@ class Kauri(KernelModel):
 def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
     weight = fitted.weighted_n_node_samples
     return ClusterTree(
-        **tests_of(fitted)._asdict(),
+        **with_directions(tests_of(fitted), fitted.n_node_samples)._asdict(),
         n_node_samples=fitted.n_node_samples,
         weighted_n_node_samples=weight,
         cluster=fitted.cluster,

@@ -661,7 +661,8 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
                 f"X has {table.n_features} features, but {name} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return table, self.tree_.apply(X, effective_n_jobs(self.n_jobs))
+        leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=self._takes_missing)
+        return table, leaves
 
     def explain(self, X: Any) -> list[str]:
         """Return the conditions that took each row to its cluster.

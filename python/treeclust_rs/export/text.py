@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from .._engine import Column, LevelColumn
 from .._util import FloatArray, format_count
 from ..tree import (
     MAX_INDENT,
@@ -22,7 +23,7 @@ from ..tree import (
 )
 
 RowValues = Callable[[int, int], object]
-Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
+Values = npt.NDArray[np.generic] | Sequence[Column] | RowValues
 
 
 def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:
@@ -36,13 +37,15 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
         The leaf of each row, from `ClusterTree.apply`.
     values : ndarray of shape (n_samples, n_features), sequence of arrays, or callable
         The values of the rows: one array, one array per feature, or a function of the row number
-        and the feature index.
+        and the feature index. A missing cell is None or NaN; a level is its code or its text, a
+        time its microseconds since 1970.
 
     Returns
     -------
     list of str
         One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
         Redundant conditions are merged; of several allowed ranges only the row's own is written.
+        Of a cell without a value: ``age is missing``, or ``region = "atlantis" (unknown level)``.
         Oblique tests are written with the row's score, for instance
         ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: the terms of the largest
         shares (|weight| x standard deviation of the column) and the score, with three digits.
@@ -157,7 +160,7 @@ def _value_getter(values: Values) -> RowValues:
     if isinstance(values, np.ndarray):
         array = values
         return lambda row, feature: array[row, feature]
-    columns = values
+    columns = [column.codes if isinstance(column, LevelColumn) else column for column in values]
     return lambda row, feature: columns[feature][row]
 
 
@@ -166,5 +169,6 @@ def _cells(values: Values, rows: npt.NDArray[np.int64], feature: int) -> FloatAr
     if callable(values):
         numbers = [float(values(row, feature)) for row in rows.tolist()]  # type: ignore[arg-type]
         return np.array(numbers)
-    cells = values[rows, feature] if isinstance(values, np.ndarray) else values[feature][rows]
-    return cells.astype(np.float64)
+    column = values[:, feature] if isinstance(values, np.ndarray) else values[feature]
+    assert not isinstance(column, LevelColumn), "oblique tests are on numbers"
+    return np.asarray(column[rows], dtype=np.float64)

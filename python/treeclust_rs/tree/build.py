@@ -12,7 +12,7 @@ from .._data import SparseTable, Table
 from .._engine import FittedTests, FittedTree, ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, leaf_mistakes
+from .nodes import LEAF, MISSING, OBLIQUE, leaf_mistakes
 
 Classes = list[int] | list[str]
 
@@ -116,7 +116,7 @@ class GrownTree:
         )
         oblique = {} if self.oblique is None else self.oblique._asdict()
         return ClusterTree(
-            **self.tests._asdict(),
+            **with_directions(self.tests, self.n_node_samples)._asdict(),
             **{f"oblique_{name}": array for name, array in oblique.items()},
             n_node_samples=self.n_node_samples,
             weighted_n_node_samples=weight,
@@ -200,6 +200,21 @@ class ExactSum:
 def tests_of(fitted: FittedTests) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
+
+
+def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
+    """Return the tests with the directions of missing cells that the fit had none of.
+
+    Missing cells go to the side with more rows, ties left. Directions that were learned stay, and
+    trees with oblique tests have none.
+    """
+    if tests.missing_go_to_left is not None or (tests.kind == OBLIQUE).any():
+        return tests
+    left = np.maximum(tests.children_left, 0)
+    right = np.maximum(tests.children_right, 0)
+    more_left = n_node_samples[left] >= n_node_samples[right]
+    goes_left = (tests.kind != LEAF) & (more_left | (tests.kind == MISSING))
+    return tests._replace(missing_go_to_left=goes_left)
 
 
 def add_up(left: IntArray, *of_nodes: npt.NDArray[Any]) -> None:

@@ -81,8 +81,7 @@ def from_sklearn(
     Notes
     -----
     scikit-learn compares columns in float32, this package in float64: rows within the rounding of a
-    threshold may go to the other side. Its trees send missing values to a side; these here refuse
-    them.
+    threshold may go to the other side. Missing values go to the side that its tree sends them to.
 
     Examples
     --------
@@ -143,7 +142,9 @@ def _structure(tree: Any) -> tuple[_engine.TestArrays, IntArray]:
     split = np.array(left) >= 0
     feature = np.where(split, nodes.feature[number], -2).astype(np.int64)
     threshold = np.where(split, nodes.threshold[number], -2.0)
-    return threshold_tests(feature, threshold, np.array(left, dtype=np.int64)), number
+    tests = threshold_tests(feature, threshold, np.array(left, dtype=np.int64))
+    goes_left = split & (nodes.missing_go_to_left[number] != 0)
+    return tests._replace(missing_go_to_left=goes_left), number
 
 
 def _with_own_counts(tree: Any, names: Any) -> ClusterTree:

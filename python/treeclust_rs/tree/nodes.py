@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
-from .._util import FloatArray, IntArray, column_name
+from .._util import BoolArray, FloatArray, IntArray, column_name
 from .._util.words import MAX_NAME_LENGTH, short_names, shorten, tested_name
+from .columns import NUMBERS, Column
 
-LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
+LEAF, THRESHOLD, INTERVAL, OBLIQUE, LEVELS, MISSING = 0, 1, 2, 3, 4, 5
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.
 MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
 
@@ -39,8 +40,26 @@ OBLIQUE_ARRAYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "obliq
 # An entry per feature; only trees with oblique nodes have it, and not those of older files.
 FEATURE_SCALE = "feature_scale"
 
-# The other arguments of `ClusterTree`.
-OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves")
+# Only trees with tests on levels have these: the codes that go left, as in a sparse matrix by rows.
+LEVEL_ARRAYS = ("levels_indptr", "levels_codes")
+# Trees with oblique nodes and those of files of version 1 have none.
+DIRECTIONS = "missing_go_to_left"
+# The values on both sides of a threshold; None where the fit did not keep them.
+BESIDE_ARRAYS = ("below", "above")
+
+# The arrays that not every tree has.
+OPTIONAL_ARRAYS = (
+    *MOVE_ARRAYS,
+    *OBLIQUE_ARRAYS,
+    FEATURE_SCALE,
+    *LEVEL_ARRAYS,
+    DIRECTIONS,
+    *BESIDE_ARRAYS,
+)
+
+# The other arguments of `ClusterTree`; the last three are of the columns, an entry each, or None.
+COLUMN_ARGUMENTS = ("column_kinds", "levels", "has_missing")
+OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves", *COLUMN_ARGUMENTS)
 
 
 class TreeNodes:
@@ -67,6 +86,14 @@ class TreeNodes:
     oblique_weights: FloatArray | None
     oblique_bias: FloatArray | None
     feature_scale: FloatArray | None
+    levels_indptr: IntArray | None
+    levels_codes: IntArray | None
+    missing_go_to_left: BoolArray | None
+    below: FloatArray | None
+    above: FloatArray | None
+    column_kinds: tuple[str, ...] | None
+    levels: tuple[tuple[str, ...] | None, ...] | None
+    has_missing: tuple[bool, ...] | None
     n_features: int
     n_base_leaves: int
     classes: tuple[int, ...] | tuple[str, ...]
@@ -79,9 +106,7 @@ class TreeNodes:
             *INT_ARRAYS,
             *FLOAT_ARRAYS,
             "value",
-            *(() if self.move is None else MOVE_ARRAYS),
-            *(() if self.oblique_indptr is None else OBLIQUE_ARRAYS),
-            *(() if self.feature_scale is None else (FEATURE_SCALE,)),
+            *(name for name in OPTIONAL_ARRAYS if getattr(self, name) is not None),
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -202,6 +227,36 @@ class TreeNodes:
         indptr, indices, weights, bias = self.oblique_arrays
         terms = slice(int(indptr[node]), int(indptr[node + 1]))
         return indices[terms], weights[terms], float(bias[node])
+
+    def level_test(self, node: int) -> IntArray:
+        """Return the codes that go left at a node that tests levels, ascending.
+
+        Raises
+        ------
+        ValueError
+            If the node does not test levels.
+        """
+        self.check_node(node)
+        if self.levels_indptr is None or self.levels_codes is None or self.kind[node] != LEVELS:
+            raise ValueError(f"Node {node} of the tree does not test levels.")
+        return self.levels_codes[int(self.levels_indptr[node]) : int(self.levels_indptr[node + 1])]
+
+    def column(self, feature: int) -> Column:
+        """Return what texts need to know of a column."""
+        return self._columns.get(feature, NUMBERS)
+
+    @cached_property
+    def _columns(self) -> dict[int, Column]:
+        """The columns that hold other than numbers without gaps."""
+        n = self.n_features
+        columns = zip(
+            self.column_kinds or (NUMBERS.kind,) * n,
+            self.levels or (None,) * n,
+            self.has_missing or (False,) * n,
+            strict=True,
+        )
+        described = (Column(kind, levels or (), gaps) for kind, levels, gaps in columns)
+        return {place: column for place, column in enumerate(described) if column != NUMBERS}
 
     def check_node(self, node: int) -> None:
         """Raise ValueError if the tree has no such node."""

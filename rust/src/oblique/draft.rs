@@ -172,6 +172,8 @@ mod tests {
             upper: &nan,
             children_left: &[1, -1, 3, -1, -1],
             children_right: &[2, -1, 4, -1, -1],
+            levels: None,
+            missing_go_to_left: None,
             oblique: None,
         };
         let tree = ClusterTree::new(arrays, 2).unwrap();

@@ -20,7 +20,7 @@ use crate::tree::ClusterTree;
 #[pyclass(frozen, name = "Router", module = "treeclust_rs._core")]
 pub struct PyRouter(pub ClusterTree);
 
-/// The leaf of each row, of shape (n,); None if a cell is NaN or infinite.
+/// The leaf of each row, of shape (n,); None if a cell is infinite, or NaN and the tree has no directions for it.
 type Leaves<'py> = Option<Bound<'py, PyArray1<i64>>>;
 
 #[pymethods]
@@ -42,7 +42,8 @@ impl PyRouter {
         self.0.n_features()
     }
 
-    /// The leaf of every row of a table (n x d), as a node id; None if a cell of the table is NaN or infinite.
+    /// The leaf of every row of a table (n x d), as a node id; None if a tested cell is infinite, or NaN and
+    /// the tree has no directions for missing cells.
     ///
     /// # Errors
     /// `ValueError` if the tree tests a column that the table does not have; `KeyboardInterrupt`.

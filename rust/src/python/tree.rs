@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::convert::slice;
 use crate::placement;
-use crate::tree::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
+use crate::tree::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 
 /// A NumPy array of numbers, of shape (n,).
 pub type Floats = Py<PyArray1<f64>>;
@@ -81,7 +81,8 @@ pub fn thresholds(
     Ok(array(py, gaps.map(|(&below, &above)| placement::between(below, above)).collect()))
 }
 
-/// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right.
+/// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right, levels_indptr, levels_codes,
+/// missing_go_to_left.
 pub type Arrays<'py> = (
     PyReadonlyArray1<'py, i8>,
     PyReadonlyArray1<'py, i64>,
@@ -90,6 +91,9 @@ pub type Arrays<'py> = (
     PyReadonlyArray1<'py, f64>,
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, i64>,
+    Option<PyReadonlyArray1<'py, i64>>,
+    Option<PyReadonlyArray1<'py, i64>>,
+    Option<PyReadonlyArray1<'py, bool>>,
 );
 
 /// A tree's oblique tests: indptr, indices, weights, bias.
@@ -108,7 +112,13 @@ pub fn tree_arrays<'a>(
     tree: &'a Arrays<'_>,
     oblique: Option<&'a Oblique<'_>>,
 ) -> PyResult<TreeArrays<'a>> {
-    let (kind, feature, threshold, lower, upper, left, right) = tree;
+    let (kind, feature, threshold, lower, upper, left, right, indptr, codes, missing) = tree;
+    let levels = match (indptr, codes) {
+        (Some(indptr), Some(codes)) => {
+            Some(LevelArrays { indptr: slice(indptr)?, codes: slice(codes)? })
+        }
+        _ => None,
+    };
     let oblique = match oblique {
         Some((indptr, indices, weights, bias)) => Some(ObliqueArrays {
             indptr: slice(indptr)?,
@@ -126,6 +136,8 @@ pub fn tree_arrays<'a>(
         upper: slice(upper)?,
         children_left: slice(left)?,
         children_right: slice(right)?,
+        levels,
+        missing_go_to_left: missing.as_ref().map(slice).transpose()?,
         oblique,
     })
 }

@@ -11,7 +11,7 @@
 //! | `levels_indptr`, `levels_codes` | the codes that go left at level tests, one run per node as in sparse rows |
 //! | `missing_go_to_left` | whether a missing cell goes left; false at leaves, true where the test is missing |
 
-use super::test::{Plane, Test};
+use super::test::{LevelSet, MAX_LEVELS, Plane, Test};
 use crate::error::{Error, Result};
 
 /// The weights of a tree's oblique tests as they come from outside; only oblique nodes have any.
@@ -27,10 +27,19 @@ pub struct ObliqueArrays<'a> {
     pub bias: &'a [f64],
 }
 
+/// The sets of a tree's tests on levels as they come from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct LevelArrays<'a> {
+    /// Where the codes of each node start, and the number of all codes at the end.
+    pub indptr: &'a [i64],
+    /// The codes that go left, ascending within a node.
+    pub codes: &'a [i64],
+}
+
 /// A tree's arrays as they come from outside, one entry per node.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeArrays<'a> {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     pub kind: &'a [i8],
     /// Column of the test; not read where it is oblique.
     pub feature: &'a [i64],
@@ -44,6 +53,10 @@ pub struct TreeArrays<'a> {
     pub children_left: &'a [i64],
     /// Right child, -1 at leaves.
     pub children_right: &'a [i64],
+    /// The sets; needed only if there are tests on levels.
+    pub levels: Option<LevelArrays<'a>>,
+    /// Whether a missing cell goes left; none: the tree refuses missing cells.
+    pub missing_go_to_left: Option<&'a [bool]>,
     /// The weights; needed only if there are oblique nodes.
     pub oblique: Option<ObliqueArrays<'a>>,
 }
@@ -67,6 +80,12 @@ impl TreeArrays<'_> {
         }
         if let Some(oblique) = &self.oblique {
             oblique.check_runs(n)?;
+        }
+        if let Some(levels) = &self.levels {
+            check_runs("levels_indptr", levels.indptr, n, levels.codes.len())?;
+        }
+        if let Some(sides) = self.missing_go_to_left {
+            Error::check_len("missing_go_to_left", sides.len(), n, "entries")?;
         }
         let tests = (0..n).map(|i| self.test(i, n_features)).collect::<Result<Vec<_>>>()?;
         let children = self.check_children(&tests)?;
@@ -112,6 +131,11 @@ impl TreeArrays<'_> {
     /// The test of node `i`, checked: finite numbers, a column below `n_features`.
     fn test(&self, i: usize, n_features: usize) -> Result<Test> {
         match (self.kind[i], &self.oblique) {
+            (3, Some(_)) if self.missing_go_to_left.is_some() => {
+                return Err(Error::Tree(format!(
+                    "node {i} is oblique, which takes no missing cells: missing_go_to_left must be none."
+                )));
+            }
             (3, Some(oblique)) => return oblique.test(i, n_features),
             (3, None) => {
                 return Err(Error::Tree(format!(
@@ -120,6 +144,9 @@ impl TreeArrays<'_> {
             }
             (_, Some(oblique)) if oblique.indptr[i] != oblique.indptr[i + 1] => {
                 return Err(Error::Tree(format!("node {i} has weights but is not oblique.")));
+            }
+            (kind, _) if kind != 4 && !self.codes(i).is_empty() => {
+                return Err(Error::Tree(format!("node {i} has levels but does not test them.")));
             }
             (0, _) => return Ok(Test::Leaf),
             _ => {}
@@ -144,25 +171,59 @@ impl TreeArrays<'_> {
                     Err(Error::Tree(format!("the interval of node {i} is [{lower}, {upper}].")))
                 }
             }
+            4 | 5 if self.missing_go_to_left.is_none() => Err(Error::Tree(format!(
+                "node {i} tests levels or missing cells, but the tree has no missing_go_to_left."
+            ))),
+            4 => Ok(Test::Levels { feature, left: self.set(i)? }),
+            5 if self.missing_go_to_left.is_some_and(|goes_left| goes_left[i]) => {
+                Ok(Test::Missing { feature })
+            }
+            5 => Err(Error::Tree(format!("node {i} sends its missing cells right."))),
             kind => Err(Error::Tree(format!("node {i} is of unknown kind {kind}."))),
         }
     }
+
+    /// The codes of node `i`; none where it has no run.
+    fn codes(&self, i: usize) -> &[i64] {
+        match &self.levels {
+            Some(levels) => &levels.codes[levels.indptr[i] as usize..levels.indptr[i + 1] as usize],
+            None => &[],
+        }
+    }
+
+    /// The set of node `i`, checked: at least one code, ascending codes below [`MAX_LEVELS`].
+    fn set(&self, i: usize) -> Result<LevelSet> {
+        let codes = self.codes(i);
+        let complaint = if codes.is_empty() {
+            format!("node {i} tests levels but has none.")
+        } else if !codes.is_sorted_by(|a, b| a < b) {
+            format!("the levels of node {i} are not in ascending order.")
+        } else if let Some(code) = codes.iter().find(|&code| !(0..MAX_LEVELS as i64).contains(code))
+        {
+            format!("node {i} has the level {code}, which is not in the range [0, {MAX_LEVELS}).")
+        } else {
+            return Ok(codes.iter().map(|&code| code as u8).collect());
+        };
+        Err(Error::Tree(complaint))
+    }
+}
+
+/// Whether the runs of entries of `n` nodes follow each other from the first entry to the last.
+fn check_runs(what: &'static str, indptr: &[i64], n: usize, n_entries: usize) -> Result<()> {
+    Error::check_len(what, indptr.len(), n + 1, "entries")?;
+    if (indptr[0], indptr[n]) != (0, n_entries as i64) || !indptr.is_sorted() {
+        return Err(Error::Tree(format!("its {what} does not rise from 0 to {n_entries}.")));
+    }
+    Ok(())
 }
 
 impl ObliqueArrays<'_> {
-    /// Whether the runs of terms of `n` nodes follow each other from the first term to the last.
+    /// Whether the arrays of `n` nodes fit together.
     fn check_runs(&self, n: usize) -> Result<()> {
-        Error::check_len("oblique_indptr", self.indptr.len(), n + 1, "entries")?;
-        Error::check_len("oblique_bias", self.bias.len(), n, "entries")?;
         let n_terms = self.indices.len();
-        Error::check_len("oblique_weights", self.weights.len(), n_terms, "entries")?;
-        let ends = (self.indptr[0], self.indptr[n]);
-        if ends != (0, n_terms as i64) || !self.indptr.is_sorted() {
-            return Err(Error::Tree(format!(
-                "its oblique_indptr does not rise from 0 to {n_terms}."
-            )));
-        }
-        Ok(())
+        check_runs("oblique_indptr", self.indptr, n, n_terms)?;
+        Error::check_len("oblique_bias", self.bias.len(), n, "entries")?;
+        Error::check_len("oblique_weights", self.weights.len(), n_terms, "entries")
     }
 
     /// The oblique test of node `i`, checked: at least one term, ascending columns below `n_features`, finite weights

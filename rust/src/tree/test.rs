@@ -216,11 +216,13 @@ impl Test {
         }
     }
 
-    /// The interval of the values that go left, by the test's one column; all values where the test compares none.
+    /// The interval of the values that go left, by the test's one column; all values where the test compares none, and
+    /// no value where it asks for missing cells.
     pub(super) fn bounds(&self) -> [f64; 2] {
         match *self {
             Test::Threshold { threshold, .. } => [f64::NEG_INFINITY, threshold],
             Test::Interval { lower, upper, .. } => [lower, upper],
+            Test::Missing { .. } => [f64::INFINITY, f64::NEG_INFINITY],
             _ => [f64::NEG_INFINITY, f64::INFINITY],
         }
     }
@@ -279,6 +281,32 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_goes_left_by_value_level_or_direction() {
+        let left: LevelSet = [0, 3, 64, 254].into_iter().collect();
+        let cases: [(Test, &[f64], &[f64]); 4] = [
+            (Test::Threshold { feature: 0, threshold: 0.5 }, &[-9.0, 0.5], &[0.5f64.next_up()]),
+            (Test::Interval { feature: 0, lower: 1.0, upper: 2.0 }, &[1.0, 2.0], &[0.9, 2.1]),
+            // Numbers that are no code are in no set.
+            (
+                Test::Levels { feature: 0, left },
+                &[0.0, 3.0, 64.0, 254.0],
+                &[1.0, 255.0, 256.0, -1.0, 3.5, 1e300],
+            ),
+            (Test::Missing { feature: 0 }, &[f64::NAN], &[0.0]),
+        ];
+        for (test, left, right) in cases {
+            for missing_left in [false, true] {
+                assert!(left.iter().all(|&x| test.goes_left(x, missing_left)), "{test:?}");
+                assert!(!right.iter().any(|&x| test.goes_left(x, missing_left)), "{test:?}");
+                let expected = missing_left || matches!(test, Test::Missing { .. });
+                assert_eq!(test.goes_left(f64::NAN, missing_left), expected, "{test:?}");
+            }
+        }
+        assert_eq!(left.codes().collect::<Vec<_>>(), [0, 3, 64, 254]);
+        assert_eq!((left.len(), left.is_empty()), (4, false));
+    }
+
+    #[test]
     fn all_forms_of_rows_have_the_sides_of_single_cells() {
         let x = array![[0.5, 0.0], [0.6, 1.0], [-2.0, 2.0], [0.0, 2.1], [f64::MAX, f64::MAX]];
         let columns = x.t().as_standard_layout().reversed_axes().to_owned();
@@ -293,17 +321,14 @@ mod tests {
             Test::Oblique(Plane { weights: vec![(0, 1.0), (1, -0.5)], bias: -0.1 }),
             // The last row is infinity minus infinity.
             Test::Oblique(Plane { weights: vec![(0, 4.0), (1, -4.0)], bias: 0.0 }),
+            Test::Levels { feature: 1, left: [0, 2].into_iter().collect() },
+            Test::Missing { feature: 0 },
             Test::Leaf,
         ];
         for test in tests {
             let goes_left = |row: usize| match &test {
-                Test::Leaf => true,
-                Test::Threshold { feature, threshold } => x[[row, *feature]] <= *threshold,
-                Test::Interval { feature, lower, upper } => {
-                    (*lower..=*upper).contains(&x[[row, *feature]])
-                }
                 Test::Oblique(plane) => is_left(plane.sum(|column| x[[row, column as usize]])),
-                Test::Levels { .. } | Test::Missing { .. } => unreachable!("not among the tests"),
+                _ => test.goes_left(x[[row, test.feature().unwrap_or(0)]], false),
             };
             let ids = [4, 0, 1, 2, 3, 3];
             let expected: Vec<bool> = ids.iter().map(|&id| !goes_left(id as usize)).collect();

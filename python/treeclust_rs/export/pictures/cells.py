@@ -59,17 +59,11 @@ def cells_of(tree: TreeNodes, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
             if isinstance(condition, Condition)
         }
         across, along = (
-            [span for span in spans.get(column, [EVERYTHING]) if not _is_empty(span)]
+            [span for span in spans.get(column, [EVERYTHING]) if not span.is_empty]
             for column in columns
         )
         cells += [Cell(leaf, x, y) for x in across for y in along]
     return cells
-
-
-def _is_empty(span: Span) -> bool:
-    if span.lower == span.upper:
-        return span.lower_strict or span.upper_strict
-    return span.lower > span.upper
 
 
 class Rectangle(NamedTuple):
@@ -186,6 +180,7 @@ def read_columns(tree: TreeNodes, columns: Sequence[int | str] | None) -> tuple[
         tested = np.union1d(tested, tree.oblique_indices).astype(int).tolist()
     if columns is None:
         if tree.n_features == 2:
+            _check_axes(tree, (0, 1))
             return 0, 1
         advice = "There is no plane to draw."
         if tree.n_features > 2:
@@ -201,6 +196,7 @@ def read_columns(tree: TreeNodes, columns: Sequence[int | str] | None) -> tuple[
     first, second = (_column(tree, column) for column in columns)
     if first == second:
         raise ValueError(f"columns must be two different ones. Got {columns!r}.")
+    _check_axes(tree, (first, second))
     others = [column for column in tested if column not in (first, second)]
     if others:
         raise ValueError(
@@ -208,6 +204,18 @@ def read_columns(tree: TreeNodes, columns: Sequence[int | str] | None) -> tuple[
             "cells are not rectangles of this plane."
         )
     return first, second
+
+
+def _check_axes(tree: TreeNodes, columns: tuple[int, int]) -> None:
+    """Raise ValueError if an axis would be of levels or of times."""
+    for column in columns:
+        kind = tree.column(column).kind
+        if kind != "number":
+            what = "levels" if tree.column(column).has_levels else "times"
+            raise ValueError(
+                f"plot_partition draws columns of numbers, and {tree.feature_name(column)} holds "
+                f"{what}. Draw the tree itself with plot_tree."
+            )
 
 
 def _column(tree: TreeNodes, column: int | str) -> int:
