@@ -194,7 +194,7 @@ def interleaved(
 
 
 def nearest(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Give each row the index of its nearest center."""
+    """Return the index of the nearest center of each row."""
     distances = [np.square(X - center).sum(axis=1) for center in centers]
     return np.argmin(distances, axis=0)
 

@@ -12,7 +12,7 @@ from memory import peak_above
 
 
 def _k_means(centers: np.ndarray) -> KMeans:
-    """Give a fitted KMeans with these very centers: they are the means of themselves."""
+    """Return a fitted KMeans with these very centers: they are the means of themselves."""
     return KMeans(n_clusters=len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
 
 

@@ -204,7 +204,7 @@ class Found:
 
 
 def read_kept(file: Path | None) -> dict[str, Figures]:
-    """Give what was measured before, by data set."""
+    """Return what was measured before, by data set."""
     if file is None or not file.exists():
         return {}
     return {

@@ -153,7 +153,7 @@ def settings(data: DataSet, X: np.ndarray, y: np.ndarray) -> list[Setting]:
 
 
 def kernel_matrix(X: np.ndarray, kernel: str, gamma: float) -> np.ndarray:
-    """Give scikit-learn's matrix: costs are taken from it, not from our models."""
+    """Return scikit-learn's matrix: costs are taken from it, not from our models."""
     matrix = rbf_kernel if kernel == "rbf" else laplacian_kernel
     return matrix(X, gamma=gamma)
 
@@ -326,7 +326,7 @@ TRUTH_HEADER = ("data", "kernel, gamma", "k-means", "IMM", "kernel k-means", *TR
 
 
 def feature_row(data: DataSet, explained: Explained) -> list[str]:
-    """Give Kernel IMM's price by its features."""
+    """Return Kernel IMM's price by its features."""
     setting, paper = explained.setting, data.prices[IMM]
     own = " (the paper's)" if is_the_papers(data, setting) else ""
     return [

@@ -143,7 +143,7 @@ class Task:
 
 
 def _path(depth: int, alphas: Sequence[float] = LAMBDAS, **options: Any) -> list[Task]:
-    """Give the paper's own fits: each from its own start."""
+    """Return the paper's own fits: each from its own start."""
     shared = {"solver": "path", "max_depth": depth, **options}
     return [Task("ObliqueTree", (alpha,), shared) for alpha in alphas]
 
@@ -543,7 +543,7 @@ def _words(data: DataSet, task: Task) -> str:
 
 
 def best(fits: Sequence[Fit], parameters: int | None, leaves: int | None = None) -> Fit | None:
-    """Give the fit of least cost that is not larger."""
+    """Return the fit of least cost that is not larger."""
     small = [
         fit
         for fit in fits
@@ -554,7 +554,7 @@ def best(fits: Sequence[Fit], parameters: int | None, leaves: int | None = None)
 
 
 def found(fit: Fit | None) -> list[str]:
-    """Give cost, parameters, depth and leaves of a fit as cells."""
+    """Return cost, parameters, depth and leaves of a fit as cells."""
     if fit is None:
         return [""] * 4
     row = fit.row

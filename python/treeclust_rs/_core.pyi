@@ -5,10 +5,10 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "DensityTests",
     "FittedKauri",
     "FittedOblique",
     "FittedTree",
-    "GrownTests",
     "Router",
     "SearchedTree",
     "Threads",
@@ -26,7 +26,6 @@ __all__ = [
     "mean_centers",
     "search_tree",
     "spherical_kmeans",
-    "spread_tree",
     "thresholds",
 ]
 
@@ -207,26 +206,14 @@ def fit_tree(
 ) -> FittedTree: ...
 
 @final
-class GrownTests(_FittedTests):
-    """The tests of a tree that explains no clusters."""
+class DensityTests(_FittedTests):
+    """The tests of a tree of CLTree, and what is known of its nodes."""
 
     @property
     def weight(self) -> _Floats: ...
     @property
     def points(self) -> _Floats: ...
 
-def spread_tree(
-    table: _Table,
-    cells: _Floats,
-    *,
-    sample_weight: _Floats | None,
-    min_gain: float,
-    max_leaves: int,
-    max_depth: int | None,
-    min_samples_leaf: int,
-    n_jobs: _Jobs,
-    progress: Callable[[int, float], None] | None,
-) -> GrownTests: ...
 def density_tree(
     table: _Table,
     *,
@@ -234,7 +221,7 @@ def density_tree(
     min_weight_share: float,
     n_jobs: _Jobs,
     progress: Callable[[int, float], None] | None,
-) -> GrownTests: ...
+) -> DensityTests: ...
 
 @final
 class FittedKauri(_FittedNodes):
@@ -271,6 +258,7 @@ def fit_regression(
     targets: _Floats,
     *,
     sample_weight: _Floats | None,
+    min_gain: float,
     max_leaves: int,
     max_depth: int | None,
     min_samples_leaf: int,

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._core import DensityTests as DensityTests
 from ._core import FittedKauri as FittedKauri
 from ._core import FittedOblique as FittedOblique
 from ._core import FittedTree as FittedTree
-from ._core import GrownTests as GrownTests
 from ._core import Router as Router
 from ._core import SearchedTree as SearchedTree
 from ._core import Threads as Threads
@@ -30,7 +30,6 @@ from ._core import label_costs as label_costs
 from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
-from ._core import spread_tree as spread_tree
 from ._util import BoolArray, Codes, FloatArray, IntArray
 
 FittedTests: TypeAlias = "_core._FittedTests"

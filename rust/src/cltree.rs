@@ -20,18 +20,29 @@
 //! a value are cuts, and a region without rows counts as one with a single row, or slivers would be the sparsest.
 //! **Ties:** lowest cut, first column. **Weights:** a single row is one of the least weight.
 //!
-//! **Cost.** A node of m rows takes O(m d), for handing its rows on. A gain is convex in the numbers of points on the left, so among the cuts
-//! of a block it is at most that of a corner of the block's numbers, and few blocks are opened.
+//! **Cost.** A node takes time in proportion to its cells that differ from their column's most common value, for handing
+//! them on and for a bound: a region of share h that holds the values with weights w_1, .., w_q, and so the gaps
+//! g_0, .., g_q, has a relative density of at least 1 / (n max_j (g_(j-1) + g_j) / w_j), one without rows 1 / (n g_0).
+//! Only columns are searched whose bound is not above the sparsest region found so far: few, and the tree may be as deep
+//! as there are rows, one cut off at a time. A gain is convex in the numbers of points on the left, so among the cuts of
+//! a block it is at most that of a corner of the block's numbers, and few blocks are opened.
 
 use crate::error::{Error, Result};
+use crate::kauri::kernel::Weights;
 use crate::memory;
+use crate::orders::columns_per_task;
 use crate::parallel::{self, Monitor};
+use crate::partition::{Partition, Segment};
 use crate::placement;
 use crate::table::Table;
 use crate::tree::{Test, TestArrays};
 
 /// Cuts of a block that is bounded as a whole.
 const BLOCK: usize = 256;
+/// Columns that are searched before the bounds of the others are compared with what was found.
+const COLUMNS_AT_A_TIME: usize = 8;
+/// What the bound of a density may be off by, as a share of it.
+const SLACK: f64 = 1e-9;
 /// Gains closer than this share of a region's points are tied, and none is smaller.
 const TIE: f64 = 1e-10;
 /// The share of a gap, from the value at its end, in which a threshold lies.
@@ -55,13 +66,13 @@ struct Cut {
     weight: f64,
 }
 
-/// A region along one column. Its m rows have 2 m + 2 cuts: the region's lower end, just below and just above the value
-/// of each row, and the upper end. Those between rows of one value are none.
-struct Along<'a> {
-    /// The values of the rows, ascending.
-    values: &'a [f64],
-    /// Weight before each row, and of all: m + 1 of them; none: every row weighs 1.
-    weights: Option<Vec<f64>>,
+/// A region along one column. The m values of its rows have 2 m + 2 cuts: the region's lower end, just below and just
+/// above each value, and the upper end.
+struct Along {
+    /// The values of the rows, ascending, each once.
+    values: Vec<f64>,
+    /// Weight of the rows before each value, and of all: m + 1 of them.
+    weights: Vec<f64>,
     low: f64,
     high: f64,
     /// N points of the region.
@@ -80,14 +91,16 @@ fn information(y: f64, n: f64) -> f64 {
     x_ln_x(y + n) - x_ln_x(y) - x_ln_x(n)
 }
 
-impl Along<'_> {
+/// A bound on the relative density of regions that have at most `share` of the width of a region with so many N points
+/// for each weight of their rows, at least `one`.
+fn bound(points: f64, share: f64, one: f64) -> f64 {
+    (one / points).max(1.0 / (points * share * (1.0 + SLACK)))
+}
+
+impl Along {
     /// The cut of a number in `0 .. 2 m + 2`.
     fn cut(&self, cut: usize) -> Cut {
-        let n_rows = cut / 2;
-        let weight = match &self.weights {
-            Some(weights) => weights[n_rows],
-            None => n_rows as f64,
-        };
+        let weight = self.weights[cut / 2];
         let share = match cut {
             0 => 0.0,
             _ if cut == self.end() => 1.0,
@@ -98,12 +111,6 @@ impl Along<'_> {
             }
         };
         Cut { share, weight }
-    }
-
-    /// Whether a cut between two rows has rows of different values on its sides.
-    fn parts(&self, cut: usize) -> bool {
-        let n_left = cut / 2;
-        n_left == 0 || n_left == self.values.len() || self.values[n_left - 1] < self.values[n_left]
     }
 
     /// The last cut.
@@ -122,6 +129,18 @@ impl Along<'_> {
         if n > 0.0 { y.max(self.one) / n } else { f64::INFINITY }
     }
 
+    /// A bound on the relative density of all regions.
+    fn least_density(&self) -> f64 {
+        let share = |cut: usize| self.cut(cut).share;
+        // Share of the region per weight: of gaps, then of values with the gaps on both sides.
+        let empty = (0..self.end()).step_by(2).map(|gap| (share(gap + 1) - share(gap)) / self.one);
+        let filled = (0..self.end() - 1).step_by(2).map(|gap| {
+            let weight = self.weights[gap / 2 + 1] - self.weights[gap / 2];
+            (share(gap + 3) - share(gap)) / weight.max(self.one)
+        });
+        bound(self.points, empty.chain(filled).fold(0.0, f64::max), self.one)
+    }
+
     /// The cut between the cuts `a` and `b` with the greatest gain; none if none gains.
     fn best(&self, a: usize, b: usize) -> Option<usize> {
         let (y, n) = self.between(a, b);
@@ -132,9 +151,7 @@ impl Along<'_> {
                 - information((y - left.0).max(0.0), (n - left.1).max(0.0))
         };
         let left_of = |cut: usize| self.between(a, cut);
-        let gain_at = |cut: usize| {
-            if self.parts(cut) { gain(left_of(cut)) } else { f64::NEG_INFINITY }
-        };
+        let gain_at = |cut: usize| gain(left_of(cut));
         let starts = || (a + 1..b).step_by(BLOCK);
         let mut most = starts().map(gain_at).fold(tie, f64::max);
         let bounds: Vec<f64> = starts()
@@ -173,34 +190,67 @@ impl Along<'_> {
     }
 }
 
-/// The rows of a node in the ascending order of a column. Their cells are kept beside them: to look them up in the table
-/// would take several times as long.
+/// The rows of a node in the ascending order of a column, without those of the column's common value. Their cells are
+/// kept beside them: to look them up in the table would take several times as long.
+#[derive(Default)]
 struct Order {
     values: Vec<f64>,
     rows: Vec<u32>,
 }
 
 impl Order {
-    /// The part of the rows on one side; `len` of them.
-    fn part(&self, goes_left: &[bool], is_left: bool, len: usize) -> Order {
-        let mut values = memory::reserved(len, "the cells of a node");
-        let mut rows = memory::reserved(len, "the rows of a node");
-        for (&value, &row) in self.values.iter().zip(&self.rows) {
-            if goes_left[row as usize] == is_left {
-                values.push(value);
-                rows.push(row);
+    /// The rows of all nodes, without those of the most common value; this value, and the first and the last one.
+    fn without_common(sorted: &[(f64, u32)]) -> (Order, f64, [f64; 2]) {
+        let runs = sorted.chunk_by(|a, b| a.0 == b.0);
+        let common = runs.max_by_key(|run| run.len()).map_or(0.0, |run| run[0].0);
+        let others = || sorted.iter().filter(|pair| pair.0 != common);
+        let n_others = others().count();
+        let mut order = Order {
+            values: memory::reserved(n_others, "the cells of a column"),
+            rows: memory::reserved(n_others, "the order of a column"),
+        };
+        order.values.extend(others().map(|pair| pair.0));
+        order.rows.extend(others().map(|pair| pair.1));
+        let end = |pair: Option<&(f64, u32)>| pair.map_or(0.0, |pair| pair.0);
+        (order, common, [end(sorted.first()), end(sorted.last())])
+    }
+
+    /// Takes the rows of one side out, and returns them if they are wanted.
+    fn take(&mut self, goes_left: &[bool], is_left: bool, is_wanted: bool) -> Order {
+        let (mut taken, mut n_kept) = (Order::default(), 0);
+        for i in 0..self.rows.len() {
+            let (value, row) = (self.values[i], self.rows[i]);
+            if goes_left[row as usize] != is_left {
+                (self.values[n_kept], self.rows[n_kept]) = (value, row);
+                n_kept += 1;
+            } else if is_wanted {
+                memory::push(&mut taken.values, value, "the cells of a node");
+                memory::push(&mut taken.rows, row, "the rows of a node");
             }
         }
-        Order { values, rows }
+        self.values.truncate(n_kept);
+        self.rows.truncate(n_kept);
+        taken
     }
 }
 
 /// A node that grows.
 struct Node {
-    /// One per column; none once the node is done, and where it is not cut.
+    /// Its rows.
+    segment: Segment,
+    /// Their weight.
+    weight: f64,
+    /// One per column.
     orders: Vec<Order>,
     low: Vec<f64>,
     high: Vec<f64>,
+}
+
+impl Node {
+    /// Whether there are rows, and their region has a width along a column.
+    fn has_width(&self, feature: usize) -> bool {
+        !self.segment.is_empty() && self.low[feature] < self.high[feature]
+    }
 }
 
 /// The cut of a node.
@@ -224,69 +274,79 @@ pub fn density_tree(
     min_weight_share: f64,
     monitor: &Monitor,
 ) -> Result<DensityTree> {
-    let (n, d) = (table.n_samples(), table.n_features());
+    let n = table.n_samples();
     if let Some(weights) = weights {
         Error::check_len("weights", weights.len(), n, "rows")?;
     }
-    let weight_of = |row: u32| weights.map_or(1.0, |weights| weights[row as usize]);
-    let all: Vec<u32> = memory::collected(0..n as u32, "the rows of the table");
-    let total = parallel::sum_rows(&all, 1, |row, sums| sums[0] += weight_of(row))[0];
-    let one = all.iter().map(|&row| weight_of(row)).fold(f64::INFINITY, f64::min);
-    let orders = parallel::try_map(0..d, |f| {
+    let (mut partition, segment) = Partition::new(n);
+    let all = partition.all(segment);
+    let weights = Weights(weights);
+    let total = parallel::sum_rows(all, 1, |row, sums| sums[0] += weights.of(row))[0];
+    let one = all.iter().map(|&row| weights.of(row)).fold(f64::INFINITY, f64::min);
+    let sorted = parallel::try_map(0..table.n_features(), |f| {
         monitor.check()?;
-        let pairs = table.column(f).sort(&all);
-        let values = memory::collected(pairs.iter().map(|pair| pair.0), "the cells of a column");
-        let rows = memory::collected(pairs.iter().map(|pair| pair.1), "the order of a column");
-        Ok(Order { values, rows })
+        Ok(Order::without_common(&table.column(f).sort(all)))
     })?;
-    let end = |value: Option<&f64>| value.copied().unwrap_or(0.0);
-    let ends = |order: &Order| (end(order.values.first()), end(order.values.last()));
-    let (low, high) = orders.iter().map(ends).unzip();
-    let mut nodes = vec![Node { orders, low, high }];
+    let (mut orders, mut common, mut low, mut high) = (vec![], vec![], vec![], vec![]);
+    for (order, of_column, ends) in sorted {
+        orders.push(order);
+        common.push(of_column);
+        low.push(ends[0]);
+        high.push(ends[1]);
+    }
+    let growth = Growth { weights, one, common, monitor };
+    let mut nodes = vec![Some(Node { segment, weight: total, orders, low, high })];
     let (mut weight, mut points) = (vec![total], vec![total]);
     let (mut tests, mut children) = (vec![Test::Leaf], vec![[0, 1]]);
     let mut goes_left: Vec<bool> = memory::zeros(n, "the sides of the rows");
     let mut id = 0;
     while id < nodes.len() {
-        let node = Node { orders: std::mem::take(&mut nodes[id].orders), ..Node::of(&nodes[id]) };
-        let n_points = points[id].max(weight[id]);
-        let found = parallel::try_map(0..node.orders.len(), |f| {
-            monitor.check()?;
-            let along = Along::new(&node, f, n_points, one, weights);
-            Ok(along.and_then(|along| along.found(f)))
-        })?;
-        let best = found
-            .into_iter()
-            .flatten()
-            .reduce(|best, next| if next.density < best.density { next } else { best });
-        if let Some(best) = best {
-            let (f, left) = (best.feature, nodes.len());
-            let order = &node.orders[f];
-            let n_left = order.values.partition_point(|&value| value <= best.threshold);
-            for (i, &row) in order.rows.iter().enumerate() {
-                goes_left[row as usize] = i < n_left;
-            }
-            let lens = [n_left, order.rows.len() - n_left];
-            let side_weights = [best.left.weight, weight[id] - best.left.weight];
-            let shares = [best.left.share, 1.0 - best.left.share];
-            for (side, (side_weight, share)) in side_weights.into_iter().zip(shares).enumerate() {
-                let mut child = Node { orders: vec![], ..Node::of(&node) };
-                let end = if side == 0 { &mut child.high[f] } else { &mut child.low[f] };
-                *end = best.value;
-                if side_weight >= min_weight_share * total {
-                    child.orders = parallel::map(&node.orders, |order| {
-                        order.part(&goes_left, side == 0, lens[side])
-                    });
+        if let Some(mut node) = nodes[id].take() {
+            let n_points = points[id].max(weight[id]);
+            if let Some(best) = growth.best_cut(&node, n_points)? {
+                let (f, left) = (best.feature, nodes.len());
+                let goes = |value: f64| value <= best.threshold;
+                for &row in partition.all(node.segment) {
+                    goes_left[row as usize] = goes(growth.common[f]);
                 }
-                nodes.push(child);
-                weight.push(side_weight);
-                points.push(n_points * share);
-                tests.push(Test::Leaf);
-                children.push([0, 1]);
+                for (&value, &row) in node.orders[f].values.iter().zip(&node.orders[f].rows) {
+                    goes_left[row as usize] = goes(value);
+                }
+                let sides = |rows: &[u32], sides: &mut Vec<bool>| {
+                    sides.extend(rows.iter().map(|&row| goes_left[row as usize]));
+                };
+                let (left_rows, right_rows, _) = partition.split(node.segment, sides, |_, _| true);
+                let segments = [left_rows, right_rows];
+                let side_weights = [best.left.weight, weight[id] - best.left.weight];
+                let shares = [best.left.share, 1.0 - best.left.share];
+                let is_cut = side_weights.map(|weight| weight >= min_weight_share * total);
+                // The side of more rows keeps the memory.
+                let small = usize::from(left_rows.len() > right_rows.len());
+                let mut orders = [vec![], vec![]];
+                if is_cut.contains(&true) {
+                    let at_a_time = columns_per_task(node.segment.len());
+                    orders[small] = parallel::map_some(&mut node.orders, at_a_time, |order| {
+                        order.take(&goes_left, small == 0, is_cut[small])
+                    });
+                    orders[1 - small] = std::mem::take(&mut node.orders);
+                }
+                for (side, orders) in orders.into_iter().enumerate() {
+                    nodes.push(is_cut[side].then(|| {
+                        let (mut low, mut high) = (node.low.clone(), node.high.clone());
+                        let end = if side == 0 { &mut high[f] } else { &mut low[f] };
+                        *end = best.value;
+                        let (segment, weight) = (segments[side], side_weights[side]);
+                        Node { segment, weight, orders, low, high }
+                    }));
+                    weight.push(side_weights[side]);
+                    points.push(n_points * shares[side]);
+                    tests.push(Test::Leaf);
+                    children.push([0, 1]);
+                }
+                tests[id] = Test::Threshold { feature: f, threshold: best.threshold };
+                children[id] = [left, left + 1];
+                monitor.report(left / 2 + 2, best.density);
             }
-            tests[id] = Test::Threshold { feature: f, threshold: best.threshold };
-            children[id] = [left, left + 1];
-            monitor.report(left / 2 + 2, best.density);
         }
         id += 1;
     }
@@ -294,52 +354,121 @@ pub fn density_tree(
     Ok(DensityTree { tests, weight, points })
 }
 
-impl Node {
-    /// The box of a node, without rows.
-    fn of(node: &Node) -> Node {
-        Node { orders: vec![], low: node.low.clone(), high: node.high.clone() }
+/// What is the same for all nodes.
+struct Growth<'a> {
+    weights: Weights<'a>,
+    /// The least weight of a row.
+    one: f64,
+    /// By column, its most common value.
+    common: Vec<f64>,
+    monitor: &'a Monitor,
+}
+
+impl Growth<'_> {
+    /// The cut whose last region is the sparsest, of the first such column; none if no column is cut. `points`: N points
+    /// of the node.
+    fn best_cut(&self, node: &Node, points: f64) -> Result<Option<Found>> {
+        let at_a_time = columns_per_task(node.segment.len());
+        let bounds = parallel::try_map_some(0..node.orders.len(), at_a_time, |feature| {
+            self.monitor.check()?;
+            let bound = node.has_width(feature).then(|| self.rough_bound(node, feature, points));
+            Ok(bound.map(|bound| (bound, feature)))
+        })?;
+        let mut bounds: Vec<(f64, usize)> = bounds.into_iter().flatten().collect();
+        bounds.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut best: Option<Found> = None;
+        for columns in bounds.chunks(COLUMNS_AT_A_TIME) {
+            let may_be_best = |bound: (f64, usize)| {
+                best.as_ref().is_none_or(|best| bound < (best.density, best.feature))
+            };
+            if !may_be_best(columns[0]) {
+                break;
+            }
+            let found = parallel::try_map(columns, |&(_, feature)| {
+                self.monitor.check()?;
+                let along = self.along(node, feature, points);
+                let is_searched = may_be_best((along.least_density(), feature));
+                Ok(if is_searched { along.found(feature) } else { None })
+            })?;
+            let sparser = |a: &Found, b: &Found| {
+                a.density.total_cmp(&b.density).then(a.feature.cmp(&b.feature))
+            };
+            best = best.into_iter().chain(found.into_iter().flatten()).min_by(sparser);
+        }
+        Ok(best)
+    }
+
+    /// Calls `visit` with the values of a node's rows along a column, ascending, each once, and with their weights.
+    fn visit_values(&self, node: &Node, feature: usize, mut visit: impl FnMut(f64, f64)) {
+        let Order { values, rows } = &node.orders[feature];
+        let weight_of = |rows: &[u32]| match self.weights.0 {
+            None => rows.len() as f64,
+            Some(_) => rows.iter().map(|&row| self.weights.of(row)).sum(),
+        };
+        let common = self.common[feature];
+        let n_common = node.segment.len() - rows.len();
+        let n_below = if n_common > 0 { values.partition_point(|&x| x < common) } else { 0 };
+        let mut start = 0;
+        let mut visit_to = |end: usize, visit: &mut dyn FnMut(f64, f64)| {
+            while start < end {
+                let value = values[start];
+                let same = values[start..end].iter().take_while(|&&x| x == value).count();
+                visit(value, weight_of(&rows[start..start + same]));
+                start += same;
+            }
+        };
+        if n_common > 0 {
+            visit_to(n_below, &mut visit);
+            let weight = match self.weights.0 {
+                None => n_common as f64,
+                Some(_) => (node.weight - weight_of(rows)).max(self.one),
+            };
+            visit(common, weight);
+        }
+        visit_to(values.len(), &mut visit);
+    }
+
+    /// A bound on the relative density of the regions of a column, by its widest gap. `points`: N points of the node.
+    fn rough_bound(&self, node: &Node, feature: usize, points: f64) -> f64 {
+        let (low, high, values) =
+            (node.low[feature], node.high[feature], &node.orders[feature].values);
+        let ends = [low, *values.first().unwrap_or(&high), *values.last().unwrap_or(&low), high];
+        let gaps = ends.windows(2).step_by(2).chain(values.windows(2));
+        let widest = gaps.map(|pair| pair[1] / 2.0 - pair[0] / 2.0).fold(0.0, f64::max);
+        // A region with q values inside is narrower than q + 1 such gaps, and q + 1 <= 2 q.
+        bound(points, 2.0 * widest / (high / 2.0 - low / 2.0) / self.one, self.one)
+    }
+
+    /// A node along a column. `points`: N points of the node.
+    fn along(&self, node: &Node, feature: usize, points: f64) -> Along {
+        let most = node.orders[feature].rows.len() + 1;
+        let mut values: Vec<f64> = memory::reserved(most, "the values of a node");
+        let mut weights: Vec<f64> = memory::reserved(most + 1, "the weights of a node");
+        let mut sum = 0.0;
+        weights.push(sum);
+        self.visit_values(node, feature, |value, weight| {
+            sum += weight;
+            values.push(value);
+            weights.push(sum);
+        });
+        let (low, high) = (node.low[feature], node.high[feature]);
+        Along { values, weights, low, high, points, one: self.one }
     }
 }
 
-impl<'a> Along<'a> {
-    /// A node along a column; none if its region has no width there.
-    fn new(
-        node: &'a Node,
-        feature: usize,
-        points: f64,
-        one: f64,
-        weights: Option<&[f64]>,
-    ) -> Option<Self> {
-        let (low, high) = (node.low[feature], node.high[feature]);
-        let Order { values, rows } = &node.orders[feature];
-        if low >= high || rows.is_empty() {
-            return None;
-        }
-        let weights = weights.map(|weights| {
-            let mut passed: Vec<f64> = memory::reserved(rows.len() + 1, "the weights of a node");
-            let mut sum = 0.0;
-            passed.push(sum);
-            passed.extend(rows.iter().map(|&row| {
-                sum += weights[row as usize];
-                sum
-            }));
-            passed
-        });
-        Some(Along { values, weights, low, high, points, one })
-    }
-
+impl Along {
     /// The cut of the column, its threshold beside the value in the gap on the cut's side.
     fn found(&self, feature: usize) -> Option<Found> {
         let (cut, density) = self.look_ahead()?;
-        let (row, is_above) = ((cut - 1) / 2, cut % 2 == 0);
-        let value = self.values[row];
+        let (place, is_above) = ((cut - 1) / 2, cut % 2 == 0);
+        let value = self.values[place];
         let part = |other: f64| value + GAP_SHARE * other - GAP_SHARE * value;
         let threshold = if is_above {
-            let next = self.values.get(row + 1).copied().unwrap_or(self.high);
+            let next = self.values.get(place + 1).copied().unwrap_or(self.high);
             let near = part(next);
             placement::between(value, if near > value { near } else { next })
         } else {
-            let previous = if row > 0 { self.values[row - 1] } else { self.low };
+            let previous = if place > 0 { self.values[place - 1] } else { self.low };
             let near = part(previous);
             placement::between(if near < value { near } else { previous }, value)
         };
@@ -352,8 +481,15 @@ mod tests {
     use super::*;
 
     /// Rows of weight 1 at the given shares of a region with so many N points.
-    fn along(values: &[f64], points: f64) -> Along<'_> {
-        Along { values, weights: None, low: 0.0, high: 1.0, points, one: 1.0 }
+    fn along(values: &[f64], points: f64) -> Along {
+        let (mut distinct, mut weights) = (vec![], vec![0.0]);
+        let mut n_rows = 0;
+        for equal in values.chunk_by(|a, b| a == b) {
+            n_rows += equal.len();
+            distinct.push(equal[0]);
+            weights.push(n_rows as f64);
+        }
+        Along { values: distinct, weights, low: 0.0, high: 1.0, points, one: 1.0 }
     }
 
     #[test]
@@ -399,9 +535,6 @@ mod tests {
             let (y, n) = region.between(0, end);
             let gains: Vec<f64> = (1..end)
                 .map(|cut| {
-                    if !region.parts(cut) {
-                        return 0.0;
-                    }
                     let (left, right) = (region.between(0, cut), region.between(cut, end));
                     information(y, n) - information(left.0, left.1) - information(right.0, right.1)
                 })

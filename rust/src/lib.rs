@@ -8,7 +8,7 @@
 //! 3. [`grow`] splits nodes, best first or until all are done, over one [`partition`] of the rows; [`placement`]
 //!    chooses the printed threshold within the gap that a cut names.
 //! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], [`center_cuts`], Kernel IMM, none) and any criterion.
-//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cubt`], [`cltree`] and
+//!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cltree`] and
 //!    [`regression`] those that look at the columns alone, [`local_search`] the search for the best tree of a budget
 //!    of leaves.
 //! 5. [`tree`] is the fitted tree and the one routing function.
@@ -22,7 +22,6 @@ pub mod center_cuts;
 pub mod cltree;
 pub mod costs;
 pub mod criterion;
-pub mod cubt;
 pub mod error;
 pub mod fit;
 mod grouping;

@@ -20,6 +20,7 @@ from cli_tables import CLUSTERS, FIT, fitted, points
 from treeclust_rs._kernels.kernels import KERNELS
 from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
+from treeclust_rs.tree import format_share
 
 KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
 
@@ -37,6 +38,38 @@ def reference() -> np.ndarray:
 # ---- fit --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("method", ["best", "exkmc", "kauri", "kmeans-tree", "cubt"])
+def test_leaves_have_rows_enough_and_lie_no_deeper(
+    method: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = [*FIT, "--method", method, "--leaves", "6", "-q"]
+    assert main([*few, "--min-samples-leaf", "9", "--max-depth", "2"]) == 0
+    tree = tc.load("model.json").tree_
+    assert tree.n_node_samples[tree.leaves].min() >= 9
+    assert tree.max_depth == 2
+
+
+def test_what_another_method_calls_otherwise(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*FIT, "--criterion", "kmedians"]) == 2
+    assert "it takes --objective kmedians." in capsys.readouterr().err
+
+
+def test_a_best_tree_of_labels_has_mistakes_by_leaves(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    X = points().select("x", "y")
+    model = tc.BestTree(3, max_leaves=4, objective="labels", reference=reference()).fit(X)
+    model.save("model.json")
+    assert main(["info", "model.json"]) == 0
+    assert "  mistakes by number of leaves\n" in capsys.readouterr().out
+    about_medians = tc.BestTree(3, max_leaves=4, objective="kmedians", random_state=0).fit(X)
+    about_medians.save("model.json")
+    assert main(["info", "model.json"]) == 0
+    assert "  cost at most by number of leaves\n" in capsys.readouterr().out
+
+
 def test_fit_prints_the_tree_and_writes_what_was_asked(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,7 +80,7 @@ def test_fit_prints_the_tree_and_writes_what_was_asked(
     assert str(expected.tree_) in printed.out
     assert f"ratio             {expected.cost_ratio_:.4f}" in printed.out
     kept = agreement(expected.labels_, reference())
-    assert f"{kept:.1%} of the rows are in their reference cluster" in printed.out
+    assert f"{format_share(kept)} of the rows are in their reference cluster" in printed.out
     assert "points.csv: 60 rows, 2 columns." in printed.err
     assert tc.load("model.json").tree_ == expected.tree_
     assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
@@ -275,7 +308,7 @@ def test_fit_prints_what_a_kernel_tree_explains(
         ["cost", f"{expected.inertia_:,.6g}"],
         ["of", f"the reference  {expected.reference_inertia_:,.6g}"],
         ["ratio", f"{expected.cost_ratio_:.4f}"],
-        ["agreement", f"{kept:.1%} of the rows are in their reference cluster"],
+        ["agreement", f"{format_share(kept)} of the rows are in their reference cluster"],
     ]
     # The file has the rows' costs, but not those of smaller trees.
     assert main(["info", "model.json"]) == 0
@@ -690,7 +723,7 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "-o", "some/where"]) == 0
     out = capsys.readouterr().out
     assert "flavanoids <= 1.9" in out
-    assert "96.6% of the wines are with their own" in out
+    assert "96.6 % of the wines are with their own" in out
     made = {path.name for path in Path("some/where").iterdir()}
     assert made == {"wine.csv", "wine.json", "wine.png"}
 

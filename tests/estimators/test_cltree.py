@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -130,6 +131,33 @@ def test_every_cut_is_that_of_the_definition(seed, weighted):
     weight = rng.uniform(0.5, 2.0, 60) if weighted else np.ones(60)
     model = tc.CLTree(min_y=0.1, min_rd=1e300).fit(X, sample_weight=weight)
     assert check_growth(model.tree_, X, weight, 0.1) > 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_columns_that_are_not_searched_hold_no_sparser_region(seed, weighted):
+    """Many columns: continuous ones, and some with a common value, inside or at an end."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(50, 30))
+    X[:, 10:] *= rng.random((50, 20)) < 0.3
+    X[:, 20:] = np.abs(X[rng.integers(0, 15, 50)][:, 20:])  # values of several rows
+    weight = rng.uniform(0.5, 2.0, 50) if weighted else np.ones(50)
+    model = tc.CLTree(min_y=0.2, min_rd=1e300).fit(X, sample_weight=weight)
+    assert check_growth(model.tree_, X, weight, 0.2) > 5
+
+
+def test_regions_without_rows_cost_no_memory():
+    """Counts: most leaves are empty."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 400)) < 0.05) * rng.integers(1, 4, (300, 400))
+    tracemalloc.start()
+    try:
+        model = tc.CLTree(2).fit(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert model.n_leaves_ > len(X)
+    assert peak < 0.75 * 8 * model.tree_.n_nodes * X.shape[1]  # not a mean for every node
 
 
 # ---- by hand --------------------------------------------------------------------------------

@@ -65,12 +65,52 @@ def test_growth_takes_the_cut_that_gains_most(seed):
         assert leaves_of(model, X) == found
 
 
-def test_large_nodes_are_searched_as_small_ones():
-    """Ten far blobs of many rows: their histograms are not subtracted, as cells may be negative."""
+@pytest.mark.parametrize("seed", range(6))
+def test_growth_takes_the_cut_that_gains_most_of_columns_with_a_common_value(seed):
+    """Zeros, or another value, with cells on both sides of it, and a column without one."""
+    rng = np.random.default_rng(seed)
+    n, d = 80, 6
+    X = rng.integers(-3, 9, (n, d)) * (rng.random((n, d)) < rng.uniform(0.05, 0.4, d))
+    X = X + rng.normal(size=(n, d)) * (X != 0) + rng.normal(size=d) * 10
+    X[:, 0] = rng.normal(size=n)
+    weight = rng.uniform(0.1, 5.0, n) if seed % 2 else np.ones(n)
+    for min_deviance, min_samples_leaf, max_leaves in ((0.01, 1, 20), (0.0, 3, 15)):
+        model = tc.CUBT(
+            3, min_deviance=min_deviance, min_samples_leaf=min_samples_leaf, min_dist=0,
+            max_leaves=max_leaves,
+        ).fit(X, sample_weight=weight)  # fmt: skip
+        found = maximal_tree(X, weight, min_deviance, min_samples_leaf, max_leaves)
+        assert leaves_of(model, X) == found
+
+
+@pytest.mark.parametrize("estimator", [tc.CUBT, tc.CLTree])
+def test_threads_change_no_bit_of_a_tree_of_counts(estimator):
+    rng = np.random.default_rng(0)
+    X, weight = rng.poisson(0.2, (1500, 60)), rng.uniform(0.5, 2.0, 1500)
+    trees = [estimator(5, n_jobs=n_jobs).fit(X, sample_weight=weight).tree_ for n_jobs in (1, 2)]
+    assert trees[0] == trees[1]
+
+
+def test_cells_far_smaller_than_others_are_cut():
+    X = np.column_stack([np.repeat([0.0, 1e9, 2e9], 20), np.tile([0.0, 1.0, 2.0, 3.0], 15)])
+    model = tc.CUBT(12, min_deviance=0.0, min_dist=0).fit(X)
+    assert model.tree_.n_node_samples[model.tree_.leaves].tolist() == [5] * 12
+
+
+def test_far_blobs_are_found():
     X, y = make_blobs(3000, 10, centers=10, cluster_std=0.5, random_state=0)
     model = tc.CUBT(10).fit(X)
     assert model.n_leaves_ >= 10
     assert tc.metrics.adjusted_rand_index(y, model.labels_) > 0.99
+
+
+def test_the_tree_is_that_of_a_regression_on_the_columns():
+    X = load_iris().data
+    cubt = tc.CUBT(3, min_samples_leaf=1, min_deviance=0.0, min_dist=0, max_leaves=9).fit(X)
+    reference = tc.IMM(3, random_state=0).fit(X).reference_labels_
+    tree = tc.XRegressionTree(max_leaves=9, reference=reference).fit(X).tree_
+    np.testing.assert_array_equal(cubt.tree_.feature, tree.feature)
+    np.testing.assert_array_equal(cubt.tree_.threshold, tree.threshold)
 
 
 def distance(A, B, quantile, weight_a, weight_b):

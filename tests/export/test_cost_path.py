@@ -48,6 +48,16 @@ def test_costs_surrogate_reference_and_knee(pyplot, estimator, knee):
     assert model.plot_cost_path(ax) is ax
 
 
+def test_mistakes_have_an_axis_of_their_own(pyplot):
+    labels = load_wine().target
+    model = tc.BestTree(3, max_leaves=6, objective="labels", reference=labels, effort="quick")
+    ax = plot_cost_path(model.fit(SCALED))
+    (right,) = [axes for axes in ax.figure.axes if axes is not ax]
+    assert right.get_ylabel() == "mistakes"
+    np.testing.assert_array_equal(right.lines[0].get_ydata(), model.cost_path_["cost"])
+    assert "mistakes (right)" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 def test_the_knee_is_among_trees_with_all_clusters(pyplot):
     """From one leaf on it would be that of three leaves."""
     model = tc.ExKMC(3, max_leaves=12, base_tree=None, random_state=0).fit(SCALED)
@@ -106,3 +116,9 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="Drawing a cost path needs matplotlib"):
         tc.IMM(3).fit(SCALED).plot_cost_path()
+
+
+def test_a_file_is_no_axes():
+    model = tc.IMM(3, random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"model\.plot\(\)\.figure\.savefig\('tree\.png'\)"):
+        model.plot("tree.png")

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
 from small_models import MODELS, blobs
@@ -53,3 +54,23 @@ def test_noise_among_strings_is_left_out(name):
 def test_other_mixtures_are_refused(reference, message):
     with pytest.raises(TypeError, match=message):
         tc.IMM(reference=reference).fit(blobs())
+
+
+def test_a_column_of_labels_is_told_from_centers():
+    labels = np.arange(6) % 2
+    X = np.arange(12.0).reshape(6, 2) ** 2
+    for reference, way in (
+        (labels[:, None], r"reference\.ravel\(\)"),
+        (pl.DataFrame({"label": labels}), "give the column itself"),
+    ):
+        with pytest.raises(ValueError, match=rf"shape \(6, 1\).*one dimension: {way}"):
+            tc.IMM(reference=reference).fit(X)
+
+
+def test_a_model_read_from_a_file_finds_as_many_clusters_as_its_lost_reference(tmp_path):
+    X = np.random.default_rng(0).random((60, 3))
+    model = tc.ExKMC(reference=KMeans(3, random_state=0).fit_predict(X)).fit(X)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert (again.n_clusters, again.reference) == (3, None)
+    assert again.fit(X).n_clusters_ == 3

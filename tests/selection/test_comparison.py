@@ -194,3 +194,11 @@ def test_nothing_given_is_changed():
     tc.compare(X, [model], 3, [5], random_state=0)
     assert model.get_params() == before
     assert not hasattr(model, "tree_")
+
+
+def test_one_method_does_not_push_the_others_into_a_corner(pyplot):
+    few = tc.compare(X, [tc.IMM()], 3, random_state=0).plot()
+    assert (few.get_xscale(), few.get_yscale()) == ("linear", "linear")
+    many = tc.compare(X, [tc.IMM(), tc.ExGreedy(), tc.CLTree(min_y=0)], 3, random_state=0)
+    assert many.table["leaves"].max() > 9
+    assert many.plot().get_xscale() == "log"

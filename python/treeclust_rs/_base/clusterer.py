@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -167,6 +168,11 @@ class TreeClusterer(SavedEstimator, abstract=True):
         matplotlib.axes.Axes
             The axes drawn on.
         """
+        if isinstance(ax, (str, os.PathLike)):
+            raise TypeError(
+                f"ax is {str(ax)!r}: plot draws on matplotlib axes. To write a file: "
+                f"model.plot().figure.savefig({str(ax)!r})."
+            )
         centers = getattr(self, "cluster_centers_", None)
         if kwargs.get("image_shape") is not None and centers is not None:
             kwargs = {"centers": centers} | kwargs

@@ -156,6 +156,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params["scale"] = plain_scale(self.scale)
         params.pop("reference", None)
+        if given.get("reference") is not None and given["n_clusters"] is None:
+            # They were the reference's, which is lost: a new fit is to find as many.
+            params["n_clusters"] = int(getattr(self, "n_clusters_"))  # noqa: B009
         if self._names_given:
             payload["names_given"] = True
         text = dumps({"model": type(self).__name__, "params": params, **payload})

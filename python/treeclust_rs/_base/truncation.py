@@ -96,7 +96,11 @@ class GrownClusterer(TreeClusterer, abstract=True):
         return tree, kept_ancestor(self.tree_, tree.n_nodes)
 
     def truncate(self, max_leaves: int) -> Self:
-        """Return the model with fewer leaves, as a fit with this `max_leaves` would.
+        """Return the model with fewer leaves.
+
+        Of trees that grow leaf by leaf it is what a fit with this `max_leaves` would find. A tree
+        that was searched (`BestTree`, `ObliqueTree`) is pruned, from the split that costs least
+        on: a fit with this `max_leaves` searches anew, and finds a better one.
 
         Parameters
         ----------
@@ -324,7 +328,8 @@ class CostTree(GrownClusterer, abstract=True):
 
     # What the warning of clusters without rows advises.
     _lost_advice: ClassVar[str] = (
-        "More leaves (max_leaves, max_depth, min_samples_leaf) may give them rows."
+        "More leaves (a larger max_leaves or max_depth, a smaller min_samples_leaf) may give them "
+        "rows."
     )
 
     @property

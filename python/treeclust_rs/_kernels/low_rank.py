@@ -210,10 +210,15 @@ def approximate(
     return FeatureMap(features, kernel, method, residual, landmarks, mapping)
 
 
+Shapes = dict[str, str]
+"""Names and shapes of a map's arrays: d columns, r landmarks, w features."""
+
+
 @dataclass(frozen=True)
 class _Fourier:
     """Random Fourier features of rows about `shift`: those of scikit-learn's `RBFSampler`."""
 
+    shapes: ClassVar[Shapes] = {"weights": "d w", "offset": "w", "shift": "d"}
     weights: FloatArray
     offset: FloatArray
     shift: FloatArray
@@ -241,6 +246,7 @@ class _Fourier:
 class _Nystroem:
     """Kernel with the landmarks, times their matrix to the power -1/2."""
 
+    shapes: ClassVar[Shapes] = {"rows": "r d", "mixing": "r w"}
     rows: FloatArray
     mixing: FloatArray
 
@@ -272,6 +278,7 @@ class _Nystroem:
 class _Cholesky:
     """Kernel with the pivots, solved with their Cholesky factor."""
 
+    shapes: ClassVar[Shapes] = {"rows": "r d", "factor": "r r"}
     rows: FloatArray
     factor: FloatArray
     """Lower triangular, in the order of the pivots."""
@@ -295,12 +302,8 @@ class _Cholesky:
 _Map = _Fourier | _Nystroem | _Cholesky
 _MAPS: dict[str, type[_Map]] = {"nystroem": _Nystroem, "rpcholesky": _Cholesky, "rff": _Fourier}
 
-MAP_ARRAYS = {
-    "nystroem": {"rows": "r d", "mixing": "r w"},
-    "rpcholesky": {"rows": "r d", "factor": "r r"},
-    "rff": {"weights": "d w", "offset": "w", "shift": "d"},
-}
-"""Names and shapes of a map's arrays: d columns, r landmarks, w features."""
+MAP_ARRAYS = {method: kind.shapes for method, kind in _MAPS.items()}
+"""By method, names and shapes of its map's arrays."""
 
 
 def _map_rows(kernel: Kernel, mapping: _Map, rows: FloatArray, n_jobs: int) -> FloatArray:

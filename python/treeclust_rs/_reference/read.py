@@ -68,9 +68,9 @@ def read_reference(
     array = np.asarray(reference)
     is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
     if is_column and table.n_features > 1:
+        way = "give the column itself" if hasattr(reference, "columns") else "reference.ravel()"
         raise ValueError(
-            f"reference has the shape {array.shape}. Labels are given in an array of one "
-            "dimension: reference.ravel()."
+            f"reference has the shape {array.shape}. Labels are given in one dimension: {way}."
         )
     if array.ndim == 2:
         return ReferenceInput(centers=read_centers(array, table, "reference"))

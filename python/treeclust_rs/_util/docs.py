@@ -411,7 +411,7 @@ reference_labels_ : ndarray of shape (n_samples,)
 
 [reference_seed]
 random_state : int, RandomState or None, default=None
-    Seed of the reference clustering.
+    Seed of the reference clustering, and of all else that is drawn.
 %(n_jobs)s
 
 [rows_as_predict]

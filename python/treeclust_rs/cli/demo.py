@@ -9,6 +9,7 @@ from sklearn.datasets import load_wine
 
 from ..estimators.best_tree import BestTree
 from ..metrics import agreement
+from ..tree import format_share
 from .messages import FileError
 from .output import can_draw, draw, print_fact, print_fit, save, write_table
 from .parser import program_name
@@ -35,7 +36,7 @@ def demo(arguments: argparse.Namespace) -> None:
     model = BestTree(3, max_leaves=4, scale="standard", random_state=0).fit(frame)
     print_fit(model, n_clusters=3)
     found = agreement(model.labels_, wine.target)
-    print_fact("cultivars", f"{found:.1%} of the wines are with their own")
+    print_fact("cultivars", f"{format_share(found)} of the wines are with their own")
     print("\nWhy the first three wines are where they are:")
     for line in model.explain(frame.head(3)):
         print(f"  {line}")

@@ -10,7 +10,7 @@ from .._util.words import printable
 from ..gemini import make_gemini
 from ..metrics import n_parameters
 from ..metrics.costs import ratio_of_costs
-from ..tree import MOVES, ClusterTree, format_share
+from ..tree import MOVES, ClusterTree, format_share, format_weight
 
 _Facts = Iterator[tuple[str, str]]
 
@@ -72,7 +72,10 @@ def search(model: Any) -> _Facts:
     if hasattr(model, "start_"):
         starts, last = model.starts_["objective"], model.search_path_["objective"][-1]
         gain = 1.0 - last / starts.min() if starts.min() else 0.0
-        yield "search", f"from {model.start_}; {gain:.1%} below the best of {len(starts)} starts"
+        lower = "as low as" if gain <= 0 else f"{format_share(gain)} below"
+        yield "search", f"start {model.start_}; {lower} the best of {len(starts)} starts"
+        if model.objective == "labels":
+            yield "mistakes", f"{format_weight(last)}, at the start {format_weight(starts.min())}"
 
 
 def cost_path(model: Any) -> pl.DataFrame:
@@ -90,6 +93,15 @@ def cost_path(model: Any) -> pl.DataFrame:
     reference = model.reference_inertia_
     ratios = [ratio_of_costs(cost, reference) for cost in path.to_series(1)]
     return path.with_columns(pl.Series("ratio", ratios, dtype=pl.Float64))
+
+
+def searched_path(model: Any) -> pl.DataFrame:
+    """Return the path of a best tree: the smaller trees are pruned from the whole one."""
+    if model.objective == "labels":
+        return mistakes_path(model)
+    path = cost_path(model)
+    # About the whole tree's medians: the smaller trees' own cost less.
+    return path.rename({"surrogate cost": "cost at most"} if "surrogate cost" in path else {})
 
 
 def mistakes_path(model: Any) -> pl.DataFrame:
@@ -110,7 +122,7 @@ def agreement(model: Any) -> _Facts:
     """Yield the share of the rows of the fit that the tree leaves in their reference cluster."""
     tree = model.tree_
     share = 1.0 - float(tree.mistakes[tree.leaves].sum() / tree.weighted_n_node_samples[0])
-    yield "agreement", f"{share:.1%} of the rows are in their reference cluster"
+    yield "agreement", f"{format_share(share)} of the rows are in their reference cluster"
 
 
 def kernel(model: Any) -> _Facts:
@@ -148,4 +160,5 @@ def bins(model: Any) -> _Facts:
     is_lost = "gemini" in model.unsaved_params
     name = "an object, which the file does not hold" if is_lost else make_gemini(model.gemini).name
     yield "gemini", f"{name}, {model.objective_:,.6g} in batches"
-    yield "rules", f"{model.rule_agreement_:.1%} of the rows are where the model has them"
+    agreed = format_share(model.rule_agreement_)
+    yield "rules", f"{agreed} of the rows are where the model has them"

@@ -23,7 +23,8 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
     for option in shared_options():
         if value_of(arguments, option) is not None and option not in method.options:
             takers = either(takers_of(option))
-            raise UserError(f"{option} goes with --method {takers}; {method.nature}.")
+            other = method.instead_of.get(option, "")
+            raise UserError(f"{option} goes with --method {takers}; {method.nature}{other}.")
     if arguments.unit and arguments.scale is not None:
         raise UserError(f"--unit does not go with --scale {arguments.scale}: give one of them.")
     if "--kernel" in method.options:
@@ -77,7 +78,7 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     add_clusters(parser).add_argument(
         "--criterion",
         choices=("kmeans", "kmedians"),
-        help="squared or absolute distances (default: kmeans)",
+        help="squared or absolute distances to centers (default: kmeans); best has --objective",
     )
     for add in (_add_tree, _add_bins, _add_kernel, _add_output):
         add(parser)
@@ -241,9 +242,15 @@ def _add_tree(parser: argparse.ArgumentParser) -> None:
     )
     tree.add_argument(
         "--max-depth",
-        type=read.whole_number(1, 30),
+        type=read.whole_number(1),
         metavar="N",
-        help="of an oblique tree (default: 4)",
+        help="deepest level of leaves (default: no limit; oblique 4, at most 30)",
+    )
+    tree.add_argument(
+        "--min-samples-leaf",
+        type=read.whole_number(1),
+        metavar="N",
+        help="fewest rows in a leaf (default: 1)",
     )
     tree.add_argument(
         "--n-init",

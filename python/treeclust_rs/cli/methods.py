@@ -5,8 +5,8 @@ they need from the table.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -73,6 +73,8 @@ class Method:
     """Whether ``-k`` is only an upper bound."""
     whole_tree: str = ""
     """What its trees are, if they cannot be cut down."""
+    instead_of: Mapping[str, str] = field(default_factory=dict)
+    """What to say to those who give an option of other methods that has another name here."""
     enough_leaves: str = "no further cut lowers the cost"
     """Why there may be fewer leaves than ``--leaves``."""
 
@@ -111,7 +113,8 @@ def _check_surrogate_features(arguments: argparse.Namespace) -> None:
 
 
 _KERNEL = ("--kernel", "--gamma", "--approximation", "--n-components")
-_GROWTH = ("--leaves", "--cuts", "--base-tree")
+_LIMITS = ("--leaves", "--max-depth", "--min-samples-leaf")
+_GROWTH = (*_LIMITS, "--cuts", "--base-tree")
 _EXPLAINED = (facts.parameters, facts.costs, facts.agreement)
 _SURROGATE = ("--n-init", *_KERNEL)
 _KERNEL_EXPLAINED = (facts.kernel, facts.kernel_costs, facts.costs, facts.agreement)
@@ -122,9 +125,10 @@ _ROWS = (
         BestTree,
         summary="best (default) searches for the best tree of --leaves",
         nature="a best tree has threshold cuts, found by search from other trees",
-        options=("--reference", "--leaves", "--objective", "--effort", "--max-time"),
+        options=("--reference", *_LIMITS, "--objective", "--effort", "--max-time"),
+        instead_of={"--criterion": "; it takes --objective kmedians"},
         facts=(facts.search, *_EXPLAINED),
-        path=facts.cost_path,
+        path=facts.searched_path,
     ),
     Method(
         "exkmc",
@@ -172,7 +176,7 @@ _ROWS = (
         Kauri,
         summary="kauri makes clusters and tree at once",
         nature="a kauri tree has threshold cuts and makes its clusters itself",
-        options=("--leaves", *_KERNEL, "--moves"),
+        options=(*_LIMITS, *_KERNEL, "--moves"),
         facts=(facts.moves, facts.kernel, facts.objective),
         is_maximum=True,
         enough_leaves="no further split gains",
@@ -182,7 +186,7 @@ _ROWS = (
         CUBT,
         summary="cubt grows a tree on the columns, prunes it and joins its leaves to clusters",
         nature="a cubt tree has threshold cuts and makes its clusters itself",
-        options=("--leaves", "--min-dist"),
+        options=(*_LIMITS, "--min-dist"),
         facts=(facts.own_cost,),
         whole_tree="leaves that were joined to clusters",
         is_maximum=True,
@@ -261,7 +265,7 @@ _ROWS = (
         KMeansTree,
         summary="kmeans-tree is a classification tree on the labels",
         nature="a kmeans-tree has threshold cuts that follow labels, not distances",
-        options=("--reference", "--leaves", "--impurity"),
+        options=("--reference", *_LIMITS, "--impurity"),
         facts=_EXPLAINED,
         path=facts.cost_path,
         enough_leaves="every leaf has one label",
@@ -271,7 +275,7 @@ _ROWS = (
         SpExTree,
         summary="spex explains any labels, and keeps each together",
         nature="a spex tree has threshold cuts that follow labels, not distances",
-        options=("--reference", "--leaves"),
+        options=("--reference", *_LIMITS),
         facts=_EXPLAINED,
         path=facts.cost_path,
         enough_leaves="every leaf has one label",
@@ -281,7 +285,7 @@ _ROWS = (
         KDTreeClusters,
         summary="kd-tree halves the rows along the column that varies most",
         nature="a kd-tree has threshold cuts that do not look at the clusters",
-        options=("--reference", "--leaves"),
+        options=("--reference", *_LIMITS),
         facts=_EXPLAINED,
         path=facts.cost_path,
         enough_leaves="the rows of every leaf are equal",
@@ -291,7 +295,7 @@ _ROWS = (
         XRegressionTree,
         summary="x-regression is a regression tree of the columns on themselves",
         nature="an x-regression tree has threshold cuts that do not look at the clusters",
-        options=("--reference", "--leaves"),
+        options=("--reference", *_LIMITS),
         facts=_EXPLAINED,
         path=facts.cost_path,
         enough_leaves="the rows of every leaf are equal",

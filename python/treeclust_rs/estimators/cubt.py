@@ -10,14 +10,13 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from .. import _engine
-from .._base import LIMITS, Constraints, FitRows, most_leaves
+from .._base import LIMITS, Constraints, FitRows, Limits
 from .._data import Table
 from .._engine import GroupMeans, TestArrays
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import BoolArray, FloatArray, Interval, estimator
-from ..tree import tests_of
 from .joined_tree import JoinedTree, Leaves, cut_back, route
+from .regression import cells_by_power, regression_tree
 
 # Distances that are computed in one go: tens of milliseconds.
 _DISTANCES = 1_000_000
@@ -82,8 +81,8 @@ class CUBT(JoinedTree):
     the paper). The distance of a leaf from its sibling is the mean, over the `quantile` of its rows
     with the nearest ones there, of the distances to these; two siblings have the larger of both.
     The paper gives `min_dist` in units of the columns; here neither these nor their number matter.
-    O(n d) a column and level, O(rows^2 d) at most to compare two siblings, and O(leaves^2 d) to
-    join.
+    To grow takes what XRegressionTree takes, O(rows^2 d) at most to compare two siblings, and
+    O(leaves^2 d) to join.
 
     References
     ----------
@@ -119,23 +118,17 @@ class CUBT(JoinedTree):
 
     def _grow(self, fit_rows: FitRows[Table], whole: GroupMeans) -> Leaves:
         n_clusters = min(self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.rows.n_samples)
-        units = fit_rows.units
-        cells = units.matrix(fit_rows.rows)
-        cells -= (whole.means[0] - units.shift) / units.scale + whole.rest[0]
-        tests = tests_of(
-            _engine.spread_tree(
-                fit_rows.rows.data,
-                cells,
-                sample_weight=fit_rows.weight,
-                min_gain=self.min_deviance,
-                max_leaves=most_leaves(self.max_leaves, n_clusters, fit_rows.rows.n_samples),
-                max_depth=self.max_depth,
-                min_samples_leaf=self.min_samples_leaf,
-                n_jobs=fit_rows.threads,
-                progress=fit_rows.progress(self.verbose),
-            )
+        cells, exponent = cells_by_power(fit_rows)
+        tests = regression_tree(
+            fit_rows,
+            cells,
+            Limits.of(self),
+            n_clusters,
+            min_gain=self.min_deviance,
+            verbose=self.verbose,
         )
-        limit = self.min_dist * float(np.sqrt(whole.spread[0] / whole.weight[0]))
+        deviation = float(np.sqrt(whole.spread[0] / whole.weight[0]))
+        limit = math.ldexp(self.min_dist * deviation, -exponent)
         if limit > 0:
             near = self._near_siblings(fit_rows, tests, cells, limit)
             tests, _ = cut_back(tests, near)

@@ -24,6 +24,13 @@ def given_tree(init: Any, fit: Callable[[Any], Any]) -> ClusterTree:
     """
     if isinstance(init, TreeClusterer) and not hasattr(init, "tree_"):
         init = fit(clone(init))
+    if is_sklearn_tree(init) and not hasattr(init, "tree_"):
+        name = type(init).__name__
+        raise ValueError(
+            f"init is a {name} that is not fitted. scikit-learn's clone, which GridSearchCV, "
+            "Pipelines and treeclust_rs.compare use, makes such ones of those that are: give its "
+            "tree, init=treeclust_rs.tree.from_sklearn(...), which is kept."
+        )
     tree = as_tree(init)
     return tree if tree.oblique_indptr is not None else tree.to_threshold()
 
@@ -34,9 +41,12 @@ def check_columns(tree: ClusterTree, table: Table | SparseTable) -> None:
         raise ValueError(
             f"The tree given as init has {tree.n_features} features, but X has {table.n_features}."
         )
-    if None not in (tree.feature_names, table.feature_names) and (
-        list(tree.feature_names or ()) != list(table.feature_names or ())
-    ):
-        raise ValueError(
-            "The tree given as init has other feature names than X, or in another order."
-        )
+    if tree.feature_names is None or table.feature_names is None:
+        return
+    for place, (own, given) in enumerate(zip(tree.feature_names, table.feature_names, strict=True)):
+        if own != given:
+            raise ValueError(
+                f"The tree given as init has {own!r} as column {place} (counting from 0), but X "
+                f"has {given!r}: select the columns in the order of the tree's feature_names, or "
+                "rename them."
+            )

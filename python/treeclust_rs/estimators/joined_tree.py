@@ -198,10 +198,8 @@ def _joined(
     """Join the core leaves to clusters, which the others join; return means of the clusters."""
     tests = leaves.tests
     left = tests.children_left
-    ids = np.flatnonzero(left < 0)
-    place = np.zeros(len(left), dtype=np.uint32)
-    place[ids] = np.arange(len(ids))
-    found = fit_rows.group_means(place[leaf_of_row], len(ids))
+    ids, place = np.unique(leaf_of_row, return_inverse=True)  # the leaves with rows
+    found = fit_rows.group_means(place.astype(np.uint32), len(ids))
     units = fit_rows.units
     means = (found.means - units.shift) / units.scale + found.rest
     core = leaves.core[ids]
@@ -212,24 +210,27 @@ def _joined(
     np.add.at(weight, cluster[core], found.weight[core])
     np.add.at(centers, cluster[core], found.weight[core, None] * means[core])
     centers /= weight[:, None]
-    for leaf in np.flatnonzero(~core & (found.weight > 0)):
+    for leaf in np.flatnonzero(~core):
         cluster[leaf] = np.square(centers - means[leaf]).sum(axis=1).argmin()
 
-    # By node: weight by cluster, mean and spread of the rows.
-    label_weight, total = np.zeros((len(left), k)), np.zeros(len(left))
-    spread, node_means = np.zeros(len(left)), np.zeros((len(left), means.shape[1]))
-    filled = found.weight > 0
-    label_weight[ids[filled], cluster[filled]] = found.weight[filled]
-    total[ids], spread[ids], node_means[ids] = found.weight, found.spread, means
+    # By node: weight by cluster, and spread of the rows.
+    label_weight, total, spread = np.zeros((len(left), k)), np.zeros(len(left)), np.zeros(len(left))
+    label_weight[ids, cluster] = found.weight
+    total[ids], spread[ids] = found.weight, found.spread
     add_up(left, label_weight)
-    for node in np.flatnonzero(left >= 0)[::-1]:
-        one, other = left[node], left[node] + 1
+    # Means of the nodes with rows whose parent has none yet: the tree may have many more nodes.
+    node_means = dict(zip(ids.tolist(), means, strict=True))
+    for node in np.flatnonzero(left >= 0)[::-1].tolist():
+        one, other = int(left[node]), int(left[node]) + 1
         total[node] = total[one] + total[other]
-        share = total[other] / total[node]
-        apart = node_means[other] - node_means[one]
-        node_means[node] = node_means[one] + share * apart
-        between = share * total[one] * float(np.square(apart).sum())
-        spread[node] = spread[one] + spread[other] + between
+        spread[node] = spread[one] + spread[other]
+        pair = [node_means.pop(child) for child in (one, other) if child in node_means]
+        if len(pair) == 2:
+            share, apart = total[other] / total[node], pair[1] - pair[0]
+            node_means[node] = pair[0] + share * apart
+            spread[node] += share * total[one] * float(np.square(apart).sum())
+        elif pair:
+            node_means[node] = pair[0]
     of_node = label_weight.argmax(axis=1)
     for node in np.flatnonzero(left >= 0):  # a leaf without rows has the cluster of its parent
         for child in (left[node], left[node] + 1):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any
 
-import numpy as np
-
-from .. import _engine
-from .._base import FitRows, Growth, most_leaves
+from .._base import FitRows, Growth
 from .._data import Table
 from .._reference.kmeans import Reference
 from .._util import estimator
-from ..tree import GrownTree, tests_of
+from ..tree import GrownTree
 from .centers_tree import labelled_tree
+from .regression import cells_by_power, regression_tree
 from .rows_tree import RowsTree
 
 
@@ -42,7 +40,9 @@ class XRegressionTree(RowsTree):
     -----
     The splits are those of scikit-learn's `DecisionTreeRegressor` with `max_leaf_nodes`, fitted to
     the columns in `scale` units, but that of cuts that gain the same (to 1e-12 of the gain) the
-    first column's lowest is taken, and that units may be of any size. O(n d^2) a level.
+    first column's lowest is taken, and that units may be of any size. O(n d) a level, and for
+    each cell that differs from its column's most common value as much as its row has such cells:
+    O(n d^2) a level for rows of continuous columns, little for counts and pixels.
 
     References
     ----------
@@ -66,18 +66,8 @@ class XRegressionTree(RowsTree):
     reference: Any = None
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
-        rows, limits = fit_rows.rows, growth.limits
-        matrix = fit_rows.units.matrix(rows)
-        weight = fit_rows.weight
-        fitted = _engine.fit_regression(
-            rows.data,
-            # By powers of 2, so that no digit changes: squares neither overflow nor vanish.
-            np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1], out=matrix),
-            sample_weight=None if weight is None else weight / weight.mean(),
-            max_leaves=most_leaves(limits.max_leaves, reference.n_clusters, rows.n_samples),
-            max_depth=limits.max_depth,
-            min_samples_leaf=limits.min_samples_leaf,
-            n_jobs=fit_rows.threads,
-            progress=fit_rows.progress(self.verbose),
+        cells, _ = cells_by_power(fit_rows)
+        tests = regression_tree(
+            fit_rows, cells, growth.limits, reference.n_clusters, verbose=self.verbose
         )
-        return labelled_tree(fit_rows, reference, tests_of(fitted))
+        return labelled_tree(fit_rows, reference, tests)

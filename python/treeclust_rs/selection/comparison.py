@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import FitRows
 from .._data import align_table, check_sample_weight, columns_of
 from .._reference.kmeans import make_reference
-from .._util import FloatArray, ProgressBar, is_number
+from .._util import FloatArray, ProgressBar, format_count, is_number
 from ..estimators.best_tree import BestTree
 from ..estimators.cltree import CLTree
 from ..estimators.cubt import CUBT
@@ -93,7 +93,8 @@ class Comparison:
     @property
     def _head(self) -> str:
         n_methods = self.table["method"].n_unique()
-        return f"Comparison of {n_methods:,} methods, {self.table.height:,} rows"
+        methods = format_count(n_methods, "method")
+        return f"Comparison of {methods}, {format_count(self.table.height, 'row')}"
 
     def __repr__(self) -> str:
         return table_text(self._head, self.table)
@@ -399,8 +400,8 @@ def _versions(
     if not _is_model(method):
         if isinstance(method, type | str) or np.ndim(method) != 1:
             raise TypeError(
-                "methods must hold estimators, fitted models or arrays of labels. "
-                f"Got {method!r:.60} among them."
+                "methods must hold estimators such as treeclust_rs.IMM(), fitted models or arrays "
+                f"of labels. Got {method!r:.60} among them."
             )
         yield None, _labels_of_rows(method, n_rows, f"labels of {name!r}")
     elif isinstance(method, ClusterTree):

@@ -22,6 +22,14 @@ from .reshape import kept_ancestor, order_by_gain, reordered_tests, splits_by_ga
 from .rules import RuleTable
 from .sketch import TreeSketch, threshold_tests
 from .text import MAX_INDENT, tree_text
-from .words import MAX_TERMS, branch_lines, format_share, row_text, rule_text, split_text
+from .words import (
+    MAX_TERMS,
+    branch_lines,
+    format_share,
+    format_weight,
+    row_text,
+    rule_text,
+    split_text,
+)
 
 __all__ = ["ClusterTree", "HasTree", "RuleTable", "as_tree", "from_sklearn"]

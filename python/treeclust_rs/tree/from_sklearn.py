@@ -23,7 +23,7 @@ from .._reference.read import read_centers, read_labels
 from .._util import FloatArray, IntArray, effective_n_jobs
 from .build import Classes, GrownTree, add_up
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, leaf_mistakes
+from .nodes import LEAF, leaf_mistakes, leaves_from_left
 from .sketch import threshold_tests
 
 
@@ -161,7 +161,8 @@ def _with_own_counts(tree: Any, names: Any) -> ClusterTree:
     else:
         classes = list(range(len(leaves)))
         value = np.zeros((len(number), len(leaves)))
-        value[_from_left(tests), np.arange(len(leaves))] = 1.0
+        ordered = leaves_from_left(tests.children_left, tests.children_right)
+        value[ordered, np.arange(len(ordered))] = 1.0
         weighted = value * nodes.weighted_n_node_samples[number][:, None]
         add_up(tests.children_left, weighted)
         value = weighted / weighted.sum(axis=1, keepdims=True)
@@ -192,18 +193,6 @@ def _plain_classes(classes: npt.NDArray[Any]) -> Classes:
     if classes.dtype.kind in "iu" or is_whole:
         return [int(name) for name in classes]
     return [str(name) for name in classes]
-
-
-def _from_left(tests: _engine.TestArrays) -> list[int]:
-    """Return the leaves from left to right."""
-    leaves, stack = [], [0]
-    while stack:
-        node = stack.pop()
-        if tests.children_left[node] < 0:
-            leaves.append(node)
-        else:
-            stack += [int(tests.children_right[node]), int(tests.children_left[node])]
-    return leaves
 
 
 def _with_counts_of(

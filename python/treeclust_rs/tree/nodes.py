@@ -149,15 +149,7 @@ class TreeNodes:
     @cached_property
     def leaves(self) -> IntArray:
         """Node ids of the leaves, from left to right."""
-        left, right = self.children_left.tolist(), self.children_right.tolist()
-        leaves, stack = [], [0]
-        while stack:
-            node = stack.pop()
-            if left[node] < 0:
-                leaves.append(node)
-            else:
-                stack += (right[node], left[node])
-        return _frozen(np.array(leaves, dtype=np.int64))
+        return _frozen(leaves_from_left(self.children_left, self.children_right))
 
     @cached_property
     def leaf_clusters(self) -> IntArray:
@@ -303,6 +295,19 @@ class TreeNodes:
 def _frozen(array: IntArray) -> IntArray:
     array.setflags(write=False)
     return array
+
+
+def leaves_from_left(children_left: IntArray, children_right: IntArray) -> IntArray:
+    """Return the node ids of the leaves, from left to right."""
+    left, right = children_left.tolist(), children_right.tolist()
+    leaves, stack = [], [0]
+    while stack:
+        node = stack.pop()
+        if left[node] < 0:
+            leaves.append(node)
+        else:
+            stack += (right[node], left[node])
+    return np.array(leaves, dtype=np.int64)
 
 
 def leaf_mistakes(weight: FloatArray, n_samples: IntArray, share: FloatArray) -> FloatArray:

@@ -33,7 +33,6 @@ pub mod label_counts;
 mod level_mistakes;
 mod levels;
 pub mod mistakes;
-pub mod spread;
 pub mod sums;
 
 pub(crate) use groups::OwnGroups;

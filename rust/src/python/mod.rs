@@ -7,10 +7,11 @@
 //! | `data.rs` | checks, units, label costs and sums of groups, before a fit |
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
 //! | `kauri.rs`, `regression.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
-//! | `unsupervised.rs` | trees of CUBT and CLTree |
+//! | `cltree.rs` | the tree of CLTree |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
 
+mod cltree;
 mod convert;
 mod data;
 mod errors;
@@ -23,13 +24,14 @@ mod regression;
 mod router;
 mod run;
 mod tree;
-mod unsupervised;
 
 use pyo3::prelude::*;
 
 /// The compiled core of treeclust_rs. Private: use the estimators of the package.
 #[pymodule(gil_used = true)]
 mod _core {
+    #[pymodule_export]
+    use super::cltree::{DensityTests, density_tree};
     #[pymodule_export]
     use super::data::{column_units, find_non_finite, group_means, group_sums, label_costs};
     #[pymodule_export]
@@ -50,6 +52,4 @@ mod _core {
     use super::run::PyThreads;
     #[pymodule_export]
     use super::tree::thresholds;
-    #[pymodule_export]
-    use super::unsupervised::{GrownTests, density_tree, spread_tree};
 }

@@ -1,4 +1,4 @@
-//! Regression trees: [`fit`] on several targets. Called by `estimators/x_regression_tree.py`.
+//! Regression trees of the columns on themselves: [`fit`]. Called by `estimators/regression.py`.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -10,19 +10,22 @@ use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::regression::{RegressionProblem, fit};
 
-/// Fits a regression tree to the rows of `table` (n x d); `targets`: n x width, C-ordered, finite, its squares far from
-/// overflow. `sample_weight`: positive, one per row; None: 1 each. `progress(n_leaves, gain)` is called twice a second.
+/// Fits a regression tree to the rows of `table` (n x d); `targets`: the table in units, C-ordered, finite, its squares
+/// far from overflow. `sample_weight`: positive, one per row; None: 1 each. `min_gain`: least gain of a cut, as a share
+/// of the squared distances of all rows to their mean. `progress(n_leaves, gain)` is called twice a second.
 ///
 /// # Errors
 /// `ValueError` if sizes disagree; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, targets, *, sample_weight, max_leaves, max_depth, min_samples_leaf, n_jobs, progress))]
+#[pyo3(signature = (table, targets, *, sample_weight, min_gain, max_leaves, max_depth, min_samples_leaf, n_jobs,
+                    progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_regression(
     py: Python<'_>,
     table: TableArgument<'_>,
     targets: PyReadonlyArray2<'_, f64>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+    min_gain: f64,
     max_leaves: usize,
     max_depth: Option<usize>,
     min_samples_leaf: usize,
@@ -32,8 +35,8 @@ pub fn fit_regression(
     let table = table.table()?;
     let problem = RegressionProblem {
         targets: slice2(&targets)?,
-        width: targets.as_array().ncols(),
         weights: optional(&sample_weight)?,
+        min_gain,
         limits: Limits { max_leaves, max_depth, min_samples_leaf },
     };
     let monitor = Monitor::default();

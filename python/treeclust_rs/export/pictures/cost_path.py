@@ -34,7 +34,10 @@ def plot_cost_path(model: Any, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The cost is `inertia` of the path; of kernel models the `kernel_cost_`, computed anew for
         each number of leaves (those read from a file have the former only), and their surrogate has
-        an axis of its own on the right. Where the costs of smaller trees are not known, as with
+        an axis of its own on the right, as have the mistakes of a `BestTree` with
+        ``objective="labels"``. The smaller trees of a `BestTree` are pruned from the whole one: a
+        fit with fewer leaves finds better ones (`treeclust_rs.selection.choose_leaves`).
+        Where the costs of smaller trees are not known, as with
         ``criterion="kmedians"``, the knee is that of the surrogate.
 
     Raises
@@ -65,13 +68,15 @@ def plot_cost_path(model: Any, ax: Axes | None = None) -> Axes:
     marks: dict[str, Any] = {"marker": "o", "markersize": 4}
     ax.plot(leaves, cost, color=LINE, linewidth=1.4, label=word, zorder=3, **marks)
     right = ax
-    if hasattr(type(model), "kernel_cost_"):
+    counts_rows = getattr(model, "objective", None) == "labels"
+    what = "mistakes" if counts_rows else "surrogate"
+    if counts_rows or hasattr(type(model), "kernel_cost_"):
         right = ax.twinx()
-        right.set_ylabel("surrogate", fontsize=FONTSIZE, color=INK)
+        right.set_ylabel(what, fontsize=FONTSIZE, color=INK)
         right.tick_params(labelsize=FONTSIZE, colors=INK)
         right.spines["top"].set_visible(False)
     right.plot(leaves, surrogate, **dashes, **marks)
-    ax.plot([], [], label="surrogate" if right is ax else "surrogate (right)", **dashes, **marks)
+    ax.plot([], [], label=what if right is ax else f"{what} (right)", **dashes, **marks)
     if reference is not None:
         ax.axhline(reference, color=QUIET, linewidth=0.8, zorder=0, label="reference")
     is_known = bool(np.isfinite(cost).all())
