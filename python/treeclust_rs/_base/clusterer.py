@@ -13,7 +13,15 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
-from .._data import Table, align_table, check_finite, columns_of
+from .._data import (
+    FittedColumns,
+    Table,
+    align_table,
+    check_finite,
+    columns_of,
+    count_gaps,
+    warn_of_gaps,
+)
 from .._util import IntArray, check_keys, effective_n_jobs
 from ..metrics import n_parameters
 from ..tree import ClusterTree, NonFiniteError, RuleTable
@@ -74,9 +82,13 @@ class TreeClusterer(SavedEstimator, abstract=True):
             estimator_name=name,
             needed=needed,
             names_given=self._names_given,
+            fitted=FittedColumns(tree.column_kinds, tree.levels) if self._takes_missing else None,
         )
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
-        if all_columns:
+        if self._takes_missing:
+            table = count_gaps(table, n_jobs, needed)
+            warn_of_gaps(table, tree.has_missing, stacklevel=3)
+        elif all_columns:
             check_finite(table, n_jobs)
         try:
             return table, tree.apply(table.data, n_jobs, missing=self._takes_missing)

@@ -25,7 +25,7 @@ from .._base import (
     grow_tree,
 )
 from .._data import Table
-from .._reference.centers import Criterion, cost_about, own_medians
+from .._reference.centers import Centers, Criterion, cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import IntArray, StrOptions, row_blocks
@@ -101,6 +101,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             feature_names=feature_names,
             reference=self.reference,
             n_clusters=self.n_clusters,
+            mixed=self._takes_missing,
         )
         given = fit_rows.reference
         growth = self._growth(self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS)
@@ -127,7 +128,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             self._lost_advice,
             stacklevel=3,
         )
-        by_means = self.criterion == "kmeans"
+        by_means = self.criterion == "kmeans" and fit_rows.rows.is_plain
         training = TrainingState(
             fit_rows.leaves_of_all(leaf_of_row, tree),
             LeafMeans.of(fit_rows, leaf_of_row, tree, reference.centers.high) if by_means else None,
@@ -135,7 +136,9 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         if not by_means:
             clusters = tree.leaf_clusters[leaf_of_row]
-            medians = own_medians(fit_rows, clusters, reference.n_clusters)
+            medians = Centers.of_labels(
+                fit_rows, clusters, reference.n_clusters, self.criterion
+            ).high
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
             inertia = cost_about(fit_rows, medians, clusters, self.criterion)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it

@@ -69,6 +69,7 @@ class ExKMC(CentersTree):
     3
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CentersTree._parameter_constraints,
         **LIMITS,

@@ -70,6 +70,7 @@ class IMM(CentersTree):
     'x1 = 1 <= 4 and x0 = 0.5 <= 5'
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CentersTree._parameter_constraints,
         "cut_score": [StrOptions({"mistakes", "emn"})],

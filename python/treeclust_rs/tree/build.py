@@ -130,6 +130,7 @@ class GrownTree:
             classes=classes,
             feature_names=rows.feature_names,
             feature_scale=self.feature_scale,
+            **({} if isinstance(rows, SparseTable) else _of_columns(rows)),
         )
 
     def _without_mistakes(self) -> IntArray:
@@ -176,6 +177,12 @@ class GrownTree:
         if n_base:
             path[0] = minimum + float(self.base_cost.sum())
         return np.minimum.accumulate(path) if never_rises else np.array(path)
+
+
+def _of_columns(rows: Table) -> dict[str, Any]:
+    """Return what a tree keeps of the columns of a fit."""
+    gaps = None if rows.gaps is None else [count > 0 for count in rows.gaps]
+    return {"column_kinds": rows.kinds, "levels": rows.levels, "has_missing": gaps}
 
 
 class ExactSum:
