@@ -111,6 +111,7 @@ def label_costs(
     manhattan: bool,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
+    levels: list[_Floats | None] | None = None,
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
@@ -119,7 +120,7 @@ def group_sums(
     n_groups: int,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats | None]: ...
 def group_means(
     table: _Table,
     units: _Units,
@@ -127,7 +128,7 @@ def group_means(
     near: _Floats,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
 
 @type_check_only
 class _FittedTests:

@@ -96,7 +96,9 @@ class GroupSums(NamedTuple):
     weight: FloatArray
     """Of shape (n_groups,)."""
     sums: FloatArray
-    """n_groups x d, in units."""
+    """n_groups x d, in units, of the observed cells; 0 for levels."""
+    observed: FloatArray | None = None
+    """n_groups x d: weight of the observed cells; None if no cell is missing."""
 
 
 class CentersBase(NamedTuple):
@@ -138,6 +140,8 @@ class GroupMeans(NamedTuple):
     """n_groups x d, in units: the means less the rounded ones."""
     spread: FloatArray
     """Of shape (n_groups,): weighted squared distances of the rows to the mean, in units."""
+    observed: FloatArray | None = None
+    """n_groups x d: weight of the observed cells; None if no cell is missing."""
 
 
 class TestArrays(NamedTuple):

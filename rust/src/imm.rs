@@ -83,7 +83,7 @@ pub fn grow_imm(
 ) -> Result<BaseNodes> {
     let ImmProblem { rows, centers, score, search } = *problem;
     let k = rows.width();
-    let centers = TableCenters::new(table, index, rows.labels(), centers, k)?;
+    let centers = TableCenters::new(table, index, rows, centers)?;
     let criterion = Mistakes::new(rows, centers, score);
     let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
     let engine = Engine::new(table, index, &criterion, search, monitor);

@@ -237,7 +237,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             let binned = self.index.column(feature);
             let (count, sums) = histogram.column(feature);
             inside.resize(count.len(), 0.0);
-            let groups = Groups { feature, count, sums, low: &binned.low, high: &binned.high };
+            let (low, high, form) = (&binned.low[..], &binned.high[..], binned.form);
+            let groups = Groups { feature, count, sums, low, high, form };
             let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
             ColumnBound { feature, edge, upper }
@@ -531,7 +532,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
         }
         let is_open = |(bin, &bound): (usize, &f64)| {
-            if bins.low[bin] == bins.high[bin] {
+            let is_range = bins.low[bin] < bins.high[bin];
+            if !is_range {
                 return false;
             }
             let wide = || criterion.inside_key(feature, bins.low[bin], bins.high[bin]);

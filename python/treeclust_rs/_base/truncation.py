@@ -213,7 +213,7 @@ class LeafMeans:
 
     def _merged(self, groups: IntArray, n_groups: int) -> GroupMeans:
         """Return the means of groups of entries, and the squared distances of all rows to them."""
-        weight, means, rest, spread = self.groups
+        weight, means, rest, spread, _ = self.groups
         total = np.bincount(groups, weights=weight, minlength=n_groups).astype(np.float64)
         # Each mean is compared with that of the group's heaviest entry, which is near it.
         order = np.argsort(weight, kind="stable")
@@ -242,7 +242,7 @@ class _PlacedLeaves:
     """
 
     def __init__(self, means: LeafMeans, tree: ClusterTree) -> None:
-        weight, centers, rest, spread = means.groups
+        weight, centers, rest, spread, _ = means.groups
         d, k = centers.shape[1], len(tree.classes)
         self.scale = means.scale
         self.labels = tree.cluster

@@ -44,7 +44,7 @@ class Centers:
         if criterion == "kmedians":
             return cls.from_own(own_medians(data, labels, k), data.units)
         groups = labels.astype(np.uint32)
-        weight, sums = data.group_sums(groups, k)
+        weight, sums, _ = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
         means = sums / weight[:, None]
         found = data.group_means(groups, means * data.units.scale + data.units.shift)

@@ -68,7 +68,7 @@ def warn_of_far_centers(
     centers = given.centers
     if centers is None or given.labels is None:
         return
-    weight, means, _, spread = data.group_means(labels, centers)
+    weight, means, _, spread, _ = data.group_means(labels, centers)
     filled = weight > 0
     weight, means = weight[filled], means[filled]
     scale, own = data.units.scale, float(spread.sum())

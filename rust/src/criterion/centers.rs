@@ -19,7 +19,9 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::CenterCut;
+use super::label_counts::OneHot;
+use super::level_mistakes::LevelShares;
+use super::{CenterCut, RowSums};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::parallel;
@@ -31,6 +33,8 @@ const BLOCK: usize = 16_384;
 const CLOSE: f64 = 1e-9;
 /// What a center that is given as one double may be off by, as a share of its size.
 const ROUNDING: f64 = 2.0 * f64::EPSILON;
+/// Most centers whose sides a cut of levels holds.
+const MOST_CENTERS: usize = 256;
 /// Roundings of a mean beside those of its sum: of the weights, the units and the quotient.
 const MORE_ROUNDINGS: f64 = 8.0;
 
@@ -41,6 +45,12 @@ pub trait CenterColumns: Sync {
 
     /// Half of the column's range, in its own unit: the range itself may overflow.
     fn half_range(&self, feature: usize) -> f64;
+
+    /// Of a column of levels: where the centers lie among them. None for a column of numbers.
+    fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
+        let _ = feature;
+        None
+    }
 
     /// Called before a column's cuts are compared exactly: centers of a table are then snapped to all of its values.
     fn prepare(&self, feature: usize) {
@@ -57,6 +67,13 @@ pub trait CenterColumns: Sync {
     /// The alive centers on the left and on the right of a cut.
     fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
         let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
+        if let Some(clusters) = cut.clusters {
+            for cluster in (0..alive.len()).filter(|&cluster| alive[cluster]) {
+                let goes_left = clusters.contains(cluster as u8);
+                (left[cluster], right[cluster]) = (goes_left, !goes_left);
+            }
+            return (left, right);
+        }
         for (i, (_, cluster)) in self.alive(alive, feature).into_iter().enumerate() {
             let side = if i < cut.n_left { &mut left } else { &mut right };
             side[cluster] = true;
@@ -136,28 +153,40 @@ pub struct TableCenters<'a, 't> {
     rough: Vec<Vec<(Coordinate, u32)>>,
     /// The same, snapped to all values: computed when a column is first prepared.
     exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
+    /// Per column: the shares of levels; none for numbers.
+    shares: Vec<Option<LevelShares>>,
 }
 
 impl<'a, 't> TableCenters<'a, 't> {
-    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row. `centers`: k of them. O(k) per bin.
+    /// `index`: the table's. `rows`: cluster and weight per row. `centers`: k of them; their coordinates in columns of
+    /// levels are not read: there they lie at the shares of levels among their rows. O(k) per bin, and O(n) for columns
+    /// of levels.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree.
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if there are levels and more than 256 centers.
     pub fn new(
         table: &'a Table<'t>,
         index: &'a Index,
-        labels: &'a [u32],
+        rows: OneHot<'a>,
         centers: Centers<'_>,
-        k: usize,
     ) -> Result<Self> {
+        let (labels, k) = (rows.labels(), rows.width());
         let d = table.n_features();
         Error::check_len("centers", centers.high.len(), k * d, "entries")?;
         Error::check_len("centers", centers.low.len(), k * d, "entries")?;
         Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
+        let levels: Vec<bool> = (0..d).map(|f| index.column(f).form.is_levels).collect();
+        if levels.contains(&true) && k > MOST_CENTERS {
+            return Err(Error::Value(format!(
+                "IMM takes at most {MOST_CENTERS} clusters for tables with columns of levels, not {k}."
+            )));
+        }
+        let of_levels = |f: usize| levels[f].then(|| LevelShares::new(index.column(f), &rows, k));
+        let shares = parallel::map(0..d, of_levels);
         let snap = Snap::new(table, index, labels, centers, k);
         let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
-        Ok(TableCenters { snap, rough, exact })
+        Ok(TableCenters { snap, rough, exact, shares })
     }
 }
 
@@ -168,6 +197,10 @@ impl CenterColumns for TableCenters<'_, '_> {
 
     fn half_range(&self, feature: usize) -> f64 {
         self.snap.half_range[feature]
+    }
+
+    fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
+        self.shares[feature].as_ref()
     }
 
     fn prepare(&self, feature: usize) {

@@ -13,11 +13,15 @@
 //! place of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone
 //! queue.
 //!
+//! Where the node has rows with a missing cell, intervals are searched with these rows outside and then inside; M[l],
+//! what they cost label l, is then a part of T or of what lies inside. Columns of levels have the cuts of
+//! [`super::sums`].
+//!
 //! Memory: 8 k bytes per group. Scores are in the unit of the costs, as those of thresholds.
 
 use super::label_cost::{CheapestLabel, LabelCost, Regrets};
 use super::sums::{AdditiveNode, SLACK, SideCost};
-use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::memory;
 
 /// The surrogate cost with interval cuts.
@@ -33,6 +37,23 @@ impl<'c, 'a> IntervalCost<'c, 'a> {
     /// The node of `n_rows` rows whose regrets add up to `totals`.
     pub fn node(&self, totals: &[f64], n_rows: usize) -> AdditiveNode {
         self.0.node(totals, n_rows)
+    }
+
+    /// The search with the missing rows outside and, if there are any, that with them inside.
+    fn searches<'n>(
+        &'n self,
+        node: &'n AdditiveNode,
+        groups: Groups<'n>,
+    ) -> impl Iterator<Item = Intervals<'n, 'a>> {
+        let (values, missing) = groups.split_missing(self.rows().width());
+        let sides: &[bool] = if missing.is_some() { &[false, true] } else { &[false] };
+        sides.iter().map(move |&inside| Intervals::new(self.0, node, values, missing, inside))
+    }
+
+    /// The cut of missing cells against all others.
+    fn missing_cut(&self, node: &AdditiveNode, groups: Groups<'_>) -> Option<Candidate> {
+        let (values, missing) = groups.split_missing(self.rows().width());
+        missing.and_then(|missing| self.0.missing_cut(node, values, missing))
     }
 }
 
@@ -57,19 +78,37 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
     }
 
     fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
-        Intervals::new(self.0, node, groups).bounds(inside)
+        if groups.form.is_levels {
+            return self.0.bounds(node, groups, inside);
+        }
+        inside.fill(f64::NEG_INFINITY);
+        let best = self.searches(node, groups).map(|search| search.bounds(inside));
+        best.chain(self.missing_cut(node, groups).map(|cut| cut.score))
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// O(k n^2): the definition, for tests. The search takes the methods below, O(k^2 n) each.
     fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
-        let intervals = Intervals::new(self.0, node, groups);
-        for start in 0..intervals.n() {
-            intervals.stops(start).for_each(|stop| visit(intervals.candidate(start, stop)));
+        if groups.form.is_levels {
+            return self.0.sweep(node, groups, visit);
         }
+        let searches: Vec<Intervals<'_, '_>> = self.searches(node, groups).collect();
+        let n = searches[0].n();
+        for (start, stop) in (0..n).flat_map(|start| (start..n).map(move |stop| (start, stop))) {
+            for search in searches.iter().filter(|search| search.stops(start).contains(&stop)) {
+                visit(search.candidate(start, stop));
+            }
+        }
+        self.missing_cut(node, groups).into_iter().for_each(visit);
     }
 
     fn best_score(&self, node: &AdditiveNode, groups: Groups<'_>) -> f64 {
-        Intervals::new(self.0, node, groups).best()
+        if groups.form.is_levels {
+            return self.0.best_score(node, groups);
+        }
+        let best = self.searches(node, groups).map(|search| search.best());
+        best.chain(self.missing_cut(node, groups).map(|cut| cut.score))
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
@@ -77,7 +116,9 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
     }
 
     fn mark_ends(&self, node: &AdditiveNode, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {
-        Intervals::new(self.0, node, groups).mark_ends(floor, marks);
+        if !groups.form.is_levels {
+            self.searches(node, groups).for_each(|search| search.mark_ends(floor, marks));
+        }
     }
 
     fn first_cut(
@@ -85,9 +126,18 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
         node: &AdditiveNode,
         groups: Groups<'_>,
         floor: f64,
-        _: f64,
+        key_floor: f64,
     ) -> Option<Cut> {
-        Intervals::new(self.0, node, groups).first(floor)
+        if groups.form.is_levels {
+            return self.0.first_cut(node, groups, floor, key_floor);
+        }
+        let first = |search: Intervals<'_, '_>| {
+            search.first(floor).map(|(ends, cut)| (ends, search.missing_inside, cut))
+        };
+        let found = self.searches(node, groups).filter_map(first);
+        let first = found.min_by_key(|&(ends, missing_inside, _)| (ends, missing_inside));
+        let missing = || self.missing_cut(node, groups).filter(|cut| cut.score >= floor);
+        first.map(|(_, _, cut)| cut).or_else(|| missing().map(|cut| cut.cut))
     }
 }
 
@@ -103,13 +153,24 @@ struct Intervals<'c, 'a> {
     prefix: Vec<Vec<f64>>,
     /// Rows in the first g groups.
     rows: Vec<usize>,
+    /// Whether there are missing rows, and whether they lie inside.
+    has_missing: bool,
+    missing_inside: bool,
+    /// The number and, by label, the capped regret of the missing rows inside and of those outside.
+    fixed: [(usize, Vec<f64>); 2],
 }
 
 impl<'c, 'a> Intervals<'c, 'a> {
     /// Sums over an interval are differences of prefix sums, which would drown small costs in one huge regret.
     /// A group on a side whose label costs it more than the whole node does now makes the cut worthless, so group
     /// sums are capped just above the node's cost: worthless stays worthless, all else is unchanged.
-    fn new(criterion: &'c LabelCost<'a>, node: &'c AdditiveNode, groups: Groups<'c>) -> Self {
+    fn new(
+        criterion: &'c LabelCost<'a>,
+        node: &'c AdditiveNode,
+        groups: Groups<'c>,
+        missing: Option<MissingRows<'_>>,
+        missing_inside: bool,
+    ) -> Self {
         let mut filled: Vec<usize> =
             memory::reserved(groups.len(), "the costs of a column's intervals");
         filled.extend(groups.filled());
@@ -132,7 +193,24 @@ impl<'c, 'a> Intervals<'c, 'a> {
         for (i, &group) in filled.iter().enumerate() {
             rows.push(rows[i] + groups.count[group] as usize);
         }
-        Intervals { criterion, node, groups, filled, prefix, rows }
+        let nothing = (0, vec![0.0; criterion.rows().width()]);
+        let mut fixed = [nothing.clone(), nothing];
+        if let Some(missing) = missing {
+            let capped = missing.sums.iter().map(|sum| sum.min(cap)).collect();
+            fixed[usize::from(!missing_inside)] = (missing.count, capped);
+        }
+        let has_missing = missing.is_some();
+        Intervals {
+            criterion,
+            node,
+            groups,
+            filled,
+            prefix,
+            rows,
+            has_missing,
+            missing_inside,
+            fixed,
+        }
     }
 
     /// Number of non-empty groups.
@@ -143,19 +221,28 @@ impl<'c, 'a> Intervals<'c, 'a> {
     /// The range of starts allowed for `stop`; both ends grow with `stop`.
     fn starts(&self, stop: usize) -> std::ops::Range<usize> {
         let m = self.criterion.min_samples_leaf();
-        let outside_right = self.rows[self.n()] - self.rows[stop];
+        let [inside, outside] = self.n_fixed();
+        let outside_right = self.rows[self.n()] - self.rows[stop] + outside;
         let first = self.rows.partition_point(|&r| r + outside_right < m);
-        let past = self.rows.partition_point(|&r| r + m <= self.rows[stop]);
+        // At least one group lies inside.
+        let past = self.rows[..=stop].partition_point(|&r| r + m <= self.rows[stop] + inside);
+        let past = past.min(stop);
         first..past
     }
 
     /// The range of stops allowed for `start`; both ends grow with `start`.
     fn stops(&self, start: usize) -> std::ops::Range<usize> {
         let m = self.criterion.min_samples_leaf();
-        let total = self.rows[self.n()];
-        let first = self.rows.partition_point(|&r| r < self.rows[start] + m);
+        let [inside, outside] = self.n_fixed();
+        let total = self.rows[self.n()] + outside;
+        let first = self.rows.partition_point(|&r| r + inside < self.rows[start] + m);
         let past = self.rows.partition_point(|&r| r + m <= total + self.rows[start]);
-        first..past.min(self.n())
+        first.max(start + 1)..past.min(self.n())
+    }
+
+    /// The number of missing rows inside and outside.
+    fn n_fixed(&self) -> [usize; 2] {
+        [self.fixed[0].0, self.fixed[1].0]
     }
 
     /// The ordered pairs of two labels: of the inside, and of the outside.
@@ -164,9 +251,9 @@ impl<'c, 'a> Intervals<'c, 'a> {
         (0..k).flat_map(move |l| (0..k).filter(move |&j| j != l).map(move |j| (l, j)))
     }
 
-    /// The regret of a label over all groups.
+    /// The regret of a label over all groups, and over the missing rows outside.
     fn total(&self, label: usize) -> f64 {
-        self.prefix[label][self.n()]
+        self.prefix[label][self.n()] + self.fixed[1].1[label]
     }
 
     /// The cost of the best interval with each stop; infinity where none is allowed.
@@ -203,7 +290,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
             for (g, change) in change.iter_mut().enumerate() {
                 *change = added(inside[g], outside[g]);
             }
-            let total = self.total(j);
+            let total = self.total(j) + self.fixed[0].1[l];
             sliding_max(&change, windows, |end, largest| {
                 best[end] = best[end].min(total + change[end] - largest);
             });
@@ -238,15 +325,16 @@ impl<'c, 'a> Intervals<'c, 'a> {
         8.0 * f64::EPSILON * largest
     }
 
-    /// The first start with an interval that scores at least `floor`, and its first stop.
-    fn first(&self, floor: f64) -> Option<Cut> {
+    /// The first start with an interval that scores at least `floor`, and its first stop; with the cut.
+    fn first(&self, floor: f64) -> Option<([usize; 2], Cut)> {
         let rounding = self.rounding();
         let best = self.best_by_start();
         let good_starts =
             (0..self.n()).filter(|&start| self.node.cost - best[start] >= floor - rounding);
         good_starts.into_iter().find_map(|start| {
             let good = |stop: &usize| self.score(start, *stop) >= floor - 2.0 * rounding;
-            self.stops(start).find(good).map(|stop| self.candidate(start, stop).cut)
+            let stop = self.stops(start).find(good)?;
+            Some(([start, stop], self.candidate(start, stop).cut))
         })
     }
 
@@ -260,7 +348,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
         let group = |g: usize| self.filled.get(g).copied();
         let below_start = start.checked_sub(1).and_then(group);
         let beside = [below_start, group(start), group(stop - 1), group(stop)];
-        let cut = Cut { lower, upper: gap(stop), centers: None };
+        let missing_left = self.has_missing.then_some(self.missing_inside);
+        let cut = Cut::range(lower, gap(stop), missing_left);
         Candidate { score: self.score(start, stop), key: 0.0, cut, beside }
     }
 
@@ -268,12 +357,13 @@ impl<'c, 'a> Intervals<'c, 'a> {
     fn score(&self, start: usize, stop: usize) -> f64 {
         let inside = |l: usize| self.prefix[l][stop] - self.prefix[l][start];
         let labels = 0..self.criterion.rows().width();
-        let cost_in = labels.clone().map(inside).fold(f64::INFINITY, f64::min);
+        let all_inside = |l: usize| inside(l) + self.fixed[0].1[l];
+        let cost_in = labels.clone().map(all_inside).fold(f64::INFINITY, f64::min);
         let cost_out = labels.map(|l| self.total(l) - inside(l)).fold(f64::INFINITY, f64::min);
         self.node.cost - (cost_in + cost_out)
     }
 
-    /// As [`Criterion::bounds`]. The pair of groups (p, q) stands for all intervals with one end inside or beside
+    /// As [`Criterion::bounds`], raising bounds that are too low. The pair of groups (p, q) stands for all intervals with one end inside or beside
     /// p and the other inside or beside q: they cost at least what lies strictly between and strictly outside.
     fn bounds(&self, inside: &mut [f64]) -> f64 {
         let n = self.n();
@@ -281,7 +371,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
         for (l, j) in self.pairs() {
             let (pl, pj) = (&self.prefix[l], &self.prefix[j]);
             let left = |p: usize| pj[p] - pl[p + 1];
-            let right = |q: usize| pl[q] + (self.total(j) - pj[q + 1]);
+            let with_inside = self.total(j) + self.fixed[0].1[l];
+            let right = |q: usize| pl[q] + (with_inside - pj[q + 1]);
             let mut smallest = f64::INFINITY;
             for p in (0..n).rev() {
                 least[p] = least[p].min(left(p) + smallest);
@@ -293,16 +384,16 @@ impl<'c, 'a> Intervals<'c, 'a> {
                 smallest = smallest.min(left(q));
             }
         }
-        inside.fill(f64::NEG_INFINITY);
         let m = self.criterion.min_samples_leaf();
+        let n_rows = self.rows[n] + self.n_fixed().iter().sum::<usize>();
         for (p, &group) in self.filled.iter().enumerate() {
             for j in 0..self.criterion.rows().width() {
                 // Both ends inside p, or one of them and the other open.
                 let outside = self.prefix[j][p] + (self.total(j) - self.prefix[j][p + 1]);
                 least[p] = least[p].min(outside);
             }
-            if self.groups.low[group] < self.groups.high[group] && self.rows[n] >= 2 * m {
-                inside[group] = self.node.cost - least[p];
+            if self.groups.low[group] < self.groups.high[group] && n_rows >= 2 * m {
+                inside[group] = inside[group].max(self.node.cost - least[p]);
             }
         }
         self.best()
@@ -338,6 +429,7 @@ fn sliding_max(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::criterion::ColumnForm;
 
     /// Whole numbers, so that scores differ by nothing or by 1 (up to the cap of sums).
     #[test]
@@ -355,7 +447,14 @@ mod tests {
             let min_samples_leaf = 1 + below(2) as usize;
             let costs = LabelCost::new(&regrets, n, k, min_samples_leaf).unwrap();
             let costs = IntervalCost::new(&costs);
-            let groups = Groups { feature: 0, count: &count, sums: &regrets, low: &x, high: &x };
+            let groups = Groups {
+                feature: 0,
+                count: &count,
+                sums: &regrets,
+                low: &x,
+                high: &x,
+                form: ColumnForm::default(),
+            };
             let mut totals = vec![0.0; k];
             groups.filled().for_each(|g| costs.rows().add(g as u32, &mut totals));
             let node = costs.node(&totals, groups.filled().count());

@@ -36,9 +36,9 @@ use super::reduced::{Candidate, MIN_PENALTY, ReducedProblem, TIE};
 use super::splits::Splits;
 use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
+use crate::grow::test_of;
 use crate::memory;
 use crate::parallel::{self, Monitor};
-use crate::placement;
 use crate::search::{Engine, SearchOptions};
 use crate::tree::{Plane, Test};
 
@@ -471,9 +471,7 @@ impl Tao<'_, '_> {
         let node = criterion.node(&reduced.all, reduced.rows.len());
         let searched = engine.search(&reduced.rows, node, false)?;
         let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
-        let gap = best.cut.upper;
-        let threshold = placement::between(gap.below, gap.above);
-        let test = Test::Threshold { feature: best.feature, threshold };
+        let test = test_of(best.feature, best.cut);
         let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))
     }
