@@ -126,11 +126,9 @@ class GrownTree:
             impurity=self.cost / divisor,
             value=value[:, None, :],
             mistakes=mistakes,
-            n_features=rows.n_features,
+            **column_arguments(rows),
             classes=classes,
-            feature_names=rows.feature_names,
             feature_scale=self.feature_scale,
-            **({} if isinstance(rows, SparseTable) else _of_columns(rows)),
         )
 
     def _without_mistakes(self) -> IntArray:
@@ -179,12 +177,6 @@ class GrownTree:
         return np.minimum.accumulate(path) if never_rises else np.array(path)
 
 
-def _of_columns(rows: Table) -> dict[str, Any]:
-    """Return what a tree keeps of the columns of a fit."""
-    gaps = None if rows.gaps is None else [count > 0 for count in rows.gaps]
-    return {"column_kinds": rows.kinds, "levels": rows.levels, "has_missing": gaps}
-
-
 class ExactSum:
     """A sum of doubles without rounding: what is taken off leaves no trace."""
 
@@ -207,6 +199,16 @@ class ExactSum:
 def tests_of(fitted: FittedTests) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
+
+
+def column_arguments(rows: Table | SparseTable) -> dict[str, Any]:
+    """Return the arguments of `ClusterTree` that say what the columns of a fit hold."""
+    arguments = {"n_features": rows.n_features, "feature_names": rows.feature_names}
+    if isinstance(rows, SparseTable):
+        return arguments
+    has_missing = None if rows.gaps is None else [n_missing > 0 for n_missing in rows.gaps]
+    known = {"column_kinds": rows.kinds, "levels": rows.levels, "has_missing": has_missing}
+    return arguments | known
 
 
 def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
