@@ -157,6 +157,37 @@ class WeightedRows(Generic[Rows]):
             )
         )
 
+    def encoded_means(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+        """Return weight, mean and spread of groups of rows in the coordinates of `encoding`.
+
+        `near`: n_groups x encoded columns, a guess of the means in the columns' own units, which
+        stands where a group has no observed cell.
+        """
+        if self.rows.levels is None:
+            return self.group_means(groups, near)
+        encoding = self.encoding
+        found = self.group_means(groups, encoding.numbers(near))
+        spread, shares = found.spread, {}
+        for f, known in enumerate(self.rows.levels):
+            if known is None:
+                continue
+            weights = self.level_weights(f, groups, len(near))
+            totals = weights.sum(axis=1, keepdims=True)
+            of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
+            shares[f] = np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), of_near)
+            apart = (weights * (1.0 - shares[f])).sum(axis=1)
+            spread = spread + apart / np.square(encoding.unit_of_levels(f))
+        observed = found.observed
+        if observed is not None:
+            observed = np.repeat(observed, np.diff(encoding.first), axis=1)
+        return GroupMeans(
+            found.weight,
+            encoding.points(found.means, lambda f: shares[f]),
+            encoding.points(found.rest, lambda f: np.zeros_like(shares[f])),
+            spread,
+            observed,
+        )
+
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:
         """Return the weight and the sums in units of groups of rows."""
         weight, threads = self.weight, self.threads

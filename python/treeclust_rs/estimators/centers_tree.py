@@ -128,7 +128,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             self._lost_advice,
             stacklevel=3,
         )
-        by_means = self.criterion == "kmeans" and fit_rows.rows.is_plain
+        by_means = self.criterion == "kmeans"
         training = TrainingState(
             fit_rows.leaves_of_all(leaf_of_row, tree),
             LeafMeans.of(fit_rows, leaf_of_row, tree, reference.centers.high) if by_means else None,
