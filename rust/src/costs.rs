@@ -205,7 +205,7 @@ pub fn label_costs(
             if !has_gaps {
                 tile_costs::<false>(&cells, &centers, metric, regrets, k);
                 // One gap seldom comes alone: the rest of the block is taken with care at once.
-                has_gaps = regrets.iter().any(|cost| cost.is_nan());
+                has_gaps = !all_finite(regrets) && regrets.iter().any(|cost| cost.is_nan());
             }
             if has_gaps {
                 tile_costs::<true>(&cells, &centers, metric, regrets, k);
