@@ -57,9 +57,13 @@ def random_cells(rng: np.random.Generator, n: int, *, gaps: bool = True) -> np.n
 
 
 def frame_of(
-    cells: np.ndarray, rng: np.random.Generator, *, nanoseconds: bool = False
+    cells: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    nanoseconds: bool = False,
+    unknown: bool = True,
 ) -> pl.DataFrame:
-    """Return the rows as a person has them; of missing levels some are unknown ones instead."""
+    """Return the rows as a person has them; some missing levels are `unknown` ones instead."""
     income, age, region, flag, *times = cells.T
 
     def counts(column: np.ndarray, unit: int = 1) -> pl.Series:
@@ -73,7 +77,12 @@ def frame_of(
 
     unit = "ns" if nanoseconds else "us"
     regions = [
-        rng.choice([None, UNKNOWN]) if np.isnan(code) else REGIONS[int(code)] for code in region
+        REGIONS[int(code)]
+        if not np.isnan(code)
+        else rng.choice([None, UNKNOWN])
+        if unknown
+        else None
+        for code in region
     ]
     return pl.DataFrame(
         {
@@ -82,7 +91,9 @@ def frame_of(
             "region": pl.Series(regions, dtype=pl.String),
             "newsletter": pl.Series([None if np.isnan(x) else bool(x) for x in flag]),
             "signup": counts(times[0], DAY).cast(pl.Int32).cast(pl.Date),
-            "seen": fine(times[1]).cast(pl.Datetime(unit, "UTC")),
+            "seen": fine(times[1])
+            .cast(pl.Datetime(unit, "UTC"))
+            .dt.convert_time_zone("Europe/Berlin"),
             "stay": fine(times[2]).cast(pl.Duration(unit)),
             "made": fine(times[3]).cast(pl.Datetime(unit)),
         }

@@ -11,15 +11,20 @@ from scipy.sparse import csr_array
 from mixed_trees import (
     DAY,
     HAS_MISSING,
+    KINDS,
     NAMES,
     REGIONS,
     MixedBuilder,
+    frame_of,
     random_builder,
     random_cells,
     random_tree,
 )
 from treeclust_rs import _engine, metrics
-from treeclust_rs.tree import ClusterTree, with_directions
+from treeclust_rs._data.checks import count_gaps
+from treeclust_rs._data.table import read_table
+from treeclust_rs.export import explain_rows, to_polars_expr
+from treeclust_rs.tree import ClusterTree, build, with_directions
 from treeclust_rs.tree.cluster_tree import NonFiniteError
 from treeclust_rs.tree.columns import Column
 from treeclust_rs.tree.paths import walk_leaves, walk_nodes
@@ -450,3 +455,53 @@ def test_255_levels_are_taken():
     rows = np.full((3, 8), NAN)
     rows[:, 2] = 0, 253, 254
     assert tree.apply(rows).tolist() == [3, 5, 3]
+
+
+# ---- tables ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_columns_of_levels_take_the_way_of_their_codes(seed):
+    tree, cells = random_tree(seed), cells_for(seed)
+    columns: list = list(cells.T.copy())
+    for feature, n_levels in ((2, len(REGIONS)), (3, 2)):
+        codes = np.where(np.isnan(cells[:, feature]), 255, cells[:, feature])
+        columns[feature] = _engine.LevelColumn(codes.astype(np.uint8), n_levels)
+    assert tree.apply(columns).tolist() == tree.apply(cells).tolist()
+    assert tree.apply(columns, 2).tolist() == tree.apply(cells).tolist()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_grown_tree_routes_the_rows_of_its_fit_as_the_fit_did(seed):
+    rng = np.random.default_rng(seed)
+    cells = random_cells(rng, 120)
+    frame = frame_of(cells, rng, unknown=False)
+    table = count_gaps(read_table(frame, estimator_name="test", mixed=True), 1)
+    labels = np.where(cells[:, 0] > 0, 1, 2).astype(np.uint32)
+    labels[np.nan_to_num(cells[:, 2], nan=4) >= 3] = 0
+    labels[:20] = rng.integers(0, 3, 20)
+    regrets = 1.0 - np.eye(3)[labels]
+    fitted = _engine.fit_tree(
+        table.data,
+        labels,
+        n_labels=3,
+        base=None,
+        criterion=(regrets, False),
+        sample_weight=None,
+        max_leaves=12,
+        max_depth=None,
+        min_samples_leaf=1,
+        n_jobs=1,
+        progress=None,
+    )
+    tree = build.GrownTree.of(fitted).build([0, 1, 2], table)
+    assert tree.column_kinds == KINDS and tree.has_missing == (True,) * 8
+    assert tree.levels == (None, None, tuple(sorted(REGIONS)), ("false", "true"), *[None] * 4)
+    assert {1, 4} <= set(tree.kind.tolist())
+    assert tree.apply(table.data).tolist() == fitted.leaf_of_row.tolist()
+    assert tree.n_node_samples[tree.leaves].tolist() == [
+        int((fitted.leaf_of_row == leaf).sum()) for leaf in tree.leaves
+    ]
+    found = frame.select(to_polars_expr(tree)).to_series()
+    assert found.to_list() == tree.predict(table.data).tolist()
+    assert len(explain_rows(tree, tree.apply(table.data), table.data)) == 120

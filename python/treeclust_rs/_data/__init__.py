@@ -1,6 +1,8 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
-from .checks import check_finite, check_sample_weight
+from .checks import check_finite, check_sample_weight, count_gaps, warn_of_gaps
+from .encoding import Encoding
+from .mixed import FittedColumns
 from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
 from .table import (
@@ -10,8 +12,12 @@ from .table import (
     collected,
     column_of,
     columns_of,
+    level_codes,
+    level_columns,
+    missing_cells,
+    observed_rows,
     read_table,
     take_rows,
     with_names,
 )
-from .units import Rows, Units, WeightedRows
+from .units import Rows, Units, WeightedRows, shares_of

@@ -21,11 +21,16 @@ _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) -> npt.NDArray[Any]:
+def number_array(
+    X: Any, estimator_name: str, needed: IntArray | None = None, *, mixed: bool = False
+) -> npt.NDArray[Any]:
     """Return an array-like as a two-dimensional array of numbers, a view where possible.
 
-    Of Python objects only the `needed` columns are read; None reads all.
+    Of Python objects only the `needed` columns are read; None reads all. `mixed`: whether masked
+    entries become NaN.
     """
+    if mixed and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     if issparse(X):
         raise refused_sparse(X, estimator_name)
     if isinstance(X, np.matrix):

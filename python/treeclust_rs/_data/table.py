@@ -18,11 +18,14 @@ import numpy.typing as npt
 import polars as pl
 
 from .._engine import MISSING_LEVEL, Column, Columns, LevelColumn
-from .._util import BoolArray, IntArray
+from .._util import BoolArray, IntArray, quoted_column
 from .._util.words import check_column_names, check_unicode
 from . import frames
 from .arrays import check_shape, check_width, number_array
 from .frames import FrameSource, frame_source
+from .kinds import Kind, kind_words
+from .levels import Levels
+from .mixed import FittedColumns, check_kinds, read_as_fitted, read_mixed
 from .sparse import SparseTable
 
 
@@ -33,25 +36,46 @@ class Table:
     Attributes
     ----------
     data : ndarray of shape (n_samples, n_features) or list of columns of shape (n_samples,)
-        Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64;
-        any strides. Integers are compared as float64, so those beyond 2**53 are rounded. Columns
-        that `align_table` was not asked to read are False.
+        Aligned, native byte order, of dtype bool, int8..int64, uint8..uint64, float32 or float64
+        (NaN: missing), or a `LevelColumn`; any strides. Integers are compared as float64, so those
+        beyond 2**53 are rounded. Columns that `align_table` was not asked to read are False.
     n_samples, n_features : int
         Both at least 1.
     feature_names : list of str or None
         None where the input has no names, or none that are strings.
+    kinds : tuple of str or None
+        What the columns hold (see `Kind`); None: numbers alone.
+    levels : tuple or None
+        By column its levels in their order, None for one that has none; as a whole None where no
+        column has levels.
+    gaps : tuple of int or None
+        By column the number of missing cells; None where there are none, or before `count_gaps`.
     """
 
     data: Columns
     n_samples: int
     n_features: int
     feature_names: list[str] | None
+    kinds: tuple[Kind, ...] | None = None
+    levels: tuple[Levels | None, ...] | None = None
+    gaps: tuple[int, ...] | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are numbers alone, and no gaps."""
+        return self.levels is None and self.gaps is None
+
+    def n_levels(self, feature: int) -> int:
+        """Return the number of levels of a column; 0 for one of numbers."""
+        known = None if self.levels is None else self.levels[feature]
+        return 0 if known is None else len(known)
 
 
+Item = TypeVar("Item")
 NamedRows = TypeVar("NamedRows", Table, SparseTable)
 
 
-def collected(X: Any, estimator_name: str) -> Any:
+def collected(X: Any, estimator_name: str, *, mixed: bool = False) -> Any:
     """Return X itself, or a LazyFrame's rows: collected once, after a check of its column types.
 
     Parameters
@@ -60,6 +84,8 @@ def collected(X: Any, estimator_name: str) -> Any:
         As for `read_table`.
     estimator_name : str
         Named in messages.
+    mixed : bool, default=False
+        As for `read_table`.
 
     Returns
     -------
@@ -76,11 +102,12 @@ def collected(X: Any, estimator_name: str) -> Any:
         return X
     source = frame_source(frame)
     assert source is not None
-    frames.check_numeric(source, range(len(source.names)), estimator_name)
+    check = check_kinds if mixed else frames.check_numeric
+    check(source, range(len(source.names)), estimator_name)
     return frame.collect()
 
 
-def read_table(X: Any, *, estimator_name: str) -> Table:
+def read_table(X: Any, *, estimator_name: str, mixed: bool = False) -> Table:
     """Read the input of a fit.
 
     Parameters
@@ -90,6 +117,8 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
         frames that export an Arrow stream (`__arrow_c_stream__`) are read through polars.
     estimator_name : str
         Named in messages.
+    mixed : bool, default=False
+        Whether cells may be missing and columns of frames hold text, booleans and times.
 
     Returns
     -------
@@ -98,18 +127,25 @@ def read_table(X: Any, *, estimator_name: str) -> Table:
     Raises
     ------
     TypeError
-        For sparse input, columns that are not numbers, and names of which only some are strings.
+        For sparse input, columns that are not numbers (where `mixed`: of no kind that is read), and
+        names of which only some are strings.
     ValueError
-        For nulls, an empty table, duplicate or invalid column names, complex numbers, and anything
-        that is not two-dimensional. NaN and inf are left to `check_finite`.
+        For nulls (unless `mixed`), an empty table, duplicate or invalid column names, complex
+        numbers, and anything that is not two-dimensional. Where `mixed`, for columns of more than
+        255 levels and times too far from 1970. NaN and inf are left to `check_finite` and
+        `count_gaps`.
     """
     source = frame_source(X)
     if source is None:
-        return _array_table(number_array(X, estimator_name), None)
+        return _array_table(number_array(X, estimator_name, mixed=mixed), None)
     frames.check_unique(source.names)
     names = frames.string_names(source.names)
     check_unicode(names or [], "X has a column")
-    return _frame_table(source, range(len(source.names)), names, estimator_name)
+    positions = range(len(source.names))
+    if not mixed:
+        return _frame_table(source, positions, names, estimator_name)
+    data, kinds, levels = read_mixed(source, positions, estimator_name)
+    return Table(data, frames.count_rows(data), len(positions), names, kinds, levels)
 
 
 def check_feature_names(
@@ -173,6 +209,7 @@ def align_table(
     estimator_name: str,
     needed: IntArray | None = None,
     names_given: bool = False,
+    fitted: FittedColumns | None = None,
 ) -> Table:
     """Read the input of a predict into the columns of the fit.
 
@@ -195,6 +232,9 @@ def align_table(
         a frame nor type nor content is checked.
     names_given : bool, default=False
         Whether the names are not a frame's but were given with an array: then X may lack names.
+    fitted : FittedColumns or None, default=None
+        What the columns of the fit hold, for a fit that takes missing cells: text is coded by the
+        levels of the fit. None: numbers without gaps.
 
     Returns
     -------
@@ -205,25 +245,28 @@ def align_table(
     ------
     TypeError, ValueError
         As for `read_table`; ValueError also for missing columns, which it names, and for a wrong
-        number of columns.
+        number of columns; TypeError also for a column that held something else in the fit.
 
     Warns
     -----
     UserWarning
         When only one of fit and predict has column names: columns are then matched by position.
+        Once when columns have levels that the fit did not have, which count as missing.
     """
     names = None if feature_names is None else list(feature_names)
     wanted = range(n_features) if needed is None else needed.tolist()
     source = frame_source(X)
     if source is None:
-        array = number_array(X, estimator_name, needed)
+        array = number_array(X, estimator_name, needed, mixed=fitted is not None)
+        if fitted is not None:
+            _check_numbers_suffice(fitted, wanted, names, estimator_name)
         if names is not None and not names_given:
             _warn_names_lost(estimator_name)
         check_width(array.shape[1], n_features, estimator_name)
         return _array_table(array, names)
     if names is not None and any(isinstance(name, str) for name in source.names):
         positions = frames.positions_of(source.names, [names[column] for column in wanted])
-        return _spread(source, positions, wanted, n_features, names, estimator_name)
+        return _spread(source, positions, wanted, n_features, names, estimator_name, fitted)
 
     frames.check_unique(source.names)
     if names is not None and not names_given:
@@ -235,7 +278,7 @@ def align_table(
             stacklevel=3,
         )
     check_width(len(source.names), n_features, estimator_name)
-    return _spread(source, wanted, wanted, n_features, names, estimator_name)
+    return _spread(source, wanted, wanted, n_features, names, estimator_name, fitted)
 
 
 def _spread(
@@ -245,19 +288,41 @@ def _spread(
     n_features: int,
     names: list[str] | None,
     estimator_name: str,
+    fitted: FittedColumns | None,
 ) -> Table:
     """Return columns of a frame at some places of a table, whose other columns are False."""
-    if len(places) == n_features:
-        return _frame_table(source, positions, names, estimator_name)
     if not positions:
         n_samples = source.count_rows()
         check_shape((n_samples, n_features), estimator_name)
         return Table(_unread(n_samples, n_features), n_samples, n_features, names)
-    table = _frame_table(source, positions, names, estimator_name)
-    data = _unread(table.n_samples, n_features)
-    for column, place in enumerate(places):
-        data[place] = column_of(table, column)
-    return Table(data, table.n_samples, n_features, names)
+    if fitted is None:
+        read = frames.read_columns(source, positions, estimator_name)
+    else:
+        read = read_as_fitted(source, positions, fitted, places, estimator_name)
+    n_samples, data = frames.count_rows(read), read
+    if len(places) < n_features:
+        data = _unread(n_samples, n_features)
+        for column, place in enumerate(places):
+            data[place] = read[column] if isinstance(read, list) else read[:, column]
+    kinds, levels = (None, None) if fitted is None else fitted
+    return Table(data, n_samples, n_features, names, _tuple(kinds), _tuple(levels))
+
+
+def _tuple(items: Sequence[Item] | None) -> tuple[Item, ...] | None:
+    return None if items is None else tuple(items)
+
+
+def _check_numbers_suffice(
+    fitted: FittedColumns, columns: Sequence[int], names: list[str] | None, estimator_name: str
+) -> None:
+    """Raise TypeError if a column of the fit holds other things than an array does."""
+    for column in columns:
+        kind = fitted.kind(column)
+        if kind != "number":
+            raise TypeError(
+                f"Column {quoted_column(names, column)} held {kind_words(kind)} when "
+                f"{estimator_name} was fitted, and arrays hold numbers alone. Give a frame."
+            )
 
 
 def _unread(n_samples: int, n_features: int) -> list[Column]:
@@ -276,6 +341,19 @@ def column_of(table: Table, feature: int) -> npt.NDArray[Any]:
     codes = column.codes.astype(np.float64)
     codes[column.codes == MISSING_LEVEL] = np.nan
     return codes
+
+
+def level_columns(table: Table) -> list[int]:
+    """Return the columns of levels."""
+    data = table.data if isinstance(table.data, list) else []
+    return [f for f, column in enumerate(data) if isinstance(column, LevelColumn)]
+
+
+def level_codes(table: Table, feature: int) -> npt.NDArray[np.uint8]:
+    """Return the codes of a level column."""
+    column = table.data[feature]
+    assert isinstance(column, LevelColumn), "a column of levels"
+    return column.codes
 
 
 def columns_of(table: Table) -> list[npt.NDArray[Any]]:
@@ -318,7 +396,44 @@ def take_rows(table: Table, mask: BoolArray) -> Table:
             data[:, column] = table.data[rows, column]
     else:
         data = np.ascontiguousarray(table.data[rows])
-    return Table(data, len(rows), table.n_features, table.feature_names)
+    taken = replace(table, data=data, n_samples=len(rows))
+    if table.gaps is None:
+        return taken
+    return replace(taken, gaps=gaps_of(missing_cells(taken, f) for f in range(table.n_features)))
+
+
+def missing_cells(table: Table, feature: int) -> BoolArray | None:
+    """Return the mask of the missing cells of a column; None where there are none."""
+    if not isinstance(table.data, list):
+        column: Column = table.data[:, feature]
+    else:
+        column = table.data[feature]
+    if isinstance(column, LevelColumn):
+        missing: BoolArray = column.codes == MISSING_LEVEL
+    elif column.dtype.kind == "f":
+        missing = np.isnan(column)
+    else:
+        return None
+    return missing if missing.any() else None
+
+
+def observed_rows(table: Table | SparseTable) -> BoolArray | None:
+    """Return the mask of the rows with at least one cell that is not missing; None: all rows."""
+    if isinstance(table, SparseTable) or table.gaps is None or 0 in table.gaps:
+        return None
+    empty = np.ones(table.n_samples, dtype=bool)
+    for feature in range(table.n_features):
+        missing = missing_cells(table, feature)
+        if missing is None:
+            return None
+        empty &= missing
+    return ~empty if empty.any() else None
+
+
+def gaps_of(masks: Iterable[BoolArray | None]) -> tuple[int, ...] | None:
+    """Return the number of missing cells by column; None where there are none."""
+    counts = tuple(0 if mask is None else int(np.count_nonzero(mask)) for mask in masks)
+    return counts if any(counts) else None
 
 
 def _array_table(array: npt.NDArray[Any], names: list[str] | None) -> Table:

@@ -8,8 +8,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from .._data import Table, Units, WeightedRows, column_of
-from .._engine import LabelCosts
+from .._data import (
+    Encoding,
+    Table,
+    Units,
+    WeightedRows,
+    column_of,
+    level_codes,
+    level_columns,
+    missing_cells,
+)
+from .._engine import MISSING_LEVEL, LabelCosts
 from .._util import FloatArray, map_in_order, weighted_sum
 from .kmedians import cluster_medians
 
@@ -20,7 +29,8 @@ Criterion = Literal["kmeans", "kmedians"]
 class Centers:
     """Centers in units, and in the columns' own units as unevaluated sums ``high + low``.
 
-    The mean of values near 1e8 has more digits than doubles near 1e8 can hold.
+    The mean of values near 1e8 has more digits than doubles near 1e8 can hold. All are k x encoded
+    columns (see `Encoding`): a center has the shares of the levels.
     """
 
     in_units: FloatArray
@@ -28,7 +38,7 @@ class Centers:
     low: FloatArray
 
     @classmethod
-    def from_own(cls, own: FloatArray, units: Units) -> Centers:
+    def from_own(cls, own: FloatArray, units: Units | Encoding) -> Centers:
         own = np.ascontiguousarray(own, dtype=np.float64)
         return cls(units.of_points(own), own, np.zeros_like(own))
 
@@ -40,26 +50,78 @@ class Centers:
         k: int,
         criterion: Criterion = "kmeans",
     ) -> Centers:
-        """Compute the means or lower medians of clusters that all have rows."""
+        """Compute the means, or lower medians and most frequent levels, of clusters.
+
+        Of the observed cells. Where a cluster has none, its center is that of all rows; a table
+        without gaps must have rows in every cluster.
+        """
         if criterion == "kmedians":
-            return cls.from_own(own_medians(data, labels, k), data.units)
+            if data.rows.is_plain:
+                return cls.from_own(own_medians(data, labels, k), data.units)
+            return cls.from_own(observed_medians(data, labels, k), data.encoding)
         groups = labels.astype(np.uint32)
-        weight, sums, _ = data.group_sums(groups, k)
+        weight, sums, observed = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
-        means = sums / weight[:, None]
-        found = data.group_means(groups, means * data.units.scale + data.units.shift)
+        if observed is None and weight.all():
+            means = sums / weight[:, None]
+            near = means * data.units.scale + data.units.shift
+        else:
+            counts = weight[:, None] if observed is None else observed
+            seen = counts > 0
+            means = sums / np.where(seen, counts, 1.0)
+            near = means * data.units.scale + data.units.shift
+            if not seen.all():
+                overall = data.group_means(np.zeros_like(groups), 1).means
+                near = np.where(seen, near, overall)
+                means = np.where(seen, means, data.units.of_points(overall))
+        found = data.group_means(groups, near)
         rest = found.rest * data.units.scale
         # Knuth's two-sum: high + low is means + rest exactly.
         high = found.means + rest
         back = high - rest
         low = (rest - (high - back)) + (found.means - back)
-        return cls(means, np.ascontiguousarray(high), low)
+        if data.rows.levels is None:
+            return cls(means, np.ascontiguousarray(high), low)
+        encoding = data.encoding
+        shares = {f: data.level_shares(f, labels, k) for f in level_columns(data.rows)}
+        return cls(
+            encoding.points(means, lambda f: shares[f] / encoding.unit_of_levels(f)),
+            encoding.points(high, lambda f: shares[f]),
+            encoding.points(low, lambda f: np.zeros_like(shares[f])),
+        )
 
 
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
     matrix = Units.own(data.rows.n_features).matrix(data.rows)
     return cluster_medians(matrix, labels, k, data.weight)
+
+
+def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
+    """Return lower medians and most frequent levels of the observed cells, k x encoded columns.
+
+    Levels are 1 or 0, the first of equally frequent ones is 1. A cluster without an observed cell
+    in a column has what all rows have; 0 where these have none.
+    """
+    rows, weight = data.rows, data.weight
+    numbers = np.zeros((k, rows.n_features))
+    for f in range(rows.n_features):
+        if rows.n_levels(f):
+            continue
+        missing, column = missing_cells(rows, f), column_of(rows, f)
+        seen = slice(None) if missing is None else ~missing
+        cells, weights = column[seen, np.newaxis], None if weight is None else weight[seen]
+        if len(cells):
+            medians = cluster_medians(cells, labels[seen], k, weights)[:, 0]
+            overall = cluster_medians(cells, np.zeros(len(cells), dtype=int), 1, weights)
+            numbers[:, f] = np.where(np.isnan(medians), overall[0, 0], medians)
+
+    def most_frequent(f: int) -> FloatArray:
+        shares = data.level_shares(f, labels, k)
+        places = np.arange(shares.shape[1])
+        return np.where(places == shares.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
+
+    return data.encoding.points(numbers, most_frequent)
 
 
 def cost_about(
@@ -116,12 +178,31 @@ def _column_costs(
     feature: int,
     rest: FloatArray | None = None,
 ) -> FloatArray:
-    """Return what a column adds to the cost of each row, without weights."""
+    """Return what a column adds to the cost of each row, without weights: 0 where it is missing.
+
+    `centers`: k x encoded columns.
+    """
+    rows = data.rows
+    if rows.levels is not None:
+        encoding = data.encoding
+        if rows.levels[feature] is not None:
+            by_level = encoding.level_costs(
+                encoding.of_points(centers), manhattan=criterion == "kmedians"
+            )[feature]
+            assert by_level is not None, "a column of levels"
+            # The last code, of missing cells, costs nothing.
+            costs = np.zeros((len(centers), MISSING_LEVEL + 1))
+            costs[:, : by_level.shape[1]] = by_level
+            return np.asarray(costs[labels, level_codes(rows, feature)])
+        centers = encoding.numbers(centers)
+        rest = None if rest is None else encoding.numbers(rest)
     with np.errstate(over="ignore"):
         apart: FloatArray = column_of(data.rows, feature) - centers[labels, feature]
         apart /= data.units.scale[feature]
         if rest is not None:
             apart -= rest[labels, feature]
+        if rows.gaps is not None:
+            apart[np.isnan(apart)] = 0.0
         return np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
 
 

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import SparseTable, Table
-from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise
+from .._data import Encoding, SparseTable, Table
+from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise, listed
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,16 @@ def _read_estimator(
     estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
 ) -> ReferenceInput:
     name = type(estimator).__name__
+    own, is_fitted_here = _own_coordinates(table), False
     try:
         check_is_fitted(estimator)
     except NotFittedError:
         if not isinstance(estimator, BaseEstimator):
             raise
+        if own is not None:
+            X = _complete_matrix(own, table, name)
         estimator = clone(estimator).fit(X)
+        is_fitted_here = True
     except (AttributeError, TypeError) as error:
         raise TypeError(
             f"reference is a {name}, which is no scikit-learn estimator (it lacks "
@@ -112,9 +116,14 @@ def _read_estimator(
         np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
     )
     centers = getattr(estimator, "cluster_centers_", None)
-    if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != table.n_features:
+    width = table.n_features if own is None else own.n_coordinates
+    if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != width:
         return given
     centers = np.asarray(centers)
+    if own is not None and is_fitted_here:
+        centers = centers * own.scale
+    elif own is not None and not _has_coordinates(estimator, own, table.feature_names):
+        return given
     k = len(centers)
     codes = np.asarray(labels)
     if codes.dtype.kind not in "iu" or codes.max() >= k:
@@ -124,6 +133,40 @@ def _read_estimator(
     return ReferenceInput(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
 
 
+def _own_coordinates(table: Table | SparseTable) -> Encoding | None:
+    """Return the coordinates of a table with levels or gaps in its columns' own units, else None.
+
+    Numbers are as they are, and two different levels are 1 apart: what an estimator is fitted to.
+    """
+    if isinstance(table, SparseTable) or table.is_plain:
+        return None
+    return Encoding.of(table, np.zeros(table.n_features), np.ones(table.n_features))
+
+
+def _has_coordinates(estimator: Any, own: Encoding, names: list[str] | None) -> bool:
+    """Whether the centers of a fitted estimator lie in these coordinates.
+
+    What the one-hot columns of other estimators stand for is not known; those of this package have
+    names.
+    """
+    if all(known is None for known in own.levels):
+        return True
+    return list(getattr(estimator, "encoded_names_", [])) == own.names(names)
+
+
+def _complete_matrix(own: Encoding, table: Table | SparseTable, name: str) -> FloatArray:
+    """Return the rows as an estimator is fitted to them; raise ValueError if cells are missing."""
+    assert isinstance(table, Table), "sparse rows have no coordinates of their own"
+    if table.gaps is not None:
+        n_columns = sum(count > 0 for count in table.gaps)
+        raise ValueError(
+            f"The reference {name} is not fitted, and X has missing cells in "
+            f"{format_count(n_columns, 'column')}. Give the labels of its clusters as an array, or "
+            "leave reference out: k-means of the observed cells then makes them."
+        )
+    return own.matrix(table)
+
+
 def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
     """Check centers, an array of two dimensions that messages call `what`."""
     try:
@@ -131,7 +174,14 @@ def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str)
     except (TypeError, ValueError):
         raise TypeError(f"{what} must hold numbers. Got an array of type {array.dtype}.") from None
     k, d = centers.shape
-    if d != table.n_features:
+    own = _own_coordinates(table)
+    if own is not None and d != own.n_coordinates:
+        names = listed(own.names(table.feature_names), "column")
+        raise ValueError(
+            f"{what} has {format_count(d, 'column')}, but X has {own.n_coordinates}, of which "
+            f"columns of text have one for each level: {names}."
+        )
+    if own is None and d != table.n_features:
         raise ValueError(f"{what} has {format_count(d, 'column')}, but X has {table.n_features}.")
     if k < 1:
         raise ValueError(f"{what} has {k} rows; at least 1 center is needed.")

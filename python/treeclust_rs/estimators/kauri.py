@@ -35,7 +35,7 @@ from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
-from ..tree import MOVES, ClusterTree, tests_of, with_directions
+from ..tree import MOVES, ClusterTree, column_arguments, tests_of, with_directions
 
 
 @estimator
@@ -379,7 +379,6 @@ def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
         value=None,
         base_cluster=np.full(len(weight), -1),
         mistakes=np.full(len(weight), np.nan),
-        n_features=rows.n_features,
+        **column_arguments(rows),
         classes=list(range(int(fitted.cluster.max()) + 1)),
-        feature_names=rows.feature_names,
     )

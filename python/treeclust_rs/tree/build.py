@@ -126,9 +126,8 @@ class GrownTree:
             impurity=self.cost / divisor,
             value=value[:, None, :],
             mistakes=mistakes,
-            n_features=rows.n_features,
+            **column_arguments(rows),
             classes=classes,
-            feature_names=rows.feature_names,
             feature_scale=self.feature_scale,
         )
 
@@ -200,6 +199,16 @@ class ExactSum:
 def tests_of(fitted: FittedTests) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
+
+
+def column_arguments(rows: Table | SparseTable) -> dict[str, Any]:
+    """Return the arguments of `ClusterTree` that say what the columns of a fit hold."""
+    arguments = {"n_features": rows.n_features, "feature_names": rows.feature_names}
+    if isinstance(rows, SparseTable):
+        return arguments
+    has_missing = None if rows.gaps is None else [n_missing > 0 for n_missing in rows.gaps]
+    known = {"column_kinds": rows.kinds, "levels": rows.levels, "has_missing": has_missing}
+    return arguments | known
 
 
 def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:

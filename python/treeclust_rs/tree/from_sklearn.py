@@ -23,7 +23,7 @@ from .._reference.read import read_centers, read_labels
 from .._util import FloatArray, IntArray, effective_n_jobs
 from .build import Classes, GrownTree, add_up
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, leaf_mistakes
+from .nodes import LEAF, MISSING, leaf_mistakes
 from .sketch import threshold_tests
 
 
@@ -137,14 +137,21 @@ def _structure(tree: Any) -> tuple[_engine.TestArrays, IntArray]:
         is_split = nodes.children_left[node] >= 0
         left.append(len(order) if is_split else -1)
         if is_split:
-            order += [int(nodes.children_left[node]), int(nodes.children_right[node])]
+            children = [int(nodes.children_left[node]), int(nodes.children_right[node])]
+            # Missing cells against the rest: here they are those that go left.
+            order += children[::-1] if np.isinf(nodes.threshold[node]) else children
     number = np.array(order, dtype=np.int64)
     split = np.array(left) >= 0
     feature = np.where(split, nodes.feature[number], -2).astype(np.int64)
     threshold = np.where(split, nodes.threshold[number], -2.0)
     tests = threshold_tests(feature, threshold, np.array(left, dtype=np.int64))
-    goes_left = split & (nodes.missing_go_to_left[number] != 0)
-    return tests._replace(missing_go_to_left=goes_left), number
+    is_missing = np.isinf(threshold)
+    goes_left = split & (is_missing | (nodes.missing_go_to_left[number] != 0))
+    return tests._replace(
+        kind=np.where(is_missing, MISSING, tests.kind).astype(np.int8),
+        threshold=np.where(is_missing, np.nan, threshold),
+        missing_go_to_left=goes_left,
+    ), number
 
 
 def _with_own_counts(tree: Any, names: Any) -> ClusterTree:

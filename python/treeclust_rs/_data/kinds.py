@@ -1,0 +1,97 @@
+"""What a column of a frame holds, by its type alone: numbers, levels, flags or times."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from .times import zone_name
+
+Kind = str
+"""number, levels, flag, date, datetime[zone or nothing], or duration."""
+
+MIXED_TABLES = (
+    "BestTree, IMM, ExKMC, KernelExpand with labels as reference, the baselines on labels and "
+    'Kauri with kernel="linear" take missing cells, text, booleans, dates and times.'
+)
+"""Which methods take tables as people have them: what the others' refusals end with."""
+
+
+def polars_kind(dtype: pl.DataType) -> Kind | None:
+    """Return the kind of a column of polars; None where it is of none."""
+    if dtype.is_numeric() or dtype == pl.Null:
+        return "number"
+    if dtype == pl.Boolean:
+        return "flag"
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return "levels"
+    if isinstance(dtype, pl.Datetime):
+        return _datetime_kind(dtype.time_zone)
+    return {pl.Date: "date", pl.Duration: "duration"}.get(dtype.base_type())
+
+
+def arrow_kind(dtype: Any) -> Kind | None:
+    """Return the kind of a column of pyarrow; None where it is of none."""
+    types = sys.modules["pyarrow"].types
+
+    def is_any(dtype: Any, *names: str) -> bool:
+        return any(getattr(types, f"is_{name}")(dtype) for name in names)
+
+    numbers, texts = ("integer", "floating", "decimal", "null"), ("string", "large_string")
+    if is_any(dtype, *numbers):
+        return "number"
+    if is_any(dtype, "boolean"):
+        return "flag"
+    if is_any(dtype, *texts, "string_view"):
+        return "levels"
+    if is_any(dtype, "dictionary"):
+        of_text = is_any(dtype.value_type, *texts, "string_view", "boolean", *numbers)
+        return "levels" if of_text else None
+    if is_any(dtype, "timestamp"):
+        return _datetime_kind(dtype.tz)
+    if is_any(dtype, "date"):
+        return "date"
+    return "duration" if is_any(dtype, "duration") else None
+
+
+def pandas_kind(dtype: Any) -> Kind | None:
+    """Return the kind of a column of pandas; None where it is of none."""
+    pandas = sys.modules["pandas"]
+    if hasattr(dtype, "pyarrow_dtype"):
+        return arrow_kind(dtype.pyarrow_dtype)
+    if isinstance(dtype, pandas.CategoricalDtype | pandas.StringDtype):
+        return "levels"
+    if isinstance(dtype, pandas.DatetimeTZDtype):
+        return _datetime_kind(dtype.tz)
+    types = pandas.api.types
+    if types.is_bool_dtype(dtype):
+        return "flag"
+    if types.is_numeric_dtype(dtype):
+        return "number"
+    if not isinstance(dtype, np.dtype):
+        return None
+    return {"O": "levels", "M": "datetime[]", "m": "duration"}.get(dtype.kind)
+
+
+def _datetime_kind(zone: object) -> Kind | None:
+    """Return the kind of times in a zone; None for a zone without name and offset."""
+    name = "" if zone is None else zone_name(zone)
+    return None if name is None else f"datetime[{name}]"
+
+
+def kind_words(kind: Kind) -> str:
+    """Return what a kind of column holds, as messages say it."""
+    if kind.startswith("datetime"):
+        zone = kind[len("datetime[") : -1]
+        return f"times in {zone}" if zone else "times without a zone"
+    words = {
+        "number": "numbers",
+        "levels": "text",
+        "flag": "booleans",
+        "date": "dates",
+        "duration": "durations",
+    }
+    return words[kind]
