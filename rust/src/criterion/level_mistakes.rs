@@ -18,6 +18,7 @@
 //! **Ties.** The left side is the one of fewest levels, then of the first codes; cuts come in this order.
 
 use super::levels::{Levels, in_order, sum_of};
+use super::sums::add;
 use crate::criterion::label_counts::OneHot;
 use crate::index::BinnedColumn;
 use crate::tree::LevelSet;
@@ -63,10 +64,11 @@ impl LevelShares {
         self.shares[cluster * self.n_levels + level]
     }
 
-    /// The alive clusters by their share of a level, the largest first, equal ones by number.
+    /// The places of the alive clusters by their share of a level, the largest first, equal ones by number.
     fn order(&self, alive: &[usize], level: usize) -> Vec<usize> {
-        let mut order = alive.to_vec();
-        order.sort_by(|&a, &b| self.of(b, level).total_cmp(&self.of(a, level)));
+        let share = |place: usize| self.of(alive[place], level);
+        let mut order: Vec<usize> = (0..alive.len()).collect();
+        order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
         order
     }
 }
@@ -127,15 +129,17 @@ fn divide(
     // By level: the weight of a center, and of all of them.
     let weight = |cluster: usize| levels.sums.iter().map(|sums| sums[cluster]).collect();
     let weights: Vec<Vec<f64>> = alive.iter().map(|&cluster| weight(cluster)).collect();
-    let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a + b).collect::<Vec<f64>>();
     let nothing = vec![0.0; levels.codes.len()];
-    let total = weights.iter().fold(nothing.clone(), |total, weight| sum(&total, weight));
+    let mut total = nothing.clone();
+    weights.iter().for_each(|weight| add(&mut total, weight));
     if m <= MOST_DIVIDED {
         // A set of centers is one that came before and its lowest center.
         let mut inside = vec![nothing];
         for bits in 1..1usize << (m - 1) {
             let lowest = bits.trailing_zeros() as usize;
-            inside.push(sum(&inside[bits & (bits - 1)], &weights[lowest]));
+            let mut sums = inside[bits & (bits - 1)].clone();
+            add(&mut sums, &weights[lowest]);
+            inside.push(sums);
             let side: Vec<usize> =
                 (0..m).filter(|i| bits >> i & 1 == 1).map(|i| alive[i]).collect();
             visit(&side, least_mistakes(&inside[bits], &total));
@@ -146,13 +150,12 @@ fn divide(
         visit(&[cluster], least_mistakes(weight, &total));
     }
     for &code in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
-        let order = shares.order(alive, code.into());
         let mut inside = nothing.clone();
-        for n_left in 1..m {
-            for (inside, sums) in inside.iter_mut().zip(&levels.sums) {
-                *inside += sums[order[n_left - 1]];
-            }
-            visit(&order[..n_left], least_mistakes(&inside, &total));
+        let mut side = vec![];
+        for &place in &shares.order(alive, code.into())[..m - 1] {
+            add(&mut inside, &weights[place]);
+            side.push(alive[place]);
+            visit(&side, least_mistakes(&inside, &total));
         }
     }
 }
@@ -202,7 +205,7 @@ fn one_level(
     shares: &LevelShares,
     level: usize,
 ) -> Option<LevelCut> {
-    let order = shares.order(alive, level);
+    let order: Vec<usize> = shares.order(alive, level).iter().map(|&place| alive[place]).collect();
     let gap = |i: usize| shares.of(order[i - 1], level) - shares.of(order[i], level);
     let widest = (1..order.len()).map(gap).fold(0.0, f64::max);
     let n_left = (1..order.len()).find(|&i| gap(i) > CLOSE && gap(i) >= widest - CLOSE)?;
