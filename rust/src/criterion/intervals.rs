@@ -424,10 +424,10 @@ impl<'c, 'a> Intervals<'c, 'a> {
             |j: usize| labels.clone().map(|l| self.of_missing(l, j)).fold(f64::INFINITY, f64::min);
         let least_missing: Vec<f64> = labels.clone().map(least_missing).collect();
         for (p, &group) in self.filled.iter().enumerate() {
-            for j in 0..self.criterion.rows().width() {
+            for (j, missing) in least_missing.iter().enumerate() {
                 // Both ends inside p, or one of them and the other open.
                 let outside = self.prefix[j][p] + (self.total(j) - self.prefix[j][p + 1]);
-                least[p] = least[p].min(outside + least_missing[j]);
+                least[p] = least[p].min(outside + missing);
             }
             if self.groups.low[group] < self.groups.high[group] && n_rows >= 2 * m {
                 inside[group] = inside[group].max(self.node.cost - least[p]);

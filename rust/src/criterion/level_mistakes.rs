@@ -17,6 +17,8 @@
 //!
 //! **Ties.** The left side is the one of fewest levels, then of the first codes; cuts come in this order.
 
+use std::collections::HashSet;
+
 use super::levels::{Levels, in_order, sum_of};
 use super::sums::add;
 use crate::criterion::label_counts::OneHot;
@@ -149,13 +151,17 @@ fn divide(
     for (&cluster, weight) in alive.iter().zip(&weights) {
         visit(&[cluster], least_mistakes(weight, &total));
     }
+    let mut seen: HashSet<LevelSet> = HashSet::new();
     for &code in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
         let mut inside = nothing.clone();
-        let mut side = vec![];
+        let (mut side, mut set) = (vec![], LevelSet::default());
         for &place in &shares.order(alive, code.into())[..m - 1] {
             add(&mut inside, &weights[place]);
             side.push(alive[place]);
-            visit(&side, least_mistakes(&inside, &total));
+            set.insert(alive[place] as u8);
+            if seen.insert(set) {
+                visit(&side, least_mistakes(&inside, &total));
+            }
         }
     }
 }
