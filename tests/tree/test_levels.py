@@ -457,6 +457,14 @@ def test_255_levels_are_taken():
     assert tree.apply(rows).tolist() == [3, 5, 3]
 
 
+def test_memory_does_not_grow_with_the_number_of_columns():
+    builder = MixedBuilder(np.zeros((4, 8)), np.zeros(4, dtype=int))
+    builder.test(0, 0, at_most=0.5, missing_left=True)
+    nothing = dict.fromkeys(["column_kinds", "levels", "has_missing", "feature_names"])
+    tree = builder.tree(n_features=2**60, **nothing)
+    assert tree.rules()["rule"].to_list() == ["x0 <= 0.5", "x0 > 0.5"]
+
+
 # ---- tables ---------------------------------------------------------------------------------
 
 

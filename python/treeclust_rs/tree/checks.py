@@ -1,7 +1,7 @@
 """Checks of the arrays of a tree, moves included; messages name the first node that is wrong."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from .._data.times import zone_of
 from .._engine import MISSING_LEVEL, ObliqueArrays
 from .._util import BoolArray, FloatArray, IntArray
 from .._util.words import check_column_names, check_unicode
+from .columns import Column
 from .nodes import (
     INTERVAL,
     LEAF,
@@ -177,7 +178,9 @@ def check_columns(
     levels: Sequence[Sequence[str] | None] | None,
     has_missing: Sequence[bool] | None,
     n_features: int,
-) -> tuple[tuple[str, ...] | None, tuple[tuple[str, ...] | None, ...] | None, Any]:
+) -> tuple[
+    tuple[str, ...] | None, tuple[tuple[str, ...] | None, ...] | None, tuple[bool, ...] | None
+]:
     """Return the kinds of the columns, their levels and whether they had missing cells.
 
     None of each where it says nothing: all columns hold numbers, or none had missing cells.
@@ -191,12 +194,13 @@ def check_columns(
             raise ValueError(f"{name} must have {n_features} entries, one per feature.")
     for feature, kind in enumerate(kinds or ()):
         _check_kind(feature, kind)
-    checked = tuple(
+    checked: tuple[tuple[str, ...] | None, ...] = tuple(
         None if own is None else _check_levels(feature, own)
-        for feature, own in enumerate(levels or (None,) * n_features)
+        for feature, own in enumerate(levels or ())
     )
-    for feature, own in enumerate(checked):
-        kind = "number" if kinds is None else kinds[feature]
+    for feature in range(n_features) if kinds or checked else ():
+        kind = kinds[feature] if kinds else "number"
+        own = checked[feature] if checked else None
         if (own is None) == (kind in ("levels", "flag")):
             raise ValueError(
                 f"Feature {feature} of the tree is of kind {kind!r} and has "
@@ -204,12 +208,11 @@ def check_columns(
             )
         if kind == "flag" and own != ("false", "true"):
             raise ValueError(f"Feature {feature} of the tree is a flag with other levels.")
-    gaps = None if has_missing is None else tuple(map(bool, has_missing))
-    is_plain = kinds is None or set(kinds) == {"number"}
+    gaps = tuple(map(bool, has_missing or ()))
     return (
-        None if kinds is None or is_plain else tuple(kinds),
-        None if is_plain else checked,
-        gaps if gaps is not None and any(gaps) else None,
+        None if set(kinds or ()) <= {"number"} else tuple(kinds or ()),
+        checked if any(own is not None for own in checked) else None,
+        gaps if any(gaps) else None,
     )
 
 
@@ -323,9 +326,9 @@ def check_tests(nodes: TreeNodes) -> None:
         "is no interval node and must have NaN for lower and upper",
     )
     ends = np.stack([np.where(is_threshold, nodes.threshold, 0.0), nodes.lower, nodes.upper])
-    is_time = np.array([nodes.column(f).is_time for f in range(nodes.n_features)] + [False])
+    is_time = _of_columns(nodes, lambda column: column.is_time) > 0
     at_all(
-        ~(is_time[feature] & (np.abs(ends) > MAX_TIME).any(axis=0)),
+        ~(is_time & (np.abs(ends) > MAX_TIME).any(axis=0)),
         "compares times beyond 2**53 microseconds from 1970",
     )
     _check_oblique(nodes, is_oblique)
@@ -334,11 +337,18 @@ def check_tests(nodes: TreeNodes) -> None:
     _check_beside(nodes, is_threshold)
 
 
+def _of_columns(nodes: TreeNodes, read: Callable[[Column], int]) -> npt.NDArray[Any]:
+    """Return what `read` says of the tested column of each node; 0 where there is none."""
+    if nodes.column_kinds is None:
+        return np.zeros(nodes.n_nodes, dtype=bool)
+    of_nodes = [0 if f < 0 else read(nodes.column(f)) for f in nodes.feature.tolist()]
+    return np.array(of_nodes)
+
+
 def _check_level_tests(nodes: TreeNodes) -> None:
     """Check that nodes test levels of columns that have them, by ascending codes."""
     is_levels = nodes.kind == LEVELS
-    has_levels = np.array([nodes.column(f).has_levels for f in range(nodes.n_features)])
-    of_levels = np.append(has_levels, False)[nodes.feature]  # undefined features: the last
+    of_levels = _of_columns(nodes, lambda column: column.has_levels) > 0
     at_all(~is_levels | of_levels, "tests levels of a feature that has none")
     may_test = is_levels | (nodes.kind == MISSING)
     at_all(may_test | ~of_levels, "compares a feature that has levels")
@@ -351,13 +361,13 @@ def _check_level_tests(nodes: TreeNodes) -> None:
     at_all(is_levels | (sizes == 0), "has levels_codes though it does not test levels")
     at_all(~is_levels | (sizes > 0), "tests levels and has no levels_codes")
     node = np.repeat(np.arange(nodes.n_nodes), sizes)
-    n_levels = np.array([len(nodes.column(f).levels) for f in range(nodes.n_features)])
+    n_levels = _of_columns(nodes, lambda column: len(column.levels))
     at_entries(
         nodes,
         node,
         (
             (
-                (codes >= 0) & (codes < n_levels[nodes.feature[node]]),
+                (codes >= 0) & (codes < n_levels[node]),
                 "has levels_codes that are none of its feature's levels",
             ),
             (_rises(codes, node), "has levels_codes that do not ascend"),

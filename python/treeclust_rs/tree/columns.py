@@ -50,7 +50,7 @@ class Column(NamedTuple):
         Dates are whole days, so that a bound on them is that of a day: a date at or before
         `value`, or with `up` at or after it.
         """
-        if not self.is_time:
+        if self.kind == "number" or not self.is_time:
             return format_number(value)
         if self.kind == "date":
             return day_of(value, up=up).isoformat()

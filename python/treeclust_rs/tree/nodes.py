@@ -243,20 +243,19 @@ class TreeNodes:
 
     def column(self, feature: int) -> Column:
         """Return what texts need to know of a column."""
-        return self._columns.get(feature, NUMBERS)
+        if self.column_kinds is None and self.has_missing is None:
+            return NUMBERS
+        if feature not in self._columns:
+            kind = NUMBERS.kind if self.column_kinds is None else self.column_kinds[feature]
+            levels = None if self.levels is None else self.levels[feature]
+            has_missing = self.has_missing is not None and self.has_missing[feature]
+            self._columns[feature] = Column(kind, levels or (), has_missing)
+        return self._columns[feature]
 
     @cached_property
     def _columns(self) -> dict[int, Column]:
-        """The columns that hold other than numbers without gaps."""
-        n = self.n_features
-        columns = zip(
-            self.column_kinds or (NUMBERS.kind,) * n,
-            self.levels or (None,) * n,
-            self.has_missing or (False,) * n,
-            strict=True,
-        )
-        described = (Column(kind, levels or (), gaps) for kind, levels, gaps in columns)
-        return {place: column for place, column in enumerate(described) if column != NUMBERS}
+        """What `column` has returned."""
+        return {}
 
     def check_node(self, node: int) -> None:
         """Raise ValueError if the tree has no such node."""

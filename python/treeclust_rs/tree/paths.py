@@ -27,7 +27,7 @@ import numpy as np
 
 from .._util import FloatArray, IntArray, format_number, format_short
 from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
-from .nodes import INTERVAL, LEAF, LEVELS, MISSING, OBLIQUE, THRESHOLD, TreeNodes
+from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
 
 class Span(NamedTuple):
@@ -116,7 +116,7 @@ class Condition:
         """Whether all values are allowed."""
         if self.codes is not None:
             return len(self.codes) == len(self.column.levels)
-        return self.span == EVERYTHING and not self.holes
+        return not self.holes and self.span == EVERYTHING
 
     @property
     def or_missing(self) -> bool:
@@ -137,6 +137,8 @@ class Condition:
     @property
     def spans(self) -> list[Span]:
         """The ranges of allowed values between the holes, ascending."""
+        if not self.holes:
+            return [self.span]
         spans: list[Span] = []
         lower, lower_strict = self.span.lower, self.span.lower_strict
         for hole_lower, hole_upper in self.holes:
@@ -159,9 +161,9 @@ class Condition:
             Most levels to write, if there are at least two more; None writes all.
         """
         may_be_missing = self.missing and (self.column.has_missing or self.span == NOTHING)
-        if self.is_empty and may_be_missing:
+        if may_be_missing and self.is_empty:
             return f"{name} is missing"
-        if self.is_everything and not self.missing:
+        if not self.missing and self.is_everything:
             return f"{name} is not missing"
         parts = [span.text(name, self.column) for span in self.spans]
         if self.codes is not None:
@@ -313,23 +315,16 @@ def _size(span: Span, n_holes: int, is_set: bool, missing: bool) -> int:
 class _Region:
     """The allowed values of one feature: the mutable form of `Condition`."""
 
-    __slots__ = ("codes", "column", "holes", "missing", "span")
+    __slots__ = ("all_codes", "codes", "column", "holes", "missing", "span")
 
     def __init__(self, column: Column) -> None:
         self.span = EVERYTHING
         self.holes: list[tuple[float, float]] = []
         self.column = column
         # The allowed levels, one bit each; of other columns 0.
+        self.all_codes = (1 << len(column.levels)) - 1
         self.codes = self.all_codes
         self.missing = True
-
-    @property
-    def all_codes(self) -> int:
-        return (1 << len(self.column.levels)) - 1 if self.column.has_levels else 0
-
-    @property
-    def is_levels(self) -> bool:
-        return self.column.has_levels
 
     @property
     def size(self) -> int:
@@ -338,7 +333,7 @@ class _Region:
 
     def condition(self, feature: int) -> Condition:
         codes = None
-        if self.is_levels:
+        if self.column.has_levels:
             codes = tuple(code for code in range(len(self.column.levels)) if self.codes >> code & 1)
         holes = tuple(self.holes)
         return Condition(feature, self.span, holes, codes, self.missing, self.column)
@@ -405,7 +400,8 @@ class Path:
         created = feature not in self._regions
         if created:
             self._regions[feature] = _Region(tree.column(feature))
-        undos = []
+        directions = tree.missing_go_to_left
+        stays = directions is None or bool(directions[parent]) == left
         if kind == THRESHOLD:
             threshold = float(tree.threshold[parent])
             if left:
@@ -421,7 +417,13 @@ class Path:
                 ]
             else:
                 undos = [self._cut_out(feature, lower, upper)]
-        undos.append(self._restrict(tree, parent, left))
+        else:
+            codes = 0
+            if kind == LEVELS:
+                codes = sum(1 << code for code in tree.level_test(parent).tolist())
+            undos = [self._restrict(feature, codes, left, stays)]
+        if not stays:  # which the undos restore
+            self._regions[feature].missing = False
         undos[0] = undos[0]._replace(created=created)
         return undos
 
@@ -439,22 +441,20 @@ class Path:
             if undo.created:
                 del self._regions[undo.feature]
 
-    def _restrict(self, tree: TreeNodes, parent: int, left: bool) -> _Undo:
-        """Keep what the branch from a node leaves of levels and missing cells."""
-        feature, kind = int(tree.feature[parent]), int(tree.kind[parent])
-        region = self._regions[feature]
-        undo = self._undo(feature)
+    def _restrict(self, feature: int, codes: int, left: bool, stays: bool) -> _Undo:
+        """Keep what a branch leaves of the levels, or of a test for missing cells (no codes).
+
+        `stays`: whether missing cells take the branch.
+        """
+        region, undo = self._regions[feature], self._undo(feature)
         old_size = region.size
-        if kind == LEVELS:
-            codes = sum(1 << code for code in tree.level_test(parent).tolist())
+        if codes:
             region.codes &= codes if left else ~codes
-        elif kind == MISSING and left:
-            region.span, region.codes = NOTHING, 0
+        elif left:
             undo = undo._replace(removed=region.holes[:])
+            region.span, region.codes = NOTHING, 0
             region.holes.clear()
-        goes_left = tree.missing_go_to_left
-        if goes_left is not None and bool(goes_left[parent]) != left:
-            region.missing = False
+        region.missing &= stays
         self.size += region.size - old_size
         return undo
 

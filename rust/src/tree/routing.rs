@@ -304,9 +304,10 @@ impl ClusterTree {
             let rows = &cells[start * width..][..leaves.len() * width];
             let groups = rows.chunks(group * width).zip(leaves.chunks_mut(group));
             groups.into_iter().all(|(rows, leaves)| {
-                let has_gaps = !(all_finite(rows) || self.used_cells_are_finite(rows, width));
-                let taken = !has_gaps || self.all_used(rows, width, |x| self.takes(x));
+                let finite = all_finite(rows);
+                let taken = finite || self.takes_rows(rows, width);
                 if taken {
+                    let has_gaps = !finite && self.missing_go_to_left.is_some();
                     nodes.route(|column, i| rows[i * width + column].to_f64(), has_gaps, leaves);
                 }
                 taken
@@ -375,23 +376,12 @@ impl ClusterTree {
         x.is_finite() || (x.is_nan() && self.missing_go_to_left.is_some())
     }
 
-    /// Whether the cells of a C-ordered matrix are finite in the columns that the tree uses.
+    /// Whether the tree takes the cells of a C-ordered matrix in the columns that it uses.
     #[cold]
-    fn used_cells_are_finite<T: Value>(&self, cells: &[T], n_features: usize) -> bool {
-        self.all_used(cells, n_features, f64::is_finite)
-    }
-
-    /// Whether `is_right` holds for all cells of a C-ordered matrix in the columns that the tree uses.
-    fn all_used<T: Value>(
-        &self,
-        cells: &[T],
-        n_features: usize,
-        is_right: impl Fn(f64) -> bool,
-    ) -> bool {
+    fn takes_rows<T: Value>(&self, cells: &[T], n_features: usize) -> bool {
         let used = &self.routes.used;
-        cells
-            .chunks(n_features)
-            .all(|row| used.iter().all(|&column| is_right(row[column].to_f64())))
+        let takes_row = |row: &[T]| used.iter().all(|&column| self.takes(row[column].to_f64()));
+        cells.chunks(n_features).all(takes_row)
     }
 
     /// Whether rows of so many columns have all that the tree uses.
@@ -449,8 +439,15 @@ impl Nodes {
     fn route(&self, cell: impl Fn(usize, usize) -> f64, has_gaps: bool, leaves: &mut [i64]) {
         match &self.terms {
             Some(terms) => self.route_by_node(terms, cell, leaves),
-            None if has_gaps || !self.sets.is_empty() => {
+            None if !self.sets.is_empty() => {
                 self.route_together(|node, x| node.goes_left(x, &self.sets), cell, leaves);
+            }
+            None if has_gaps => {
+                // NaN is in no interval; without branches, since gaps are hard to predict.
+                let goes_left = |node: &RoutingNode, x: f64| {
+                    node.holds::<true>(x) | (x.is_nan() & (node.special & MISSING_LEFT != 0))
+                };
+                self.route_together(goes_left, cell, leaves);
             }
             None if self.has_intervals => {
                 self.route_together(|node, x| node.holds::<true>(x), cell, leaves);
