@@ -101,7 +101,10 @@ class GroupSums(NamedTuple):
 
 
 class CentersBase(NamedTuple):
-    """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units."""
+    """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units.
+
+    Coordinates in columns of levels are not read.
+    """
 
     high: FloatArray
     low: FloatArray

@@ -205,7 +205,7 @@ pub fn label_costs(
             if !has_gaps {
                 tile_costs::<false>(&cells, &centers, metric, regrets, k);
                 // One gap seldom comes alone: the rest of the block is taken with care at once.
-                has_gaps = regrets.iter().any(|cost| cost.is_nan());
+                has_gaps = !all_finite(regrets) && regrets.iter().any(|cost| cost.is_nan());
             }
             if has_gaps {
                 tile_costs::<true>(&cells, &centers, metric, regrets, k);
@@ -838,14 +838,14 @@ mod tests {
                     let (total, _, squares) = moments(&cells(4));
                     close(units.scale[f], (squares / total).sqrt());
                 }
-                for group in 0..4 {
+                for (group, spread) in spread.iter_mut().enumerate() {
                     let (i, cells) = (group * 5 + f, cells(group));
                     let (total, mean, squares) = moments(&cells);
                     close(observed[i], total);
                     if f < 3 && total > 0.0 {
                         close(means.means[i], mean);
                         close(sums.sums[i], total * (mean - units.shift[f]) / units.scale[f]);
-                        spread[group] += squares / units.scale[f].powi(2);
+                        *spread += squares / units.scale[f].powi(2);
                     } else {
                         assert_eq!((means.means[i], sums.sums[i]), (2.0, 0.0));
                     }

@@ -482,8 +482,9 @@ mod tests {
         let n = 8 * SAMPLE;
         for n_values in [1, 3, 255, 256, 5000] {
             // Gaps in the sample, and only where the sample does not look; both with few values in the sample.
-            for gaps in [|i: usize| i % 10 == 0, |i: usize| i == 8005, |i: usize| i % 8 == 0] {
-                let cell = |i: usize| if gaps(i) { f64::NAN } else { (i / 3 % n_values) as f64 };
+            for (every, first) in [(10, 0), (n, 8005), (8, 0)] {
+                let is_gap = |i: usize| i % every == first;
+                let cell = |i: usize| if is_gap(i) { f64::NAN } else { (i / 3 % n_values) as f64 };
                 let values: Vec<f64> = (0..n).map(cell).collect();
                 let column = binned(&values);
                 check(&column, &values);

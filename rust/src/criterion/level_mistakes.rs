@@ -9,7 +9,7 @@
 //! A cut puts every alive center on one side, and every level present at the node, missing cells as one more, where it
 //! makes fewer mistakes: on the left those of clusters outside A, on the right those of A. A side without levels gets the
 //! one that costs least. All 2^(m-1) - 1 ways to divide up to [`MOST_DIVIDED`] centers are tried; of more, every center
-//! alone and, by level, the ways to cut the centers in order of their share of it. O(V m) per way.
+//! alone and, by level, the ways to cut the centers in order of their share of it. O(V) per way.
 //!
 //! **Where no level divides the rows** of a node in any column, levels still divide its centers, so that IMM always ends
 //! with one center per leaf: one level goes left, and with it the centers that have more of it. Such cuts score less
@@ -17,7 +17,10 @@
 //!
 //! **Ties.** The left side is the one of fewest levels, then of the first codes; cuts come in this order.
 
-use super::levels::{Levels, in_order};
+use std::collections::HashSet;
+
+use super::levels::{Levels, in_order, sum_of};
+use super::sums::add;
 use crate::criterion::label_counts::OneHot;
 use crate::index::BinnedColumn;
 use crate::tree::LevelSet;
@@ -63,10 +66,11 @@ impl LevelShares {
         self.shares[cluster * self.n_levels + level]
     }
 
-    /// The alive clusters by their share of a level, the largest first, equal ones by number.
+    /// The places of the alive clusters by their share of a level, the largest first, equal ones by number.
     fn order(&self, alive: &[usize], level: usize) -> Vec<usize> {
-        let mut order = alive.to_vec();
-        order.sort_by(|&a, &b| self.of(b, level).total_cmp(&self.of(a, level)));
+        let share = |place: usize| self.of(alive[place], level);
+        let mut order: Vec<usize> = (0..alive.len()).collect();
+        order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
         order
     }
 }
@@ -84,18 +88,31 @@ pub(super) struct LevelCut {
     pub(super) divides_rows: bool,
 }
 
-/// The cuts of a column between the `alive` centers, in the order of ties.
+/// The cuts of a column between the `alive` centers that may be the best, in the order of ties. `score`: of mistakes and a
+/// number of centers on one side; scores within `margin` of the best are tied.
 pub(super) fn level_cuts(
     levels: &Levels<'_>,
     alive: &[usize],
     shares: &LevelShares,
+    margin: f64,
+    score: impl Fn(f64, usize) -> f64,
 ) -> Vec<LevelCut> {
     if alive.len() < 2 {
         return vec![];
     }
     let mut cuts: Vec<LevelCut> = if levels.codes.len() > 1 {
-        let divisions = divisions(levels, alive, shares);
-        divisions.into_iter().map(|left| best_of_division(levels, alive, &left)).collect()
+        let mut found: Vec<(f64, Vec<usize>)> = vec![];
+        let mut best = f64::NEG_INFINITY;
+        divide(levels, alive, shares, |side, mistakes| {
+            let score = score(mistakes, side.len());
+            // Twice the margin: the sums are rounded in another order.
+            if score >= best - 2.0 * margin {
+                best = best.max(score);
+                found.push((score, side.to_vec()));
+            }
+        });
+        found.retain(|(score, _)| *score >= best - 2.0 * margin);
+        found.into_iter().map(|(_, side)| best_of_division(levels, alive, &side)).collect()
     } else {
         (0..shares.n_levels).filter_map(|v| one_level(levels, alive, shares, v)).collect()
     };
@@ -103,19 +120,63 @@ pub(super) fn level_cuts(
     cuts
 }
 
-/// The clusters on one side, for every division of the centers that is tried.
-fn divisions(levels: &Levels<'_>, alive: &[usize], shares: &LevelShares) -> Vec<Vec<usize>> {
+/// Calls `visit(clusters on one side, mistakes)` for every division of the centers that is tried. O(V) each.
+fn divide(
+    levels: &Levels<'_>,
+    alive: &[usize],
+    shares: &LevelShares,
+    mut visit: impl FnMut(&[usize], f64),
+) {
     let m = alive.len();
+    // By level: the weight of a center, and of all of them.
+    let weight = |cluster: usize| levels.sums.iter().map(|sums| sums[cluster]).collect();
+    let weights: Vec<Vec<f64>> = alive.iter().map(|&cluster| weight(cluster)).collect();
+    let nothing = vec![0.0; levels.codes.len()];
+    let mut total = nothing.clone();
+    weights.iter().for_each(|weight| add(&mut total, weight));
     if m <= MOST_DIVIDED {
-        let side = |bits: usize| (0..m).filter(|i| bits >> i & 1 == 1).map(|i| alive[i]).collect();
-        return (1..1 << (m - 1)).map(side).collect();
+        // A set of centers is one that came before and its lowest center.
+        let mut inside = vec![nothing];
+        for bits in 1..1usize << (m - 1) {
+            let lowest = bits.trailing_zeros() as usize;
+            let mut sums = inside[bits & (bits - 1)].clone();
+            add(&mut sums, &weights[lowest]);
+            inside.push(sums);
+            let side: Vec<usize> =
+                (0..m).filter(|i| bits >> i & 1 == 1).map(|i| alive[i]).collect();
+            visit(&side, least_mistakes(&inside[bits], &total));
+        }
+        return;
     }
-    let mut sides: Vec<Vec<usize>> = alive.iter().map(|&cluster| vec![cluster]).collect();
+    for (&cluster, weight) in alive.iter().zip(&weights) {
+        visit(&[cluster], least_mistakes(weight, &total));
+    }
+    let mut seen: HashSet<LevelSet> = HashSet::new();
     for &code in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
-        let order = shares.order(alive, code.into());
-        sides.extend((1..m).map(|n_left| order[..n_left].to_vec()));
+        let mut inside = nothing.clone();
+        let (mut side, mut set) = (vec![], LevelSet::default());
+        for &place in &shares.order(alive, code.into())[..m - 1] {
+            add(&mut inside, &weights[place]);
+            side.push(alive[place]);
+            set.insert(alive[place] as u8);
+            if seen.insert(set) {
+                visit(&side, least_mistakes(&inside, &total));
+            }
+        }
     }
-    sides
+}
+
+/// The fewest mistakes if centers with the weights `inside` by level go one way and the others, of all with the weights
+/// `total`, the other way.
+fn least_mistakes(inside: &[f64], total: &[f64]) -> f64 {
+    let least = sum_of(inside, total, |inside, total| inside.min(total - inside));
+    let mut sides = inside.iter().zip(total).map(|(inside, total)| total - inside < *inside);
+    let first = sides.next();
+    if sides.any(|side| Some(side) != first) {
+        return least;
+    }
+    let price = |(inside, total): (&f64, &f64)| (total - 2.0 * inside).abs();
+    least + inside.iter().zip(total).map(price).fold(f64::INFINITY, f64::min)
 }
 
 /// The cut with the fewest mistakes if the centers of the given clusters go one way.
@@ -150,7 +211,7 @@ fn one_level(
     shares: &LevelShares,
     level: usize,
 ) -> Option<LevelCut> {
-    let order = shares.order(alive, level);
+    let order: Vec<usize> = shares.order(alive, level).iter().map(|&place| alive[place]).collect();
     let gap = |i: usize| shares.of(order[i - 1], level) - shares.of(order[i], level);
     let widest = (1..order.len()).map(gap).fold(0.0, f64::max);
     let n_left = (1..order.len()).find(|&i| gap(i) > CLOSE && gap(i) >= widest - CLOSE)?;

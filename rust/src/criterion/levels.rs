@@ -72,6 +72,19 @@ impl Best {
     }
 }
 
+/// The sum of `of(a, b)` over pairs of entries, in four sums side by side.
+pub(super) fn sum_of(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
+    let ((a4, a), (b4, b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+    let mut lanes = [0.0; 4];
+    for (a, b) in a4.iter().zip(b4) {
+        for i in 0..4 {
+            lanes[i] += of(a[i], b[i]);
+        }
+    }
+    let rest: f64 = a.iter().zip(b).map(|(a, b)| of(*a, *b)).sum();
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+}
+
 /// Fewer levels first, then the first codes.
 pub(super) fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.codes().cmp(b.codes()))
@@ -110,9 +123,20 @@ impl<'a> Levels<'a> {
     /// nothing and is none of them.
     pub(super) fn by_pairs(&self) -> Vec<CostedSet> {
         let k = self.sums.first().map_or(0, |sums| sums.len());
+        let by_label = |l: usize| self.sums.iter().map(|sums| sums[l]).collect::<Vec<f64>>();
+        let by_label: Vec<Vec<f64>> = (0..k).map(by_label).collect();
+        // No set of a pair costs less than if every level cost the less of the two.
+        let least = |l: usize, j: usize| sum_of(&by_label[l], &by_label[j], f64::min);
+        let pairs = (0..k).flat_map(|l| (0..l).map(move |j| (l, j)));
+        let mut pairs: Vec<_> = pairs.map(|(l, j)| (least(l, j), l, j)).collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut best, mut forbidden) = (self.best(), vec![]);
         let mut goes_left = vec![false; self.codes.len()];
-        for (l, j) in (0..k).flat_map(|l| (0..k).map(move |j| (l, j))).filter(|(l, j)| l != j) {
+        for (least, l, j) in pairs.into_iter().flat_map(|(x, l, j)| [(x, l, j), (x, j, l)]) {
+            // Twice the margin: the sums are rounded in another order.
+            if least > best.least + 2.0 * self.margin {
+                break;
+            }
             let (mut cost, mut n_left) = (0.0, 0);
             for ((left, sums), rows) in goes_left.iter_mut().zip(&self.sums).zip(&self.rows) {
                 *left = sums[j] - sums[l] > self.margin;

@@ -192,14 +192,16 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         let alive: Vec<usize> = (0..node.alive.len()).filter(|&c| node.alive[c]).collect();
         let levels = Levels::new(groups, self.rows.width(), 1, 0.0);
         let has_missing = groups.split_missing(self.rows.width()).1.is_some();
-        for found in level_cuts(&levels, &alive, shares) {
+        let margin = TIE * self.total_weight;
+        let score = |mistakes: f64, n_left: usize| self.score.score(mistakes, n_left, alive.len());
+        for found in level_cuts(&levels, &alive, shares, margin, score) {
             let (n_left, mistakes) = (found.clusters.len(), found.mistakes);
             // No other cut makes as many mistakes.
             let more = if found.divides_rows { 0.0 } else { 2.0 * self.total_weight };
             let clusters = Some(found.clusters);
             let centers = Some(CenterCut { n_left, clusters, mistakes });
             visit(Candidate {
-                score: self.score.score(mistakes, n_left, alive.len()) - more,
+                score: score(mistakes, n_left) - more,
                 key: 1.0,
                 cut: Cut { centers, ..Cut::of_levels(found.levels, has_missing) },
                 beside: [None; 4],

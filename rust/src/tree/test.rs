@@ -103,7 +103,7 @@ pub fn is_left(sum: f64) -> bool {
 pub const MAX_LEVELS: usize = 255;
 
 /// A set of level codes, one bit each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LevelSet([u64; 4]);
 
 impl LevelSet {
