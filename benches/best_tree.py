@@ -6,7 +6,9 @@ All trees of a set explain the same reference, one `KMeans(n_init=10)` with as m
 set has labels, and are measured by the cost of their own clusters over that of the reference. The
 regression tree of X on X is scikit-learn's; with k leaves each of them is a cluster of its own
 where that costs less. Seconds are the processor's, on one thread, of the tree alone. What is
-missing or left out is named. Nothing here fails because something was slow or lost.
+missing or left out is named: CLTree where it has more leaves, whose number it takes no limit for,
+and CUBT where pruning would compare too many rows. Nothing here fails because something was slow or
+lost.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ import numpy as np
 import polars as pl
 from sklearn import datasets
 from sklearn.cluster import KMeans
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import common
 import treeclust_rs as tc
@@ -38,7 +40,9 @@ LEAST = 1e-3
 """An excess below it counts as it."""
 LEAST_SECONDS = 2.0
 LARGE = 50_000
-"""Sets of more rows are measured with k leaves only, and without effort="thorough"."""
+"""Sets of more rows are measured with k leaves only, without effort="thorough" and without CUBT,
+whose time grows with the square of the rows."""
+SKLEARN = "scikit-learn's CART on the labels"
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ class Row:
     cost: dict[str, float]
     seconds: dict[str, float]
     kmeans_seconds: float
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why methods have no cost."""
 
     def excess(self, method: str) -> float:
         return max(self.cost[method] - 1.0, LEAST)
@@ -104,11 +110,15 @@ class Row:
     def best(self, methods: Any) -> str:
         return min(methods, key=self.cost.__getitem__)
 
+    @property
+    def others(self) -> list[str]:
+        """The methods beside BestTree."""
+        return [name for name in self.cost if name not in EFFORTS]
+
     def lost(self, effort: str) -> list[str]:
         """Name the methods below BestTree."""
         ours = self.cost[effort] * (1.0 - 1e-9)
-        others = [name for name in self.cost if name not in EFFORTS]
-        return [name for name in others if self.cost[name] < ours]
+        return [name for name in self.others if self.cost[name] < ours]
 
 
 def main() -> None:
@@ -148,9 +158,18 @@ def set_rows(name: str, X: np.ndarray, k: int, quick: bool, missing: common.Miss
     rows = []
     for n_leaves in (size * k for size in sizes):
         row = Row(name, n_leaves, {}, {}, kmeans_seconds)
-        for method, model in _models(k, n_leaves, labels, efforts).items():
+        for method, model in _models(k, n_leaves, labels, efforts, len(X) <= LARGE).items():
             row.seconds[method] = _seconds_of(partial(model.fit, X))
-            row.cost[method] = true_cost(X, model.labels_) / reference
+            if model.n_leaves_ > n_leaves:
+                row.left_out[method] = f"{model.n_leaves_} leaves"
+            else:
+                row.cost[method] = true_cost(X, model.labels_) / reference
+        if len(X) > LARGE:
+            row.left_out["CUBT"] = "too slow"
+        for method, why in row.left_out.items():
+            missing.add(f"{name}, {n_leaves} leaves: {method} is left out: {why}.")
+        row.seconds[SKLEARN] = _seconds_of(partial(_classification, X, labels, row))
+        row.cost[SKLEARN] /= reference
         row.seconds[PEERS[3]] = _seconds_of(partial(_regression, X, k, labels, row))
         row.cost[PEERS[3]] /= reference
         for effort in efforts:
@@ -160,21 +179,36 @@ def set_rows(name: str, X: np.ndarray, k: int, quick: bool, missing: common.Miss
     return rows
 
 
-def _models(k: int, n_leaves: int, labels: np.ndarray, efforts: tuple[str, ...]) -> dict[str, Any]:
+def _models(
+    k: int, n_leaves: int, labels: np.ndarray, efforts: tuple[str, ...], has_cubt: bool
+) -> dict[str, Any]:
     given = {"reference": labels, "n_jobs": 1}
     models: dict[str, Any] = {
         PEERS[0]: tc.ExKMC(max_leaves=n_leaves, **given),
         PEERS[1]: tc.ExKMC(max_leaves=n_leaves, base_tree=None, **given),
         PEERS[2]: tc.KMeansTree(max_leaves=n_leaves, **given),
+        "KMeansTree by entropy": tc.KMeansTree(max_leaves=n_leaves, impurity="entropy", **given),
+        "SpExTree": tc.SpExTree(max_leaves=n_leaves, **given),
+        "KDTreeClusters": tc.KDTreeClusters(max_leaves=n_leaves, **given),
         "XRegressionTree": tc.XRegressionTree(max_leaves=n_leaves, **given),
         "IMM": tc.IMM(**given),
         "ExGreedy": tc.ExGreedy(**given),
+        "ExShallow": tc.ExShallow(**given),
         "RandomCuts": tc.RandomCuts(random_state=0, **given),
         "Kauri": tc.Kauri(k, max_leaves=n_leaves, n_jobs=1),
+        "CLTree": tc.CLTree(k, n_jobs=1),
     }
+    if has_cubt:
+        models["CUBT"] = tc.CUBT(k, max_leaves=n_leaves, n_jobs=1)
     for effort in efforts:
         models[effort] = tc.BestTree(max_leaves=n_leaves, effort=effort, random_state=0, **given)
     return models
+
+
+def _classification(X: np.ndarray, labels: np.ndarray, row: Row) -> None:
+    """Fit scikit-learn's classification tree."""
+    tree = DecisionTreeClassifier(max_leaf_nodes=row.n_leaves, random_state=0).fit(X, labels)
+    row.cost[SKLEARN] = true_cost(X, tree.predict(X))
 
 
 def _regression(X: np.ndarray, k: int, labels: np.ndarray, row: Row) -> None:
@@ -215,10 +249,9 @@ def _summary(rows: list[Row]) -> list[Any]:
         measured = _with(rows, effort)
         if not measured:
             continue
-        every = [name for name in measured[0].cost if name not in EFFORTS]
         excess = [
-            [row.excess(effort) / row.excess(row.best(methods)) for row in measured]
-            for methods in (PEERS, every)
+            [row.excess(effort) / row.excess(row.best(methods(row))) for row in measured]
+            for methods in (lambda _: PEERS, lambda row: row.others)
         ]
         open_rows = [row.excess(row.best(PEERS)) > LEAST for row in measured]
         gained = [share for share, is_open in zip(excess[0], open_rows, strict=True) if is_open]
@@ -284,23 +317,26 @@ def _costs(rows: list[Row]) -> list[Any]:
 
 
 def _cell(row: Row, method: str) -> Cell:
-    return value(row.cost[method], format=".4f") if method in row.cost else ""
+    if method not in row.cost:
+        return row.left_out.get(method, "")
+    return value(row.cost[method], format=".4f")
 
 
 def _others(rows: list[Row]) -> list[Any]:
-    names = [name for name in (rows[0].cost if rows else ()) if name not in EFFORTS]
+    names = list(dict.fromkeys(name for row in rows for name in (*row.others, *row.left_out)))
     lines: list[list[Cell]] = [
         [f"{row.name}, {row.n_leaves} leaves", *(_cell(row, name) for name in names)]
         for row in rows
     ]
     return [
-        "Every method's cost. IMM, ExGreedy and RandomCuts have k leaves in every row.",
+        "Every method's cost. IMM, ExGreedy, ExShallow and RandomCuts have k leaves in every row. "
+        "CLTree takes no limit: where it has more leaves, their number stands in place of a cost.",
         table(("set", *names), lines),
     ]
 
 
 def _seconds(rows: list[Row]) -> list[Any]:
-    names = list(rows[0].seconds) if rows else []
+    names = list(dict.fromkeys(name for row in rows for name in row.seconds))
     names = [*EFFORTS, *(name for name in names if name not in EFFORTS)]
     lines: list[list[Cell]] = []
     for row in rows:

@@ -52,6 +52,60 @@ def test_the_search_never_rises_and_begins_with_the_best_start(fitted):
     assert (model.starts_["refined"] <= model.starts_["objective"] * (1 + 1e-12)).all()
 
 
+QUICK_STARTS = ["KMeansTree", "ExKMC", "ExKMC from one leaf"]
+OTHER_STARTS = ["KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters"]
+SLOW_STARTS = ["CUBT", "Kauri", "XRegressionTree"]
+
+
+def start_names(X, effort, k=3):
+    reference = tc.IMM(k, random_state=0).fit(X).reference_labels_
+    options = {"reference": reference, "max_time": 0, "random_state": 0}
+    starts = tc.BestTree(max_leaves=2 * k, effort=effort, **options).fit(X).starts_["start"]
+    return set(starts) - {"random rows", "sampled columns"}
+
+
+def test_every_method_that_keeps_to_its_leaves_is_a_start():
+    normal = {*QUICK_STARTS, *OTHER_STARTS, *SLOW_STARTS}
+    assert start_names(IRIS, "quick") == {*QUICK_STARTS}
+    assert start_names(IRIS, "normal") == normal
+    of_others = {f"{name}, other reference {i}" for name in QUICK_STARTS for i in range(1, 5)}
+    assert start_names(IRIS, "thorough") == normal | of_others
+
+
+def test_starts_that_would_take_longer_than_the_search_are_left_out():
+    wide = np.random.default_rng(0).normal(size=(30, 4500))
+    assert start_names(wide, "normal", k=2) == {*QUICK_STARTS, *OTHER_STARTS}
+
+
+def test_starts_cost_no_more_than_the_trees_of_their_methods():
+    X = DIGITS
+    reference = tc.IMM(5, random_state=0).fit(X).reference_labels_
+    model = tc.BestTree(max_leaves=9, reference=reference, max_time=0, random_state=0).fit(X)
+    starts = dict(zip(model.starts_["start"], model.starts_["objective"], strict=True))
+    methods = {
+        "ExShallow": tc.ExShallow(reference=reference),
+        "KDTreeClusters": tc.KDTreeClusters(max_leaves=9, reference=reference),
+        "XRegressionTree": tc.XRegressionTree(max_leaves=9, reference=reference),
+        "CUBT": tc.CUBT(5, max_leaves=9, min_dist=0.0),
+    }
+    for name, method in methods.items():
+        cost = method.fit(X).inertia_
+        assert 0.8 * cost <= starts[name] <= cost * (1 + 1e-12), name
+
+
+def test_starts_of_the_search_itself_are_named():
+    starts = tc.BestTree(5, max_leaves=9, max_time=0, random_state=0).fit(DIGITS).starts_["start"]
+    assert starts[-8:].to_list() == 2 * [*3 * ["random rows"], "sampled columns"]
+
+
+def test_far_rows_have_no_other_references():
+    X = IRIS * 1e155
+    reference = tc.IMM(3, random_state=0).fit(IRIS).reference_labels_
+    options = {"reference": reference, "scale": np.full(4, 1e155), "random_state": 0}
+    model = tc.BestTree(max_leaves=4, effort="thorough", max_time=0, **options).fit(X)
+    assert np.isfinite(model.inertia_)
+
+
 @pytest.mark.filterwarnings("ignore:Only .* of the 5 clusters have rows in the tree")
 @pytest.mark.parametrize("X", [IRIS, WINE, DIGITS], ids=["iris", "wine", "digits"])
 @pytest.mark.parametrize("leaves", [1, 2])
@@ -66,6 +120,10 @@ def test_no_other_threshold_tree_is_better(X, leaves):
         tc.ExGreedy(reference=reference),
         tc.KMeansTree(max_leaves=most, reference=reference),
         tc.XRegressionTree(max_leaves=most, reference=reference),
+        tc.ExShallow(reference=reference),
+        tc.KDTreeClusters(max_leaves=most, reference=reference),
+        tc.SpExTree(max_leaves=most, reference=reference),
+        tc.CUBT(k, max_leaves=most),
         tc.RandomCuts(reference=reference, random_state=0),
         tc.Kauri(k, max_leaves=most),
     ]
@@ -257,3 +315,37 @@ def test_what_cannot_be_is_refused():
         tc.BestTree(3, init=oblique).fit(IRIS)
     with pytest.raises(ValueError, match="'effort' parameter"):
         tc.BestTree(3, effort="much").fit(IRIS)
+
+
+def test_labels_given_as_y_are_not_looked_at():
+    model = tc.BestTree(3, objective="labels", **BRIEF)
+    with pytest.warns(UserWarning, match="labels given as reference="):
+        model.fit(IRIS, load_iris().target)
+
+
+def test_a_clone_of_a_tree_of_scikit_learn_is_refused_with_a_way_out():
+    fitted = DecisionTreeClassifier(max_leaf_nodes=4).fit(IRIS, load_iris().target)
+    with pytest.raises(ValueError, match=r"init is a DecisionTreeClassifier that is not fitted"):
+        clone(tc.BestTree(3, max_leaves=4, init=fitted, **BRIEF)).fit(IRIS)
+    tree = tc.tree.from_sklearn(fitted)
+    model = clone(tc.BestTree(3, max_leaves=4, init=tree, **BRIEF)).fit(IRIS)
+    assert model.starts_["start"][0] == "init"
+
+
+def test_columns_of_a_given_tree_are_named():
+    names = load_iris().feature_names
+    init = tc.IMM(3, random_state=0).fit(pl.DataFrame(IRIS, schema=names))
+    other = pl.DataFrame(IRIS[:, ::-1], schema=names[::-1])
+    with pytest.raises(
+        ValueError, match=r"'sepal length \(cm\)' as column 0 .* X has 'petal width"
+    ):
+        tc.BestTree(3, init=init, **BRIEF).fit(other)
+
+
+def test_a_file_says_what_it_lacks(tmp_path):
+    model = tc.BestTree(3, **BRIEF).fit(IRIS)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    for name in ("start_", "starts_", "search_path_"):
+        with pytest.raises(AttributeError, match=f"has no {name}: it takes the rows of the fit"):
+            getattr(again, name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -20,21 +21,22 @@ from .._base import (
     FitRows,
     Growth,
     Limits,
-    grow_tree,
     most_leaves,
 )
-from .._data import Table, Units
+from .._data import Table
 from .._reference.centers import Criterion, mismatch_costs, own_medians
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
 from ..tree import GrownTree, add_up, order_by_gain, reordered_tests, tests_of
-from .centers_tree import CentersTree, labelled_tree
-from .given_tree import check_columns, given_tree, is_tree
-from .random_cuts import RandomCuts
-from .x_regression_tree import XRegressionTree
+from .centers_tree import CentersTree
+from .given_tree import is_tree
+from .starts import Starts
 
-MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb")
+MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb", "cross")
 """What made a tree better, by the codes of the core."""
+
+RESTARTS = (*("random rows",) * 3, "sampled columns")
+"""What the core's own starts are, in turn."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class _Effort:
     """How long and how widely the search goes."""
 
     all_starts: bool
+    n_references: int
+    """Other runs of k-means that trees are grown for."""
     n_restarts: int
     n_survivors: int
     patience: int
@@ -55,29 +59,20 @@ class _Effort:
         """Return how many cells the search may look at in a table of `n_cells`."""
         return int(max(self.least_work, self.work_per_cell * n_cells * n_clusters))
 
+    def survivors(self, n_cells: int, n_clusters: int) -> int:
+        """Return how many starts may go on: fewer where the work is not enough for many."""
+        most = self.work(n_cells, n_clusters) // (_LOOKS_PER_SURVIVOR * n_cells)
+        return max(1, min(self.n_survivors, most))
+
 
 _EFFORTS = {
-    "quick": _Effort(False, 0, 1, 16, 0.0, 20, 3e7),
-    "normal": _Effort(True, 8, 4, 300, 3e-3, 200, 4.5e8),
-    "thorough": _Effort(True, 48, 12, 400, 3e-3, 1_000, 4e9),
+    "quick": _Effort(False, 0, 0, 1, 16, 0.0, 20, 3e7),
+    "normal": _Effort(True, 0, 8, 16, 300, 3e-3, 220, 5.5e8),
+    "thorough": _Effort(True, 4, 48, 32, 400, 3e-3, 2_000, 1.2e10),
 }
 _BATCH = 4
-
-
-@dataclass(frozen=True)
-class _Start:
-    """A tree that the search may begin with."""
-
-    name: str
-    tests: _engine.TestArrays
-    cluster: IntArray
-    """By node; only the leaves' count."""
-
-    @classmethod
-    def of(cls, name: str, grown: GrownTree) -> _Start:
-        """Return a tree that was grown."""
-        is_base = len(grown.cluster) == 2 * grown.n_base_leaves - 1
-        return cls(name, grown.tests, grown.base_cluster if is_base else grown.cluster)
+_LOOKS_PER_SURVIVOR = 500
+"""A start goes on if there is work to look at the whole table so many times, for each of them."""
 
 
 @estimator
@@ -104,10 +99,14 @@ class BestTree(CentersTree):
         runs may find different trees.
     init : ClusterTree, estimator with such a tree or None, default=None
         One more start: a tree of thresholds, of ours or scikit-learn's, on the same columns.
-    %(growth)s
+    max_depth : int or None, default=None
+        Deepest level of leaves.
+    min_samples_leaf : int, default=1
+        Fewest rows in a leaf.
     %(explaining_attributes)s
     search_path_ : polars.DataFrame
-        Every step that made the tree better: `round`, `move`, `objective`, `n_leaves`.
+        Every step that made the tree better: `round`, `move`, `objective`, `n_leaves`. The moves
+        are under Notes.
     start_ : str
         The start that the tree comes from.
     starts_ : polars.DataFrame
@@ -135,11 +134,21 @@ class BestTree(CentersTree):
 
     Notes
     -----
-    Starts are the trees of ExKMC, ExGreedy, KMeansTree, and with more effort of Kauri, RandomCuts
-    and XRegressionTree, and trees grown about random rows. Each is refined: test
-    by test, from the leaves up, the best threshold is taken, with the clusters' means in between.
-    The best go on: a subtree is taken out and grown anew, by all columns, by some, or at random,
-    with as many leaves, one more or one less; or a split and the one below it exchange their tests.
+    Starts are trees of KMeansTree and ExKMC, with IMM's tree below it and without; from
+    ``effort="normal"`` on of KernelExpand, ExGreedy, ExShallow, RandomCuts, KDTreeClusters, Kauri,
+    CUBT (without its pruning) and XRegressionTree too, and trees grown about random rows; with
+    ``effort="thorough"`` KMeansTree and ExKMC for four other runs of k-means or k-medians besides.
+    CUBT, Kauri and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these
+    are more than the search may look at cells, the larger of 550 million and 220 n d k
+    (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
+    KernelExpand.
+
+    Each start is refined ("refine"): test by test, from the leaves up, the best threshold is taken,
+    with the clusters' means in between. The best go on, in stages of equal work that half of them
+    leave: a subtree is taken out and grown anew, by all columns ("recreate"), by some ("sample") or
+    after a random cut ("shake"), or with one leaf less, which is added elsewhere ("transfer"); a
+    test is drawn anew ("perturb"), a split and the one below it exchange their tests ("swap"), or a
+    subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
     thread more.
@@ -153,6 +162,12 @@ class BestTree(CentersTree):
     (4, True)
     """
 
+    _from_rows: ClassVar[tuple[str, ...]] = (
+        *CentersTree._from_rows,
+        "start_",
+        "starts_",
+        "search_path_",
+    )
     _parameter_constraints: ClassVar[Constraints] = {
         **EXPLAINING,
         **LIMITS,
@@ -196,7 +211,13 @@ class BestTree(CentersTree):
         by_labels = self.objective == "labels"
         points = None if by_labels else fit_rows.units.matrix(rows)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        starts = list(self._starts(fit_rows, reference, limits, points, seed))
+        max_work = effort.work(rows.n_samples * rows.n_features, k)
+        begin = Starts(fit_rows, reference, limits, points, self.criterion, seed)
+        starts = [] if self.init is None else [begin.given(self.init)]
+        starts += begin.quick()
+        if effort.all_starts and not by_labels:
+            starts += begin.others(max_work)
+            starts += begin.of_other_references(effort.n_references)
         found = _engine.search_tree(
             rows.data,
             objective=self.objective,
@@ -211,18 +232,19 @@ class BestTree(CentersTree):
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
             n_restarts=effort.n_restarts,
-            n_survivors=effort.n_survivors,
+            n_survivors=effort.survivors(rows.n_samples * rows.n_features, k),
             batch=_BATCH,
             drift=effort.drift,
             patience=effort.patience,
-            max_work=effort.work(rows.n_samples * rows.n_features, k),
+            max_work=max_work,
             max_time=self.max_time,
             seed=seed,
             n_jobs=fit_rows.threads,
             progress=self._progress(fit_rows, reference),
         )
         names = [start.name for start in starts]
-        names += ["random rows"] * (len(found.start_objectives) - len(names))
+        restarts = range(len(found.start_objectives) - len(names))
+        names += [RESTARTS[restart % len(RESTARTS)] for restart in restarts]
         return _searched(fit_rows, reference, found, names, None if by_labels else self.criterion)
 
     def _progress(
@@ -235,97 +257,28 @@ class BestTree(CentersTree):
 
         def show(n_rounds: int, lowest: float) -> None:
             rounds = format_count(n_rounds, "round")
-            if self.objective == "labels":
+            if n_rounds == 0:
+                tell("starts grown, search begins")
+            elif self.objective == "labels":
                 tell(f"{rounds}, {lowest:.6g} of another label")
             elif reference.inertia > 0:
                 tell(f"{rounds}, {lowest / reference.inertia:.4f} of the cost of the reference")
 
         return show
 
+    def _warn_of_y(self, y: Any) -> None:
+        if y is not None and self.reference is None and self.objective == "labels":
+            warnings.warn(
+                'fit does not look at y: objective="labels" explains the labels given as '
+                "reference=, or those of k-means.",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _keep(self, grown: GrownTree) -> None:
         assert isinstance(grown, _SearchedTree)
         self.search_path_, self.starts_ = grown.search_path, grown.starts
         self.start_ = grown.start
-
-    def _starts(
-        self,
-        fit_rows: FitRows[Table],
-        reference: Reference,
-        limits: Limits,
-        points: FloatArray | None,
-        seed: int,
-    ) -> Iterator[_Start]:
-        """Grow the trees that the search may begin with."""
-        labels, k = reference.labels, reference.n_clusters
-        regrets = reference.regrets
-        if points is None:
-            regrets = mismatch_costs(labels.astype(np.int64), k, fit_rows.weight).regrets
-
-        def grown(name: str, growth: Growth) -> _Start:
-            centers = reference.centers if growth.base else None
-            fitted = grow_tree(
-                fit_rows, regrets, labels, growth, base_centers=centers, progress=None
-            )
-            return _Start.of(name, GrownTree.of(fitted))
-
-        if self.init is not None:
-            yield _given(self.init, fit_rows, reference)
-        yield grown("KMeansTree", Growth(None, criterion="gini", limits=limits))
-        if points is None:
-            yield grown("KernelExpand", Growth(None, limits=limits))
-            return
-        yield grown("ExKMC", Growth("imm", limits=limits))
-        yield grown("ExKMC from one leaf", Growth(None, limits=limits))
-        if not _EFFORTS[self.effort].all_starts:
-            return
-        yield grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
-        of_all: dict[str, Any] = {
-            "max_leaves": limits.max_leaves,
-            "max_depth": limits.max_depth,
-            "min_samples_leaf": limits.min_samples_leaf,
-        }
-        others = (
-            XRegressionTree(k, **of_all),
-            RandomCuts(k, criterion=self.criterion, random_state=seed),
-        )
-        for other in others:
-            name = type(other).__name__
-            yield _Start.of(name, other._grow(fit_rows, reference, other._growth(k)))
-        kauri = _engine.fit_kauri(
-            fit_rows.rows.data,
-            kernel=points,
-            is_gram=False,
-            sample_weight=fit_rows.weight,
-            max_clusters=k,
-            max_leaves=most_leaves(limits.max_leaves, k, fit_rows.rows.n_samples),
-            max_depth=limits.max_depth,
-            min_samples_split=2,
-            min_samples_leaf=limits.min_samples_leaf,
-            max_features=fit_rows.rows.n_features,
-            seed=seed,
-            all_moves=False,
-            n_jobs=fit_rows.threads,
-            progress=None,
-        )
-        yield _Start("Kauri", tests_of(kauri), kauri.cluster)
-
-
-def _given(init: Any, fit_rows: FitRows[Table], reference: Reference) -> _Start:
-    """Return the tree given as `init`."""
-    rows = fit_rows.rows
-
-    def fit(model: Any) -> Any:
-        matrix = Units.own(rows.n_features).matrix(rows)
-        return model.fit(matrix, sample_weight=fit_rows.weight, feature_names=rows.feature_names)
-
-    tree = given_tree(init, fit)
-    if tree.oblique_indptr is not None:
-        raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
-    check_columns(tree, fit_rows.table)
-    tests = _engine.TestArrays(**{name: getattr(tree, name) for name in _engine.TestArrays._fields})
-    if len(tree.classes) <= reference.n_clusters:
-        return _Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
-    return _Start("init", tests, labelled_tree(fit_rows, reference, tests).cluster)
 
 
 @dataclass(frozen=True)

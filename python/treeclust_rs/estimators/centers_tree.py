@@ -63,7 +63,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
     def fit(
         self,
         X: Any,
-        y: Any = None,  # noqa: ARG002
+        y: Any = None,
         sample_weight: Any = None,
         *,
         feature_names: Any = None,
@@ -94,6 +94,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             columns are.
         """
         self._validate_params()
+        self._warn_of_y(y)
         fit_rows = FitRows.read(
             self,
             X,
@@ -154,6 +155,9 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             self.cluster_centers_, self.inertia_ = medians, inertia
         fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", path[-1])
         return self
+
+    def _warn_of_y(self, y: Any) -> None:
+        """Warn where a user may expect that `y` is looked at."""
 
     def _keep(self, grown: GrownTree) -> None:
         """Keep what growth has found besides the tree."""

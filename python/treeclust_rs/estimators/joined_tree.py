@@ -97,7 +97,7 @@ class JoinedTree(CenterModel, abstract=True):
             raise ValueError(ROWS_OVERFLOW)
         leaves = self._grow(fit_rows, whole)
         leaf_of_row = route(fit_rows, leaves.tests)
-        grown, means = _joined(fit_rows, leaves, leaf_of_row)
+        grown, means = joined(fit_rows, leaves, leaf_of_row)
         tree = grown.build(list(range(len(means.weight))), fit_rows.table)
         labels = fit_rows.leaves_of_all(leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
@@ -192,7 +192,7 @@ def join_nearest(weight: FloatArray, means: FloatArray, n_clusters: int) -> IntA
     return np.argsort(np.argsort(first))[number]
 
 
-def _joined(
+def joined(
     fit_rows: FitRows[Table], leaves: Leaves, leaf_of_row: Codes
 ) -> tuple[GrownTree, GroupMeans]:
     """Join the core leaves to clusters, which the others join; return means of the clusters."""

@@ -133,7 +133,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     solver : {"direct", "path"}, default="direct"
         "direct" lowers the objective itself. "path" is the paper's: auxiliary labels between
         clustering and tree, drawn together by a growing weight mu; then rounds on the objective
-        itself, as those of "direct", which the paper does not have.
+        itself, which the paper does not have: one pass over the tree each, then the centers.
     mu_factor : float, default=1.1
         Of the path: mu grows by this factor, above 1.
     mu_steps : int, default=100
@@ -141,7 +141,9 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     n_init : int, default=10
         Starts of the reference's k-means, of which the best counts.
     max_iter : int, default=100
-        Most rounds of tree and centers of the direct solver, after a path, and of `relax`.
+        Most rounds of tree and centers of the direct solver, after a path, and of `relax`. A round
+        that lowers the objective by less than 1e-4 of it ends them, once single weights are moved
+        too.
     relax : bool, default=False
         Whether to end with rounds that lower the cost alone, while every test keeps to the columns
         it has by then. The price of the weights, which chose the columns, also holds back the

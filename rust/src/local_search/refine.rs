@@ -32,6 +32,8 @@ pub(super) struct Refine<'a> {
     pub min_rows: usize,
     /// Whether a test that saves nothing remains: labels may settle so that it does.
     pub keeps_ties: bool,
+    /// Whether columns are screened by some rows of a node first.
+    pub screens: bool,
 }
 
 impl Refine<'_> {
@@ -43,7 +45,7 @@ impl Refine<'_> {
 
     /// Visits some nodes, from the last to the first; returns whether anything changed.
     pub fn visit(&self, tree: &mut Segments, descending: &[usize]) -> bool {
-        let mut sweep = Sweep::new(self.work);
+        let mut sweep = Sweep::new(self.work, self.screens);
         let mut changed = false;
         for &id in descending {
             if self.work.is_stopped() {

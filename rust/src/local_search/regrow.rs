@@ -5,6 +5,8 @@
 //! leaves as asked for. It only proposes: sums are compared as they are added up, and few labels take part, those of
 //! the old subtree and those that are the cheapest for most rows.
 
+use fastrand::Rng;
+
 use super::objective::RowCosts;
 use super::ranks::{RankCut, Ranks};
 use super::segments::{Node, Segments};
@@ -19,15 +21,17 @@ const MIN_SHARE: usize = 64;
 /// A gain of less than this share of the node's cost is none.
 const TIE: f64 = 1e-12;
 
-/// How the first cut is chosen.
+/// How cuts are chosen.
 #[derive(Debug, Clone)]
-pub(super) enum FirstCut {
-    /// As all others.
+pub(super) enum Cuts {
+    /// The best of all columns.
     Best,
-    /// The best among these columns.
-    Among(Vec<usize>),
-    /// This one, with so many leaves on either side.
-    Given(RankCut, [usize; 2]),
+    /// The first one the best among these columns.
+    FirstAmong(Vec<usize>),
+    /// This one first, with so many leaves on either side.
+    FirstGiven(RankCut, [usize; 2]),
+    /// Each the best of a random half of the columns.
+    Sampled(Rng),
 }
 
 /// What growth reads.
@@ -43,6 +47,8 @@ pub(super) struct Regrow<'a> {
     pub k: usize,
     /// Limits of the whole tree.
     pub limits: Limits,
+    /// Whether columns are screened by some rows of a node first.
+    pub screens: bool,
     /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
 }
@@ -64,6 +70,8 @@ struct Growth<'a, const K: usize> {
     values: Vec<[f64; K]>,
     nodes: Vec<Open<K>>,
     sweep: Sweep<'a, K>,
+    /// What draws the columns of each cut; none: all are looked at.
+    sampler: Option<Rng>,
 }
 
 impl Regrow<'_> {
@@ -74,17 +82,17 @@ impl Regrow<'_> {
         labels: &[u32],
         depth: usize,
         n_leaves: usize,
-        first: &FirstCut,
+        cuts: &Cuts,
     ) -> Segments {
         let labels = self.likely_labels(rows, labels);
         match labels.len() {
-            0..=2 => self.grow_on::<2>(rows, labels, depth, n_leaves, first),
-            3..=4 => self.grow_on::<4>(rows, labels, depth, n_leaves, first),
-            5..=6 => self.grow_on::<6>(rows, labels, depth, n_leaves, first),
-            7..=8 => self.grow_on::<8>(rows, labels, depth, n_leaves, first),
-            9..=12 => self.grow_on::<12>(rows, labels, depth, n_leaves, first),
-            13..=16 => self.grow_on::<16>(rows, labels, depth, n_leaves, first),
-            _ => self.grow_on::<MAX_LABELS>(rows, labels, depth, n_leaves, first),
+            0..=2 => self.grow_on::<2>(rows, labels, depth, n_leaves, cuts),
+            3..=4 => self.grow_on::<4>(rows, labels, depth, n_leaves, cuts),
+            5..=6 => self.grow_on::<6>(rows, labels, depth, n_leaves, cuts),
+            7..=8 => self.grow_on::<8>(rows, labels, depth, n_leaves, cuts),
+            9..=12 => self.grow_on::<12>(rows, labels, depth, n_leaves, cuts),
+            13..=16 => self.grow_on::<16>(rows, labels, depth, n_leaves, cuts),
+            _ => self.grow_on::<MAX_LABELS>(rows, labels, depth, n_leaves, cuts),
         }
     }
 
@@ -117,7 +125,7 @@ impl Regrow<'_> {
         labels: Vec<u32>,
         depth: usize,
         n_leaves: usize,
-        first: &FirstCut,
+        cuts: &Cuts,
     ) -> Segments {
         let values = rows.iter().map(|&row| {
             let costs = &self.costs.costs[row as usize * self.k..][..self.k];
@@ -131,30 +139,33 @@ impl Regrow<'_> {
             value.map(|x| x.min(dearest) - least)
         });
         let values: Vec<[f64; K]> = values.collect();
-        let (rows, sweep) = (rows.to_vec(), Sweep::new(self.work));
-        let mut growth = Growth { of: *self, labels, rows, values, nodes: vec![], sweep };
+        let (rows, sweep) = (rows.to_vec(), Sweep::new(self.work, self.screens));
+        let sampler = match cuts {
+            Cuts::Sampled(rng) => Some(rng.clone()),
+            _ => None,
+        };
+        let mut growth = Growth { of: *self, labels, rows, values, nodes: vec![], sweep, sampler };
         growth.open(0, growth.rows.len(), depth);
-        let d = self.ranks.n_features();
-        match first {
-            FirstCut::Best => growth.expand(0, n_leaves),
-            FirstCut::Among(columns) if n_leaves > 1 => {
-                growth.search(0, columns.iter().copied());
+        match cuts {
+            Cuts::Best | Cuts::Sampled(_) => growth.expand(0, n_leaves),
+            Cuts::FirstAmong(columns) if n_leaves > 1 => {
+                growth.search_among(0, columns.iter().copied());
                 if growth.nodes[0].best.is_none() {
-                    growth.search(0, 0..d);
+                    growth.search(0);
                 }
                 if growth.gain(0) > 0.0 {
                     let [left, _] = growth.split(0);
                     growth.expand(left, n_leaves);
                 }
             }
-            FirstCut::Given(cut, shares) if self.limits.max_depth != Some(depth) => {
+            Cuts::FirstGiven(cut, shares) if self.limits.max_depth != Some(depth) => {
                 growth.nodes[0].best = Some(ScoredCut { cut: *cut, score: 0.0 });
                 let [left, right] = growth.split(0);
                 for (child, share) in [(left, shares[0]), (right, shares[1])] {
                     growth.expand_below(child, share);
                 }
             }
-            FirstCut::Among(_) | FirstCut::Given(..) => {}
+            Cuts::FirstAmong(_) | Cuts::FirstGiven(..) => {}
         }
         let mut tree = Segments { nodes: vec![], rows: vec![] };
         growth.write(0, &mut tree.nodes);
@@ -193,8 +204,21 @@ impl<const K: usize> Growth<'_, K> {
         self.nodes.len() - 1
     }
 
-    /// Finds the best cut of a leaf.
-    fn search(&mut self, id: usize, features: impl Iterator<Item = usize>) {
+    /// Finds the best cut of a leaf, in all columns or a sample of them.
+    fn search(&mut self, id: usize) {
+        let d = self.of.ranks.n_features();
+        match &mut self.sampler {
+            None => self.search_among(id, 0..d),
+            Some(rng) => {
+                let mut columns = rng.choose_multiple(0..d, d.div_ceil(2));
+                columns.sort_unstable();
+                self.search_among(id, columns.into_iter());
+            }
+        }
+    }
+
+    /// Finds the best cut of a leaf in some columns.
+    fn search_among(&mut self, id: usize, features: impl Iterator<Item = usize>) {
         let Open { node, depth, total, .. } = &self.nodes[id];
         let limits = self.of.limits;
         let least = limits.min_samples_leaf.max(1);
@@ -252,10 +276,9 @@ impl<const K: usize> Growth<'_, K> {
     /// Splits leaves until the tree has `n_leaves` of them. `first`: the first node that was not searched yet.
     fn expand(&mut self, first: usize, n_leaves: usize) {
         let mut unsearched = first;
-        let d = self.of.ranks.n_features();
         while self.nodes.len().div_ceil(2) < n_leaves {
             while unsearched < self.nodes.len() {
-                self.search(unsearched, 0..d);
+                self.search(unsearched);
                 unsearched += 1;
             }
             let Some(id) = self.best_leaf(|_| true) else { break };
@@ -265,12 +288,11 @@ impl<const K: usize> Growth<'_, K> {
 
     /// As [`Growth::expand`], below one leaf, which gets `n_leaves` leaves.
     fn expand_below(&mut self, leaf: usize, n_leaves: usize) {
-        let d = self.of.ranks.n_features();
         let mut open = vec![leaf];
         let mut unsearched = 0;
         for _ in 1..n_leaves {
             while unsearched < open.len() {
-                self.search(open[unsearched], 0..d);
+                self.search(open[unsearched]);
                 unsearched += 1;
             }
             let Some(id) = self.best_leaf(|id| open.contains(&id)) else { break };

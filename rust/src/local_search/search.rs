@@ -1,12 +1,15 @@
 //! The search: starts are refined, then batches of random changes compete.
 //!
+//! The best starts go on, in stages of equal work: all of them, then the better half, and so on to the last one, which
+//! may take subtrees of the others.
+//!
 //! All candidates of a batch change the same tree, each with random numbers of its own, seeded by the round and the
 //! place in the batch; the lowest value wins, of equal ones the first, and the others are dropped. So the result is the
 //! same for every number of threads. Where none is better, the search may take one that is a little worse than the best
-//! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), and returns to that tree after a number of
-//! rounds in vain; what is reported never rises. A start goes on until a number of rounds in a row were in
-//! vain, or the work is done, counted in cells looked at; of several starts the best end wins. A time limit is the one
-//! thing that may make two runs differ. Progress is the number of rounds and the lowest value so far.
+//! tree so far (record-to-record travel: Dueck, J. Comput. Phys. 1993), the less the nearer the end of the stage, and
+//! returns to that tree after a number of rounds in vain; what is reported never rises. A start's stage ends when a
+//! number of rounds in a row were in vain, or its share of the work is done, counted in cells looked at. A time limit
+//! is the one thing that may make two runs differ. Progress is the number of rounds and the lowest value so far.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +18,7 @@ use fastrand::Rng;
 use super::moves::{Candidate, Move};
 use super::objective::Objective;
 use super::ranks::Ranks;
+use super::regrow::Cuts;
 use super::segments::Segments;
 use super::start::{check_rows, finished, thresholds};
 use super::state::{State, Task};
@@ -33,11 +37,9 @@ const MAX_PASSES: usize = 100;
 const ROUNDS_TO_RETURN: usize = 48;
 /// Starts from random rows between two looks at the work that is done, of which they may do one part in so many.
 const RESTARTS_AT_ONCE: usize = 8;
-const RESTARTS_SHARE: u64 = 50;
+const RESTARTS_SHARE: u64 = 10;
 /// Most passes of refinement over a start, before it is known which go on.
 const START_PASSES: usize = 3;
-/// Rounds in vain after which the value may rise on the way.
-const ROUNDS_TO_DRIFT: usize = 48;
 /// Rounds after a success until the whole tree is refined.
 const ROUNDS_TO_REFINE: usize = 16;
 
@@ -46,15 +48,17 @@ const ROUNDS_TO_REFINE: usize = 16;
 pub struct SearchSettings {
     /// Limits of the tree.
     pub limits: Limits,
-    /// Most starts grown from random rows as centers, beside the given ones.
+    /// Most starts beside the given ones: three grown about random rows as centers, then one, each cut from a random half of
+    /// the columns, about the centers of the best given one.
     pub n_restarts: usize,
-    /// How many of the refined starts go on.
+    /// How many of the refined starts go on to the first stage.
     pub n_survivors: usize,
     /// Candidates of a round.
     pub batch: usize,
-    /// How far the value may rise above the best so far on the way, as a share of it; 0: it never rises.
+    /// How far the value may rise above the best so far on the way, as a share of it, when a stage begins; 0: it never
+    /// rises.
     pub drift: f64,
-    /// Rounds in a row without a lower value after which a start ends.
+    /// Rounds in a row without a lower value after which a start's stage ends.
     pub patience: usize,
     /// Cells after which no round begins, those of the starts included.
     pub max_work: u64,
@@ -86,7 +90,8 @@ pub struct FoundTree {
     pub objective: f64,
     /// The best value so far whenever it fell; never rising.
     pub path: Vec<Step>,
-    /// The start that the tree comes from; numbers from that of given starts on are restarts.
+    /// The start that the tree comes from; numbers from that of given starts on are restarts, three about random rows,
+    /// then one with sampled columns, and so on.
     pub start: usize,
     /// The value of each start within the limits.
     pub start_objectives: Vec<f64>,
@@ -120,17 +125,25 @@ pub fn search(
     let trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
     let mut starts = refined(&task, trees);
     monitor.check()?;
+    let by_value = |a: &Start, b: &Start| a.value.total_cmp(&b.value);
+    let best = starts.iter().min_by(|a, b| by_value(a, b)).map(|best| best.tree.clone());
+    let guide = best.filter(|_| settings.n_restarts > 0).map(|tree| task.state(tree).costs);
     for first in (0..settings.n_restarts).step_by(RESTARTS_AT_ONCE) {
         if work.done() > settings.max_work / RESTARTS_SHARE {
             break;
         }
         let end = settings.n_restarts.min(first + RESTARTS_AT_ONCE);
         let trees = parallel::map(first..end, |i| {
-            task.restart(&mut Rng::with_seed(mix(mix(0, settings.seed), i as u64)))
+            let mut rng = Rng::with_seed(mix(mix(0, settings.seed), i as u64));
+            match &guide {
+                Some(costs) if i % 4 == 3 => task.grown(costs, &Cuts::Sampled(rng)),
+                _ => task.random_rows(&mut rng),
+            }
         });
         starts.extend(refined(&task, trees));
         monitor.check()?;
     }
+    drop(guide);
     let start_objectives = starts.iter().map(|start| start.before).collect::<Vec<_>>();
     let refined_objectives = starts.iter().map(|start| start.value).collect::<Vec<_>>();
     let mut order: Vec<usize> = (0..starts.len()).collect();
@@ -141,25 +154,12 @@ pub fn search(
     let first = start_objectives.iter().copied().fold(f64::INFINITY, f64::min);
     let n_leaves = starts[order[0]].tree.n_leaves();
     let mut path = vec![Step { round: 0, kind: Move::Start, objective: first, n_leaves }];
-    let deadline = settings.max_time.map(|time| began + time);
-    let mut run = Run { task: &task, settings, deadline, path: &mut path, n_rounds: 0 };
+    let mut run = Run { task: &task, settings, began, path: &mut path, n_rounds: 0 };
     run.record(Move::Refine, refined_objectives[order[0]], n_leaves);
-    let mut best: Option<(usize, State)> = None;
-    for &start in &order {
-        let empty = Segments { nodes: vec![], rows: vec![] };
-        let mut state = task.state(std::mem::replace(&mut starts[start].tree, empty));
-        run.improve(&mut state, start)?;
-        if best.as_ref().is_none_or(|(_, best)| state.value < best.value) {
-            best = Some((start, state));
-        }
-    }
+    let start = run.stages(&mut starts, order)?;
     let n_rounds = run.n_rounds;
-    let Some((start, mut state)) = best else {
-        return Err(Error::Internal("a search without a tree".into()));
-    };
-    // The value once more, from the rows.
-    state.tree.forget_sums();
-    task.apply(&mut state, vec![]);
+    let empty = Segments { nodes: vec![], rows: vec![] };
+    let state = task.state(std::mem::replace(&mut starts[start].tree, empty));
     let tree = finished(&state.tree, table);
     Ok(FoundTree {
         tree,
@@ -197,28 +197,68 @@ fn refined(task: &Task<'_>, trees: Vec<Segments>) -> Vec<Start> {
 struct Run<'r, 'a> {
     task: &'r Task<'a>,
     settings: &'r SearchSettings,
-    deadline: Option<Instant>,
+    began: Instant,
     path: &'r mut Vec<Step>,
     n_rounds: usize,
 }
 
 impl Run<'_, '_> {
-    /// Rounds from one start until too many were in vain; the best tree on the way is what remains.
-    fn improve(&mut self, state: &mut State, start: usize) -> Result<()> {
-        let SearchSettings { batch, patience, max_work, seed, drift, .. } = *self.settings;
+    /// Improves starts, half of them in each stage, the best of the last; returns the one that is left.
+    fn stages(&mut self, starts: &mut [Start], survivors: Vec<usize>) -> Result<usize> {
+        let n_stages = survivors.len().ilog2() + 1;
+        let mut alive = survivors.clone();
+        for stage in 0..n_stages {
+            let from = self.spent();
+            let share = (1.0 - from).max(0.0) / (alive.len() as f64 * f64::from(n_stages - stage));
+            for (i, &start) in alive.iter().enumerate() {
+                let empty = Segments { nodes: vec![], rows: vec![] };
+                let mut state = self.task.state(std::mem::replace(&mut starts[start].tree, empty));
+                let is_other = |&&other: &&usize| stage > 0 && other != start;
+                let others = survivors.iter().filter(is_other).map(|&other| &starts[other].tree);
+                let others: Vec<&Segments> = others.collect();
+                let seed = mix(mix(mix(0, self.settings.seed), start as u64), stage.into());
+                self.improve(&mut state, &others, seed, from + share * (i + 1) as f64)?;
+                state.tree.forget_sums();
+                (starts[start].tree, starts[start].value) = (state.tree, state.value);
+            }
+            alive.sort_by(|&a, &b| starts[a].value.total_cmp(&starts[b].value));
+            alive.dedup_by(|a, b| starts[*a].value <= starts[*b].value * (1.0 + TIE));
+            alive.truncate((alive.len() / 2).max(1));
+        }
+        Ok(alive[0])
+    }
+
+    /// The share of the work, or of the time if that is more, that is spent; from 1 on the search ends.
+    fn spent(&self) -> f64 {
+        let work = self.task.work.done() as f64 / self.settings.max_work.max(1) as f64;
+        let time = self.settings.max_time.map(|most| most.as_secs_f64());
+        time.map_or(work, |most| work.max(self.began.elapsed().as_secs_f64() / most))
+    }
+
+    /// Rounds from one tree until too many were in vain or so much is spent; the best tree on the way is what remains.
+    fn improve(
+        &mut self,
+        state: &mut State,
+        others: &[&Segments],
+        seed: u64,
+        until: f64,
+    ) -> Result<()> {
+        let SearchSettings { batch, patience, drift, .. } = *self.settings;
         let (mut in_vain, mut is_refined, mut round) = (0, true, 0);
         self.task.polish(state, None, MAX_PASSES);
         self.record(Move::Refine, state.value, state.tree.n_leaves());
         let mut best = (state.tree.clone(), state.value);
-        while in_vain < patience && self.task.work.done() < max_work {
+        let from = self.spent();
+        while in_vain < patience {
             self.task.monitor.check()?;
-            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            let spent = self.spent();
+            if spent >= until {
                 break;
             }
             let (task, shared) = (self.task, &*state);
             let candidates = parallel::map(0..batch.max(1), |place| {
-                let seed = [seed, start as u64, round as u64, place as u64];
-                task.propose(shared, &mut Rng::with_seed(seed.into_iter().fold(0, mix)))
+                let seed = mix(mix(seed, round), place as u64);
+                task.propose(shared, others, &mut Rng::with_seed(seed))
             });
             round += 1;
             self.n_rounds += 1;
@@ -226,7 +266,8 @@ impl Run<'_, '_> {
             self.task.monitor.report(self.n_rounds, lowest);
             in_vain += 1;
             let mut kind = Move::Refine;
-            let rise = if in_vain > ROUNDS_TO_DRIFT { drift } else { 0.0 };
+            let passed = ((spent - from) / (until - from)).max(in_vain as f64 / patience as f64);
+            let rise = drift * (1.0 - passed).powi(2);
             if let Some(chosen) = choose(candidates, state.value, best.1, rise) {
                 let at = chosen.patches.last().map(|patch| patch.0);
                 kind = chosen.kind;

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use super::objective::RowCosts;
 use super::ranks::Ranks;
-use super::regrow::FirstCut;
+use super::regrow::Cuts;
 use super::segments::{Node, Segments};
 use super::state::Task;
 use crate::error::{Error, Result};
@@ -51,16 +51,22 @@ impl Task<'_> {
         Ok(tree)
     }
 
-    /// A start of random rows as centers: growth by label cost to as many leaves as are allowed.
-    pub(super) fn restart(&self, rng: &mut Rng) -> Segments {
+    /// A start about random rows as centers.
+    pub(super) fn random_rows(&self, rng: &mut Rng) -> Segments {
         let (n, k) = (self.objective.n_samples(), self.objective.n_labels());
         let mut seeds = rng.choose_multiple(0..n as u32, k);
         // Fewer rows than clusters.
         seeds.resize(k, 0);
         let costs = self.objective.seed_costs(&seeds, self.monitor);
-        let rows: Vec<u32> = memory::collected(0..n as u32, "the rows of the nodes");
-        let labels: Vec<u32> = (0..k as u32).collect();
-        self.regrow(&costs).grow(&rows, &labels, 0, self.limits.max_leaves, &FirstCut::Best)
+        self.grown(&costs, &Cuts::Best)
+    }
+
+    /// Growth by label cost to as many leaves as are allowed.
+    pub(super) fn grown(&self, costs: &RowCosts, cuts: &Cuts) -> Segments {
+        let rows = 0..self.objective.n_samples() as u32;
+        let rows: Vec<u32> = memory::collected(rows, "the rows of the nodes");
+        let labels: Vec<u32> = (0..self.objective.n_labels() as u32).collect();
+        self.regrow(costs, false).grow(&rows, &labels, 0, self.limits.max_leaves, cuts)
     }
 
     /// What rows cost under the labels as given.

@@ -42,16 +42,24 @@ pub(super) type Patches = Vec<(usize, Segments)>;
 
 impl<'a> Task<'a> {
     /// Growth of subtrees on given costs.
-    pub fn regrow<'c>(&'c self, costs: &'c RowCosts) -> Regrow<'c> {
+    pub fn regrow<'c>(&'c self, costs: &'c RowCosts, screens: bool) -> Regrow<'c> {
         let Task { ranks, limits, monitor, work, .. } = *self;
-        Regrow { ranks, costs, work, k: self.objective.n_labels(), limits, monitor }
+        Regrow { ranks, costs, work, k: self.objective.n_labels(), limits, screens, monitor }
     }
 
     /// Refinement on given costs.
-    pub fn refine<'c>(&'c self, costs: &'c RowCosts) -> Refine<'c> {
+    pub fn refine<'c>(&'c self, costs: &'c RowCosts, screens: bool) -> Refine<'c> {
         let min_rows = self.limits.min_samples_leaf.max(1);
         let k = self.objective.n_labels();
-        Refine { ranks: self.ranks, costs, work: self.work, k, min_rows, keeps_ties: false }
+        Refine {
+            ranks: self.ranks,
+            costs,
+            work: self.work,
+            k,
+            min_rows,
+            keeps_ties: false,
+            screens,
+        }
     }
 
     /// Adds up the rows of leaves that have changed.
@@ -128,11 +136,11 @@ impl<'a> Task<'a> {
         self.update_costs(state);
     }
 
-    /// Refines all nodes, or those above one, up to `passes` times while that lowers the value or saves leaves.
+    /// Refines all nodes, or roughly those above one, up to `passes` times while that lowers the value or saves leaves.
     pub fn polish(&self, state: &mut State, below: Option<usize>, passes: usize) {
         for _ in 0..passes {
             let mut tree = state.tree.clone();
-            let refine = self.refine(&state.costs);
+            let refine = self.refine(&state.costs, below.is_some());
             let changed = match below {
                 None => refine.pass(&mut tree),
                 Some(id) => {

@@ -13,6 +13,11 @@ use crate::parallel::Monitor;
 /// Most buckets of a column.
 const BUCKETS: usize = 256;
 
+/// Rows by which columns are screened, in nodes of at least twice as many.
+const SCREENING_ROWS: usize = 256;
+/// Columns that screening leaves.
+const SCREENED_COLUMNS: usize = 3;
+
 /// What looking at a column costs beside its cells, in cells.
 const MIN_CELLS: usize = 32;
 
@@ -54,6 +59,8 @@ pub(super) struct ScoredCut {
 /// Room for the sums of `K` numbers in the buckets of one column.
 pub(super) struct Sweep<'w, const K: usize> {
     work: &'w Work<'w>,
+    /// Whether some rows choose the columns that all rows of a large node are looked at in: good enough for proposals.
+    screens: bool,
     count: [u32; BUCKETS],
     sums: Box<[[f64; K]; BUCKETS]>,
     keys: Vec<u16>,
@@ -109,8 +116,9 @@ pub(super) struct NodeRows<'a, const K: usize> {
 }
 
 impl<'w, const K: usize> Sweep<'w, K> {
-    pub fn new(work: &'w Work<'w>) -> Self {
-        Sweep { work, count: [0; BUCKETS], sums: Box::new([[0.0; K]; BUCKETS]), keys: vec![] }
+    pub fn new(work: &'w Work<'w>, screens: bool) -> Self {
+        let sums = Box::new([[0.0; K]; BUCKETS]);
+        Sweep { work, screens, count: [0; BUCKETS], sums, keys: vec![] }
     }
 
     /// The cut of lowest score among the given columns; of equal ones the first. `score(left, right)` takes the sums of
@@ -121,6 +129,13 @@ impl<'w, const K: usize> Sweep<'w, K> {
         features: impl Iterator<Item = usize>,
         score: impl Fn(&[f64; K], &[f64; K]) -> f64,
     ) -> Option<ScoredCut> {
+        let mut features: Vec<usize> = features.collect();
+        if self.screens
+            && node.rows.len() >= 2 * SCREENING_ROWS
+            && features.len() > SCREENED_COLUMNS
+        {
+            features = self.screened(node, &features, &score);
+        }
         let mut best: Option<(ScoredCut, Buckets, usize)> = None;
         let mut n_cells = 0;
         for feature in features {
@@ -139,6 +154,39 @@ impl<'w, const K: usize> Sweep<'w, K> {
         self.work.add(n_cells * (4 + K) / 4);
         let (best, buckets, bucket) = best?;
         if buckets.is_exact() { Some(best) } else { Some(open(node, best, buckets, bucket, score)) }
+    }
+
+    /// The columns, ascending, whose best cuts have the lowest scores on some of the rows.
+    fn screened(
+        &mut self,
+        node: &NodeRows<'_, K>,
+        features: &[usize],
+        score: impl Fn(&[f64; K], &[f64; K]) -> f64,
+    ) -> Vec<usize> {
+        let places = || (0..SCREENING_ROWS).map(|i| i * node.rows.len() / SCREENING_ROWS);
+        let rows: Vec<u32> = places().map(|i| node.rows[i]).collect();
+        let values: Vec<[f64; K]> = places().map(|i| node.values[i]).collect();
+        let mut total = [0.0; K];
+        for value in &values {
+            (0..K).for_each(|l| total[l] += value[l]);
+        }
+        let few = NodeRows { ranks: node.ranks, rows: &rows, values: &values, total, min_rows: 1 };
+        let mut scored = Vec::new();
+        for &feature in features {
+            if self.work.is_stopped() {
+                break;
+            }
+            let Some(buckets) = self.fill(&few, feature) else { continue };
+            if let Some((_, score)) = self.scan(&few, buckets, f64::INFINITY, &score) {
+                scored.push((score, feature));
+            }
+        }
+        self.work.add(features.len() * (2 * SCREENING_ROWS + MIN_CELLS) * (4 + K) / 4);
+        scored.sort_by(|a, b| a.0.total_cmp(&b.0));
+        scored.truncate(SCREENED_COLUMNS);
+        let mut screened: Vec<usize> = scored.into_iter().map(|(_, feature)| feature).collect();
+        screened.sort_unstable();
+        screened
     }
 
     /// Adds the rows up; none if they are all alike.

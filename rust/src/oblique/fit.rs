@@ -220,9 +220,10 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
         self.rounds.push(Round { mu, objective, mismatch, n_weights, n_leaves });
     }
 
-    /// Tree and centers in turns until E + lambda phi stays; returns whether it does. Relaxed: E alone, on the columns
-    /// that the tests have, which undoes what the penalty took from their weights (Meinshausen: Relaxed Lasso, 2007).
-    pub(super) fn descend(&mut self) -> Result<bool> {
+    /// Tree and centers in turns until E + lambda phi stays; returns whether it does. `n_passes`: TAO iterations between
+    /// two updates of the centers. Relaxed: E alone, on the columns that the tests have, which undoes what the penalty
+    /// took from their weights (Meinshausen: Relaxed Lasso, 2007).
+    pub(super) fn descend(&mut self, n_passes: usize) -> Result<bool> {
         let (mut before, mut n_sweeps) = (f64::INFINITY, 0);
         for round in 0..self.plan.max_iter {
             let costs = self.costs()?;
@@ -234,7 +235,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
                 }
                 tao.grow(&mut tree)?;
             }
-            for _ in 0..self.plan.n_passes {
+            for _ in 0..n_passes {
                 if !tao.pass(&mut tree)? {
                     break;
                 }
@@ -262,7 +263,7 @@ impl<'b, 't> Alternation<'_, 'b, 't> {
     pub(super) fn finish(mut self, mut converged: bool) -> Result<ObliqueFit> {
         if self.plan.relax {
             (self.relaxed, self.steady) = (true, false);
-            converged &= self.descend()?;
+            converged &= self.descend(self.plan.n_passes)?;
         }
         let tao = self.tao(Loss::Labels(self.free_labels()), 0);
         let leaf_of_row = tao.leaf_of_row(&self.tree);
@@ -348,7 +349,7 @@ pub fn direct(
     } else {
         run.first(Loss::Labels(run.free_labels()))?;
     }
-    let converged = run.descend()?;
+    let converged = run.descend(plan.n_passes)?;
     run.finish(converged)
 }
 

@@ -21,6 +21,10 @@
 //! centers go on from there on the objective itself (eq. 4), as those of the direct solver do (`settle`). On Letter,
 //! at the paper's depths, that takes about a quarter off the cost that the path adds, with as many weights.
 //! Centers at the end are those of the tree's clusters.
+//!
+//! In those rounds the centers follow every pass of TAO, and tests stay unless another is clearly better, as along the
+//! path (`TaoSettings::steady`): more passes a round mostly exchange tests for others as good, scaled down by what
+//! rounding leaves. The last round is the one that lowers the objective by a share below `Plan::tol`.
 
 use super::draft::{DraftNode, DraftTree};
 use super::fit::{Alternation, ClusterProblem, ObliqueFit, TreeClusters};
@@ -34,6 +38,8 @@ use crate::parallel::Monitor;
 
 /// Most alternations of assignment and centers in one clustering step.
 const MAX_CLUSTERING_STEPS: usize = 100;
+/// TAO iterations between two updates of the centers after the last mu.
+const PASSES_ON_OBJECTIVE: usize = 1;
 /// The share of the mismatched rows that may change their label at the first mu.
 const FIRST_GAPS_SHARE: f64 = 0.01;
 
@@ -160,9 +166,8 @@ fn settle(run: &mut Alternation<'_, '_, '_>, schedule: &Schedule) -> Result<bool
     if excess <= TIE * cost || mistakes <= 0.0 {
         return Ok(true);
     }
-    run.steady = false;
     run.price = run.plan.lambda * excess / (run.unit * mistakes);
-    let converged = run.descend()?;
+    let converged = run.descend(PASSES_ON_OBJECTIVE)?;
     let objective = run.measure()?.objective;
     let mu = run.rounds.last().map_or(0.0, |round| round.mu);
     run.record(mu, objective, 0.0);
@@ -372,6 +377,41 @@ mod tests {
                     run.rounds[1..].iter().map(|round| round.objective.value(price)).collect();
                 assert!(values.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{values:?}");
                 assert!(values.len() > 1 && run.rounds.iter().all(|round| round.mu == 7.0));
+            }
+        });
+    }
+
+    /// After a path a round has one pass, and the rounds end where longer ones do. The objective never rises; the
+    /// clusters of a tree at rest stay as they are.
+    #[test]
+    fn the_rounds_after_a_path_have_one_pass_and_end_where_longer_ones_do() {
+        with_problem(|problem, start, monitor| {
+            for (lambda, histograms) in [(0.3, false), (3.0, false), (20.0, true)] {
+                let schedule = Schedule { factor: 1.3, n_steps: 20, histograms };
+                let plan = plan(lambda);
+                let memories = [0; 3].map(|_| Memory::default());
+                let mut runs = memories.each_ref().map(|memory| {
+                    let mut run = problem.start(start.clone(), &plan, monitor, memory).unwrap();
+                    run.steady = true;
+                    run.first(schedule.loss(run.free_labels())).unwrap();
+                    run
+                });
+                let [run, single, longer] = &mut runs;
+                assert!(settle(run, &schedule).unwrap());
+                let end = run.measure().unwrap().objective.loss;
+                let values: Vec<f64> =
+                    run.rounds.iter().map(|round| round.objective.value(run.price)).collect();
+                assert!(values.windows(2).all(|v| v[1] <= v[0] * (1.0 + 1e-12)), "{values:?}");
+                (single.price, longer.price, longer.steady) = (run.price, run.price, false);
+                single.center().unwrap();
+                single.descend(1).unwrap();
+                assert_eq!(run.rounds[..values.len() - 1], single.rounds);
+                longer.descend(5).unwrap();
+                let theirs = longer.measure().unwrap().objective.loss;
+                assert!((end - theirs).abs() <= 1e-3 * theirs, "{end} {theirs}");
+                run.descend(1).unwrap();
+                let again = run.measure().unwrap().objective.loss;
+                assert!((again - end).abs() <= 1e-12 * end, "{again} {end}");
             }
         });
     }

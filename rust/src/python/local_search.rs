@@ -30,7 +30,8 @@ pub struct PySearchedTree {
     cluster: Integers,
     /// The value of the tree.
     objective: f64,
-    /// The start that the tree comes from; restarts follow the given ones.
+    /// The start that the tree comes from; restarts follow the given ones, three about random rows,
+    /// then one with sampled columns, and so on.
     start: usize,
     /// The value of each start within the limits.
     start_objectives: Floats,
@@ -40,7 +41,7 @@ pub struct PySearchedTree {
     n_rounds: usize,
     /// Of every step: the round.
     path_round: Integers,
-    /// 0 start, 1 refine, 2 recreate, 3 sample, 4 shake, 5 transfer, 6 swap, 7 perturb.
+    /// 0 start, 1 refine, 2 recreate, 3 sample, 4 shake, 5 transfer, 6 swap, 7 perturb, 8 cross.
     path_move: Integers,
     /// The best value afterwards.
     path_objective: Floats,
@@ -136,6 +137,7 @@ impl PySearchedTree {
             Move::Transfer => 5,
             Move::Swap => 6,
             Move::Perturb => 7,
+            Move::Cross => 8,
         };
         let path = found.path;
         let tree = PySearchedTree {

@@ -1,0 +1,197 @@
+"""The trees that BestTree's search begins with, one of every method that keeps to its leaves."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import _engine
+from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
+from .._data import Table, Units
+from .._reference.centers import Criterion, mismatch_costs
+from .._reference.kmeans import Reference, make_reference
+from .._reference.read import ReferenceInput
+from .._util import FloatArray, IntArray
+from ..tree import GrownTree, tests_of
+from .centers_tree import labelled_tree
+from .cubt import CUBT
+from .ex_shallow import ExShallow
+from .given_tree import check_columns, given_tree
+from .joined_tree import joined, route
+from .kd_tree_clusters import KDTreeClusters
+from .random_cuts import RandomCuts
+from .x_regression_tree import XRegressionTree
+
+
+@dataclass(frozen=True)
+class Start:
+    """A tree that the search may begin with."""
+
+    name: str
+    tests: _engine.TestArrays
+    cluster: IntArray
+    """By node; only the leaves' count."""
+
+    @classmethod
+    def of(cls, name: str, grown: GrownTree) -> Self:
+        """Return a tree that was grown."""
+        is_base = len(grown.cluster) == 2 * grown.n_base_leaves - 1
+        return cls(name, grown.tests, grown.base_cluster if is_base else grown.cluster)
+
+
+@dataclass(frozen=True)
+class Starts:
+    """What starts are grown from."""
+
+    fit_rows: FitRows[Table]
+    reference: Reference
+    limits: Limits
+    points: FloatArray | None
+    """Rows in units; None: the labels are all that counts."""
+    criterion: Criterion
+    seed: int
+
+    CUBT_MIN_ROWS: ClassVar[int] = 5
+    """Fewest rows of a leaf of CUBT, its default."""
+
+    def quick(self) -> Iterator[Start]:
+        """Grow trees by the labels and the costs of the reference."""
+        by_gini = Growth(None, criterion="gini", limits=self.limits)
+        if self.points is None:
+            yield self._grown("KMeansTree", by_gini, self._mistakes())
+            yield self._by_mistakes()
+            return
+        yield self._grown("KMeansTree", by_gini)
+        yield self._grown("ExKMC", Growth("imm", limits=self.limits))
+        yield self._grown("ExKMC from one leaf", Growth(None, limits=self.limits))
+
+    def others(self, max_work: int) -> Iterator[Start]:
+        """Grow trees by everything else.
+
+        Those that compare all columns with all columns, O(n d^2) a level, are left out where that
+        is more than `max_work`.
+        """
+        rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
+        yield self._by_mistakes()
+        yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
+        of_all: dict[str, Any] = {
+            "max_leaves": limits.max_leaves,
+            "max_depth": limits.max_depth,
+            "min_samples_leaf": limits.min_samples_leaf,
+        }
+        explaining: list[Any] = [
+            ExShallow(k, criterion=self.criterion),
+            RandomCuts(k, criterion=self.criterion, random_state=self.seed),
+            KDTreeClusters(k, **of_all),
+        ]
+        most = most_leaves(limits.max_leaves, k, rows.n_samples)
+        n_levels = math.ceil(math.log2(max(most, 2)))
+        if rows.n_samples * rows.n_features**2 * n_levels <= max_work:
+            explaining.append(XRegressionTree(k, **of_all))
+            yield self._cubt(of_all)
+            yield self._kauri(most)
+        for other in explaining:
+            grown = other._grow(self.fit_rows, self.reference, other._growth(k))
+            yield Start.of(type(other).__name__, grown)
+
+    def of_other_references(self, n: int) -> Iterator[Start]:
+        """Grow trees that explain other runs of k-means, one from each of `n` seeds."""
+        assert self.points is not None
+        if not np.isfinite(np.vdot(self.points, self.points)):
+            return
+        for run in range(1, n + 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters will do
+                other = make_reference(
+                    self.fit_rows,
+                    ReferenceInput(),
+                    criterion=self.criterion,
+                    n_clusters=self.reference.n_clusters,
+                    random_state=(self.seed + run) % np.iinfo(np.int32).max,
+                    estimator_name=self.fit_rows.estimator_name,
+                    needs_distinct=False,
+                    n_init=1,
+                )
+            begin = Starts(
+                self.fit_rows, other, self.limits, self.points, self.criterion, self.seed
+            )
+            for start in begin.quick():
+                yield replace(start, name=f"{start.name}, other reference {run}")
+
+    def given(self, init: Any) -> Start:
+        """Return the tree given as `init`."""
+        fit_rows, rows = self.fit_rows, self.fit_rows.rows
+
+        def fit(model: Any) -> Any:
+            matrix = Units.own(rows.n_features).matrix(rows)
+            weight, names = fit_rows.weight, rows.feature_names
+            return model.fit(matrix, sample_weight=weight, feature_names=names)
+
+        tree = given_tree(init, fit)
+        if tree.oblique_indptr is not None:
+            raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
+        check_columns(tree, fit_rows.table)
+        arrays = {name: getattr(tree, name) for name in _engine.TestArrays._fields}
+        tests = _engine.TestArrays(**arrays)
+        if len(tree.classes) <= self.reference.n_clusters:
+            return Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
+        return Start("init", tests, labelled_tree(fit_rows, self.reference, tests).cluster)
+
+    def _grown(self, name: str, growth: Growth, regrets: FloatArray | None = None) -> Start:
+        """Grow a tree; `regrets`: what is followed; None: the reference's."""
+        reference = self.reference
+        fitted = grow_tree(
+            self.fit_rows,
+            reference.regrets if regrets is None else regrets,
+            reference.labels,
+            growth,
+            base_centers=reference.centers if growth.base else None,
+            progress=None,
+        )
+        return Start.of(name, GrownTree.of(fitted))
+
+    def _mistakes(self) -> FloatArray:
+        """Return what labels cost, 1 each unless they are the reference's."""
+        labels, k = self.reference.labels.astype(np.int64), self.reference.n_clusters
+        return mismatch_costs(labels, k, self.fit_rows.weight).regrets
+
+    def _by_mistakes(self) -> Start:
+        """Grow a tree by the fewest rows outside the cluster of their leaf."""
+        return self._grown("KernelExpand", Growth(None, limits=self.limits), self._mistakes())
+
+    def _cubt(self, of_all: dict[str, Any]) -> Start:
+        """Grow CUBT's tree without its pruning, whose time grows with the square of the rows."""
+        least = max(self.limits.min_samples_leaf, self.CUBT_MIN_ROWS)
+        of_all = of_all | {"min_samples_leaf": least, "min_dist": 0.0}
+        fit_rows = self.fit_rows
+        whole = fit_rows.group_means(np.zeros(fit_rows.rows.n_samples, dtype=np.uint32), 1)
+        leaves = CUBT(self.reference.n_clusters, **of_all)._grow(fit_rows, whole)
+        grown, _ = joined(fit_rows, leaves, route(fit_rows, leaves.tests))
+        return Start("CUBT", grown.tests, grown.cluster)
+
+    def _kauri(self, most: int) -> Start:
+        assert self.points is not None
+        rows, limits = self.fit_rows.rows, self.limits
+        kauri = _engine.fit_kauri(
+            rows.data,
+            kernel=self.points,
+            is_gram=False,
+            sample_weight=self.fit_rows.weight,
+            max_clusters=self.reference.n_clusters,
+            max_leaves=most,
+            max_depth=limits.max_depth,
+            min_samples_split=2,
+            min_samples_leaf=limits.min_samples_leaf,
+            max_features=rows.n_features,
+            seed=self.seed,
+            all_moves=False,
+            n_jobs=self.fit_rows.threads,
+            progress=None,
+        )
+        return Start("Kauri", tests_of(kauri), kauri.cluster)
