@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
-from .._data import Scale, plain_scale
+from .._data import Scale, n_coordinates, plain_scale
 from .._util import (
     FloatArray,
     IntArray,
@@ -304,7 +304,10 @@ class SavedField:
     """A fitted number or array."""
 
     shape: str = ""
-    """Lengths: "k" (clusters), "d" (columns), "path" (any) or an integer; empty for a number."""
+    """Lengths: "k" (clusters), "d" (columns), "c" (encoded columns), "path" (any) or an integer.
+
+    Empty for a number.
+    """
     required: bool = False
     check: Check | None = None
     n_entries: Callable[[ClusterTree], int] | None = None
@@ -315,6 +318,7 @@ class SavedField:
         sizes = {
             "k": len(tree.classes),
             "d": tree.n_features,
+            "c": n_coordinates(tree.levels, tree.n_features),
             "path": len(content) if isinstance(content, list) else 0,
         }
         shape = tuple(sizes[part] if part in sizes else int(part) for part in self.shape.split())

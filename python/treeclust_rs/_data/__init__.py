@@ -1,7 +1,8 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
 from .checks import check_finite, check_sample_weight, count_gaps, warn_of_gaps
-from .encoding import Encoding
+from .encoding import Encoding, encoded_names, n_coordinates
+from .kinds import is_time
 from .mixed import FittedColumns
 from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
@@ -20,4 +21,5 @@ from .table import (
     take_rows,
     with_names,
 )
+from .times import threshold_in_gap
 from .units import Rows, Units, WeightedRows, shares_of

@@ -19,6 +19,22 @@ from .levels import Levels
 from .table import Table, column_of, level_codes
 
 
+def n_coordinates(levels: Sequence[Levels | None] | None, n_features: int) -> int:
+    """Return the number of coordinates of a table with these levels of its columns."""
+    return sum(1 if known is None else len(known) for known in levels or (None,) * n_features)
+
+
+def encoded_names(
+    levels: Sequence[Levels | None], feature_names: Sequence[str] | None
+) -> list[str]:
+    """Return the names of the coordinates: ``age``, ``region=north``, ``region=south``."""
+    names = []
+    for column, known in enumerate(levels):
+        name = column_name(feature_names, column)
+        names += [name] if known is None else [f"{name}={level}" for level in known]
+    return names
+
+
 @dataclass(frozen=True, eq=False)
 class Encoding:
     """The coordinates of a table, and what they are in units.
@@ -58,12 +74,8 @@ class Encoding:
         return int(self.first[-1])
 
     def names(self, feature_names: Sequence[str] | None) -> list[str]:
-        """Return the names of the coordinates: ``age``, ``region=north``, ``region=south``."""
-        names = []
-        for column, known in enumerate(self.levels):
-            name = column_name(feature_names, column)
-            names += [name] if known is None else [f"{name}={level}" for level in known]
-        return names
+        """Return the names of the coordinates; see `encoded_names`."""
+        return encoded_names(self.levels, feature_names)
 
     def matrix(self, table: Table) -> FloatArray:
         """Return the rows in units, of shape (n_samples, n_coordinates), NaN where missing."""

@@ -20,6 +20,11 @@ MIXED_TABLES = (
 """Which methods take tables as people have them: what the others' refusals end with."""
 
 
+def is_time(kind: Kind) -> bool:
+    """Return whether a column of this kind holds dates, times or durations."""
+    return kind in ("date", "duration") or kind.startswith("datetime")
+
+
 def polars_kind(dtype: pl.DataType) -> Kind | None:
     """Return the kind of a column of polars; None where it is of none."""
     if dtype.is_numeric() or dtype == pl.Null:

@@ -29,7 +29,7 @@ from .._reference.centers import Centers, Criterion, cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import IntArray, StrOptions, row_blocks
-from ..tree import GrownTree, add_up
+from ..tree import GrownTree, add_up, with_calendar_thresholds
 
 
 class CentersTree(CostTree, ReferenceModel, abstract=True):
@@ -40,7 +40,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         "criterion": [StrOptions({"kmeans", "kmedians"})],
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
@@ -119,6 +119,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
+        grown = with_calendar_thresholds(grown, fit_rows.rows)
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row

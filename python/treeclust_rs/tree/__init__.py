@@ -1,7 +1,14 @@
 """Floor 3: the tree every method ends in, its nodes, paths, words and printed text."""
 
 from .any_tree import HasTree, as_tree
-from .build import GrownTree, add_up, column_arguments, tests_of, with_directions
+from .build import (
+    GrownTree,
+    add_up,
+    column_arguments,
+    tests_of,
+    with_calendar_thresholds,
+    with_directions,
+)
 from .cluster_tree import ClusterTree, NonFiniteError
 from .from_sklearn import from_sklearn, is_sklearn_tree
 from .html import cluster_colors, cluster_html, html_table, lighten

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._data import SparseTable, Table
+from .._data import SparseTable, Table, column_of, is_time, threshold_in_gap
 from .._engine import FittedTests, FittedTree, ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, MISSING, OBLIQUE, leaf_mistakes
+from .nodes import LEAF, MISSING, OBLIQUE, THRESHOLD, leaf_mistakes
 
 Classes = list[int] | list[str]
 
@@ -224,6 +224,36 @@ def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
     more_left = n_node_samples[left] >= n_node_samples[right]
     goes_left = (tests.kind != LEAF) & (more_left | (tests.kind == MISSING))
     return tests._replace(missing_go_to_left=goes_left)
+
+
+def with_calendar_thresholds(grown: GrownTree, rows: Table) -> GrownTree:
+    """Return a tree whose thresholds of times lie where people would put them.
+
+    Between the values of `rows`, those of the fit, that a test divides: see `threshold_in_gap`.
+    """
+    tests = grown.tests
+    on_times = np.zeros(rows.n_features, dtype=bool)
+    if rows.kinds is not None:
+        on_times[:] = [is_time(kind) for kind in rows.kinds]
+    nodes = np.flatnonzero((tests.kind == THRESHOLD) & on_times[np.maximum(tests.feature, 0)])
+    if rows.kinds is None or not len(nodes):
+        return grown
+    left, threshold = tests.children_left, tests.threshold.copy()
+    for feature in np.unique(tests.feature[nodes]).tolist():
+        cells = column_of(rows, feature)
+        least, most = np.full(len(left), np.inf), np.full(len(left), -np.inf)
+        seen = ~np.isnan(cells)
+        np.minimum.at(least, grown.leaf_of_row[seen], cells[seen])
+        np.maximum.at(most, grown.leaf_of_row[seen], cells[seen])
+        for node in range(len(left) - 1, -1, -1):  # children come after their parents
+            if left[node] >= 0:
+                children = slice(left[node], left[node] + 2)
+                least[node], most[node] = least[children].min(), most[children].max()
+        for node in nodes[tests.feature[nodes] == feature].tolist():
+            low, high = most[left[node]], least[left[node] + 1]
+            if np.isfinite(low) and np.isfinite(high):
+                threshold[node] = threshold_in_gap(low, high, rows.kinds[feature])
+    return replace(grown, tests=tests._replace(threshold=threshold))
 
 
 def add_up(left: IntArray, *of_nodes: npt.NDArray[Any]) -> None:

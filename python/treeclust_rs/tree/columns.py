@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
+from .._data.kinds import is_time
 from .._data.times import zone_of
 from .._util import format_number
 from .._util.words import MAX_NAME_LENGTH, printable, short_names, tested_level
@@ -37,7 +38,7 @@ class Column(NamedTuple):
     @property
     def is_time(self) -> bool:
         """Whether cells are microseconds."""
-        return self.kind in ("date", "duration") or self.kind.startswith("datetime")
+        return is_time(self.kind)
 
     @property
     def has_levels(self) -> bool:
