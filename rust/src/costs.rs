@@ -297,8 +297,8 @@ fn read_tile(
     }
 }
 
-/// Costs of one tile, written row-major (rows x k). `GAPS`: missing cells add nothing, else they make a row's costs NaN.
-/// Every row takes its terms in the order of the columns, `LANES` rows side by side.
+/// Costs of one tile, written row-major (rows x k). `GAPS`: missing cells add nothing, else they make a row's costs
+/// NaN. Every row takes its terms in the order of the columns, `LANES` rows side by side.
 fn tile_costs<const GAPS: bool>(
     cells: &[f64],
     centers: &[f64],

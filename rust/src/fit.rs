@@ -125,8 +125,9 @@ pub struct ThresholdFit {
 /// Fits a tree: the base, then best-first growth.
 ///
 /// # Errors
-/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range, two clusters cannot be told apart by
-/// Kernel IMM's features, or the base takes neither levels nor missing cells, [`Error::Interrupted`] if the monitor was asked to stop.
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range, two clusters cannot be told apart
+/// by Kernel IMM's features, or the base takes neither levels nor missing cells, [`Error::Interrupted`] if the monitor
+/// was asked to stop.
 pub fn fit(
     table: &Table<'_>,
     problem: &ThresholdProblem<'_>,

@@ -396,8 +396,9 @@ impl<'c, 'a> Intervals<'c, 'a> {
         self.node.cost - (cost_in + cost_out)
     }
 
-    /// As [`Criterion::bounds`], raising bounds that are too low. The pair of groups (p, q) stands for all intervals with one end inside or beside
-    /// p and the other inside or beside q: they cost at least what lies strictly between and strictly outside.
+    /// As [`Criterion::bounds`], raising bounds that are too low. The pair of groups (p, q) stands for all intervals
+    /// with one end inside or beside p and the other inside or beside q: they cost at least what lies strictly between
+    /// and strictly outside.
     fn bounds(&self, inside: &mut [f64]) -> f64 {
         let n = self.n();
         let mut least = vec![f64::INFINITY; n];

@@ -7,13 +7,13 @@
 //! | share of level v in cluster c, over all rows: the center's coordinate | [`LevelShares`] |
 //!
 //! A cut puts every alive center on one side, and every level present at the node, missing cells as one more, where it
-//! makes fewer mistakes: on the left those of clusters outside A, on the right those of A. A side without levels gets the
-//! one that costs least. All 2^(m-1) - 1 ways to divide up to [`MOST_DIVIDED`] centers are tried; of more, every center
-//! alone and, by level, the ways to cut the centers in order of their share of it. O(V) per way.
+//! makes fewer mistakes: on the left those of clusters outside A, on the right those of A. A side without levels gets
+//! the one that costs least. All 2^(m-1) - 1 ways to divide up to [`MOST_DIVIDED`] centers are tried; of more, every
+//! center alone and, by level, the ways to cut the centers in order of their share of it. O(V) per way.
 //!
-//! **Where no level divides the rows** of a node in any column, levels still divide its centers, so that IMM always ends
-//! with one center per leaf: one level goes left, and with it the centers that have more of it. Such cuts score less
-//! than all others.
+//! **Where no level divides the rows** of a node in any column, levels still divide its centers, so that IMM always
+//! ends with one center per leaf: one level goes left, and with it the centers that have more of it. Such cuts score
+//! less than all others.
 //!
 //! **Ties.** The left side is the one of fewest levels, then of the first codes; cuts come in this order.
 
@@ -88,8 +88,8 @@ pub(super) struct LevelCut {
     pub(super) divides_rows: bool,
 }
 
-/// The cuts of a column between the `alive` centers that may be the best, in the order of ties. `score`: of mistakes and a
-/// number of centers on one side; scores within `margin` of the best are tied.
+/// The cuts of a column between the `alive` centers that may be the best, in the order of ties. `score`: of mistakes
+/// and a number of centers on one side; scores within `margin` of the best are tied.
 pub(super) fn level_cuts(
     levels: &Levels<'_>,
     alive: &[usize],

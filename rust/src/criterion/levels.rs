@@ -8,16 +8,17 @@
 //!
 //! **Label costs** (`by_pairs`). If the left side gets the label l and the right side j, every level goes where
 //! it costs less: the best set is {v : S_v[j] - S_v[l] > margin}. So the best of all 2^V sets is the best of k (k - 1),
-//! in O(V k^2). Where the best set of a pair leaves fewer than m rows on a side, a dynamic programme over row counts finds
-//! the best one that does not, in O(V m) a pair; above `MOST_EXACT` rows, the best set of a sweep over the levels in
-//! order of (S_v[l] - S_v[j]) per row is taken instead.
+//! in O(V k^2). Where the best set of a pair leaves fewer than m rows on a side, a dynamic programme over row counts
+//! finds the best one that does not, in O(V m) a pair; above `MOST_EXACT` rows, the best set of a sweep over the levels
+//! in order of (S_v[l] - S_v[j]) per row is taken instead.
 //!
 //! **Label counts** (`by_shares`) have no such formula: the sets are those of one level, and those of the
 //! sweeps over the levels in order of each label's share, O(V k) sets. With two labels these hold the best set of Gini
 //! and entropy (Breiman, Friedman, Olshen and Stone 1984, section 4.2).
 //!
 //! **Ties.** Of sets within the margin of the best, the one of fewest levels comes first, then the one of the first
-//! codes. A set and its complement are one cut; only where a pair's ties leave a set no complement is it taken as it is.
+//! codes. A set and its complement are one cut; only where a pair's ties leave a set no complement is it taken as it
+//! is.
 
 use std::cmp::Ordering;
 

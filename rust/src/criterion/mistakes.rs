@@ -16,8 +16,8 @@
 //! right of the group, one whose center lies right of it of all rows left of it, and one whose center lies
 //! inside of the fewer of the two.
 //!
-//! **Missing cells** lie on either side of a cut as a whole; those of clusters whose centers lie on the other are mistakes.
-//! Cuts of levels are in `level_mistakes.rs`; the width of their gap is 1, that between no and all.
+//! **Missing cells** lie on either side of a cut as a whole; those of clusters whose centers lie on the other are
+//! mistakes. Cuts of levels are in `level_mistakes.rs`; the width of their gap is 1, that between no and all.
 
 use std::borrow::Cow;
 
@@ -166,8 +166,8 @@ impl<'m> Sides<'m> {
         }
     }
 
-    /// The directions of missing rows and the mistakes with each; none if there are no missing rows. Missing rows that go
-    /// right are mistakes of the centers on the left.
+    /// The directions of missing rows and the mistakes with each; none if there are no missing rows. Missing rows that
+    /// go right are mistakes of the centers on the left.
     fn of_missing(&self) -> impl Iterator<Item = (Option<bool>, f64)> + use<> {
         let (mistakes, [on_left, on_right]) = (self.mistakes, self.of_centers);
         let directions = match self.missing {

@@ -41,8 +41,8 @@ pub trait SideCost: Sync {
     /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
     const TAKES_ANY_CUT: bool = false;
 
-    /// Whether sums are costs of labels and a side costs the least of them. The best set of levels is then known by pairs
-    /// of labels.
+    /// Whether sums are costs of labels and a side costs the least of them. The best set of levels is then known by
+    /// pairs of labels.
     const IS_OF_LABELS: bool = false;
 
     /// The cost of rows that add up to `sums`.

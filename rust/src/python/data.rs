@@ -127,8 +127,8 @@ pub fn group_sums<'py>(
 }
 
 /// Weight, means in the columns' own units, what rounding left of them (both n_groups x d) and spread of each group of
-/// rows, and the weight of the observed cells as in `group_sums`: [`costs::group_means`]. `near`: a guess of the means, n_groups x d, in the columns' own
-/// units; the other arguments are as for `group_sums`.
+/// rows, and the weight of the observed cells as in `group_sums`: [`costs::group_means`]. `near`: a guess of the means,
+/// n_groups x d, in the columns' own units; the other arguments are as for `group_sums`.
 #[pyfunction]
 #[pyo3(signature = (table, units, groups, near, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]

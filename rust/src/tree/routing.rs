@@ -3,10 +3,10 @@
 //! Rows are worked on a tile at a time, so that the cells of a tile are read from memory once: for the check that they
 //! are finite and for the tests. Columns that no test uses are not read, whatever they hold. A missing cell is NaN and
 //! takes its node's direction: tiles without any, of trees without tests on levels, keep to comparisons of numbers. In
-//! trees of thresholds and intervals eight rows go down side by side, since the steps of one row wait for each other; in trees with oblique
-//! tests, whose cost is in their terms, the rows of a node are tested together before any of them goes on; and a small
-//! tree over columns applies each test to all rows ([`ByTest`]). Cost: O(used columns) for the check and O(depth) tests
-//! a row, in the last case O(leaves).
+//! trees of thresholds and intervals eight rows go down side by side, since the steps of one row wait for each other;
+//! in trees with oblique tests, whose cost is in their terms, the rows of a node are tested together before any of them
+//! goes on; and a small tree over columns applies each test to all rows ([`ByTest`]). Cost: O(used columns) for the
+//! check and O(depth) tests a row, in the last case O(leaves).
 //!
 //! The three ways rows come differ in where a cell is read, and in nothing else:
 //!
@@ -241,8 +241,8 @@ impl ClusterTree {
         n_rows.saturating_mul(per_row) <= MAX_WORK_OF_CALLER
     }
 
-    /// The leaf each row falls into, as a node id; none if a cell in a column that the tree uses is infinite, or NaN and
-    /// the tree has no directions for missing cells. Other columns are not read.
+    /// The leaf each row falls into, as a node id; none if a cell in a column that the tree uses is infinite, or NaN
+    /// and the tree has no directions for missing cells. Other columns are not read.
     ///
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have.
