@@ -139,8 +139,8 @@ impl<'a> GrowingTree<'a> {
     }
 
     /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
-    /// not searched from here on. What the cut leaves open, the side of missing cells and of levels that no searched row
-    /// has, is the side with more rows, the left one if they are equal.
+    /// not searched from here on. What the cut leaves open, the side of missing cells and of levels that no searched
+    /// row has, is the side with more rows, the left one if they are equal.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
@@ -481,8 +481,8 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
 /// searched once.
 ///
 /// # Errors
-/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no
-/// cut.
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Splitter::no_cut`] of a node that must be split and has
+/// no cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
     grown: &mut GrowingTree<'_>,
@@ -503,7 +503,7 @@ pub fn split_all<S: Splitter>(
         kept_bytes -= node.bytes();
         let rows = grown.partition.active(grown.nodes[id].segment);
         let Some(best) = engine.open(rows, &node)? else {
-            return Err(Error::Internal(format!("node {id} cannot be split.")));
+            return Err(splitter.no_cut(id));
         };
         let binned = engine.index.column(best.feature);
         let keep = splitter.keep(id, &best);
@@ -535,6 +535,9 @@ pub trait Splitter {
 
     /// The criterion's node of node `id` with the given searched rows; none if it stays a leaf.
     fn node(&self, id: usize, rows: &[u32]) -> Option<<Self::Criterion as Criterion>::Node>;
+
+    /// Why node `id`, which has a criterion's node, has no cut.
+    fn no_cut(&self, id: usize) -> Error;
 
     /// Whether a searched row stays one after the cut of node `id`, as a function of the row and its side.
     fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync;

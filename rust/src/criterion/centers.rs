@@ -10,8 +10,8 @@
 //!
 //! Symbols: mu_c, the center of cluster c, is a [`Coordinate`] per column; m_c is the number of its rows. The margin of
 //! mu_c bounds how far it may be off (`snap_margin`): a mean of m_c rows about an origin among them by
-//! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per bin for all columns, and O(n) for each
-//! column that is prepared; memory: 20 k bytes per column.
+//! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per
+//! bin for all columns, and O(n) for each column that is prepared; memory: 20 k bytes per column.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -178,7 +178,8 @@ impl<'a, 't> TableCenters<'a, 't> {
         let levels: Vec<bool> = (0..d).map(|f| index.column(f).form.is_levels).collect();
         if levels.contains(&true) && k > MOST_CENTERS {
             return Err(Error::Value(format!(
-                "IMM takes at most {MOST_CENTERS} clusters for tables with columns of levels, not {k}."
+                "IMM takes at most {MOST_CENTERS} clusters for tables with columns of text or booleans, not {k}. Ask \
+                 for fewer, or grow the tree from a single leaf: ExKMC(base_tree=None)."
             )));
         }
         let of_levels = |f: usize| levels[f].then(|| LevelShares::new(index.column(f), &rows, k));
