@@ -216,11 +216,28 @@ def test_missing_cells_cost_nothing_and_are_not_filled():
     np.testing.assert_allclose(found.centers.high[low], [0.5, 1, 0])
 
 
+def test_rows_at_their_centers_cost_nothing():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        frame = pl.DataFrame({"a": rng.normal(size=4), "v": ["x", "x", "y", None]})
+        assert reference(rows_of(frame, "standard", rng.random(4)), 4).inertia == 0.0
+
+
 def test_fewer_distinct_rows_than_clusters():
     data = rows_of(pl.DataFrame({"a": [1.0, None, 1.0, 2.0], "v": ["x", "x", "x", None]}))
     with pytest.warns(ConvergenceWarning, match="fewer than n_clusters=4"):
         found = reference(data, 4)
     assert found.inertia == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_column_of_text_without_a_value_changes_nothing(criterion):
+    frame = pl.DataFrame({"a": [0.0, 1.0, 5.0, 6.0], "v": ["x", "x", "y", None]})
+    empty = pl.Series("t", [None] * 4, dtype=pl.String)
+    found = reference(rows_of(frame.with_columns(empty)), 2, criterion=criterion)
+    without = reference(rows_of(frame), 2, criterion=criterion)
+    assert found.inertia == pytest.approx(without.inertia)
+    np.testing.assert_array_equal(found.centers.high, without.centers.high)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -119,6 +120,8 @@ def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int
     def most_frequent(f: int) -> FloatArray:
         shares = data.level_shares(f, labels, k)
         places = np.arange(shares.shape[1])
+        if not len(places):  # all cells are missing
+            return shares
         return np.where(places == shares.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
 
     return data.encoding.points(numbers, most_frequent)
@@ -141,10 +144,10 @@ def cost_about(
     ValueError
         If the cost overflows.
     """
-    weight = data.weight
+    weight, points = data.weight, _Points.of(data, centers, criterion, rest)
 
     def of_column(feature: int) -> float:
-        sizes = _column_costs(data, centers, labels, criterion, feature, rest)
+        sizes = points.costs(data, labels, feature)
         with np.errstate(over="ignore"):
             return weighted_sum(sizes, weight)
 
@@ -164,46 +167,62 @@ def row_costs(
     criterion: Criterion = "kmeans",
 ) -> FloatArray:
     """Return the weighted cost of each row, in units; `centers` as in `cost_about`."""
-    costs = np.zeros(data.rows.n_samples)
+    costs, points = np.zeros(data.rows.n_samples), _Points.of(data, centers, criterion)
     for feature in range(data.rows.n_features):
-        costs += _column_costs(data, centers, labels, criterion, feature)
+        costs += points.costs(data, labels, feature)
     return costs if data.weight is None else data.weight * costs
 
 
-def _column_costs(
-    data: WeightedRows[Table],
-    centers: FloatArray,
-    labels: npt.NDArray[Any],
-    criterion: Criterion,
-    feature: int,
-    rest: FloatArray | None = None,
-) -> FloatArray:
-    """Return what a column adds to the cost of each row, without weights: 0 where it is missing.
+@dataclass(frozen=True)
+class _Points:
+    """Centers as the columns' costs need them."""
 
-    `centers`: k x encoded columns.
-    """
-    rows = data.rows
-    if rows.levels is not None:
+    criterion: Criterion
+    numbers: FloatArray
+    """k x d, in the columns' own units."""
+    rest: FloatArray | None
+    """What rounding took from `numbers`, in units."""
+    of_levels: Sequence[FloatArray | None] | None
+    """By column of levels what they cost each label, k x n_levels."""
+
+    @classmethod
+    def of(
+        cls,
+        data: WeightedRows[Table],
+        centers: FloatArray,
+        criterion: Criterion,
+        rest: FloatArray | None = None,
+    ) -> _Points:
+        """`centers`, `rest`: k x encoded columns."""
+        if data.rows.levels is None:
+            return cls(criterion, centers, rest, None)
         encoding = data.encoding
-        if rows.levels[feature] is not None:
-            by_level = encoding.level_costs(
-                encoding.of_points(centers), manhattan=criterion == "kmedians"
-            )[feature]
-            assert by_level is not None, "a column of levels"
-            # The last code, of missing cells, costs nothing.
-            costs = np.zeros((len(centers), MISSING_LEVEL + 1))
-            costs[:, : by_level.shape[1]] = by_level
-            return np.asarray(costs[labels, level_codes(rows, feature)])
-        centers = encoding.numbers(centers)
+        of_levels = encoding.level_costs(
+            encoding.of_points(centers), manhattan=criterion == "kmedians"
+        )
         rest = None if rest is None else encoding.numbers(rest)
-    with np.errstate(over="ignore"):
-        apart: FloatArray = column_of(data.rows, feature) - centers[labels, feature]
-        apart /= data.units.scale[feature]
-        if rest is not None:
-            apart -= rest[labels, feature]
-        if rows.gaps is not None:
-            apart[np.isnan(apart)] = 0.0
-        return np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
+        return cls(criterion, encoding.numbers(centers), rest, of_levels)
+
+    def costs(
+        self, data: WeightedRows[Table], labels: npt.NDArray[Any], feature: int
+    ) -> FloatArray:
+        """Return what a column adds to each row's cost, without weights: 0 where it is missing."""
+        by_level = None if self.of_levels is None else self.of_levels[feature]
+        if by_level is not None:
+            # The last code, of missing cells, costs nothing.
+            costs = np.zeros((len(by_level), MISSING_LEVEL + 1))
+            costs[:, : by_level.shape[1]] = by_level
+            return np.asarray(costs[labels, level_codes(data.rows, feature)])
+        with np.errstate(over="ignore"):
+            apart: FloatArray = column_of(data.rows, feature) - self.numbers[labels, feature]
+            apart /= data.units.scale[feature]
+            if self.rest is not None:
+                apart -= self.rest[labels, feature]
+            if data.rows.gaps is not None:
+                apart[np.isnan(apart)] = 0.0
+            if self.criterion == "kmedians":
+                return np.abs(apart)
+            return np.square(apart, out=apart)
 
 
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:

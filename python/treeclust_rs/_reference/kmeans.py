@@ -107,10 +107,14 @@ def make_reference(
             warn_misfit(codes != nearest, data.weight, stacklevel=3)
         inertia = minimum + own_regret(regrets, codes)
     of_means = criterion == "kmeans" and labels is not None and given.centers is None
-    of_means = of_means and data.rows.levels is None
     if of_means and np.array_equal(codes, np.asarray(labels)):
         # Added up as the costs of trees about their own means: the same for the same clusters.
-        inertia = float(data.group_means(codes, len(classes)).spread.sum())
+        means = (
+            data.group_means(codes, len(classes))
+            if data.rows.levels is None
+            else data.encoded_means(codes, centers.high)
+        )
+        inertia = float(means.spread.sum())
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 
