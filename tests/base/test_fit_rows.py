@@ -35,11 +35,19 @@ def test_rows_without_an_observed_cell_are_left_out():
     assert rows.units.scale[1] == pytest.approx(np.sqrt((1 - 5 / 9) / 2))
 
 
+def test_labels_of_rows_without_an_observed_cell_are_no_clusters():
+    rows = read(frame(), reference=["lost", "b", "a", "b", "lost", "a"])
+    assert rows.reference.classes == ["a", "b"]
+    assert rows.reference.labels.tolist() == [1, 0, 1, 0]
+
+
 def test_a_table_without_any_cell_is_refused():
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(np.full((3, 2), np.nan))
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(frame(), [1, 0, 0, 0, 1, 0])
+    with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
+        read(np.full((3, 2), np.nan), reference=[0, 1, 1])
 
 
 def test_a_complete_table_is_read_as_before():

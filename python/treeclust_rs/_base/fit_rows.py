@@ -145,9 +145,10 @@ class FitRows(WeightedRows[Rows]):
             check_finite(table, threads)
         if gram is not None:
             gram = check_gram(gram, table.n_samples)
-        given = read_reference(reference, X, table, weight)
+        counted = fitted_mask(weight, None, observed_rows(table))
+        given = read_reference(reference, X, table, counted)
         given.check_n_clusters(n_clusters)
-        kept, rows = fitted_mask(weight, given.labels, observed_rows(table)), table
+        kept, rows = fitted_mask(weight, given.labels, counted), table
         if kept is not None:
             given = given.take(kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])

@@ -47,16 +47,17 @@ class ReferenceInput:
 
 
 def read_reference(
-    reference: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+    reference: Any, X: Any, table: Table | SparseTable, counted: BoolArray | None
 ) -> ReferenceInput:
     """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D).
 
-    `X`: what the user gave, for estimators that are fitted to it; no LazyFrame.
+    `X`: what the user gave, for estimators that are fitted to it; no LazyFrame. `counted`: mask of
+    the rows that count, those of positive weight with an observed cell; None: all.
     """
     if reference is None:
         return ReferenceInput()
     if hasattr(reference, "fit") and not isinstance(reference, type):
-        return _read_estimator(reference, X, table, sample_weight)
+        return _read_estimator(reference, X, table, counted)
     if isinstance(reference, (str, type)):
         shown = reference.__name__ if isinstance(reference, type) else repr(reference)
         raise TypeError(
@@ -75,7 +76,7 @@ def read_reference(
     if array.ndim == 2:
         return ReferenceInput(centers=read_centers(array, table, "reference"))
     if array.ndim == 1:
-        return read_labels(array, table, sample_weight, "reference")
+        return read_labels(array, table, counted, "reference")
     raise ValueError(
         "reference must be None, an estimator, an array of centers of shape (n_clusters, "
         f"n_features) or an array of labels of shape (n_samples,). Got an array of "
@@ -84,7 +85,7 @@ def read_reference(
 
 
 def _read_estimator(
-    estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+    estimator: Any, X: Any, table: Table | SparseTable, counted: BoolArray | None
 ) -> ReferenceInput:
     name = type(estimator).__name__
     own, is_fitted_here = _own_coordinates(table), False
@@ -112,9 +113,7 @@ def _read_estimator(
                 "X, and no predict. Fit it on the same rows, or give its labels as an array."
             )
         labels = estimator.predict(X)
-    given = read_labels(
-        np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
-    )
+    given = read_labels(np.asarray(labels), table, counted, f"labels_ of the reference {name}")
     centers = getattr(estimator, "cluster_centers_", None)
     width = table.n_features if own is None else own.n_coordinates
     if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != width:
@@ -194,10 +193,13 @@ def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str)
 def read_labels(
     array: npt.NDArray[Any],
     table: Table | SparseTable,
-    sample_weight: FloatArray | None,
+    counted: BoolArray | None,
     what: str,
 ) -> ReferenceInput:
-    """Check labels, an array of one dimension that messages call `what`, and code them."""
+    """Check labels, an array of one dimension that messages call `what`, and code them.
+
+    Rows that are not `counted` have no say in what the clusters are.
+    """
     n = table.n_samples
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
@@ -227,7 +229,7 @@ def read_labels(
                 "mark noise by -1."
             )
         array = np.asarray(values, dtype=np.str_)
-    kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
+    kept = ~noise if counted is None else ~noise & counted
     if not kept.any():
         raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
     classes, codes = distinct(array[kept])

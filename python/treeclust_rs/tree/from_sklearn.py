@@ -213,7 +213,7 @@ def _with_counts_of(
     threads = _engine.Threads(effective_n_jobs(None))
     is_kept = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0
     if labels is not None:
-        given = read_labels(_array("labels", labels, 1), table, weight, "labels")
+        given = read_labels(_array("labels", labels, 1), table, is_kept, "labels")
         assert given.classes is not None and given.labels is not None
         classes, codes, is_kept = given.classes, given.labels, given.labels >= 0
     else:
