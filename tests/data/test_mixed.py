@@ -22,6 +22,7 @@ from treeclust_rs._data.table import (
     missing_cells,
     observed_rows,
     read_table,
+    shown_columns,
 )
 from treeclust_rs._engine import MISSING_LEVEL
 
@@ -366,7 +367,7 @@ def test_complete_times_are_integers_and_far_ones_are_refused():
     assert column_of(table, 0).dtype == np.int64
     assert table.is_plain
     far = pl.DataFrame({"t": [dt.date(2020, 1, 1), dt.date(9999, 12, 31)]})
-    with pytest.raises(ValueError, match=r"'t' has 1 times more than 285 years .* row 1"):
+    with pytest.raises(ValueError, match=r"'t' has 1 cell beyond 285 years .* row 1"):
         read(far)
 
 
@@ -386,6 +387,24 @@ def test_unknown_levels_are_missing_with_one_warning(fitted):
     assert len(caught) == 1
     assert "column 'region' has 'West', 'west'. They count as missing." in str(caught[0].message)
     assert texts(found) == [None, "north", None, None]
+
+
+def test_unknown_levels_are_no_new_gaps():
+    fitted = read(pl.DataFrame({"region": ["north", "west"], "x": [1.0, 2.0]}))
+    frame = pl.DataFrame({"region": ["mars", "west", "moon"], "x": [1.0, None, 3.0]})
+    with pytest.warns(UserWarning, match="did not see in the fit: column 'region' has 'mars'"):
+        table = count_gaps(align(frame, fitted), 1)
+    assert table.gaps == (2, 1)
+    with pytest.warns(UserWarning, match="had none: column 'x' has 1 missing cell. Such"):
+        warn_of_gaps(table, None, stacklevel=1)
+    shown = shown_columns(table)
+    assert shown[0].tolist() == ["mars", "west", "moon"]
+    np.testing.assert_array_equal(shown[1], [1, np.nan, 3])
+    with pytest.warns(UserWarning, match="did not see in the fit"):
+        table = count_gaps(align(pl.DataFrame({"region": [None, "mars"], "x": [1, 2]}), fitted), 1)
+    with pytest.warns(UserWarning, match="had none: column 'region' has 1 missing cell. Such"):
+        warn_of_gaps(table, None, stacklevel=1)
+    assert shown_columns(table)[0].tolist() == [None, "mars"]
 
 
 def test_declared_categories_of_another_order_are_matched_by_text():

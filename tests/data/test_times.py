@@ -173,7 +173,7 @@ def test_units_become_whole_microseconds():
 def test_times_that_float64_does_not_hold_are_refused(unit, most):
     missing = np.zeros(2, dtype=bool)
     microseconds(np.array([most, -most]), unit, missing, "t")
-    with pytest.raises(ValueError, match=r"'t' has 1 times more than 285 years .* row 1"):
+    with pytest.raises(ValueError, match=r"'t' has 1 cell beyond 285 years .* row 1"):
         microseconds(np.array([0, most + 1000]), unit, missing, "t")
     with pytest.raises(ValueError, match="285 years"):
         microseconds(np.array([0, np.iinfo(np.int64).min]), unit, missing, "t")

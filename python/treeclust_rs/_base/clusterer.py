@@ -18,8 +18,8 @@ from .._data import (
     Table,
     align_table,
     check_finite,
-    columns_of,
     count_gaps,
+    shown_columns,
     warn_of_gaps,
 )
 from .._util import IntArray, check_keys, effective_n_jobs
@@ -87,7 +87,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
         if self._takes_missing:
             table = count_gaps(table, n_jobs, needed)
-            warn_of_gaps(table, tree.has_missing, stacklevel=3)
+            if tree.missing_go_to_left is not None:
+                warn_of_gaps(table, tree.has_missing, stacklevel=3)
         elif all_columns:
             check_finite(table, n_jobs)
         try:
@@ -140,7 +141,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             One line per row, with the row's own values.
         """
         table, leaves = self._route(X)
-        return export.explain_rows(self.tree_, leaves, columns_of(table))
+        return export.explain_rows(self.tree_, leaves, shown_columns(table))
 
     def rules(self) -> RuleTable:
         """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.

@@ -18,6 +18,7 @@ from .table import (
     missing_cells,
     observed_rows,
     read_table,
+    shown_columns,
     take_rows,
     with_names,
 )

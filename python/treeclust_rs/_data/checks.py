@@ -84,10 +84,13 @@ def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None, stacklevel: in
 
     `fitted_gaps`: the `gaps` of the fitted table.
     """
-    counts = enumerate(table.gaps or ())
+    counts = list(table.gaps or ())
+    if counts:  # of unknown levels there is another warning
+        for f, cells in (table.unknown or {}).items():
+            counts[f] = int(np.count_nonzero(cells.codes < 0))
     found = [
         f"column {quoted_column(table.feature_names, f)} has {format_count(count, 'missing cell')}"
-        for f, count in counts
+        for f, count in enumerate(counts)
         if count and not (fitted_gaps and fitted_gaps[f])
     ]
     if found:

@@ -39,6 +39,11 @@ class Texts(NamedTuple):
         counts = np.bincount(self.codes + 1, minlength=1)
         return np.flatnonzero(counts[1:])
 
+    def of_rows(self) -> npt.NDArray[np.object_]:
+        """Return the text of each row, None where it is missing."""
+        texts: npt.NDArray[np.object_] = np.array([*self.texts, None], dtype=object)
+        return np.asarray(texts[self.codes])
+
     def coded(self, levels: Levels) -> LevelColumn:
         """Return the codes of the rows among the levels of a column."""
         places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing

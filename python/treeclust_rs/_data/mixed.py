@@ -122,7 +122,7 @@ def read_as_fitted(
     fitted: FittedColumns,
     columns: Sequence[int],
     estimator_name: str,
-) -> Columns:
+) -> tuple[Columns, dict[int, Texts]]:
     """Read some columns of a frame as the columns of a fit.
 
     Parameters
@@ -137,6 +137,13 @@ def read_as_fitted(
         The columns of the fit that they stand for.
     estimator_name : str
         Named in messages.
+
+    Returns
+    -------
+    data : Columns
+        The columns; levels that the fit did not have are missing.
+    unknown : dict
+        By column of the fit the cells of those that have such levels.
 
     Raises
     ------
@@ -155,9 +162,10 @@ def read_as_fitted(
     block = _block(source, positions, (*kinds, *wanted_kinds))
     if block is not None:
         check_shape(block.shape, estimator_name)
-        return block
+        return block, {}
     data: list[Column] = []
-    unknown = []
+    unknown: dict[int, Texts] = {}
+    remarks = []
     for position, read, kind, wanted, column in zip(
         positions, source.cells(positions, kinds), kinds, wanted_kinds, columns, strict=True
     ):
@@ -173,19 +181,20 @@ def read_as_fitted(
             assert known is not None, "text was text in the fit"
             new = [repr(level) for level in unknown_levels(cells, known)]
             if new:
-                unknown.append(f"column {source.names[position]!r} has {listed(new, 'level')}")
+                unknown[column] = cells
+                remarks.append(f"column {source.names[position]!r} has {listed(new, 'level')}")
             data.append(cells.coded(known))
         else:
             data.append(cells)
     check_shape((count_rows(data), len(data)), estimator_name)
-    if unknown:
+    if remarks:
         warnings.warn(
             f"X has levels that {estimator_name} did not see in the fit: "
-            f"{listed(unknown, 'column', '; ')}. They count as missing.",
+            f"{listed(remarks, 'column', '; ')}. They count as missing.",
             UserWarning,
             stacklevel=_STACKLEVEL,
         )
-    return data
+    return data, unknown
 
 
 _DAY = MICROSECONDS["d"]

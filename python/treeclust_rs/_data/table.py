@@ -24,7 +24,7 @@ from . import frames
 from .arrays import check_shape, check_width, number_array
 from .frames import FrameSource, frame_source
 from .kinds import Kind, kind_words
-from .levels import Levels
+from .levels import Levels, Texts
 from .mixed import FittedColumns, check_kinds, read_as_fitted, read_mixed
 from .sparse import SparseTable
 
@@ -50,6 +50,9 @@ class Table:
         column has levels.
     gaps : tuple of int or None
         By column the number of missing cells; None where there are none, or before `count_gaps`.
+        Levels that the fit did not have count as missing.
+    unknown : dict or None
+        By column its cells, where `align_table` found levels that the fit did not have.
     """
 
     data: Columns
@@ -59,6 +62,7 @@ class Table:
     kinds: tuple[Kind, ...] | None = None
     levels: tuple[Levels | None, ...] | None = None
     gaps: tuple[int, ...] | None = None
+    unknown: dict[int, Texts] | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -295,17 +299,19 @@ def _spread(
         n_samples = source.count_rows()
         check_shape((n_samples, n_features), estimator_name)
         return Table(_unread(n_samples, n_features), n_samples, n_features, names)
+    unknown = None
     if fitted is None:
         read = frames.read_columns(source, positions, estimator_name)
     else:
-        read = read_as_fitted(source, positions, fitted, places, estimator_name)
+        read, unknown = read_as_fitted(source, positions, fitted, places, estimator_name)
     n_samples, data = frames.count_rows(read), read
     if len(places) < n_features:
         data = _unread(n_samples, n_features)
         for column, place in enumerate(places):
             data[place] = read[column] if isinstance(read, list) else read[:, column]
     kinds, levels = (None, None) if fitted is None else fitted
-    return Table(data, n_samples, n_features, names, _tuple(kinds), _tuple(levels))
+    known = _tuple(kinds), _tuple(levels)
+    return Table(data, n_samples, n_features, names, *known, unknown=unknown)
 
 
 def _tuple(items: Sequence[Item] | None) -> tuple[Item, ...] | None:
@@ -361,6 +367,15 @@ def columns_of(table: Table) -> list[npt.NDArray[Any]]:
     return [column_of(table, feature) for feature in range(table.n_features)]
 
 
+def shown_columns(table: Table) -> list[npt.NDArray[Any]]:
+    """Return all columns as `column_of`, those with unknown levels as texts (None: missing)."""
+    unknown = table.unknown or {}
+    return [
+        unknown[feature].of_rows() if feature in unknown else column_of(table, feature)
+        for feature in range(table.n_features)
+    ]
+
+
 def take_rows(table: Table, mask: BoolArray) -> Table:
     """Copy some of the rows.
 
@@ -396,7 +411,7 @@ def take_rows(table: Table, mask: BoolArray) -> Table:
             data[:, column] = table.data[rows, column]
     else:
         data = np.ascontiguousarray(table.data[rows])
-    taken = replace(table, data=data, n_samples=len(rows))
+    taken = replace(table, data=data, n_samples=len(rows), unknown=None)
     if table.gaps is None:
         return taken
     return replace(taken, gaps=gaps_of(missing_cells(taken, f) for f in range(table.n_features)))

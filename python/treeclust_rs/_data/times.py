@@ -13,12 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 import numpy.typing as npt
 
-from .._util import BoolArray, FloatArray, IntArray
+from .._util import BoolArray, FloatArray, IntArray, format_count
 
 MICROSECONDS = {"d": 86_400_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 """In a unit of time."""
 
-_MAX_TIME = 2**53
+MAX_TIME = 2**53
+"""Microseconds beyond are not exact in float64, and beyond the years of calendars soon after."""
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -59,14 +60,14 @@ def microseconds(
     if unit == "ns":
         counts //= 1_000
     factor = MICROSECONDS.get(unit, 1)
-    most = _MAX_TIME // factor
+    most = MAX_TIME // factor
     beyond = (counts > most) | (counts < -most)  # not abs: that of the least int64 is negative
     if beyond.any():
         raise ValueError(
-            f"Column {name!r} has {np.count_nonzero(beyond)} times more than 285 years from 1970, "
-            f"the first in row {int(beyond.argmax())} (counting from 0). Microseconds beyond 2**53 "
-            "are not exact: make null of such cells, or give the column as numbers, for example "
-            "years."
+            f"Column {name!r} has {format_count(int(np.count_nonzero(beyond)), 'cell')} beyond 285 "
+            f"years (times: from 1970; durations: in length), the first in row "
+            f"{int(beyond.argmax())} (counting from 0). Microseconds beyond 2**53 are not exact: "
+            "make null of such cells, or give the column as numbers, for example years."
         )
     counts *= factor
     return np.where(missing, np.nan, counts) if missing.any() else counts

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._data.times import zone_of
+from .._data.times import MAX_TIME, zone_of
 from .._engine import MISSING_LEVEL, ObliqueArrays
 from .._util import BoolArray, FloatArray, IntArray
 from .._util.words import check_column_names, check_unicode
@@ -27,8 +27,6 @@ from .nodes import (
 from .paths import walk_nodes
 
 _INT64 = np.iinfo(np.int64)
-# Microseconds beyond are not exact in float64, and beyond the years of calendars soon after.
-MAX_TIME = 2**53
 
 
 def check_int(number: object, name: str, *, minimum: int) -> int:

@@ -12,14 +12,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from .._data.kinds import is_time
-from .._data.times import zone_of
+from .._data.times import MICROSECONDS, zone_of
 from .._util import format_number
 from .._util.words import MAX_NAME_LENGTH, printable, short_names, tested_level
 
 # Levels in printed trees and pictures, at most; the others are counted.
 MAX_LEVELS_SHOWN = 5
 
-_DAY = 86_400_000_000  # microseconds
+_DAY = MICROSECONDS["d"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_DAY = date(1970, 1, 1)
 _UNITS = (("d", _DAY), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("us", 1))
