@@ -234,6 +234,21 @@ def test_conditions_are_merged_along_a_path():
     assert [condition.size for condition in tree.path_conditions(inner)] == [1, 1]
 
 
+def test_a_rule_that_no_row_meets_says_so():
+    builder = MixedBuilder(np.zeros((3, 8)), np.arange(3))
+    left = builder.test(0, 3, codes=[0])  # no flag
+    right = builder.test(left, 3, codes=[0], missing_left=True) + 1
+    tree = builder.tree()
+    assert tree.rules()["rule"].to_list() == ["not newsletter", "never", "newsletter or missing"]
+    assert tree.leaves[1] == right
+    # A gap gets there, though the fit had none.
+    builder = MixedBuilder(np.zeros((3, 8)), np.arange(3))
+    left = builder.test(0, 3, codes=[0], missing_left=True)
+    builder.test(left, 3, codes=[0])
+    rules = builder.tree(has_missing=None).rules()["rule"].to_list()
+    assert rules == ["not newsletter", "newsletter is missing", "newsletter"]
+
+
 def test_many_levels_are_counted_in_texts_and_written_in_rules():
     names = (*(f"level {i}" for i in range(96)), "x" * 80)
     builder = MixedBuilder(np.zeros((3, 8)), np.arange(3))
@@ -263,6 +278,10 @@ def test_many_levels_are_counted_in_texts_and_written_in_rules():
         ('say "a"', '"say \\"a\\""'),
         ("a\\b", "a\\b"),
         ("b and 3 more", '"b and 3 more"'),
+        ("Bosnia and Herzegovina", '"Bosnia and Herzegovina"'),
+        ("a > 3", '"a > 3"'),
+        ("1 or 2", '"1 or 2"'),
+        ("Andorra", "Andorra"),
         ("a\x00b", "a\\x00b"),
         ("a\u202eb", "a\\u202eb"),
     ],
@@ -272,7 +291,7 @@ def test_odd_levels_are_quoted(level, text):
 
 
 @pytest.mark.parametrize(
-    "name", ["not", "not paid", "x in {a}", "x is missing", "x is not missing"]
+    "name", ["not", "never", "not paid", "x in {a}", "x is missing", "x is not missing"]
 )
 def test_names_that_read_as_tests_are_quoted(name):
     tree = one_test(3, codes=[1])

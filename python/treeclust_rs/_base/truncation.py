@@ -171,7 +171,9 @@ class LeafMeans:
         """
         ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
-        if len(ids) * fit_rows.rows.n_features > cls.MAX_NUMBERS:
+        plain = fit_rows.rows.levels is None
+        scale = fit_rows.units.scale if plain else fit_rows.encoding.scale
+        if len(ids) * len(scale) > cls.MAX_NUMBERS:
             _, first, group[ids] = np.unique(
                 tree.leaf_clusters[ids], return_index=True, return_inverse=True
             )
@@ -179,8 +181,6 @@ class LeafMeans:
         else:
             group[ids] = np.arange(len(ids))
         near = centers[tree.leaf_clusters[ids]]
-        plain = fit_rows.rows.levels is None
-        scale = fit_rows.units.scale if plain else fit_rows.encoding.scale
         return cls(ids, fit_rows.encoded_means(group[leaf_of_row], near), scale)
 
     def is_by_leaf(self, tree: ClusterTree) -> bool:

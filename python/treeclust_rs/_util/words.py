@@ -77,11 +77,11 @@ def column_name(names: Sequence[object] | None, column: int) -> str:
 
 # Names that a rule would not show to be names: empty ones, numbers, words of rules, parts of tests.
 _MISREAD = re.compile(
-    r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|.* (and|or|<|<=|=|>=|>) .*"
+    r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|never|.* (and|or|<|<=|=|>=|>) .*"
     r"|not( .*)?|.* (not )?in \{.*|.* is (not )?missing"
 )
-# Levels that a set would not show to be levels.
-_MISREAD_LEVEL = re.compile(r'\s*|\s.*|.*\s|.*[,{}"].*|.* and \d+ more')
+# Levels that a set, or the text of a row, would not show to be levels.
+_MISREAD_LEVEL = re.compile(r'\s*|\s.*|.*\s|.*[,{}"].*|.* (and|or|<|<=|=|>=|>) .*')
 
 
 def tested_name(names: Sequence[object] | None, column: int) -> str:

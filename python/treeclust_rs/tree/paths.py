@@ -78,6 +78,9 @@ class Span(NamedTuple):
 EVERYTHING = Span(-math.inf, False, math.inf, False)
 NOTHING = Span(math.inf, True, -math.inf, True)
 
+NEVER = "never"
+"""The text of a condition that no row meets."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -151,7 +154,7 @@ class Condition:
         """Return the condition as text; several ranges are joined by ``or``.
 
         ``or missing`` is written where missing cells are allowed and the column had some in the
-        fit: rules of complete tables do not speak of them.
+        fit: rules of complete tables do not speak of them. ``never``: no level is left.
 
         Parameters
         ----------
@@ -160,9 +163,11 @@ class Condition:
         max_levels : int, default=None
             Most levels to write, if there are at least two more; None writes all.
         """
-        may_be_missing = self.missing and (self.column.has_missing or self.span == NOTHING)
-        if may_be_missing and self.is_empty:
+        is_nothing = self.span == NOTHING or self.codes == ()
+        if self.missing and self.is_empty and (self.column.has_missing or is_nothing):
             return f"{name} is missing"
+        if self.codes == ():
+            return NEVER
         if not self.missing and self.is_everything:
             return f"{name} is not missing"
         parts = [span.text(name, self.column) for span in self.spans]

@@ -12,7 +12,7 @@ from .._util import format_count, format_number, format_short
 from .._util.words import printable, tested_level
 from .columns import MAX_LEVELS_SHOWN
 from .nodes import LEAF, MOVES, TreeNodes
-from .paths import Condition, ObliqueCondition, Span, branch_condition
+from .paths import NEVER, Condition, ObliqueCondition, Span, branch_condition
 
 # Terms of an oblique test in printed trees and pictures: those of the largest shares.
 MAX_TERMS = 3
@@ -67,6 +67,8 @@ def rule_text(
 ) -> str:
     """Return the conditions of a leaf as one sentence; ``always`` if there are none.
 
+    ``never`` where they contradict each other: a center that no row stands for has such a leaf.
+
     `name` returns the name of a feature. `scores` caches the texts of scores by node, for the next
     leaves.
     """
@@ -80,6 +82,8 @@ def rule_text(
             continue
         text = condition.text(name(condition.feature))
         parts.append(f"({text})" if condition.is_union and len(conditions) > 1 else text)
+    if NEVER in parts:
+        return NEVER
     return " and ".join(parts) if parts else _ALWAYS
 
 
