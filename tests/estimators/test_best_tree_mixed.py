@@ -153,3 +153,24 @@ def test_tables_without_gaps_or_levels_have_the_same_tree_as_frame_and_array():
     by_frame = tc.BestTree(3, max_leaves=5, **BRIEF).fit(frame)
     np.testing.assert_array_equal(by_array.tree_.threshold, by_frame.tree_.threshold)
     assert by_array.inertia_ == by_frame.inertia_
+
+
+@pytest.mark.parametrize("objective", ["kmeans", "kmedians", "labels"])
+def test_columns_without_a_value_and_with_many_levels(objective):
+    n = 510
+    rng = np.random.default_rng(7)
+    many = pl.Series([f"l{i % 255}" for i in range(n)])
+    frame = pl.DataFrame(
+        {
+            "empty": pl.Series([None] * n, dtype=pl.Float64),
+            "no text": pl.Series([None] * n, dtype=pl.String),
+            "one": ["a"] * n,
+            "many": many.set(pl.Series(rng.random(n) < 0.2), None),
+            "case": rng.choice(["a", "A", " a", "", "\0"], n),
+            "x": rng.normal(size=n),
+        }
+    )
+    model = tc.BestTree(4, max_leaves=6, objective=objective, scale="standard", **BRIEF).fit(frame)
+    assert not {0, 1, 2} & set(model.tree_.tested_features)
+    assert (model.predict(frame) == model.labels_).all()
+    assert np.isfinite(model.cluster_centers_).all()

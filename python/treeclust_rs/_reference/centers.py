@@ -118,6 +118,8 @@ def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int
 
     def most_frequent(f: int) -> FloatArray:
         shares = data.level_shares(f, labels, k)
+        if not shares.size:
+            return shares  # all cells are missing
         places = np.arange(shares.shape[1])
         return np.where(places == shares.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
 
