@@ -119,6 +119,8 @@ def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int
 
     def most_frequent(f: int) -> FloatArray:
         shares = data.level_shares(f, labels, k)
+        if not shares.size:
+            return shares  # all cells are missing
         places = np.arange(shares.shape[1])
         if not len(places):  # all cells are missing
             return shares

@@ -24,13 +24,13 @@ from .._base import (
     most_leaves,
 )
 from .._data import Table
-from .._reference.centers import Criterion, mismatch_costs, own_medians
+from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
 from ..tree import GrownTree, add_up, order_by_gain, reordered_tests, tests_of
 from .centers_tree import CentersTree
 from .given_tree import is_tree
-from .starts import Starts
+from .starts import Starts, points_of
 
 MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb", "cross")
 """What made a tree better, by the codes of the core."""
@@ -141,7 +141,12 @@ class BestTree(CentersTree):
     CUBT, Kauri and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these
     are more than the search may look at cells, the larger of 550 million and 220 n d k
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
-    KernelExpand.
+    KernelExpand. Of tables with missing cells or columns of levels they are those whose growth
+    takes such tables: of KMeansTree, ExKMC and KernelExpand, and the grown ones.
+
+    Missing cells are not filled: what is made small counts the observed ones. Where rows with a
+    missing cell reach a node, every cut is tried with them on either side, and missing cells
+    against all others. Sets of levels are exact.
 
     Each start is refined ("refine"): test by test, from the leaves up, the best threshold is taken,
     with the clusters' means in between. The best go on, in stages of equal work that half of them
@@ -151,7 +156,7 @@ class BestTree(CentersTree):
     subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
-    thread more.
+    thread more. A column of levels counts as one a level.
 
     Examples
     --------
@@ -162,6 +167,7 @@ class BestTree(CentersTree):
     (4, True)
     """
 
+    _takes_missing: ClassVar[bool] = True
     _from_rows: ClassVar[tuple[str, ...]] = (
         *CentersTree._from_rows,
         "start_",
@@ -209,14 +215,14 @@ class BestTree(CentersTree):
         rows, k, limits = fit_rows.rows, reference.n_clusters, growth.limits
         effort = _EFFORTS[self.effort]
         by_labels = self.objective == "labels"
-        points = None if by_labels else fit_rows.units.matrix(rows)
+        points = None if by_labels else points_of(fit_rows, self.criterion)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         max_work = effort.work(rows.n_samples * rows.n_features, k)
         begin = Starts(fit_rows, reference, limits, points, self.criterion, seed)
         starts = [] if self.init is None else [begin.given(self.init)]
         starts += begin.quick()
         if effort.all_starts and not by_labels:
-            starts += begin.others(max_work)
+            starts += begin.others(max_work) if rows.is_plain else begin.others_of_labels()
             starts += begin.of_other_references(effort.n_references)
         found = _engine.search_tree(
             rows.data,
@@ -306,20 +312,22 @@ def _searched(
     leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features).apply(
         fit_rows.rows.data, fit_rows.threads
     )
-    assert leaf_of_row is not None, "the rows are finite"
+    assert leaf_of_row is not None, "the rows are finite, or the tree has directions"
     cluster = found.cluster
     if criterion is not None:
         cluster = _named(cluster, leaf_of_row, reference, fit_rows.weight)
     labels = cluster[leaf_of_row]
     if criterion is None:
         label_costs = mismatch_costs(reference.labels.astype(np.int64), k, fit_rows.weight)
-    elif criterion == "kmeans":
-        means = fit_rows.group_means(labels.astype(np.uint32), reference.centers.high)
-        label_costs = fit_rows.label_costs(fit_rows.units.of_points(means.means) + means.rest)
     else:
-        medians = own_medians(fit_rows, labels, k)
-        medians = np.where(np.isnan(medians), reference.centers.high, medians)
-        label_costs = fit_rows.label_costs(fit_rows.units.of_points(medians), manhattan=True)
+        space = fit_rows.units if fit_rows.rows.levels is None else fit_rows.encoding
+        if criterion == "kmeans":
+            means = fit_rows.encoded_means(labels.astype(np.uint32), reference.centers.high)
+            label_costs = fit_rows.label_costs(space.of_points(means.means) + means.rest)
+        else:
+            medians = Centers.of_labels(fit_rows, labels, k, criterion).high
+            medians = np.where(np.isnan(medians), reference.centers.high, medians)
+            label_costs = fit_rows.label_costs(space.of_points(medians), manhattan=True)
     costs = np.zeros((len(cluster), k))
     np.add.at(costs, leaf_of_row, label_costs.regrets)
     if criterion is not None:

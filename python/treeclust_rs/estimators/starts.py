@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Table, Units
+from .._data import Table, Units, WeightedRows, level_columns
 from .._reference.centers import Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
-from .._util import FloatArray, IntArray
-from ..tree import GrownTree, tests_of
+from .._util import FloatArray, IntArray, quoted_column
+from ..tree import ClusterTree, GrownTree, tests_of, with_directions
 from .centers_tree import labelled_tree
 from .cubt import CUBT
 from .ex_shallow import ExShallow
@@ -27,6 +27,41 @@ from .joined_tree import joined, route
 from .kd_tree_clusters import KDTreeClusters
 from .random_cuts import RandomCuts
 from .x_regression_tree import XRegressionTree
+
+
+def points_of(data: WeightedRows[Table], criterion: Criterion) -> FloatArray:
+    """Return the rows as points whose distances are the costs of rows, NaN where a cell is missing.
+
+    Numbers are in units; a column of levels has a coordinate a level, see `Encoding`. For k-medians
+    two levels are as far apart as a row of one costs about a center of the other.
+    """
+    if data.rows.levels is None:
+        return data.units.matrix(data.rows)
+    encoding = data.encoding
+    points = encoding.matrix(data.rows)
+    if criterion == "kmedians":
+        for f in level_columns(data.rows):
+            points[:, encoding.first[f] : encoding.first[f + 1]] *= math.sqrt(0.5)
+    return points
+
+
+def _square(points: FloatArray) -> float:
+    """Return the sum of the squares of the observed coordinates."""
+    square = float(np.vdot(points, points))
+    return float(np.nansum(np.square(points))) if math.isnan(square) else square
+
+
+def _check_levels(tree: ClusterTree, table: Table) -> None:
+    """Raise ValueError if a given tree tests a column that had other levels in its fit."""
+    for column in tree.tested_features.tolist():
+        own = tree.levels[column] if tree.levels else None
+        known = table.levels[column] if table.levels else None
+        if own != known:
+            held = "numbers" if own is None else f"the levels {', '.join(own):.60}"
+            raise ValueError(
+                f"Column {quoted_column(table.feature_names, column)} held {held} when the tree "
+                "given as init was fitted, and X holds others. Give a tree of the same levels."
+            )
 
 
 @dataclass(frozen=True)
@@ -53,7 +88,7 @@ class Starts:
     reference: Reference
     limits: Limits
     points: FloatArray | None
-    """Rows in units; None: the labels are all that counts."""
+    """Rows as `points_of`; None: the labels are all that counts."""
     criterion: Criterion
     seed: int
 
@@ -71,6 +106,13 @@ class Starts:
         yield self._grown("ExKMC", Growth("imm", limits=self.limits))
         yield self._grown("ExKMC from one leaf", Growth(None, limits=self.limits))
 
+    def others_of_labels(self) -> Iterator[Start]:
+        """Grow the other trees that know rows by labels and costs alone.
+
+        They take missing cells and levels; all else compares cells.
+        """
+        yield self._by_mistakes()
+
     def others(self, max_work: int) -> Iterator[Start]:
         """Grow trees by everything else.
 
@@ -78,7 +120,7 @@ class Starts:
         is more than `max_work`.
         """
         rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
-        yield self._by_mistakes()
+        yield from self.others_of_labels()
         yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
         of_all: dict[str, Any] = {
             "max_leaves": limits.max_leaves,
@@ -103,7 +145,7 @@ class Starts:
     def of_other_references(self, n: int) -> Iterator[Start]:
         """Grow trees that explain other runs of k-means, one from each of `n` seeds."""
         assert self.points is not None
-        if not np.isfinite(np.vdot(self.points, self.points)):
+        if not np.isfinite(_square(self.points)):
             return
         for run in range(1, n + 1):
             with warnings.catch_warnings():
@@ -129,6 +171,11 @@ class Starts:
         fit_rows, rows = self.fit_rows, self.fit_rows.rows
 
         def fit(model: Any) -> Any:
+            if rows.levels is not None:
+                raise ValueError(
+                    f"init is a {type(model).__name__} that is not fitted, and X has columns of "
+                    "levels: give its tree, init=model.tree_."
+                )
             matrix = Units.own(rows.n_features).matrix(rows)
             weight, names = fit_rows.weight, rows.feature_names
             return model.fit(matrix, sample_weight=weight, feature_names=names)
@@ -137,8 +184,11 @@ class Starts:
         if tree.oblique_indptr is not None:
             raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
         check_columns(tree, fit_rows.table)
+        _check_levels(tree, fit_rows.table)
         arrays = {name: getattr(tree, name) for name in _engine.TestArrays._fields}
         tests = _engine.TestArrays(**arrays)
+        if not rows.is_plain:
+            tests = with_directions(tests, tree.n_node_samples)
         if len(tree.classes) <= self.reference.n_clusters:
             return Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
         return Start("init", tests, labelled_tree(fit_rows, self.reference, tests).cluster)

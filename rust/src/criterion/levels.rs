@@ -31,10 +31,10 @@ use crate::tree::LevelSet;
 pub(super) const MOST_EXACT: usize = 64;
 
 /// A set of levels that go left and what its two sides cost; [`MISSING_LEVEL`] stands for missing cells.
-pub(super) type CostedSet = (f64, LevelSet);
+pub(crate) type CostedSet = (f64, LevelSet);
 
 /// The levels present at a node.
-pub(super) struct Levels<'a> {
+pub(crate) struct Levels<'a> {
     /// Ascending; [`MISSING_LEVEL`] for missing cells.
     pub(super) codes: Vec<u8>,
     /// Rows of each.
@@ -93,7 +93,7 @@ pub(super) fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
 
 impl<'a> Levels<'a> {
     /// The levels among `groups` that hold rows, which add up to `width` numbers.
-    pub(super) fn new(groups: Groups<'a>, width: usize, min_rows: usize, margin: f64) -> Self {
+    pub(crate) fn new(groups: Groups<'a>, width: usize, min_rows: usize, margin: f64) -> Self {
         let mut levels =
             Levels { codes: vec![], rows: vec![], sums: vec![], n_rows: 0, min_rows, margin };
         for group in (0..groups.len()).filter(|&group| groups.count[group] > 0) {
@@ -122,7 +122,7 @@ impl<'a> Levels<'a> {
 
     /// The best sets of label costs: a side costs what its label costs on it. A set that puts no row on a side saves
     /// nothing and is none of them.
-    pub(super) fn by_pairs(&self) -> Vec<CostedSet> {
+    pub(crate) fn by_pairs(&self) -> Vec<CostedSet> {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let by_label = |l: usize| self.sums.iter().map(|sums| sums[l]).collect::<Vec<f64>>();
         let by_label: Vec<Vec<f64>> = (0..k).map(by_label).collect();

@@ -37,6 +37,7 @@ pub mod sums;
 
 pub(crate) use groups::OwnGroups;
 pub use groups::{ColumnForm, Groups, MissingRows};
+pub(crate) use levels::Levels;
 
 use crate::table::MISSING_LEVEL;
 use crate::tree::LevelSet;
