@@ -185,6 +185,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             feature_names=feature_names,
             reference=reference,
             n_clusters=n_clusters,
+            mixed=self._takes_missing,
         )
         rows, weight, given = fit_rows.rows, fit_rows.weight, fit_rows.reference
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
@@ -243,11 +244,11 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         )
         _warn_underflow(fitted.skipped_features, base, rows)
         grown = GrownTree.of(fitted)
-        tree = grown.build(classes, rows)
+        tree = grown.build(classes, fit_rows.table)
         leaf_of_row = fitted.leaf_of_row
         warn_of_lost(k, tree.filled_clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
-        reference_means = fit_rows.group_means(labels.astype(np.uint32), centers.high)
+        reference_means = fit_rows.encoded_means(labels.astype(np.uint32), centers.high)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
         kernel_costs: dict[str, float] = {}
         if clustered:
@@ -409,7 +410,8 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
         found, labels = distinct(given.labels)
         return [given.classes[code] for code in found], labels
     assert given.centers is not None
-    nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
+    space = fit_rows.units if fit_rows.rows.levels is None else fit_rows.encoding
+    nearest = fit_rows.label_costs(space.of_points(given.centers)).nearest
     found, labels = distinct(nearest)
     return found.tolist(), labels
 
