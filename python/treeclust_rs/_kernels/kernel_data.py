@@ -76,7 +76,7 @@ def make_kernel_data(
     weight, n_jobs = data.weight, data.threads.n_jobs
     if gram is not None:
         return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
-    (matrix, units), names = filled_rows(estimator.kernel, data), data.rows.feature_names
+    matrix, units, names = filled_rows(estimator.kernel, data)
     kernel = kernel_of(
         estimator, matrix, gamma=estimator.gamma, sample_weight=weight, feature_names=names
     )
@@ -92,18 +92,21 @@ def make_kernel_data(
     return KernelData.of_kernel(given) if hold_gram else KernelData.of_rows(given)
 
 
-def filled_rows(kernel: Any, data: WeightedRows[Table]) -> tuple[FloatArray, Units | Encoding]:
-    """Return the rows as a kernel compares them, see `kernel_rows`, and their units.
+def filled_rows(
+    kernel: Any, data: WeightedRows[Table]
+) -> tuple[FloatArray, Units | Encoding, list[str] | None]:
+    """Return the rows as a kernel compares them, see `kernel_rows`, their units and columns' names.
 
     Of a table with gaps or levels these are the coordinates of its `Encoding`, with gaps filled by
     the columns' means.
     """
+    names = data.rows.feature_names
     if data.rows.is_plain:
-        return kernel_rows(kernel, data.rows, data.units), data.units
+        return kernel_rows(kernel, data.rows, data.units), data.units, names
     matrix, encoding = filled_matrix(data), data.encoding
     if not (isinstance(kernel, str) and kernel in ORIGIN_FREE):
         matrix += encoding.shift / encoding.scale
-    return matrix, encoding
+    return matrix, encoding, encoding.names(names)
 
 
 def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:

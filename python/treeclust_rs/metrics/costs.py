@@ -332,7 +332,7 @@ def kernel_cost(
         part = matrix[np.ix_(kept, kept)]
         return KernelData.of_gram(part, weights[kept], n_jobs=n_jobs).inertia(codes)
     rows = _weighted_rows(data, weights, kept, scale, n_jobs)
-    cells, units = filled_rows(kernel, rows)
+    cells, units, _ = filled_rows(kernel, rows)
     found = make_kernel(
         kernel,
         gamma=gamma,

@@ -292,7 +292,7 @@ impl<'a, 't> LeafColumn<'a, 't> {
         if n_missing > 0 {
             let mut missing_first = order.to_vec();
             missing_first.rotate_right(n_missing);
-            let missing_first = Cow::Owned(missing_first);
+            let missing_first: Cow<'a, [u32]> = Cow::Owned(missing_first);
             sets.push(set(form, n_missing, missing_first.clone()));
             sets.push(set(SetForm::Missing, n_missing, missing_first));
         }
