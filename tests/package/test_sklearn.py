@@ -22,7 +22,7 @@ def expected_failures(estimator):
     # Kauri, CUBT and CLTree draw no start, Douglas takes no weights.
     starts = isinstance(estimator, (tc.Kauri, tc.CUBT, tc.CLTree, tc.Douglas))
     expected = {} if starts else EXPECTED
-    if isinstance(estimator, (tc.Douglas, tc.KernelKMeans)):
+    if isinstance(estimator, (tc.Douglas, tc.KernelKMeans, tc.VoronoiTree)):
         return expected
     is_oblique = isinstance(estimator, tc.ObliqueTree) and estimator.splits == "oblique"
     return expected | (UNREAD if is_oblique else ROUTED)
