@@ -246,7 +246,7 @@ pub fn grow(
             let of_cut = CenterCut { n_left: cut.n_centers, clusters: None, mistakes: f64::NAN };
             let (left, right) = columns.split(alive, feature, of_cut);
             let test = Test::Threshold { feature, threshold };
-            orders.mark(feature, segment, cut.n_rows);
+            orders.mark(feature, segment, |place| place < cut.n_rows);
             grown.split_by(id, test, -best, orders.sides(), |_, _| true);
             orders.split(segment);
             nodes.split(id, [left, right], f64::NAN);

@@ -193,11 +193,13 @@ impl Column<'_> {
         });
     }
 
-    /// The cells of the given rows with their rows, in ascending order.
+    /// The cells of the given rows with their rows, in ascending order, missing ones last.
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
         let mut cells = Vec::new();
         self.gather(rows, &mut cells);
-        let pairs = cells.into_iter().zip(rows.iter().copied());
+        // A NaN of negative sign would come first.
+        let cells = cells.into_iter().map(|x| if x.is_nan() { f64::NAN } else { x });
+        let pairs = cells.zip(rows.iter().copied());
         let mut pairs: Vec<(f64, u32)> = memory::collected(pairs, "the sorted cells of a column");
         pairs.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         pairs

@@ -470,7 +470,7 @@ def with_cell(value):
 
 
 BAD_FITS = {
-    "nan": (with_cell(np.nan), None, {}),
+    "inf": (with_cell(np.inf), None, {}),
     "strings": (pl.DataFrame({"a": ["x"]}), None, {}),
     "weights": (blobs()[0], np.full(600, -1.0), {}),
     "few weights": (blobs()[0], np.ones(7), {}),

@@ -48,7 +48,7 @@ class CenterModel(TreeClusterer, abstract=True):
         float
             Minus the cost, on standardised columns if ``scale="standard"``.
         """
-        table, leaves = self._route(X, all_columns=True)
+        table, leaves = self._route(X, all_columns=True, missing=self._cost != "cosine")
         threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         weight = check_sample_weight(sample_weight, table.n_samples)
         labels = self.tree_.leaf_clusters[leaves].astype(np.uint32)

@@ -41,7 +41,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
     _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
-    # Whether predict takes missing cells; False refuses them.
+    # Whether `fit` takes missing cells, and of frames text, booleans and times.
     _takes_missing: ClassVar[bool] = False
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
@@ -65,15 +65,24 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Numbers that make up the tree, as `treeclust_rs.metrics.n_parameters` counts them."""
         return n_parameters(self.tree_)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
     # ---- using a fitted model -------------------------------------------------------------
 
-    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Table, npt.NDArray[np.int64]]:
+    def _route(
+        self, X: Any, *, all_columns: bool = False, missing: bool = True
+    ) -> tuple[Table, npt.NDArray[np.int64]]:
         """Return the rows as a table, and the leaf of each.
 
         Only the columns that the tree tests are read, unless `all_columns` asks for the others.
+        `missing`: whether cells may be missing, where the tree has directions for them.
         """
         check_is_fitted(self, "tree_")
         name, tree = type(self).__name__, self.tree_
+        missing = missing and tree.missing_go_to_left is not None
         needed = None if all_columns else self._needed_features
         table = align_table(
             X,
@@ -82,17 +91,17 @@ class TreeClusterer(SavedEstimator, abstract=True):
             estimator_name=name,
             needed=needed,
             names_given=self._names_given,
-            fitted=FittedColumns(tree.column_kinds, tree.levels) if self._takes_missing else None,
+            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
         )
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
-        if self._takes_missing:
+        if missing:
             table = count_gaps(table, n_jobs, needed)
             if tree.missing_go_to_left is not None:
                 warn_of_gaps(table, tree.has_missing, stacklevel=3)
         elif all_columns:
             check_finite(table, n_jobs)
         try:
-            return table, tree.apply(table.data, n_jobs, missing=self._takes_missing)
+            return table, tree.apply(table.data, n_jobs, missing=missing)
         except NonFiniteError:
             check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
@@ -109,7 +118,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         ndarray of shape (n_samples,)
             Labels, as the reference named them.
 
-        %(missing_columns)s
+        %(predict_errors)s
         """
         _, leaves = self._route(X)
         return self.tree_.leaf_labels[leaves]

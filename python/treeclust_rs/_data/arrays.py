@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from .._util import FloatArray, IntArray, listed
 from .._util.words import format_bytes
+from .kinds import MIXED_TABLES
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -73,12 +74,12 @@ def number_array(
     if array.dtype.kind in "USTV":
         raise ValueError(
             f"{estimator_name} needs numbers and takes no arrays of bytes/strings, but X has dtype "
-            f"{array.dtype}. Encode the strings as numbers, or drop those columns."
+            f"{array.dtype}. Encode the strings as numbers, or drop those columns. {MIXED_TABLES}"
         )
     if array.dtype.kind in "mM":
         raise TypeError(
             f"{estimator_name} needs numbers, but X has dtype {array.dtype}. Convert dates and "
-            "durations to numbers first, such as days since some day, or drop them."
+            f"durations to numbers first, such as days since some day, or drop them. {MIXED_TABLES}"
         )
     check_shape(array.shape, estimator_name)
     if array.dtype.kind == "O":
@@ -109,6 +110,7 @@ def filled(values: Any, what: str) -> npt.NDArray[Any]:
         raise ValueError(
             f"{what} contains null (masked entries, that is NaN): {len(places)} in all, the first "
             f"in row {places[0][0]} (counting from 0). Fill or drop them first."
+            + (f" {MIXED_TABLES}" if what == "Input X" else "")
         )
     try:
         return np.asarray(values)
@@ -176,5 +178,6 @@ def missing_message(kinds: str, problems: list[tuple[str, str, int]]) -> str:
     parts = [f"{column} has {counts}, the first in row {row}" for column, counts, row in problems]
     return (
         f"Input X contains {kinds}: {listed(parts, 'column', '; ')} (rows count from 0). "
-        f"Fill these cells, or drop their rows or columns."
+        "Fill these cells, or drop their rows or columns."
+        + (f" {MIXED_TABLES}" if "NaN" in kinds else "")
     )

@@ -19,7 +19,7 @@ from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
 from .cells import Cells, arrow_cells, pandas_cells, pandas_numbers, polars_cells, polars_numbers
-from .kinds import Kind, arrow_kind, pandas_kind, polars_kind
+from .kinds import MIXED_TABLES, Kind, arrow_kind, pandas_kind, polars_kind
 
 
 class FrameSource:
@@ -249,7 +249,7 @@ def check_numeric(source: FrameSource, positions: Sequence[int], estimator_name:
             hint += ", or Python numbers by astype(float)"
         raise TypeError(
             f"X has {what} not numbers: {which}. {estimator_name} needs numbers: encode {them} "
-            f"(for instance {hint}) or drop {them}."
+            f"(for instance {hint}) or drop {them}. {MIXED_TABLES}"
         )
 
 

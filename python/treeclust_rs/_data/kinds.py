@@ -14,8 +14,8 @@ Kind = str
 """number, levels, flag, date, datetime[zone or nothing], or duration."""
 
 MIXED_TABLES = (
-    "BestTree, IMM, ExKMC, KernelExpand with labels as reference, the baselines on labels and "
-    'Kauri with kernel="linear" take missing cells, text, booleans, dates and times.'
+    "BestTree, IMM, ExKMC, KMeansTree, SpExTree, KernelExpand with a reference and base_tree=None, "
+    'and Kauri with kernel="linear" take missing cells and, in frames, text, dates and times.'
 )
 """Which methods take tables as people have them: what the others' refusals end with."""
 

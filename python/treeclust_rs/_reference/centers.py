@@ -92,6 +92,18 @@ class Centers:
         )
 
 
+def column_means(data: WeightedRows[Table], n: int) -> FloatArray:
+    """Return n points near the rows: the means of the columns, n x encoded columns.
+
+    In the columns' own units. Of tables without gaps and levels they are the origins of the units.
+    """
+    middle = data.units.shift
+    if not data.rows.is_plain:
+        groups = np.zeros(data.rows.n_samples, dtype=np.uint32)
+        middle = Centers.of_labels(data, groups, 1).high[0]
+    return np.tile(middle, (n, 1))
+
+
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
     matrix = Units.own(data.rows.n_features).matrix(data.rows)

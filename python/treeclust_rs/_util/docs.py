@@ -138,6 +138,22 @@ Raises
 ValueError
     If columns are missing, or a cell is NaN, infinite or null.
 
+[predict_errors]
+
+Raises
+------
+ValueError
+    If columns are missing, or a cell is infinite. If one is NaN or null, where the tree has no
+    directions for missing cells: with oblique tests, and after loading a file of version 1.
+TypeError
+    If a column holds another kind of thing than in the fit.
+
+Warns
+-----
+UserWarning
+    Once if cells are missing in columns without gaps in the fit, which take the way of
+    `tree_.missing_go_to_left`; and once of levels that the fit did not have: they count as missing.
+
 [explaining_attributes]
 %(explaining)s
 
@@ -178,8 +194,9 @@ tree : ClusterTree, fitted estimator or tree of scikit-learn
     The tree.
 
 [clustered_rows]
-X : array-like of shape (n_samples, n_features)
-    The data.
+X : array-like or frame of shape (n_samples, n_features)
+    The data. As for `IMM`, cells may be missing, which cost nothing, and columns of frames hold
+    text, booleans, dates and times.
 labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None

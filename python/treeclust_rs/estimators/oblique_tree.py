@@ -651,9 +651,11 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     def _cost(self) -> Literal["kmeans", "cosine"]:
         return "cosine" if self.metric == "cosine" else "kmeans"
 
-    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Any, npt.NDArray[np.int64]]:
+    def _route(
+        self, X: Any, *, all_columns: bool = False, missing: bool = True
+    ) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
-            return super()._route(X, all_columns=all_columns)
+            return super()._route(X, all_columns=all_columns, missing=missing)
         check_is_fitted(self, "tree_")
         name = type(self).__name__
         needed = None if all_columns else self.tree_.tested_features
@@ -663,7 +665,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
                 f"X has {table.n_features} features, but {name} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=self._takes_missing)
+        leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=False)
         return table, leaves
 
     def explain(self, X: Any) -> list[str]:

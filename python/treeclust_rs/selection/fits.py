@@ -17,7 +17,15 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from .._data import SparseTable, Table, check_finite, collected, read_sparse, read_table
+from .._data import (
+    SparseTable,
+    Table,
+    check_finite,
+    collected,
+    count_gaps,
+    read_sparse,
+    read_table,
+)
 from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
 from ..export.pictures.selection import plot_selection
 from .views import frame_html, table_text
@@ -98,10 +106,15 @@ class Selection:
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def read(X: Any, who: str) -> tuple[Any, Table]:
-    """Return X, collected if it is a LazyFrame, and its checked table."""
-    X = collected(X, who)
-    table = read_table(X, estimator_name=who)
+def read(X: Any, who: str, *, mixed: bool = False) -> tuple[Any, Table]:
+    """Return X, collected if it is a LazyFrame, and its checked table.
+
+    `mixed`: whether cells may be missing, and columns of frames be text, booleans and times.
+    """
+    X = collected(X, who, mixed=mixed)
+    table = read_table(X, estimator_name=who, mixed=mixed)
+    if mixed:
+        return X, count_gaps(table, effective_n_jobs(None))
     check_finite(table, effective_n_jobs(None))
     return X, table
 
