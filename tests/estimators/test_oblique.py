@@ -335,7 +335,7 @@ def relaxed_pairs():
     shared = {"max_depth": 4, "alpha": 10.0, "random_state": 0}
     for name, options in SOLVERS.items():
         options = {**shared, **options, "mu_steps": 300}
-        dear = {**options, "alpha": 20.0} if name == "histogram" else options
+        dear = {**options, "alpha": 50.0} if name == "histogram" else options
         yield pytest.param(blobs, 7, dear, id=name)
         options = {**options, "scale": "standard"}
         yield pytest.param(blobs * [1, 9, 1, 0.1, 1, 1], 7, options, id=f"{name}-scaled")
