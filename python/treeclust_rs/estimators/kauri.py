@@ -180,7 +180,7 @@ class Kauri(KernelModel):
         **COMMON,
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "_kernel_cost": SavedField(required=True),

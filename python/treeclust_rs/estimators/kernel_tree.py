@@ -103,7 +103,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "shift": [Interval(Real, None, None, closed="neither"), "array-like", None],
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "gamma_": GAMMA,
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
