@@ -275,7 +275,7 @@ def test_at_most_255_levels(n_levels):
         pa.array([[1]]),
         pa.array([dt.date(2020, 1, 1)]).dictionary_encode(),
     ],
-    ids=str,
+    ids=lambda column: str(getattr(column, "dtype", getattr(column, "type", None))),
 )
 def test_other_types_are_refused_by_name(column):
     frames = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}
