@@ -51,18 +51,23 @@ def leaves_of(model, X):
     return {tuple(np.flatnonzero(leaves == leaf).tolist()) for leaf in np.unique(leaves)}
 
 
+def check_growth(X, weight, min_deviance, min_samples_leaf, max_leaves):
+    """Assert that the leaves before pruning and joining are those of enumeration."""
+    model = tc.CUBT(
+        3, min_deviance=min_deviance, min_samples_leaf=min_samples_leaf, min_dist=0,
+        max_leaves=max_leaves,
+    ).fit(X, sample_weight=weight)  # fmt: skip
+    found = maximal_tree(X, weight, min_deviance, min_samples_leaf, max_leaves)
+    assert leaves_of(model, X) == found
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_growth_takes_the_cut_that_gains_most(seed):
     rng = np.random.default_rng(seed)
     X, _ = make_blobs(90, 3, centers=5, random_state=seed)
     weight = rng.uniform(0.5, 2.0, 90) if seed % 2 else np.ones(90)
     for min_deviance, min_samples_leaf, max_leaves in ((0.01, 1, 99), (0.0, 6, 8), (0.001, 4, 12)):
-        model = tc.CUBT(
-            3, min_deviance=min_deviance, min_samples_leaf=min_samples_leaf, min_dist=0,
-            max_leaves=max_leaves,
-        ).fit(X, sample_weight=weight)  # fmt: skip
-        found = maximal_tree(X, weight, min_deviance, min_samples_leaf, max_leaves)
-        assert leaves_of(model, X) == found
+        check_growth(X, weight, min_deviance, min_samples_leaf, max_leaves)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -75,12 +80,7 @@ def test_growth_takes_the_cut_that_gains_most_of_columns_with_a_common_value(see
     X[:, 0] = rng.normal(size=n)
     weight = rng.uniform(0.1, 5.0, n) if seed % 2 else np.ones(n)
     for min_deviance, min_samples_leaf, max_leaves in ((0.01, 1, 20), (0.0, 3, 15)):
-        model = tc.CUBT(
-            3, min_deviance=min_deviance, min_samples_leaf=min_samples_leaf, min_dist=0,
-            max_leaves=max_leaves,
-        ).fit(X, sample_weight=weight)  # fmt: skip
-        found = maximal_tree(X, weight, min_deviance, min_samples_leaf, max_leaves)
-        assert leaves_of(model, X) == found
+        check_growth(X, weight, min_deviance, min_samples_leaf, max_leaves)
 
 
 @pytest.mark.parametrize("estimator", [tc.CUBT, tc.CLTree])
