@@ -74,7 +74,7 @@ feature_names : list of str, default=None
 
 [kernel_errors]
 TypeError
-    If a column is not numbers, or a callable kernel gives no number.
+    If a column is not numbers (but see X), or a callable kernel gives no number.
 
 Warns
 -----
@@ -124,12 +124,14 @@ feature_importances_ : ndarray of shape (n_features,)
     Share of each column in the decrease of the surrogate cost.
 %(columns_in_and_value_error)s
 
+[labels_of_mixed_tables]
+Cuts of a column of text are single levels and the levels in the order of a label's share: with
+two labels the best of all sets. Where rows lack the cell of a cut, it is tried with them on
+either side, and the missing cells against all others; costs and means are of the observed cells.
+
 [mean_attributes]
 %(tree_attributes)s
-cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
-    reference's.
-%(inertia)s
+%(center_costs)s
 
 [missing_columns]
 
@@ -253,9 +255,11 @@ ImportError
 ValueError
 
 [center_costs]
-cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
-    the reference's.
+cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
+    Means (k-medians: medians) of the tree's clusters, in the columns' own units; an empty cluster
+    keeps the reference's. A column of text or booleans has a coordinate for each of its levels:
+    the level's share (k-medians: 1 for the most frequent, else 0). All other columns have one.
+%(encoded_names)s
 %(inertia)s
 
 [columns]
@@ -267,6 +271,10 @@ feature_names_in_ : ndarray of shape (n_features,)
 [columns_in]
 %(scale_units)s
 %(columns)s
+
+[encoded_names]
+encoded_names_ : ndarray of shape (n_coordinates,)
+    Names of the columns of `cluster_centers_`: ``age``, or ``region=north`` for a level.
 
 [explaining]
 reference : None, estimator or array, default=None
@@ -338,6 +346,7 @@ kernel_params : mapping, default=None
 X : array-like or frame of shape (n_samples, n_features)
     numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
     numbers: the columns the tree may cut, and the rows the kernel compares.
+    %(who_takes_mixed)s
 %(weight_and_gram)s
 
 [kernel_tree]
@@ -460,6 +469,11 @@ classes_ : ndarray of shape (n_clusters,)
 [labels_as_reference]
 y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
+
+[who_takes_mixed]
+Missing cells and, in frames, columns of text, booleans, dates and times are taken by
+`BestTree`, `IMM`, `ExKMC`, `KMeansTree`, `SpExTree`, `KernelExpand` with a reference and
+``base_tree=None``, and `Kauri` with ``kernel="linear"``.
 
 [weight]
 y : ignored

@@ -75,15 +75,18 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
+            %(who_takes_mixed)s
         %(weight_fitted)s
 
         Raises
         ------
         ValueError
-            If X holds NaN, inf or null, or sizes do not fit: n_clusters and the rows, the
-            reference, max_leaves.
+            If X holds inf, or NaN or null (but see X); a column of text has more than 255 levels;
+            a time lies more than 285 years from 1970; or sizes do not fit: n_clusters and the rows,
+            the reference, max_leaves.
         TypeError
-            If a column is not numbers.
+            If a column is not numbers (but see X), or of a type that no method takes: times of day,
+            lists, structs, objects.
 
         Warns
         -----

@@ -71,6 +71,7 @@ class JoinedTree(CenterModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
+            %(who_takes_mixed)s
         y : ignored
             For the API.
         %(sample_weight)s

@@ -230,10 +230,9 @@ class Kauri(KernelModel):
         Raises
         ------
         ValueError
-            If X or `gram` hold inf or NaN (but see the class for gaps with the linear kernel),
-            `gram` is missing, unasked for, of another shape or not symmetric, the kernel is not
-            defined on X (negative cells), its matrix would be too large, or sums of kernel values
-            overflow.
+            If X or `gram` hold inf or NaN (but see X for gaps), `gram` is missing, unasked for, of
+            another shape or not symmetric, the kernel is not defined on X (negative cells), its
+            matrix would be too large, or sums of kernel values overflow.
         %(kernel_errors)s
             If a kernel to be approximated is seen not to be positive semidefinite.
         """

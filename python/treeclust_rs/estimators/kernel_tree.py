@@ -161,10 +161,10 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         Raises
         ------
         ValueError
-            If X or `gram` hold inf or NaN (but see `KernelExpand` for gaps); sizes do not fit
-            (n_clusters and the rows or the reference, max_leaves); the kernel is not defined on X
-            (negative cells), has no such surrogate features, or they cannot tell two clusters
-            apart; the kernel matrix would be too large.
+            If X or `gram` hold inf or NaN (but see X for gaps); sizes do not fit (n_clusters and
+            the rows or the reference, max_leaves); the kernel is not defined on X (negative cells),
+            has no such surrogate features, or they cannot tell two clusters apart; the kernel
+            matrix would be too large.
         %(kernel_errors)s
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
             are then arbitrary), surrogate features underflow, `reference` is a `KernelKMeans` with

@@ -170,6 +170,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the tree's clusters, in the columns' own units (cosine: means of the rows divided
         by their lengths, of length 1). An empty cluster keeps the last center it had.
+    %(encoded_names)s
     inertia_ : float
         Cost of the tree's clusters about these centers, on standardised columns if
         ``scale="standard"``.
@@ -310,6 +311,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
+            %(who_takes_mixed)s
         %(weight_fitted)s
 
         Raises
