@@ -217,12 +217,17 @@ def test_categories_that_are_no_text_are_written():
     assert read(frame).levels == (
         ("10", "2"),
         ("0.5", "2.0"),
-        ("false", "true"),
+        ("False", "True"),
         ("(0, 2]", "(2, 4]"),
         ("1", "true"),
     )
-    table = read(pa.table({"x": pa.array([3, None, 1]).dictionary_encode()}))
-    assert texts(table) == ["3", None, "1"]
+    for cells, expected in (([3, None, 1], ["3", None, "1"]), ([True, None], ["True", None])):
+        table = read(pa.table({"x": pa.array(cells).dictionary_encode()}))
+        assert texts(table) == expected
+    # A column of booleans is a flag, in whatever library.
+    flags = pd.DataFrame({"x": [True, False]})
+    for frame in (flags, flags.astype("boolean"), pl.DataFrame(flags), pa.table(flags)):
+        assert read(frame).levels == (("false", "true"),)
 
 
 def test_all_values_that_pandas_calls_missing_are_missing():

@@ -258,11 +258,11 @@ def test_many_levels_are_counted_in_texts_and_written_in_rules():
     assert "region in {level 0, level 1, level 2, level 3, level 4 and 36 more}" in str(tree)
     rule = tree.rules()["rule"].to_list()[0]
     assert rule == f"region in {{{', '.join(names[:40])}, {'x' * 80}}}"
-    builder = MixedBuilder(np.zeros((3, 8)), np.arange(3))
-    builder.test(0, 2, codes=[1, 2, 3, 4, 5, 96])
-    # A single further level is written; a long one is shortened.
-    text = str(builder.tree(**changes))
-    assert "level 3, level 4, level 5, x" in text and "…" in text
+    for codes, shown in (([1, 2, 3, 4, 96], "level 4, x"), (range(1, 7), "level 5 and 1 more}")):
+        builder = MixedBuilder(np.zeros((3, 8)), np.arange(3))
+        builder.test(0, 2, codes=codes)
+        text = str(builder.tree(**changes))
+        assert shown in text and ("…" in text) == (96 in codes)  # long levels are shortened
 
 
 @pytest.mark.parametrize(

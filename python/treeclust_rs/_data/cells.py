@@ -12,7 +12,7 @@ import polars as pl
 
 from .arrays import native
 from .kinds import Kind
-from .levels import FLAG_LEVELS, Texts, level_text, object_texts
+from .levels import FLAG_LEVELS, Texts, object_texts
 from .times import microseconds
 
 Cells = npt.NDArray[Any] | Texts
@@ -129,8 +129,8 @@ def _pandas_texts(column: Any, missing: npt.NDArray[np.bool_], name: object) -> 
 
 
 def _categories(codes: npt.NDArray[Any], categories: Sequence[object], is_ordered: bool) -> Texts:
-    """Return categories as texts; one that is null or NaN is missing."""
+    """Return categories as texts, by `str`; one that is null or NaN is missing."""
     is_missing = [value is None or value != value for value in categories]
     if any(is_missing):
         codes = np.where(np.array([*is_missing, True])[codes], -1, codes)
-    return Texts(codes, [level_text(value) for value in categories], bool(is_ordered))
+    return Texts(codes, [str(value) for value in categories], bool(is_ordered))

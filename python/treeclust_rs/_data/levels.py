@@ -53,11 +53,6 @@ class Texts(NamedTuple):
         return LevelColumn(places[self.codes], len(levels))
 
 
-def level_text(value: object) -> str:
-    """Return a category as text."""
-    return str(value).lower() if isinstance(value, bool | np.bool_) else str(value)
-
-
 def fitted_levels(cells: Texts, name: object) -> Levels:
     """Return the levels of a column of a fit.
 
@@ -82,7 +77,7 @@ def unknown_levels(cells: Texts, levels: Levels) -> list[str]:
 
 
 def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: object) -> Texts:
-    """Return Python objects as texts: text, numbers and booleans.
+    """Return Python objects as texts: text, numbers by `str`, and booleans as flags have them.
 
     Raises
     ------
@@ -99,5 +94,7 @@ def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: 
                 f"{row} (counting from 0). Give the column a type of its own, for example by "
                 "pandas.to_datetime or astype(str), or drop it."
             )
-        codes[row] = order.setdefault(level_text(value), len(order))
+        is_flag = isinstance(value, bool | np.bool_)
+        text = FLAG_LEVELS[int(value)] if is_flag else str(value)
+        codes[row] = order.setdefault(text, len(order))
     return Texts(codes, list(order), is_ordered=False)

@@ -16,8 +16,8 @@ from .._data.times import MICROSECONDS, zone_of
 from .._util import format_number
 from .._util.words import MAX_NAME_LENGTH, printable, short_names, tested_level
 
-# Levels in printed trees and pictures, at most; the others are counted.
 MAX_LEVELS_SHOWN = 5
+"""Levels in printed trees and pictures, at most; the others are counted."""
 
 _DAY = MICROSECONDS["d"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,8 +75,8 @@ class Column(NamedTuple):
         codes : collection of int
             The allowed codes.
         max_levels : int, default=None
-            Most levels to write, if there are at least two more; long ones are then shortened. None
-            writes all, in full.
+            Most levels to write: the others are counted, and long ones shortened. None writes all,
+            in full.
         """
         if self.kind == "flag" and len(codes) == 1:
             return name if 1 in codes else f"not {name}"
@@ -86,11 +86,9 @@ class Column(NamedTuple):
         return f"{name} {'not in' if is_shorter else 'in'} {{{listed}}}"
 
     def _listed(self, codes: Sequence[int], max_levels: int | None) -> str:
-        if max_levels is None or len(codes) <= max_levels + 1:
-            shown, more = codes, ""
-        else:
-            shown, more = codes[:max_levels], f" and {len(codes) - max_levels} more"
-        return ", ".join(self.level_text(code, whole=max_levels is None) for code in shown) + more
+        texts = [self.level_text(code, whole=max_levels is None) for code in codes[:max_levels]]
+        n_more = len(codes) - len(texts)
+        return ", ".join(texts) + (f" and {n_more} more" if n_more else "")
 
     def level_text(self, code: int, *, whole: bool = False) -> str:
         """Return a level, in quotes if it reads as another thing; a long one shortened."""

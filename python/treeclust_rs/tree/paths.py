@@ -161,7 +161,7 @@ class Condition:
         name : str
             Of the column.
         max_levels : int, default=None
-            Most levels to write, if there are at least two more; None writes all.
+            Most levels to write; None writes all.
         """
         is_nothing = self.span == NOTHING or self.codes == ()
         if self.missing and self.is_empty and (self.column.has_missing or is_nothing):
