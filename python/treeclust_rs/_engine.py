@@ -52,8 +52,9 @@ class LevelColumn(NamedTuple):
     """From 0, where all cells are missing, to 255."""
 
 
-Column = npt.NDArray[Any] | LevelColumn
-Columns = npt.NDArray[Any] | list[Column]
+ColumnData = npt.NDArray[Any] | LevelColumn
+"""The cells of a column."""
+Columns = npt.NDArray[Any] | list[ColumnData]
 """A matrix whose rows are samples, or a list of columns."""
 
 

@@ -118,7 +118,7 @@ def _non_finite(
     return found if needed is None else [cells for cells in found if cells.column in needed]
 
 
-def _is_float(column: _engine.Column) -> bool:
+def _is_float(column: _engine.ColumnData) -> bool:
     return not isinstance(column, _engine.LevelColumn) and column.dtype.kind == "f"
 
 

@@ -15,17 +15,17 @@ import numpy as np
 
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, IntArray, column_name
-from .levels import Levels
+from .levels import LevelNames
 from .table import Table, column_of, level_codes
 
 
-def n_coordinates(levels: Sequence[Levels | None] | None, n_features: int) -> int:
+def n_coordinates(levels: Sequence[LevelNames | None] | None, n_features: int) -> int:
     """Return the number of coordinates of a table with these levels of its columns."""
     return sum(1 if known is None else len(known) for known in levels or (None,) * n_features)
 
 
 def encoded_names(
-    levels: Sequence[Levels | None], feature_names: Sequence[str] | None
+    levels: Sequence[LevelNames | None], feature_names: Sequence[str] | None
 ) -> list[str]:
     """Return the names of the coordinates: ``age``, ``region=north``, ``region=south``."""
     names = []
@@ -49,7 +49,7 @@ class Encoding:
         Origin and unit: a coordinate counts as ``(x - shift) / scale``.
     """
 
-    levels: tuple[Levels | None, ...]
+    levels: tuple[LevelNames | None, ...]
     first: IntArray
     shift: FloatArray
     scale: FloatArray

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._engine import Column, Columns, LevelColumn
+from .._engine import ColumnData, Columns, LevelColumn
 from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
@@ -94,7 +94,9 @@ class _PolarsSource(FrameSource):
             return self.frame.height
         return int(self.frame.select(pl.len()).collect().item())
 
-    def columns(self, positions: Sequence[int]) -> tuple[list[Column], list[tuple[Any, int, int]]]:
+    def columns(
+        self, positions: Sequence[int]
+    ) -> tuple[list[ColumnData], list[tuple[Any, int, int]]]:
         series = self._series(positions)
         nulls = [
             (column.name, column.null_count(), column.is_null().arg_max() or 0)
@@ -135,7 +137,9 @@ class _ArrowSource(FrameSource):
     def _kind(self, dtype: Any) -> Kind | None:
         return arrow_kind(dtype)
 
-    def columns(self, positions: Sequence[int]) -> tuple[list[Column], list[tuple[Any, int, int]]]:
+    def columns(
+        self, positions: Sequence[int]
+    ) -> tuple[list[ColumnData], list[tuple[Any, int, int]]]:
         pyarrow = sys.modules["pyarrow"]
         chosen = self.table.select(list(positions))
         if isinstance(chosen, pyarrow.RecordBatch):

@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .times import zone_name
+from .times import zone_name, zone_of
 
 Kind = str
 """number, levels, flag, date, datetime[zone or nothing], or duration."""
+
+_WORDS = {
+    "number": "numbers",
+    "levels": "text",
+    "flag": "booleans",
+    "date": "dates",
+    "duration": "durations",
+}
+"""What a column of a kind holds. Datetimes are told with their zone."""
 
 MIXED_TABLES = (
     "BestTree, IMM, ExKMC, KMeansTree, SpExTree, KernelExpand with a reference and base_tree=None, "
@@ -23,6 +32,22 @@ MIXED_TABLES = (
 def is_time(kind: Kind) -> bool:
     """Return whether a column of this kind holds dates, times or durations."""
     return kind in ("date", "duration") or kind.startswith("datetime")
+
+
+def has_levels(kind: Kind) -> bool:
+    """Return whether a column of this kind holds levels, of which booleans are two."""
+    return kind in ("levels", "flag")
+
+
+def check_kind(kind: object) -> None:
+    """Raise ValueError if something is not a kind of column."""
+    if isinstance(kind, str):
+        if kind in _WORDS:
+            return
+        if kind.startswith("datetime[") and kind.endswith("]"):
+            zone_of(kind)  # raises for an unknown zone
+            return
+    raise ValueError(f"Known are {', '.join(_WORDS)} and datetime[zone or nothing].")
 
 
 def polars_kind(dtype: pl.DataType) -> Kind | None:
@@ -92,11 +117,4 @@ def kind_words(kind: Kind) -> str:
     if kind.startswith("datetime"):
         zone = kind[len("datetime[") : -1]
         return f"times in {zone}" if zone else "times without a zone"
-    words = {
-        "number": "numbers",
-        "levels": "text",
-        "flag": "booleans",
-        "date": "dates",
-        "duration": "durations",
-    }
-    return words[kind]
+    return _WORDS[kind]

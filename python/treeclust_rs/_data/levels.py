@@ -18,10 +18,10 @@ from .._engine import MISSING_LEVEL, LevelColumn
 from .._util import IntArray
 from .._util.words import check_unicode
 
-Levels = tuple[str, ...]
-"""The levels of a column, in their order."""
+LevelNames = tuple[str, ...]
+"""The names of the levels of a column, in the order of their codes."""
 
-FLAG_LEVELS: Levels = ("false", "true")
+FLAG_LEVELS: LevelNames = ("false", "true")
 
 
 class Texts(NamedTuple):
@@ -44,7 +44,7 @@ class Texts(NamedTuple):
         texts: npt.NDArray[np.object_] = np.array([*self.texts, None], dtype=object)
         return np.asarray(texts[self.codes])
 
-    def coded(self, levels: Levels) -> LevelColumn:
+    def coded(self, levels: LevelNames) -> LevelColumn:
         """Return the codes of the rows among the levels of a column."""
         places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing
         order = {level: code for code, level in enumerate(levels)}
@@ -53,7 +53,7 @@ class Texts(NamedTuple):
         return LevelColumn(places[self.codes], len(levels))
 
 
-def fitted_levels(cells: Texts, name: object) -> Levels:
+def fitted_levels(cells: Texts, name: object) -> LevelNames:
     """Return the levels of a column of a fit.
 
     Raises
@@ -71,7 +71,7 @@ def fitted_levels(cells: Texts, name: object) -> Levels:
     return tuple(found) if cells.is_ordered else tuple(sorted(found))
 
 
-def unknown_levels(cells: Texts, levels: Levels) -> list[str]:
+def unknown_levels(cells: Texts, levels: LevelNames) -> list[str]:
     """Return the levels of some rows that the fit did not have, sorted."""
     return sorted({cells.texts[place] for place in cells.present()}.difference(levels))
 
@@ -95,6 +95,6 @@ def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: 
                 "pandas.to_datetime or astype(str), or drop it."
             )
         is_flag = isinstance(value, bool | np.bool_)
-        text = FLAG_LEVELS[int(value)] if is_flag else str(value)
+        text = FLAG_LEVELS[bool(value)] if is_flag else str(value)
         codes[row] = order.setdefault(text, len(order))
     return Texts(codes, list(order), is_ordered=False)

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .._engine import Column, Columns
+from .._engine import ColumnData, Columns
 from .._util import listed
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
-from .kinds import Kind, kind_words
-from .levels import Levels, Texts, fitted_levels, unknown_levels
+from .kinds import Kind, has_levels, kind_words
+from .levels import LevelNames, Texts, fitted_levels, unknown_levels
 from .times import MICROSECONDS
 
 
@@ -29,7 +29,7 @@ class MixedColumns(NamedTuple):
     data: Columns
     kinds: tuple[Kind, ...] | None
     """None: all are numbers."""
-    levels: tuple[Levels | None, ...] | None
+    levels: tuple[LevelNames | None, ...] | None
     """By column, None where it has none; as a whole None if no column has."""
 
 
@@ -37,12 +37,12 @@ class FittedColumns(NamedTuple):
     """What the columns of a fit hold: as a tree keeps it."""
 
     kinds: Sequence[Kind] | None
-    levels: Sequence[Levels | None] | None
+    levels: Sequence[LevelNames | None] | None
 
     def kind(self, column: int) -> Kind:
         return "number" if self.kinds is None else self.kinds[column]
 
-    def known_levels(self, column: int) -> Levels | None:
+    def known_levels(self, column: int) -> LevelNames | None:
         return None if self.levels is None else self.levels[column]
 
 
@@ -91,8 +91,8 @@ def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: st
     if block is not None:
         check_shape(block.shape, estimator_name)
         return MixedColumns(block, None, None)
-    data: list[Column] = []
-    levels: list[Levels | None] = []
+    data: list[ColumnData] = []
+    levels: list[LevelNames | None] = []
     for position, cells in zip(positions, source.cells(positions, kinds), strict=True):
         known = None
         if isinstance(cells, Texts):
@@ -163,7 +163,7 @@ def read_as_fitted(
     if block is not None:
         check_shape(block.shape, estimator_name)
         return block, {}
-    data: list[Column] = []
+    data: list[ColumnData] = []
     unknown: dict[int, Texts] = {}
     remarks = []
     for position, read, kind, wanted, column in zip(
@@ -204,7 +204,7 @@ _STACKLEVEL = 5
 
 def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
     """Return cells as those of another kind of column, None if they are none."""
-    wants_text = wanted in ("levels", "flag")
+    wants_text = has_levels(wanted)
     if isinstance(cells, Texts):
         if wants_text:
             return cells

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._engine import MISSING_LEVEL, Column, Columns, LevelColumn
+from .._engine import MISSING_LEVEL, ColumnData, Columns, LevelColumn
 from .._util import BoolArray, IntArray, quoted_column
 from .._util.words import check_column_names, check_unicode
 from . import frames
 from .arrays import check_shape, check_width, number_array
 from .frames import FrameSource, frame_source
 from .kinds import Kind, kind_words
-from .levels import Levels, Texts
+from .levels import LevelNames, Texts
 from .mixed import FittedColumns, check_kinds, read_as_fitted, read_mixed
 from .sparse import SparseTable
 
@@ -50,7 +50,7 @@ class Table:
         column has levels.
     gaps : tuple of int or None
         By column the number of missing cells; None where there are none, or before `count_gaps`.
-        Levels that the fit did not have count as missing.
+        LevelNames that the fit did not have count as missing.
     unknown : dict or None
         By column its cells, where `align_table` found levels that the fit did not have.
     """
@@ -60,7 +60,7 @@ class Table:
     n_features: int
     feature_names: list[str] | None
     kinds: tuple[Kind, ...] | None = None
-    levels: tuple[Levels | None, ...] | None = None
+    levels: tuple[LevelNames | None, ...] | None = None
     gaps: tuple[int, ...] | None = None
     unknown: dict[int, Texts] | None = None
 
@@ -331,7 +331,7 @@ def _check_numbers_suffice(
             )
 
 
-def _unread(n_samples: int, n_features: int) -> list[Column]:
+def _unread(n_samples: int, n_features: int) -> list[ColumnData]:
     """Return columns that nobody reads."""
     return [np.broadcast_to(np.False_, n_samples)] * n_features
 
@@ -420,7 +420,7 @@ def take_rows(table: Table, mask: BoolArray) -> Table:
 def missing_cells(table: Table, feature: int) -> BoolArray | None:
     """Return the mask of the missing cells of a column; None where there are none."""
     if not isinstance(table.data, list):
-        column: Column = table.data[:, feature]
+        column: ColumnData = table.data[:, feature]
     else:
         column = table.data[feature]
     if isinstance(column, LevelColumn):

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from .._engine import Column, LevelColumn
+from .._engine import ColumnData, LevelColumn
 from .._util import FloatArray, format_count
 from ..tree import (
     MAX_INDENT,
@@ -23,7 +23,7 @@ from ..tree import (
 )
 
 RowValues = Callable[[int, int], object]
-Values = npt.NDArray[np.generic] | Sequence[Column] | RowValues
+Values = npt.NDArray[np.generic] | Sequence[ColumnData] | RowValues
 
 
 def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .._data.times import MAX_TIME, zone_of
+from .._data.kinds import check_kind, has_levels
+from .._data.levels import FLAG_LEVELS
+from .._data.times import MAX_TIME
 from .._engine import MISSING_LEVEL, ObliqueArrays
 from .._util import BoolArray, FloatArray, IntArray
 from .._util.words import check_column_names, check_unicode
@@ -191,7 +193,12 @@ def check_columns(
         if entries is not None and (isinstance(entries, str) or len(entries) != n_features):
             raise ValueError(f"{name} must have {n_features} entries, one per feature.")
     for feature, kind in enumerate(kinds or ()):
-        _check_kind(feature, kind)
+        try:
+            check_kind(kind)
+        except ValueError as error:
+            raise ValueError(
+                f"Feature {feature} of the tree is of the unknown kind {kind!r}. {error}"
+            ) from None
     checked: tuple[tuple[str, ...] | None, ...] = tuple(
         None if own is None else _check_levels(feature, own)
         for feature, own in enumerate(levels or ())
@@ -199,12 +206,12 @@ def check_columns(
     for feature in range(n_features) if kinds or checked else ():
         kind = kinds[feature] if kinds else "number"
         own = checked[feature] if checked else None
-        if (own is None) == (kind in ("levels", "flag")):
+        if (own is None) == has_levels(kind):
             raise ValueError(
                 f"Feature {feature} of the tree is of kind {kind!r} and has "
                 f"{'no ' if own is None else ''}levels; those of kind levels or flag have some."
             )
-        if kind == "flag" and own != ("false", "true"):
+        if kind == "flag" and own != FLAG_LEVELS:
             raise ValueError(f"Feature {feature} of the tree is a flag with other levels.")
     gaps = tuple(map(bool, has_missing or ()))
     return (
@@ -212,23 +219,6 @@ def check_columns(
         checked if any(own is not None for own in checked) else None,
         gaps if any(gaps) else None,
     )
-
-
-def _check_kind(feature: int, kind: object) -> None:
-    is_known = kind in ("number", "levels", "flag", "date", "duration")
-    if isinstance(kind, str) and kind.startswith("datetime[") and kind.endswith("]"):
-        try:
-            zone_of(kind)
-        except ValueError as error:
-            raise ValueError(
-                f"Feature {feature} of the tree is of kind {kind!r}. {error}"
-            ) from None
-        is_known = True
-    if not is_known:
-        raise ValueError(
-            f"Feature {feature} of the tree has the unknown kind {kind!r}; known are number, "
-            "levels, flag, date, datetime[zone or nothing] and duration."
-        )
 
 
 def _check_levels(feature: int, levels: Sequence[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from .._data.kinds import is_time
+from .._data.kinds import Kind, has_levels, is_time
 from .._data.times import MICROSECONDS, zone_of
 from .._util import format_number
 from .._util.words import MAX_NAME_LENGTH, printable, short_names, tested_level
@@ -28,8 +28,7 @@ _UNITS = (("d", _DAY), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000)
 class Column(NamedTuple):
     """A column as texts see it."""
 
-    kind: str = "number"
-    """number, levels, flag, date, datetime[zone or nothing], or duration."""
+    kind: Kind = "number"
     levels: tuple[str, ...] = ()
     """The levels, in the order of their codes; a flag's are false and true."""
     has_missing: bool = False
@@ -43,7 +42,7 @@ class Column(NamedTuple):
     @property
     def has_levels(self) -> bool:
         """Whether cells are codes of levels, of which flags are two."""
-        return self.kind in ("levels", "flag")
+        return has_levels(self.kind)
 
     def value_text(self, value: float, *, up: bool = False) -> str:
         """Return a number of the column as people write it.
