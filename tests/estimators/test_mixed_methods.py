@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from datetime import date, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 import treeclust_rs as tc
 from every_estimator import ESTIMATORS
+from treeclust_rs._data.kinds import MIXED_TABLES
 from treeclust_rs.metrics import kmeans_cost
 
 N = 150
@@ -273,6 +275,7 @@ def test_rows_without_a_cell_are_left_out_and_routed():
 
 # ---- refusals -----------------------------------------------------------------------------
 
+SAID = "BestTree, IMM, ExKMC, KMeansTree, SpExTree, KernelExpand with a reference and base_tree="
 REFUSE = {
     name: case
     for name, case in ESTIMATORS.items()
@@ -296,24 +299,50 @@ def test_who_takes_missing_cells():
         assert get_tags(model).input_tags.allow_nan == expected, model
 
 
+def test_every_estimator_refuses_or_takes_such_tables():
+    public = {getattr(tc, name) for name in tc.__all__}
+    assert {case.estimator for case in ESTIMATORS.values()} == {
+        item for item in public if isinstance(item, type) and issubclass(item, BaseEstimator)
+    }
+    # Docstrings and messages name the same methods.
+    words = " ".join(tc.ExGreedy.fit.__doc__.replace("`", "").split())
+    for name in re.findall(r"[A-Z]\w*[a-z][A-Z]\w*|IMM|Kauri", MIXED_TABLES):
+        assert name in words.split("Missing cells and, in frames,")[1].split(" y : ")[0]
+
+
 @pytest.mark.parametrize("name", REFUSE)
 def test_refusals_say_who_takes_such_tables(name):
     model = REFUSE[name].make()
-    said = r"BestTree, IMM, ExKMC, KMeansTree, SpExTree, KernelExpand with a reference and base_tr"
     numbers = table(gaps=0.0).select("age", "visits")
     hole = numbers.with_columns(pl.col("age").replace({numbers["age"][3]: None}))
     for frame in (hole, hole.fill_null(float("nan")), hole.to_pandas()):
-        with pytest.raises(ValueError, match=f"'age' has 1 (null|NaN), the first in row 3.*{said}"):
+        with pytest.raises(ValueError, match=f"'age' has 1 (null|NaN), the first in row 3.*{SAID}"):
             model.fit(frame)
-    with pytest.raises(ValueError, match=f"column x0 has 1 NaN.*{said}"):
+    with pytest.raises(ValueError, match=f"column x0 has 1 NaN.*{SAID}"):
         model.fit(hole.to_numpy())
     for column in ("region", "signup"):
         frame = table(gaps=0.0).select("age", column)
         for given in (frame, frame.lazy(), frame.to_pandas(), frame.to_arrow()):
-            with pytest.raises(TypeError, match=f"not numbers: '{column}'.*{said}"):
+            with pytest.raises(TypeError, match=f"not numbers: '{column}'.*{SAID}"):
                 model.fit(given)
-    with pytest.raises(ValueError, match=f"no arrays of bytes/strings.*{said}"):
+    with pytest.raises(ValueError, match=f"no arrays of bytes/strings.*{SAID}"):
         model.fit(np.array([["a"], ["b"]]))
+    with pytest.raises(ValueError, match=f"column x0 holds 'a'.*{SAID}"):
+        model.fit(np.array([["a", 1.0], ["b", 2.0]], dtype=object))
+
+
+@pytest.mark.parametrize("name", ["VoronoiTree", "ObliqueTree", "KernelKMeans", "Douglas"])
+def test_refusals_after_the_fit_say_who_takes_such_tables(name):
+    numbers = table(gaps=0.0).select("age", "visits")
+    model = ESTIMATORS[name].make(2).fit(numbers)
+    calls = [model.predict, model.score]
+    if name == "Douglas":
+        calls += [model.predict_proba, model.partial_fit]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"has 1 null, the first in row 0.*{SAID}"):
+            call(numbers.with_columns(age=pl.Series([None, *numbers["age"][1:]])))
+        with pytest.raises(TypeError, match=f"not numbers: 'age' .String.*{SAID}"):
+            call(numbers.with_columns(pl.col("age").cast(pl.String)))
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - REFUSE.keys()))

@@ -132,7 +132,7 @@ def _numbers_from_objects(array: npt.NDArray[Any]) -> FloatArray:
                 kind = TypeError if isinstance(cell_error, TypeError) else ValueError
                 raise kind(
                     f"X must hold numbers, but row {row} of column x{column} holds {value!r}: "
-                    f"{cell_error}"
+                    f"{cell_error}. {MIXED_TABLES}"
                 ) from error
         raise
 
