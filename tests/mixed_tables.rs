@@ -498,15 +498,48 @@ fn no_set_of_levels_is_better_than_the_one_taken() {
     }
 }
 
-/// Centers for a case: one coordinate per column of numbers, in some columns the same for all.
-fn random_centers(random: &mut Random, case: &Case) -> Array2<f64> {
-    let mut centers = Array2::zeros((case.k, case.columns.len()));
-    for (f, mut column) in centers.columns_mut().into_iter().enumerate() {
-        let is_same = random.below(2) == 0 || case.columns[f].n_levels.is_some();
-        let values = if is_same { 1 } else { 40 };
-        column.iter_mut().for_each(|x| *x = random.below(values) as f64 / 2.0);
+/// Where centers lie.
+struct TestCenters {
+    /// k x columns; 0 in columns of levels.
+    numbers: Array2<f64>,
+    /// By column k x n_levels; without columns for numbers.
+    shares: Vec<Array2<f64>>,
+}
+
+impl TestCenters {
+    /// Numbers that in some columns are the same for all, and the shares of the rows, or in some cases other ones.
+    fn new(random: &mut Random, case: &Case) -> Self {
+        let mut numbers = Array2::zeros((case.k, case.columns.len()));
+        for (f, mut column) in numbers.columns_mut().into_iter().enumerate() {
+            let is_same = random.below(2) == 0 || case.columns[f].n_levels.is_some();
+            let values = if is_same { 1 } else { 40 };
+            column.iter_mut().for_each(|x| *x = random.below(values) as f64 / 2.0);
+        }
+        let is_large = case.k > 11;
+        let are_given = is_large || random.below(3) == 0;
+        let shares = (0..case.columns.len()).map(|f| {
+            let n_levels = case.columns[f].n_levels.unwrap_or(0);
+            Array2::from_shape_fn((case.k, n_levels), |(cluster, level)| {
+                if are_given {
+                    random.below(if is_large { 1 << 20 } else { 5 }) as f64
+                } else {
+                    share(case, f, cluster, level as u8)
+                }
+            })
+        });
+        let shares = shares.collect();
+        TestCenters { numbers, shares }
     }
-    centers
+
+    /// The coordinates as the core takes them.
+    fn encoded(&self) -> Vec<f64> {
+        let k = self.numbers.nrows();
+        let of_column = |c: usize, f: usize| match self.shares[f].ncols() {
+            0 => vec![self.numbers[[c, f]]],
+            _ => self.shares[f].row(c).to_vec(),
+        };
+        (0..k).flat_map(|c| (0..self.shares.len()).flat_map(move |f| of_column(c, f))).collect()
+    }
 }
 
 /// What share of each cluster's observed cells is a level.
@@ -554,7 +587,7 @@ impl CenterCut {
 
 struct ImmOracle<'a> {
     case: &'a Case,
-    centers: &'a Array2<f64>,
+    centers: &'a TestCenters,
     score: CutScore,
 }
 
@@ -590,7 +623,7 @@ impl ImmOracle<'_> {
         correct: &[usize],
     ) -> Vec<CenterCut> {
         let x = &self.case.columns[feature].x;
-        let center = |c: usize| self.centers[[c, feature]];
+        let center = |c: usize| self.centers.numbers[[c, feature]];
         let observed = correct.iter().map(|&row| x[row]).filter(|x| !x.is_nan());
         let mut values: Vec<f64> = observed.chain(alive.iter().map(|&c| center(c))).collect();
         values.sort_by(f64::total_cmp);
@@ -631,7 +664,7 @@ impl ImmOracle<'_> {
         let has_missing = present.contains(&MISSING_LEVEL);
         let by_share = |level: u8| {
             let mut order = alive.to_vec();
-            let share = |c: usize| share(self.case, feature, c, level);
+            let share = |c: usize| self.centers.shares[feature][[c, level.into()]];
             order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
             order
         };
@@ -655,10 +688,8 @@ impl ImmOracle<'_> {
             let worst = -1e6;
             for level in 0..n_levels {
                 let order = by_share(level);
-                let gap = |i: usize| {
-                    share(self.case, feature, order[i - 1], level)
-                        - share(self.case, feature, order[i], level)
-                };
+                let shares = self.centers.shares[feature].column(level.into());
+                let gap = |i: usize| shares[order[i - 1]] - shares[order[i]];
                 let widest = (1..order.len()).map(gap).fold(0.0, f64::max);
                 let first = (1..order.len()).find(|&i| gap(i) > 1e-9 && gap(i) >= widest - 1e-9);
                 cuts.extend(first.map(|i| cut(vec![level], order[..i].to_vec(), worst)));
@@ -812,29 +843,32 @@ impl ImmOracle<'_> {
 #[test]
 fn imm_on_levels_and_gaps_is_that_of_enumeration() {
     let mut random = Random(41);
-    let (mut n_levels, mut n_without_rows) = (0, 0);
+    let (mut n_levels, mut n_without_rows, mut n_many) = (0, 0, 0);
     for round in 0..1500 {
         let n = 6 + random.below(40) as usize;
         let mut case = Case::new(&mut random, n, true);
         if round % 9 == 0 {
-            case.k = 11; // more centers than are divided in all ways
-            case.labels.iter_mut().for_each(|label| *label = random.below(11) as u32);
+            // More centers than are divided in all ways; now and then more than a byte counts.
+            case.k = if round % 180 == 0 { 300 } else { 11 };
+            let k = case.k as u64;
+            case.labels.iter_mut().for_each(|label| *label = random.below(k) as u32);
         }
-        let centers = random_centers(&mut random, &case);
+        let centers = TestCenters::new(&mut random, &case);
         let score = random.pick(&[CutScore::Mistakes, CutScore::Emn]);
         let Some((expected, mistakes)) =
             (ImmOracle { case: &case, centers: &centers, score }).grow()
         else {
             continue;
         };
-        let low = vec![0.0; centers.len()];
-        let high = centers.as_slice().unwrap();
+        n_many += usize::from(case.k == 300);
+        let high = centers.encoded();
+        let low = vec![0.0; high.len()];
         for (max_bins, direct) in [(256, 256), (2 + round % 4, round % 7)] {
             let problem = ThresholdProblem {
                 labels: &case.labels,
                 k: case.k,
                 weights: case.weights.as_deref(),
-                base: Base::Imm { centers: Centers { high, low: &low }, score },
+                base: Base::Imm { centers: Centers { high: &high, low: &low }, score },
                 criterion: GrowthCriterion::Gini,
                 limits: Limits { max_leaves: 1, max_depth: None, min_samples_leaf: 1 },
                 search: SearchOptions { max_bins, direct },
@@ -843,7 +877,7 @@ fn imm_on_levels_and_gaps_is_that_of_enumeration() {
             let fitted = fit(&table, &problem, &Monitor::default()).unwrap();
             let columns: Vec<_> = case.columns.iter().map(|c| (c.n_levels, &c.x)).collect();
             let place =
-                format!("round {round}, {score:?}, {max_bins}, {direct}, {columns:?}, {centers:?}");
+                format!("round {round}, {score:?}, {max_bins}, {direct}, {columns:?}, {high:?}");
             assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
             assert_eq!(fitted.nodes.missing_left, expected.missing_left, "{place}");
             assert_eq!(fitted.n_base_leaves, case.k);
@@ -860,5 +894,6 @@ fn imm_on_levels_and_gaps_is_that_of_enumeration() {
             n_without_rows += usize::from(is_levels && (is_empty(left) || is_empty(left + 1)));
         }
     }
-    assert!(n_levels > 500 && n_without_rows > 20, "{n_levels} {n_without_rows}");
+    let found = (n_levels, n_without_rows, n_many);
+    assert!(n_levels > 500 && n_without_rows > 20 && n_many > 0, "{found:?}");
 }

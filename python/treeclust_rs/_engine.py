@@ -102,9 +102,9 @@ class GroupSums(NamedTuple):
 
 
 class CentersBase(NamedTuple):
-    """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units.
+    """The base tree of IMM: centers as unevaluated sums, k x encoded columns, in their own units.
 
-    Coordinates in columns of levels are not read.
+    In columns of levels a center has the shares of the levels.
     """
 
     high: FloatArray

@@ -243,7 +243,7 @@ pub fn grow(
             let first = costs.iter().position(|&cost| cost <= most).unwrap_or(0);
             let cut = gaps[first];
             let threshold = placement::between(cut.below, cut.above);
-            let of_cut = CenterCut { n_left: cut.n_centers, clusters: None, mistakes: f64::NAN };
+            let of_cut = CenterCut { n_left: cut.n_centers, of_levels: None, mistakes: f64::NAN };
             let (left, right) = columns.split(alive, feature, of_cut);
             let test = Test::Threshold { feature, threshold };
             orders.mark(feature, segment, |place| place < cut.n_rows);

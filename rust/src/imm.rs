@@ -124,8 +124,8 @@ impl<'a, C: CenterColumns> Splitter for ImmSplitter<'_, Mistakes<'a, C>> {
         let numbers: Vec<String> = alive.take(5).map(|(center, _)| center.to_string()).collect();
         Error::Value(format!(
             "No cut can tell some centers apart, among them those with the numbers {}: they are equal in all columns of \
-             numbers, and the rows of their clusters have the same shares of levels. Give distinct centers, each with \
-             rows, or grow the tree from a single leaf: ExKMC(base_tree=None).",
+             numbers and have the same shares of levels. Give distinct centers, or grow the tree from a single leaf: \
+             ExKMC(base_tree=None).",
             numbers.join(", ")
         ))
     }

@@ -44,10 +44,19 @@ def test_labels_of_rows_without_an_observed_cell_are_no_clusters():
 def test_a_table_without_any_cell_is_refused():
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
+    with pytest.raises(ValueError, match="Of the 6 rows, 4 have a value .* zero in all of these"):
         read(frame(), [1, 0, 0, 0, 1, 0])
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(np.full((3, 2), np.nan), reference=[0, 1, 1])
+
+
+def test_a_clustering_that_leaves_no_row_is_refused():
+    said = r"marks 4 of 6 rows as noise \(-1\); the other 2 have weight 0 or no value in any column"
+    for labels in ([0, -1, -1, -1, 0, -1], ["a", -1, -1, -1, "b", -1]):
+        with pytest.raises(ValueError, match=said):
+            read(frame(), reference=labels)
+    with pytest.raises(ValueError, match=r"marks 6 of 6 rows as noise \(-1\). No row is left"):
+        read(frame(), reference=[-1] * 6)
 
 
 def test_a_complete_table_is_read_as_before():

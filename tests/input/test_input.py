@@ -209,13 +209,13 @@ def test_object_array_of_numbers_becomes_float64(core):
             np.zeros((0, 3)),
             ValueError,
             "Found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required by "
-            "ExKMC.",
+            "ExKMC. X has no rows.",
         ),
         (
             np.zeros((12, 0)),
             ValueError,
             "Found array with 0 feature(s) (shape=(12, 0)) while a minimum of 1 is required by "
-            "ExKMC.",
+            "ExKMC. X has no columns.",
         ),
         ([[]], ValueError, "Found array with 0 feature(s) (shape=(1, 0))"),
         (np.zeros((2, 2), complex), ValueError, "Complex data not supported: X has dtype complex"),

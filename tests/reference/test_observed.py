@@ -124,13 +124,15 @@ def test_both_steps_are_those_of_the_definition_and_never_raise_the_objective(pa
         assert cost_about(data, centers.high, labels, criterion) == pytest.approx(
             filled, rel=1e-9, abs=1e-9
         )
-        moved, _ = observed.descend(data, labels, k, criterion, max_iter=1)
+        moved, cost = observed.descend(data, labels, k, criterion, max_iter=1)
+        by_labels = objective(data, moved, k, criterion)
+        assert cost == pytest.approx(by_labels, rel=1e-9, abs=1e-9)
         chosen = by_hand[np.arange(len(moved)), moved]
         np.testing.assert_allclose(chosen, by_hand.min(axis=1), rtol=1e-9, atol=1e-9)
         stays = by_hand[np.arange(len(labels)), labels] - by_hand.min(axis=1)
         tied = stays <= 1e-14 * np.maximum(by_hand.max(axis=1), 1e-300)
         np.testing.assert_array_equal(moved[tied], labels[tied])
-        assert objective(data, moved, k, criterion) <= filled * (1 + 1e-12) + 1e-12
+        assert by_labels <= filled * (1 + 1e-12) + 1e-12
         # To the end: nothing improves.
         final, cost = observed.descend(data, labels, k, criterion, max_iter=100)
         assert cost == pytest.approx(objective(data, final, k, criterion), rel=1e-9, abs=1e-9)

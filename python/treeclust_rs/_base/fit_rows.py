@@ -238,17 +238,23 @@ def fitted_mask(
     Raises
     ------
     ValueError
-        If none of the rows that count is observed.
+        If no row is observed, or none of positive weight.
     """
     kept = None if weight is None else weight > 0
     if labels is not None:
         kept = labels >= 0 if kept is None else kept & (labels >= 0)
     if observed is not None:
-        kept = observed if kept is None else kept & observed
-        if not kept.any():
+        if not observed.any():
             raise ValueError(
                 "All cells of the rows to fit are missing: null or NaN in every column. Give rows "
                 "with at least one value."
+            )
+        kept = observed if kept is None else kept & observed
+        if not kept.any():
+            raise ValueError(
+                f"Of the {len(observed)} rows, {np.count_nonzero(observed)} have a value in some "
+                "column, and sample_weight is zero in all of these. Give one of them a positive "
+                "weight."
             )
     return None if kept is None or kept.all() else kept
 

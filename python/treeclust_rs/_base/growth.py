@@ -89,11 +89,11 @@ def grow_tree(
             base_centers.high, base_centers.low, least_costs, growth.depth_factor
         )
     elif base_centers is not None:
-        high, low = base_centers.high, base_centers.low
-        if fit_rows.rows.levels is not None:
-            encoding = fit_rows.encoding
-            high, low = encoding.numbers(high), encoding.numbers(low)
-        base = _engine.CentersBase(high, low, growth.cut_score)
+        high = base_centers.high
+        if fit_rows.reference.centers is None and fit_rows.rows.levels is not None:
+            # Of the levels, medians have the most frequent ones alone, which many may share.
+            high = fit_rows.with_shares(high, labels)
+        base = _engine.CentersBase(high, base_centers.low, growth.cut_score)
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":
         criterion = _engine.LabelCost(regrets, growth.interval)

@@ -151,11 +151,13 @@ def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def check_shape(shape: tuple[int, ...], estimator_name: str) -> None:
     """Raise ValueError if there are no rows or no columns."""
-    for count, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+    for count, what, plain in zip(
+        shape, ("sample(s)", "feature(s)"), ("rows", "columns"), strict=True
+    ):
         if count == 0:
             raise ValueError(
                 f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required by "
-                f"{estimator_name}."
+                f"{estimator_name}. X has no {plain}."
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
@@ -114,6 +115,15 @@ def zone_of(kind: str) -> tzinfo | None:
     """Return the time zone of a kind of column such as ``datetime[Europe/Berlin]``."""
     name = kind.partition("[")[2].removesuffix("]")
     return time_zone(name) if name else None
+
+
+def next_time(time: float, kind: str) -> int:
+    """Return the first value of a column of times at or after a time in microseconds.
+
+    A whole microsecond, of dates a whole day.
+    """
+    step = _DAY if kind == "date" else 1
+    return -(-math.ceil(time) // step) * step
 
 
 def threshold_in_gap(lower: float, upper: float, kind: str) -> int:

@@ -142,6 +142,18 @@ class WeightedRows(Generic[Rows]):
         """
         return shares_of(self.level_weights(feature, groups, n_groups))
 
+    def with_shares(
+        self: WeightedRows[Table], points: FloatArray, groups: npt.NDArray[Any]
+    ) -> FloatArray:
+        """Return points, one for each group of rows, with the groups' shares of the levels.
+
+        `points`: n_groups x encoded columns, of which those of numbers stay.
+        """
+        encoding, n_groups = self.encoding, len(points)
+        return encoding.points(
+            encoding.numbers(points), lambda f: self.level_shares(f, groups, n_groups)
+        )
+
     def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
         """Return weight, mean and spread of groups of rows.
 

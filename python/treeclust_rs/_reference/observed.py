@@ -30,7 +30,7 @@ from sklearn.utils import check_random_state
 
 from .._data import Table, WeightedRows, level_columns, shares_of
 from .._util import BoolArray, FloatArray, IntArray
-from .centers import Centers, Criterion, own_regret, row_costs
+from .centers import Centers, Criterion, cost_about, own_regret, row_costs
 
 Starter = Callable[[int], npt.NDArray[Any]]
 """Returns labels of the rows from a seed."""
@@ -99,7 +99,10 @@ def descend(
     criterion: Criterion,
     max_iter: int,
 ) -> tuple[IntArray, float]:
-    """Return labels that neither step improves, and their objective."""
+    """Return labels that neither step improves, and the cost of their rows about their centers.
+
+    Those of the last round if there are more than `max_iter`.
+    """
     labels, rows = labels.astype(np.int64), np.arange(data.rows.n_samples)
     manhattan = criterion == "kmedians"
     cost, sums = np.inf, None
@@ -122,6 +125,9 @@ def descend(
         elif sums is not None:
             sums = sums.moved(moves, labels, nearest)
         labels[moves] = nearest[moves]
+    else:
+        centers = Centers.of_labels(data, labels, k, criterion)
+        cost = cost_about(data, centers.high, labels, criterion)
     return labels, cost
 
 

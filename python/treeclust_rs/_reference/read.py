@@ -231,7 +231,16 @@ def read_labels(
         array = np.asarray(values, dtype=np.str_)
     kept = ~noise if counted is None else ~noise & counted
     if not kept.any():
-        raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
+        n_noise = int(noise.sum())
+        others = (
+            ""
+            if n_noise == n
+            else f"; the other {n - n_noise} have weight 0 or no value in any column"
+        )
+        raise ValueError(
+            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: give "
+            "a clustering in which some rows with a value have a cluster."
+        )
     classes, codes = distinct(array[kept])
     labels = np.full(n, -1, dtype=np.int64)
     labels[kept] = codes

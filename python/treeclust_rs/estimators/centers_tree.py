@@ -122,7 +122,8 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
-        grown = with_calendar_thresholds(grown, fit_rows.rows)
+        base_centers = fit_rows.encoding.numbers(reference.centers.high) if growth.base else None
+        grown = with_calendar_thresholds(grown, fit_rows.rows, base_centers)
         tree = grown.build(reference.classes, fit_rows.table)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row

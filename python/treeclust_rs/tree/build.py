@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from .._data import SparseTable, Table, column_of, is_time, threshold_in_gap
+from .._data import SparseTable, Table, column_of, is_time, next_time, threshold_in_gap
 from .._engine import FittedTests, FittedTree, ObliqueArrays, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
@@ -226,10 +226,13 @@ def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
     return tests._replace(missing_go_to_left=goes_left)
 
 
-def with_calendar_thresholds(grown: GrownTree, rows: Table) -> GrownTree:
+def with_calendar_thresholds(
+    grown: GrownTree, rows: Table, base_centers: FloatArray | None = None
+) -> GrownTree:
     """Return a tree whose thresholds of times lie where people would put them.
 
     Between the values of `rows`, those of the fit, that a test divides: see `threshold_in_gap`.
+    `base_centers`: k x n_features, the centers of a base tree, which keep their sides too.
     """
     tests = grown.tests
     on_times = np.zeros(rows.n_features, dtype=bool)
@@ -239,20 +242,28 @@ def with_calendar_thresholds(grown: GrownTree, rows: Table) -> GrownTree:
     if rows.kinds is None or not len(nodes):
         return grown
     left, threshold = tests.children_left, tests.threshold.copy()
+    of_base = np.flatnonzero(grown.base_cluster >= 0)
     for feature in np.unique(tests.feature[nodes]).tolist():
-        cells = column_of(rows, feature)
+        cells, kind = column_of(rows, feature), rows.kinds[feature]
         least, most = np.full(len(left), np.inf), np.full(len(left), -np.inf)
+        if base_centers is not None:
+            own = base_centers[grown.base_cluster[of_base], feature]
+            least[of_base] = most[of_base] = own
         seen = ~np.isnan(cells)
         np.minimum.at(least, grown.leaf_of_row[seen], cells[seen])
         np.maximum.at(most, grown.leaf_of_row[seen], cells[seen])
         for node in range(len(left) - 1, -1, -1):  # children come after their parents
             if left[node] >= 0:
                 children = slice(left[node], left[node] + 2)
-                least[node], most[node] = least[children].min(), most[children].max()
+                least[node] = min(least[node], least[children].min())
+                most[node] = max(most[node], most[children].max())
         for node in nodes[tests.feature[nodes] == feature].tolist():
             low, high = most[left[node]], least[left[node] + 1]
             if np.isfinite(low) and np.isfinite(high):
-                threshold[node] = threshold_in_gap(low, high, rows.kinds[feature])
+                # Centers may lie within a day or a microsecond.
+                low, high = next_time(low, kind), next_time(high, kind)
+                if low < high:
+                    threshold[node] = threshold_in_gap(low, high, kind)
     return replace(grown, tests=tests._replace(threshold=threshold))
 
 

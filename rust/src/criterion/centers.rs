@@ -33,8 +33,6 @@ const BLOCK: usize = 16_384;
 const CLOSE: f64 = 1e-9;
 /// What a center that is given as one double may be off by, as a share of its size.
 const ROUNDING: f64 = 2.0 * f64::EPSILON;
-/// Most centers whose sides a cut of levels holds.
-const MOST_CENTERS: usize = 256;
 /// Roundings of a mean beside those of its sum: of the weights, the units and the quotient.
 const MORE_ROUNDINGS: f64 = 8.0;
 
@@ -67,9 +65,11 @@ pub trait CenterColumns: Sync {
     /// The alive centers on the left and on the right of a cut.
     fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
         let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
-        if let Some(clusters) = cut.clusters {
-            for cluster in (0..alive.len()).filter(|&cluster| alive[cluster]) {
-                let goes_left = clusters.contains(cluster as u8);
+        if let (Some(side), Some(shares)) = (cut.of_levels, self.level_shares(feature)) {
+            let alive: Vec<usize> = (0..alive.len()).filter(|&cluster| alive[cluster]).collect();
+            let inside = shares.clusters(side.group, &alive);
+            for cluster in alive {
+                let goes_left = inside.contains(&cluster) == side.is_left;
                 (left[cluster], right[cluster]) = (goes_left, !goes_left);
             }
             return (left, right);
@@ -136,7 +136,8 @@ impl Coordinate {
     }
 }
 
-/// Centers (k x d, row-major) in the columns' own units, as sums `high + low`.
+/// Centers (k x coordinates, row-major) in the columns' own units, as sums `high + low`. A column of numbers is one
+/// coordinate; a column of levels is one for each level, its share of the center.
 #[derive(Debug, Clone, Copy)]
 pub struct Centers<'a> {
     /// The nearest doubles.
@@ -158,12 +159,10 @@ pub struct TableCenters<'a, 't> {
 }
 
 impl<'a, 't> TableCenters<'a, 't> {
-    /// `index`: the table's. `rows`: cluster and weight per row. `centers`: k of them; their coordinates in columns of
-    /// levels are not read: there they lie at the shares of levels among their rows. O(k) per bin, and O(n) for columns
-    /// of levels.
+    /// `index`: the table's. `rows`: cluster and weight per row. `centers`: k of them. O(k) per bin.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if there are levels and more than 256 centers.
+    /// [`Error::Shape`] if sizes disagree.
     pub fn new(
         table: &'a Table<'t>,
         index: &'a Index,
@@ -172,19 +171,25 @@ impl<'a, 't> TableCenters<'a, 't> {
     ) -> Result<Self> {
         let (labels, k) = (rows.labels(), rows.width());
         let d = table.n_features();
-        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
-        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
-        Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
-        let levels: Vec<bool> = (0..d).map(|f| index.column(f).form.is_levels).collect();
-        if levels.contains(&true) && k > MOST_CENTERS {
-            return Err(Error::Value(format!(
-                "IMM takes at most {MOST_CENTERS} clusters for tables with columns of text or booleans, not {k}. Ask \
-                 for fewer, or grow the tree from a single leaf: ExKMC(base_tree=None)."
-            )));
+        let mut first = vec![0];
+        for feature in 0..d {
+            first.push(first[feature] + table.n_levels(feature).unwrap_or(1));
         }
-        let of_levels = |f: usize| levels[f].then(|| LevelShares::new(index.column(f), &rows, k));
-        let shares = parallel::map(0..d, of_levels);
-        let snap = Snap::new(table, index, labels, centers, k);
+        Error::check_len("centers", centers.high.len(), k * first[d], "entries")?;
+        Error::check_len("centers", centers.low.len(), k * first[d], "entries")?;
+        Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
+        let of_levels = |f: usize| {
+            let n_levels = table.n_levels(f)?;
+            let shares = (0..k).flat_map(|c| &centers.high[c * first[d] + first[f]..][..n_levels]);
+            Some(LevelShares::new(shares.copied().collect(), n_levels))
+        };
+        let shares: Vec<Option<LevelShares>> = (0..d).map(of_levels).collect();
+        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
+        let original = (0..d).map(|f| match shares[f] {
+            None => (0..k).map(|c| coordinate(c * first[d] + first[f])).collect(),
+            Some(_) => vec![Coordinate::exact(0.0); k],
+        });
+        let snap = Snap::new(table, index, labels, original.collect(), &shares);
         let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         Ok(TableCenters { snap, rough, exact, shares })
@@ -252,8 +257,8 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
 /// Removes the gaps between centers and values that only the rounding of a mean has opened, by `snap`.
 ///
 /// A center's margin in a column ([`snap_margin`]) goes by the range of its own cluster's rows there; with the range of
-/// all rows, one far row would merge everything else. If snapping makes two centers equal in every column, all
-/// coordinates stay as they are.
+/// all rows, one far row would merge everything else. If snapping makes two centers equal that have the same shares of
+/// all levels, all coordinates stay as they are.
 #[derive(Debug)]
 struct Snap<'a, 't> {
     table: &'a Table<'t>,
@@ -262,7 +267,7 @@ struct Snap<'a, 't> {
     k: usize,
     /// Rows of each cluster.
     n_rows: Vec<u32>,
-    /// The centers before snapping, by column.
+    /// The centers before snapping, by column; 0 in columns of levels.
     original: Vec<Vec<Coordinate>>,
     /// Half of each column's range.
     half_range: Vec<f64>,
@@ -275,27 +280,27 @@ impl<'a, 't> Snap<'a, 't> {
         table: &'a Table<'t>,
         index: &'a Index,
         labels: &'a [u32],
-        centers: Centers<'_>,
-        k: usize,
+        original: Vec<Vec<Coordinate>>,
+        shares: &[Option<LevelShares>],
     ) -> Self {
         let d = index.n_features();
-        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
-        let original: Vec<Vec<Coordinate>> =
-            (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
+        let k = original.first().map_or(0, Vec::len);
         let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
         let mut n_rows = vec![0; k];
         labels.iter().for_each(|&label| n_rows[label as usize] += 1);
         let mut snap =
             Snap { table, index, labels, k, n_rows, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
-        let close = |a: usize, b: usize, f: usize| {
-            snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f)
+        let close = |a: usize, b: usize, f: usize| match &shares[f] {
+            Some(shares) => shares.are_equal(a, b),
+            None => snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f),
         };
         let any_pair =
             |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
         if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
             let snapped = parallel::map(0..d, |f| snap.snapped(f, true));
-            snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
+            snap.collide =
+                any_pair(&|a, b| (0..d).all(|f| close(a, b, f) && snapped[f][a] == snapped[f][b]));
         }
         snap
     }

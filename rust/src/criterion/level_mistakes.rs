@@ -2,9 +2,9 @@
 //!
 //! | formula | here |
 //! |---|---|
-//! | A, the alive centers on the left; m alive centers | [`LevelCut::clusters`] |
+//! | A, the alive centers on the left; m alive centers | [`CenterSide`] |
 //! | W_v, weight of the node's rows of level v by cluster | `Levels::sums` |
-//! | share of level v in cluster c, over all rows: the center's coordinate | [`LevelShares`] |
+//! | share of level v in center c: its coordinate | [`LevelShares`] |
 //!
 //! A cut puts every alive center on one side, and every level present at the node, missing cells as one more, where it
 //! makes fewer mistakes: on the left those of clusters outside A, on the right those of A. A side without levels gets
@@ -17,20 +17,45 @@
 //!
 //! **Ties.** The left side is the one of fewest levels, then of the first codes; cuts come in this order.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::levels::{Levels, in_order, sum_of};
 use super::sums::add;
-use crate::criterion::label_counts::OneHot;
-use crate::index::BinnedColumn;
 use crate::tree::LevelSet;
 
 /// Most centers of which every division is tried.
 const MOST_DIVIDED: usize = 8;
+/// Most centers of which no division is tried twice.
+const MOST_KNOWN: usize = 128;
 /// Shares closer than this are equal.
 const CLOSE: f64 = 1e-9;
 
-/// What share of a cluster's observed cells has each level.
+/// Some of the alive centers, in a form of fixed size for any number of centers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CenterGroup {
+    /// Those whose place among the alive ones is a bit that is set.
+    Places(u8),
+    /// The one at this place.
+    One(usize),
+    /// The first `count` in order of their share of a level.
+    Most {
+        /// The level's code.
+        level: u8,
+        /// Number of centers.
+        count: usize,
+    },
+}
+
+/// The side of the alive centers at a cut of levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CenterSide {
+    /// Centers on one side; all others lie on the other.
+    pub group: CenterGroup,
+    /// Whether their side is the left one.
+    pub is_left: bool,
+}
+
+/// What share of each center each level has.
 #[derive(Debug, Clone)]
 pub struct LevelShares {
     /// k x n_levels, row-major.
@@ -39,27 +64,28 @@ pub struct LevelShares {
 }
 
 impl LevelShares {
-    /// By weight over all rows. A cluster without observed cells has the shares of the column.
-    pub(crate) fn new(binned: &BinnedColumn, rows: &OneHot<'_>, k: usize) -> Self {
-        let n_levels = binned.n_bins() - usize::from(binned.form.has_missing);
-        let mut weight = vec![0.0; (k + 1) * n_levels];
-        for (row, &code) in (0..).zip(&binned.codes) {
-            if Some(code) != binned.missing() {
-                for cluster in [rows.label(row), k] {
-                    weight[cluster * n_levels + usize::from(code)] += rows.weight(row);
-                }
-            }
-        }
-        let whole = k * n_levels;
-        let mut shares = vec![];
-        for cluster in 0..k {
-            let own = &weight[cluster * n_levels..][..n_levels];
-            let is_empty = own.iter().all(|weight| *weight == 0.0);
-            let own = if is_empty { &weight[whole..] } else { own };
-            let total: f64 = own.iter().sum();
-            shares.extend(own.iter().map(|weight| if total > 0.0 { weight / total } else { 0.0 }));
-        }
+    /// `shares`: k x n_levels, row-major.
+    pub(crate) fn new(shares: Vec<f64>, n_levels: usize) -> Self {
         LevelShares { shares, n_levels }
+    }
+
+    /// Whether two centers have the same shares.
+    pub(crate) fn are_equal(&self, a: usize, b: usize) -> bool {
+        (0..self.n_levels).all(|level| (self.of(a, level) - self.of(b, level)).abs() <= CLOSE)
+    }
+
+    /// The clusters of a group of the `alive` ones.
+    pub(crate) fn clusters(&self, group: CenterGroup, alive: &[usize]) -> Vec<usize> {
+        let places = match group {
+            CenterGroup::Places(bits) => (0..alive.len()).filter(|i| bits >> i & 1 == 1).collect(),
+            CenterGroup::One(place) => vec![place],
+            CenterGroup::Most { level, count } => {
+                let mut order = self.order(alive, level.into());
+                order.truncate(count);
+                order
+            }
+        };
+        places.into_iter().map(|place| alive[place]).collect()
     }
 
     fn of(&self, cluster: usize, level: usize) -> f64 {
@@ -80,8 +106,10 @@ impl LevelShares {
 pub(super) struct LevelCut {
     /// The levels that go left; `MISSING_LEVEL` stands for missing cells.
     pub(super) levels: LevelSet,
-    /// The clusters whose centers go left.
-    pub(super) clusters: LevelSet,
+    /// The side of the centers.
+    pub(super) centers: CenterSide,
+    /// Number of centers on the left.
+    pub(super) n_left: usize,
     /// Weight of the rows that go to the other side than their center.
     pub(super) mistakes: f64,
     /// Whether levels divide the rows of the node.
@@ -101,18 +129,19 @@ pub(super) fn level_cuts(
         return vec![];
     }
     let mut cuts: Vec<LevelCut> = if levels.codes.len() > 1 {
-        let mut found: Vec<(f64, Vec<usize>)> = vec![];
+        let mut found: Vec<(f64, CenterGroup)> = vec![];
         let mut best = f64::NEG_INFINITY;
-        divide(levels, alive, shares, |side, mistakes| {
-            let score = score(mistakes, side.len());
+        divide(levels, alive, shares, |group, n_centers, mistakes| {
+            let score = score(mistakes, n_centers);
             // Twice the margin: the sums are rounded in another order.
             if score >= best - 2.0 * margin {
                 best = best.max(score);
-                found.push((score, side.to_vec()));
+                found.push((score, group));
             }
         });
         found.retain(|(score, _)| *score >= best - 2.0 * margin);
-        found.into_iter().map(|(_, side)| best_of_division(levels, alive, &side)).collect()
+        let best_of = |(_, group)| best_of_division(levels, alive, shares, group);
+        found.into_iter().map(best_of).collect()
     } else {
         (0..shares.n_levels).filter_map(|v| one_level(levels, alive, shares, v)).collect()
     };
@@ -120,12 +149,13 @@ pub(super) fn level_cuts(
     cuts
 }
 
-/// Calls `visit(clusters on one side, mistakes)` for every division of the centers that is tried. O(V) each.
+/// Calls `visit(centers on one side, their number, mistakes)` for every division of the centers that is tried. O(V)
+/// each.
 fn divide(
     levels: &Levels<'_>,
     alive: &[usize],
     shares: &LevelShares,
-    mut visit: impl FnMut(&[usize], f64),
+    mut visit: impl FnMut(CenterGroup, usize, f64),
 ) {
     let m = alive.len();
     // By level: the weight of a center, and of all of them.
@@ -142,25 +172,32 @@ fn divide(
             let mut sums = inside[bits & (bits - 1)].clone();
             add(&mut sums, &weights[lowest]);
             inside.push(sums);
-            let side: Vec<usize> =
-                (0..m).filter(|i| bits >> i & 1 == 1).map(|i| alive[i]).collect();
-            visit(&side, least_mistakes(&inside[bits], &total));
+            let mistakes = least_mistakes(&inside[bits], &total);
+            visit(CenterGroup::Places(bits as u8), bits.count_ones() as usize, mistakes);
         }
         return;
     }
-    for (&cluster, weight) in alive.iter().zip(&weights) {
-        visit(&[cluster], least_mistakes(weight, &total));
+    // The mistakes by the places of the centers on one side, as bits, as far as bits go.
+    let mut known: HashMap<u128, f64> = HashMap::new();
+    let bit = |place: usize| 1u128.checked_shl(place as u32).unwrap_or(0);
+    let all = (0..m).fold(0, |set, place| set | bit(place));
+    for (place, weight) in weights.iter().enumerate() {
+        let mistakes = least_mistakes(weight, &total);
+        known.insert(bit(place), mistakes);
+        visit(CenterGroup::One(place), 1, mistakes);
     }
-    let mut seen: HashSet<LevelSet> = HashSet::new();
-    for &code in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
-        let mut inside = nothing.clone();
-        let (mut side, mut set) = (vec![], LevelSet::default());
-        for &place in &shares.order(alive, code.into())[..m - 1] {
+    for &level in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
+        let (mut inside, mut set) = (nothing.clone(), 0);
+        for (i, &place) in shares.order(alive, level.into())[..m - 1].iter().enumerate() {
             add(&mut inside, &weights[place]);
-            side.push(alive[place]);
-            set.insert(alive[place] as u8);
-            if seen.insert(set) {
-                visit(&side, least_mistakes(&inside, &total));
+            set |= bit(place);
+            let is_new = m > MOST_KNOWN || !known.contains_key(&set);
+            if is_new {
+                // The other side makes the same mistakes.
+                let same = known.get(&(all & !set)).filter(|_| m <= MOST_KNOWN);
+                let mistakes = same.copied().unwrap_or_else(|| least_mistakes(&inside, &total));
+                known.insert(set, mistakes);
+                visit(CenterGroup::Most { level, count: i + 1 }, i + 1, mistakes);
             }
         }
     }
@@ -179,8 +216,14 @@ fn least_mistakes(inside: &[f64], total: &[f64]) -> f64 {
     least + inside.iter().zip(total).map(price).fold(f64::INFINITY, f64::min)
 }
 
-/// The cut with the fewest mistakes if the centers of the given clusters go one way.
-fn best_of_division(levels: &Levels<'_>, alive: &[usize], side: &[usize]) -> LevelCut {
+/// The cut with the fewest mistakes if the centers of a group go one way.
+fn best_of_division(
+    levels: &Levels<'_>,
+    alive: &[usize],
+    shares: &LevelShares,
+    group: CenterGroup,
+) -> LevelCut {
+    let side = shares.clusters(group, alive);
     let is_left = |cluster: &&usize| side.contains(cluster);
     let (inside, outside): (Vec<usize>, Vec<usize>) = alive.iter().partition(is_left);
     let weight = |sums: &[f64], of: &[usize]| of.iter().map(|&c| sums[c]).sum::<f64>();
@@ -195,10 +238,11 @@ fn best_of_division(levels: &Levels<'_>, alive: &[usize], side: &[usize]) -> Lev
     }
     let sides = mistakes.iter().zip(&goes_left);
     let set = levels.smaller_side(&goes_left);
-    let clusters = if set == levels.set(&goes_left) { inside } else { outside };
+    let is_left = set == levels.set(&goes_left);
     LevelCut {
         levels: set,
-        clusters: clusters.into_iter().map(|cluster| cluster as u8).collect(),
+        centers: CenterSide { group, is_left },
+        n_left: if is_left { inside.len() } else { outside.len() },
         mistakes: sides.map(|([left, right], &is_left)| if is_left { left } else { right }).sum(),
         divides_rows: true,
     }
@@ -222,7 +266,11 @@ fn one_level(
     });
     Some(LevelCut {
         levels: [level as u8].into_iter().collect(),
-        clusters: inside.iter().map(|&cluster| cluster as u8).collect(),
+        centers: CenterSide {
+            group: CenterGroup::Most { level: level as u8, count: n_left },
+            is_left: true,
+        },
+        n_left,
         mistakes: mistakes.sum(),
         divides_rows: false,
     })

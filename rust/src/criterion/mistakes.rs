@@ -24,7 +24,7 @@ use std::borrow::Cow;
 use super::centers::{CenterColumns, Coordinate};
 use super::cut_score::CutScore;
 use super::label_counts::OneHot;
-use super::level_mistakes::level_cuts;
+use super::level_mistakes::{LevelCut, level_cuts};
 use super::levels::Levels;
 use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::parallel;
@@ -71,7 +71,7 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
     /// digits where weights are added in another order; the plain score then counts the fewest.
     pub fn count(&self, best: f64, cut: CenterCut) -> f64 {
         match self.score {
-            CutScore::Mistakes if cut.clusters.is_none() => -best,
+            CutScore::Mistakes if cut.of_levels.is_none() => -best,
             _ => cut.mistakes,
         }
     }
@@ -195,11 +195,10 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         let margin = TIE * self.total_weight;
         let score = |mistakes: f64, n_left: usize| self.score.score(mistakes, n_left, alive.len());
         for found in level_cuts(&levels, &alive, shares, margin, score) {
-            let (n_left, mistakes) = (found.clusters.len(), found.mistakes);
+            let LevelCut { n_left, mistakes, .. } = found;
             // No other cut makes as many mistakes.
             let more = if found.divides_rows { 0.0 } else { 2.0 * self.total_weight };
-            let clusters = Some(found.clusters);
-            let centers = Some(CenterCut { n_left, clusters, mistakes });
+            let centers = Some(CenterCut { n_left, of_levels: Some(found.centers), mistakes });
             visit(Candidate {
                 score: score(mistakes, n_left) - more,
                 key: 1.0,
@@ -271,7 +270,7 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
                     let key =
                         self.columns.share_of_range(groups.feature, &exact_below, &exact_above);
                     for (missing_left, mistakes) in sides.of_missing() {
-                        let centers = Some(CenterCut { n_left, clusters: None, mistakes });
+                        let centers = Some(CenterCut { n_left, of_levels: None, mistakes });
                         visit(Candidate {
                             score: self.score.score(mistakes, n_left, n_centers),
                             key,

@@ -37,6 +37,7 @@ pub mod sums;
 
 pub(crate) use groups::OwnGroups;
 pub use groups::{ColumnForm, Groups, MissingRows};
+pub use level_mistakes::{CenterGroup, CenterSide};
 pub(crate) use levels::Levels;
 
 use crate::table::MISSING_LEVEL;
@@ -83,8 +84,8 @@ pub struct Cut {
 pub struct CenterCut {
     /// How many of the node's centers, in the column's order, go left.
     pub n_left: usize,
-    /// The clusters whose centers go left, for cuts of levels, which have no such order.
-    pub clusters: Option<LevelSet>,
+    /// The side of the centers at a cut of levels, which have no such order.
+    pub of_levels: Option<CenterSide>,
     /// Weight of the rows that go to the other side than their center.
     pub mistakes: f64,
 }
