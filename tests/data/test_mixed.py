@@ -401,14 +401,14 @@ def test_unknown_levels_are_no_new_gaps():
         table = count_gaps(align(frame, fitted), 1)
     assert table.gaps == (2, 1)
     with pytest.warns(UserWarning, match="had none: column 'x' has 1 missing cell. Such"):
-        warn_of_gaps(table, None, stacklevel=1)
+        warn_of_gaps(table, None)
     shown = shown_columns(table)
     assert shown[0].tolist() == ["mars", "west", "moon"]
     np.testing.assert_array_equal(shown[1], [1, np.nan, 3])
     with pytest.warns(UserWarning, match="did not see in the fit"):
         table = count_gaps(align(pl.DataFrame({"region": [None, "mars"], "x": [1, 2]}), fitted), 1)
     with pytest.warns(UserWarning, match="had none: column 'region' has 1 missing cell. Such"):
-        warn_of_gaps(table, None, stacklevel=1)
+        warn_of_gaps(table, None)
     assert shown_columns(table)[0].tolist() == [None, "mars"]
 
 
@@ -498,13 +498,13 @@ def test_new_gaps_are_warned_of():
     )
     message = "column 'age' has 2 missing cells; column 'c' has 1 missing cell. Such rows"
     with pytest.warns(UserWarning, match=message) as caught:
-        warn_of_gaps(table, (0, 7, 0, 0), stacklevel=1)
+        warn_of_gaps(table, (0, 7, 0, 0))
     assert len(caught) == 1
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_gaps(table, (1, 1, 1, 0), stacklevel=1)
-        warn_of_gaps(read(np.ones((2, 2))), None, stacklevel=1)
+        warn_of_gaps(table, (1, 1, 1, 0))
+        warn_of_gaps(read(np.ones((2, 2))), None)
 
 
 # Rows

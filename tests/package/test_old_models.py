@@ -72,6 +72,7 @@ def test_parameters_of_version_1_have_the_names_and_values_of_today():
     X = load_iris().data
     again = clone(unlimited).fit(X).tree_
     assert unlimited.tree_.missing_go_to_left is None and again.missing_go_to_left is not None
-    assert ClusterTree(**again.arguments() | {"missing_go_to_left": None}) == unlimited.tree_
+    unknown = dict.fromkeys(("missing_go_to_left", "below", "above"))
+    assert ClusterTree(**again.arguments() | unknown) == unlimited.tree_
     for name in ("exkmc", "kernel_exkmc", "kernel_expand"):
         assert models[name].max_leaves in (5, 6)

@@ -97,7 +97,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         if missing:
             table = count_gaps(table, n_jobs, needed)
             if tree.missing_go_to_left is not None:
-                warn_of_gaps(table, tree.has_missing, stacklevel=3)
+                warn_of_gaps(table, tree.has_missing)
         elif all_columns:
             check_finite(table, n_jobs)
         try:

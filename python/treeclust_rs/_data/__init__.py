@@ -22,5 +22,5 @@ from .table import (
     take_rows,
     with_names,
 )
-from .times import next_time, threshold_in_gap
+from .times import next_time, start_in_gap, threshold_in_gap
 from .units import Rows, Units, WeightedRows, shares_of

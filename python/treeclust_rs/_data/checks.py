@@ -1,7 +1,6 @@
 """Checks of the values of tables and of the weights of rows."""
 
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 
 from .. import _engine
 from .._engine import MISSING_LEVEL
-from .._util import FloatArray, IntArray, format_count, listed, quoted_column
+from .._util import FloatArray, IntArray, format_count, listed, quoted_column, warn_user
 from .arrays import count_words, filled, missing_message
 from .table import Table, column_of, level_codes, level_columns
 
@@ -79,7 +78,7 @@ def count_gaps(
     return replace(table, gaps=tuple(counts)) if any(counts) else table
 
 
-def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None, stacklevel: int) -> None:
+def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None) -> None:
     """Warn once if cells are missing in columns that had none missing in the fit.
 
     `fitted_gaps`: the `gaps` of the fitted table.
@@ -94,11 +93,9 @@ def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None, stacklevel: in
         if count and not (fitted_gaps and fitted_gaps[f])
     ]
     if found:
-        warnings.warn(
+        warn_user(
             f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the "
-            "way that each test of the tree has for missing cells.",
-            UserWarning,
-            stacklevel=stacklevel + 1,
+            "way that each test of the tree has for missing cells."
         )
 
 

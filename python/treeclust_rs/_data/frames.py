@@ -32,16 +32,6 @@ class FrameSource:
         """Return the types of all columns."""
         raise NotImplementedError
 
-    def _is_number(self, kind: Any) -> bool:
-        """Whether a column of this type holds numbers."""
-        raise NotImplementedError
-
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        """Return name and type of the columns among `positions` that are not numbers."""
-        types = self._types()
-        wrong = [position for position in positions if not self._is_number(types[position])]
-        return [(self.names[position], str(types[position])) for position in wrong]
-
     def _kind(self, dtype: Any) -> Kind | None:
         """Return what a column of this type holds; None for a type that is not read."""
         raise NotImplementedError
@@ -50,6 +40,15 @@ class FrameSource:
         """Return what some columns hold; None for types that are not read."""
         types = self._types()
         return [self._kind(types[position]) for position in positions]
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        """Return name and type of the columns that are neither numbers nor booleans, 0 and 1."""
+        types = self._types()
+        return [
+            (self.names[position], str(types[position]))
+            for position in positions
+            if self._kind(types[position]) not in ("number", "flag")
+        ]
 
     def type_of(self, position: int) -> str:
         """Return the type of a column as text."""
@@ -82,9 +81,6 @@ class _PolarsSource(FrameSource):
 
     def _types(self) -> Sequence[Any]:
         return self.schema.dtypes()
-
-    def _is_number(self, kind: Any) -> bool:
-        return bool(kind.is_numeric()) or kind in (pl.Boolean, pl.Null)
 
     def _kind(self, dtype: Any) -> Kind | None:
         return polars_kind(dtype)
@@ -129,11 +125,6 @@ class _ArrowSource(FrameSource):
     def _types(self) -> Sequence[Any]:
         return list(self.table.schema.types)
 
-    def _is_number(self, kind: Any) -> bool:
-        types = sys.modules["pyarrow"].types
-        tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
-        return any(getattr(types, test)(kind) for test in tests)
-
     def _kind(self, dtype: Any) -> Kind | None:
         return arrow_kind(dtype)
 
@@ -167,10 +158,6 @@ class _PandasSource(FrameSource):
 
     def _types(self) -> Sequence[Any]:
         return list(self.frame.dtypes)
-
-    def _is_number(self, kind: Any) -> bool:
-        # pandas does not count arrow booleans as numeric
-        return bool(sys.modules["pandas"].api.types.is_numeric_dtype(kind)) or kind.kind == "b"
 
     def _kind(self, dtype: Any) -> Kind | None:
         return pandas_kind(dtype)

@@ -6,7 +6,6 @@ pyarrow, None, NaN, NaT and NA of pandas, and NaN everywhere.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._engine import ColumnData, Columns
-from .._util import listed
+from .._util import listed, warn_user
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
@@ -188,18 +187,14 @@ def read_as_fitted(
             data.append(cells)
     check_shape((count_rows(data), len(data)), estimator_name)
     if remarks:
-        warnings.warn(
+        warn_user(
             f"X has levels that {estimator_name} did not see in the fit: "
-            f"{listed(remarks, 'column', '; ')}. They count as missing.",
-            UserWarning,
-            stacklevel=_STACKLEVEL,
+            f"{listed(remarks, 'column', '; ')}. They count as missing."
         )
     return data, unknown
 
 
 _DAY = MICROSECONDS["d"]
-# From read_as_fitted through align_table: the place that its other warnings name.
-_STACKLEVEL = 5
 
 
 def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:

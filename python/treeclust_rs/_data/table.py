@@ -8,7 +8,6 @@ foreign byte order, half precision, decimals, nullable pandas columns).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .._engine import MISSING_LEVEL, ColumnData, Columns, LevelColumn
-from .._util import BoolArray, IntArray, quoted_column
+from .._util import BoolArray, IntArray, quoted_column, warn_user
 from .._util.words import check_column_names, check_unicode
 from . import frames
 from .arrays import check_shape, check_width, number_array
@@ -276,11 +275,7 @@ def align_table(
     if names is not None and not names_given:
         _warn_names_lost(estimator_name)
     elif names is None and frames.string_names(source.names) is not None:
-        warnings.warn(
-            f"X has feature names, but {estimator_name} was fitted without feature names",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn_user(f"X has feature names, but {estimator_name} was fitted without feature names")
     check_width(len(source.names), n_features, estimator_name)
     return _spread(source, wanted, wanted, n_features, names, estimator_name, fitted)
 
@@ -464,8 +459,6 @@ def _frame_table(
 
 
 def _warn_names_lost(estimator_name: str) -> None:
-    warnings.warn(
-        f"X does not have valid feature names, but {estimator_name} was fitted with feature names",
-        UserWarning,
-        stacklevel=4,
+    warn_user(
+        f"X does not have valid feature names, but {estimator_name} was fitted with feature names"
     )

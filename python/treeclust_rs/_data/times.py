@@ -161,6 +161,17 @@ def threshold_in_gap(lower: float, upper: float, kind: str) -> int:
     return low if kind == "date" else _some_microsecond(low, high, zone)
 
 
+def start_in_gap(lower: float, upper: float, kind: str) -> int:
+    """Return the first time after a gap that people read most easily: the lower end of an interval.
+
+    As `threshold_in_gap`, but above `lower` and at most `upper`; of dates the day of the boundary.
+    """
+    threshold = threshold_in_gap(lower, upper, kind)
+    if kind == "date":
+        return threshold + _DAY
+    return threshold if threshold > lower else int(upper)
+
+
 def _nearest(
     boundaries: Callable[[int], Iterator[int]], low: int, high: int, zone: tzinfo | None
 ) -> int | None:

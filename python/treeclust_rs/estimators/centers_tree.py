@@ -29,7 +29,7 @@ from .._reference.centers import Centers, Criterion, cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import IntArray, StrOptions, row_blocks
-from ..tree import GrownTree, add_up, with_calendar_thresholds
+from ..tree import GrownTree, add_up
 
 
 class CentersTree(CostTree, ReferenceModel, abstract=True):
@@ -123,8 +123,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
         base_centers = fit_rows.encoding.numbers(reference.centers.high) if growth.base else None
-        grown = with_calendar_thresholds(grown, fit_rows.rows, base_centers)
-        tree = grown.build(reference.classes, fit_rows.table)
+        tree = grown.build(reference.classes, fit_rows.table, fit_rows, base_centers)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
         warn_of_lost(

@@ -36,7 +36,7 @@ from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_k
 from .._reference.centers import column_means
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
-from ..tree import MOVES, ClusterTree, column_arguments, tests_of, with_directions
+from ..tree import MOVES, ClusterTree, column_arguments, node_arguments, tests_of
 
 
 @estimator
@@ -269,7 +269,7 @@ class Kauri(KernelModel):
             n_jobs=fit_rows.threads,
             progress=fit_rows.progress(self.verbose),
         )
-        tree = _build_tree(fitted, fit_rows.table)
+        tree = _build_tree(fitted, fit_rows)
         path = fitted.objective
         if stocks.features is None:
             kernel_cost = stocks.trace - float(path[-1])
@@ -388,11 +388,11 @@ class Kauri(KernelModel):
             raise ValueError("The model file holds a Kauri whose tree has no moves.")
 
 
-def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
-    weight = fitted.weighted_n_node_samples
+def _build_tree(fitted: _engine.FittedKauri, fit_rows: FitRows[Table]) -> ClusterTree:
+    weight, n_rows = fitted.weighted_n_node_samples, fitted.n_node_samples
     return ClusterTree(
-        **with_directions(tests_of(fitted), fitted.n_node_samples)._asdict(),
-        n_node_samples=fitted.n_node_samples,
+        **node_arguments(tests_of(fitted), None, n_rows, fitted.leaf_of_row, fit_rows),
+        n_node_samples=n_rows,
         weighted_n_node_samples=weight,
         cluster=fitted.cluster,
         move=fitted.move,
@@ -401,6 +401,6 @@ def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
         value=None,
         base_cluster=np.full(len(weight), -1),
         mistakes=np.full(len(weight), np.nan),
-        **column_arguments(rows),
+        **column_arguments(fit_rows.table),
         classes=list(range(int(fitted.cluster.max()) + 1)),
     )

@@ -244,7 +244,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         )
         _warn_underflow(fitted.skipped_features, base, rows)
         grown = GrownTree.of(fitted)
-        tree = grown.build(classes, fit_rows.table)
+        tree = grown.build(classes, fit_rows.table, fit_rows)
         leaf_of_row = fitted.leaf_of_row
         warn_of_lost(k, tree.filled_clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)

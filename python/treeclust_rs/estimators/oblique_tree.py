@@ -518,13 +518,13 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = self._fit_tree(start, schedule)
-        tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+        tree = _grown_tree(fitted, start).build(clustering.classes, rows, fit_rows)
         path = _rounds_of(fitted)
         most = most_leaves(self.max_leaves, len(clustering.classes), rows.n_samples)
         if tree.n_leaves > most:
             pruned = _pruned(tree, most)[0]
             fitted = self._fit_tree(start._replace(tree=pruned), schedule=None)
-            tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+            tree = _grown_tree(fitted, start).build(clustering.classes, rows, fit_rows)
             rounds = _rounds_of(fitted)
             rounds[:, 0] = path[-1, 0]
             path = np.vstack([path, rounds])

@@ -520,7 +520,7 @@ def _fitted(model: Any, X: Any, weight: FloatArray | None) -> _Measured:
             ),
             n_jobs=1,
         )
-        warn_of_gaps(table, model.has_missing, stacklevel=2)
+        warn_of_gaps(table, model.has_missing)
         return _Measured(model, model.predict(table.data), None, [])
     seconds = None
     texts: list[tuple[type[Warning], str]] = []

@@ -5,8 +5,8 @@ from .build import (
     GrownTree,
     add_up,
     column_arguments,
+    node_arguments,
     tests_of,
-    with_calendar_thresholds,
     with_directions,
 )
 from .cluster_tree import ClusterTree, NonFiniteError

@@ -322,7 +322,7 @@ def check_tests(nodes: TreeNodes) -> None:
     _check_oblique(nodes, is_oblique)
     _check_level_tests(nodes)
     _check_missing(nodes)
-    _check_beside(nodes, is_threshold)
+    _check_beside(nodes, is_threshold, is_interval)
 
 
 def _of_columns(nodes: TreeNodes, read: Callable[[Column], int]) -> npt.NDArray[Any]:
@@ -380,15 +380,23 @@ def _check_missing(nodes: TreeNodes) -> None:
     )
 
 
-def _check_beside(nodes: TreeNodes, is_threshold: BoolArray) -> None:
-    """Check the values beside thresholds."""
-    for name, values in (("below", nodes.below), ("above", nodes.above)):
-        if values is not None:
-            at_all(~np.isinf(values), f"has a value {name} its threshold that is not finite")
-            at_all(is_threshold | np.isnan(values), f"has a value {name} a threshold, and has none")
-    if nodes.below is not None and nodes.above is not None:
-        at_all(~(nodes.below > nodes.threshold), "has a value below its threshold that is above")
-        at_all(~(nodes.above <= nodes.threshold), "has a value above its threshold that is not")
+def _check_beside(nodes: TreeNodes, is_threshold: BoolArray, is_interval: BoolArray) -> None:
+    """Check the values beside thresholds and the ends of intervals."""
+    cut = np.where(is_interval, nodes.upper, nodes.threshold)
+    has_cut, lower = is_threshold | is_interval, nodes.lower
+    for values, has_value, where, is_wrong, wrong in (
+        (nodes.below, has_cut, "below {} threshold", np.greater, "above"),
+        (nodes.above, has_cut, "above {} threshold", np.less_equal, "not"),
+        (nodes.below_lower, is_interval, "below {} lower end", np.greater_equal, "not"),
+        (nodes.above_lower, is_interval, "above {} lower end", np.less, "below"),
+    ):
+        if values is None:
+            continue
+        its, of_none = where.format("its"), where.format("a")
+        at_all(~np.isinf(values), f"has a value {its} that is not finite")
+        at_all(has_value | np.isnan(values), f"has a value {of_none}, and has none")
+        end = lower if has_value is is_interval else cut
+        at_all(~(has_value & is_wrong(values, end)), f"has a value {its} that is {wrong}")
 
 
 def check_indptr(name: str, indptr: IntArray, n_entries: int) -> None:

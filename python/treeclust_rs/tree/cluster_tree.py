@@ -26,6 +26,7 @@ from .checks import check_moves, own_shares
 from .html import tree_html
 from .labels import renamed
 from .nodes import (
+    BESIDE_ARRAYS,
     COLUMN_ARGUMENTS,
     FLOAT_ARRAYS,
     INT_ARRAYS,
@@ -34,6 +35,7 @@ from .nodes import (
     OBLIQUE,
     OBLIQUE_ARRAYS,
     OTHER_ARGUMENTS,
+    THRESHOLD,
     TreeNodes,
 )
 from .paths import Condition, ObliqueCondition, Path
@@ -136,8 +138,12 @@ class ClusterTree(TreeNodes):
         test for missing cells. A level that its column does not have goes the same way. None: the
         tree refuses missing cells, as those with oblique nodes and of model files of version 1 do.
     below, above : array-like of float, shape (n_nodes,), or None, default=None
-        The largest value of the fit that went left at a threshold node, and the least that went
-        right; NaN at other nodes and where they are not known. None: not known anywhere.
+        Of the rows of the fit that reach a threshold or interval node the largest value up to its
+        threshold or `upper`, and the least beyond; NaN at other nodes, and where there is none or
+        it is not known. None: not known anywhere.
+    below_lower, above_lower : array-like of float, shape (n_nodes,), or None, default=None
+        Of the rows that reach an interval node the largest value below its `lower`, and the least
+        that is not; NaN and None as for `below`.
     column_kinds : sequence of str or None, default=None
         What each column holds: "number", "levels", "flag", "date", "datetime[zone]" (with nothing
         in the brackets for times without a zone) or "duration". None: numbers.
@@ -218,6 +224,8 @@ class ClusterTree(TreeNodes):
         missing_go_to_left: npt.ArrayLike | None = None,
         below: npt.ArrayLike | None = None,
         above: npt.ArrayLike | None = None,
+        below_lower: npt.ArrayLike | None = None,
+        above_lower: npt.ArrayLike | None = None,
         column_kinds: Sequence[str] | None = None,
         levels: Sequence[Sequence[str] | None] | None = None,
         has_missing: Sequence[bool] | None = None,
@@ -255,12 +263,11 @@ class ClusterTree(TreeNodes):
         runs = checks.check_level_arrays(levels_indptr, levels_codes, self.n_nodes)
         self.levels_indptr, self.levels_codes = runs or (None, None)
         self.missing_go_to_left = checks.check_directions(missing_go_to_left, self.n_nodes)
-        self.below, self.above = (
-            None
-            if values is None
-            else checks.check_node_array(name, values, self.n_nodes, is_int=False)
-            for name, values in (("below", below), ("above", above))
-        )
+        for name in BESIDE_ARRAYS:
+            values = given[name]
+            if values is not None:
+                values = checks.check_node_array(name, values, n_nodes, is_int=False)
+            setattr(self, name, values)
         checks.check_structure(self)
         checks.check_tests(self)
         checks.check_statistics(self)
@@ -282,6 +289,10 @@ class ClusterTree(TreeNodes):
             self.feature_scale = None
         if not (self.kind == LEVELS).any():
             self.levels_indptr = self.levels_codes = None
+        if not (self.kind == INTERVAL).any():
+            self.below_lower = self.above_lower = None
+            if not (self.kind == THRESHOLD).any():
+                self.below = self.above = None
         for name in self.array_names:
             getattr(self, name).setflags(write=False)
         self._is_built = True

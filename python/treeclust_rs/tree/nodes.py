@@ -44,8 +44,9 @@ FEATURE_SCALE = "feature_scale"
 LEVEL_ARRAYS = ("levels_indptr", "levels_codes")
 # Trees with oblique nodes and those of files of version 1 have none.
 DIRECTIONS = "missing_go_to_left"
-# The values on both sides of a threshold; None where the fit did not keep them.
-BESIDE_ARRAYS = ("below", "above")
+# The values on both sides of a threshold or of an interval's upper end, and of its lower end; None
+# where the tree has no such test, or its fit did not keep them.
+BESIDE_ARRAYS = ("below", "above", "below_lower", "above_lower")
 
 # The arrays that not every tree has.
 OPTIONAL_ARRAYS = (
@@ -91,6 +92,8 @@ class TreeNodes:
     missing_go_to_left: BoolArray | None
     below: FloatArray | None
     above: FloatArray | None
+    below_lower: FloatArray | None
+    above_lower: FloatArray | None
     column_kinds: tuple[str, ...] | None
     levels: tuple[tuple[str, ...] | None, ...] | None
     has_missing: tuple[bool, ...] | None

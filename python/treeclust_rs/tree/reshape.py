@@ -13,6 +13,7 @@ import numpy.typing as npt
 from .._engine import TestArrays
 from .._util import BoolArray, FloatArray, IntArray
 from .nodes import (
+    BESIDE_ARRAYS,
     COLUMN_ARGUMENTS,
     FEATURE_SCALE,
     INTERVAL,
@@ -50,8 +51,7 @@ def truncate_nodes(tree: TreeNodes, n_nodes: int) -> dict[str, Any]:
         ("kind", LEAF),
         ("oblique_bias", math.nan),
         ("missing_go_to_left", False),
-        ("below", math.nan),
-        ("above", math.nan),
+        *((name, math.nan) for name in BESIDE_ARRAYS),
     ):
         if arguments.get(name) is not None:
             arguments[name][is_cut] = blank
@@ -219,6 +219,7 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
 
     sources: list[int] = []  # the node that a new node copies
     cuts: list[float] = []  # its threshold; NaN where it has none
+    ends: list[bool] = []  # whether that is beside the lower end of an interval
     sides: list[bool] = []  # whether its missing cells go left
     children: list[list[int]] = []
     reached: dict[int, _Reach] = {}
@@ -263,7 +264,8 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
                 "Written with thresholds only, the intervals of this tree take more than "
                 f"{_MAX_EXPANDED_NODES:,} nodes. Use the tree as it is, or truncate it first."
             )
-        cut, missing_left, targets = math.nan, goes_left[node], (left[node], right[node])
+        cut, is_lower, missing_left = math.nan, False, goes_left[node]
+        targets = left[node], right[node]
         feature = features[node]
         reach = reached.get(feature, anything)
         if kinds[node] in (THRESHOLD, INTERVAL):
@@ -271,9 +273,11 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
             below_cut = lower_open[node] if kinds[node] == INTERVAL else -math.inf
             if reach.has_values and reach.above < below_cut:
                 # Below the interval is outside; above `below_cut` the same node is tested again.
-                cut, targets, missing_left = below_cut, (right[node], node), not missing_left
+                cut, is_lower, missing_left = below_cut, True, not missing_left
+                targets = right[node], node
         sources.append(node)
         cuts.append(cut)
+        ends.append(is_lower)
         sides.append(missing_left)
         children.append([-1, -1])
         if new_parent >= 0:
@@ -305,6 +309,13 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
     child[~is_leaf] = numbers[child[~is_leaf]]
     labels = np.where(tree.kind == LEAF, tree.leaf_clusters, tree.cluster)[source]
     blank = np.full(len(order), math.nan)
+    is_lower_end = np.array(ends)[order]
+
+    def beside(upper: FloatArray | None, lower: FloatArray | None) -> FloatArray | None:
+        if upper is None or lower is None:
+            return None
+        return np.where(is_lower_end, lower[source], upper[source])
+
     missing_go_to_left = None
     if directions is not None:
         missing_go_to_left = np.array(sides)[order] & ~is_leaf
@@ -317,6 +328,8 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         "upper": blank,
         "kind": kind,
         "missing_go_to_left": missing_go_to_left,
+        "below": beside(tree.below, tree.below_lower),
+        "above": beside(tree.above, tree.above_lower),
         **_runs_of(tree, source),
         "impurity": tree.impurity[source],
         "n_node_samples": tree.n_node_samples[source],

@@ -6,15 +6,18 @@
 //! | `test.rs` | [`Test`]: threshold, interval, oblique, levels, missing; the one order of weighted sums |
 //! | `arrays.rs` | arrays from outside and their checks; the arrays of tests |
 //! | `routing.rs` | the leaf of each row, for dense and sparse rows |
+//! | `beside.rs` | the values beside the cuts of a fitted tree |
 //!
 //! A fit works on a tree of its own (`GrowingTree` of threshold trees, `DraftTree` of oblique ones), made of the same
 //! tests.
 
 pub mod arrays;
+mod beside;
 mod routing;
 pub mod test;
 
 pub use arrays::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
+pub use beside::Beside;
 use routing::Routes;
 pub use test::{LevelSet, MAX_LEVELS, Plane, Test};
 

@@ -385,7 +385,7 @@ impl ClusterTree {
     }
 
     /// Whether rows of so many columns have all that the tree uses.
-    fn check_width(&self, n_features: usize) -> Result<()> {
+    pub(super) fn check_width(&self, n_features: usize) -> Result<()> {
         match self.routes.used.last() {
             Some(&feature) if feature >= n_features => Err(Error::Tree(format!(
                 "it uses column {feature}, but the table has {n_features} columns."
