@@ -27,7 +27,6 @@ from polars_engines import ENGINES, evaluate
 from treeclust_rs._engine import LevelColumn
 from treeclust_rs.export import (
     explain_rows,
-    plot_partition,
     plot_tree,
     to_graphviz,
     to_polars_expr,
@@ -195,19 +194,6 @@ def test_long_sets_are_broken_into_lines():
     ax = plot_tree(tree)
     assert max(text.get_text().count("\n") for text in ax.texts) <= 12
     plt.close("all")
-
-
-def test_plot_partition_draws_planes_of_numbers():
-    builder = MixedBuilder(random_cells(np.random.default_rng(1), 60), np.arange(60) % 3)
-    left = builder.test(0, 0, at_most=1, missing_left=True)
-    builder.test(left, 1, at_most=22)
-    tree = builder.tree()
-    plot_partition(tree, columns=["income", "age"])
-    plt.close("all")
-    with pytest.raises(ValueError, match="draws columns of numbers, and region holds levels"):
-        plot_partition(tree, columns=["income", "region"])
-    with pytest.raises(ValueError, match="draws columns of numbers, and seen holds times"):
-        plot_partition(tree, columns=["seen", "income"])
 
 
 # ---- files ----------------------------------------------------------------------------------

@@ -48,9 +48,9 @@ class IMM(CentersTree):
     with equally few mistakes the widest gap relative to the column's range is taken, then the first
     column, then the lowest threshold.
 
-    Of a column of text every level goes to the side where it makes fewer mistakes, which is exact
-    up to 8 centers. Missing cells are not filled: costs and means are of the observed cells, and
-    rows that lack the cell of a cut may go to either side of it.
+    Of a column of text every level goes to the side where it makes fewer mistakes; all ways to part
+    the centers of a node are tried up to 8 of them. Missing cells are not filled: costs and means
+    are of the observed cells, and rows that lack the cell of a cut may go to either side of it.
 
     A center within 1e-9 of the range of its own rows of a data value counts as that value: rounding
     in a mean does not open gaps.

@@ -24,7 +24,15 @@ from .nodes import (
     THRESHOLD,
     TreeNodes,
 )
-from .paths import EVERYTHING, Condition, ObliqueCondition, Span, branch_condition, walk_leaves
+from .paths import (
+    EVERYTHING,
+    MISSING_CELLS,
+    Condition,
+    ObliqueCondition,
+    Span,
+    branch_condition,
+    walk_leaves,
+)
 from .reshape import kept_ancestor, order_by_gain, reordered_tests, splits_by_gain
 from .rules import RuleTable
 from .sketch import TreeSketch, threshold_tests

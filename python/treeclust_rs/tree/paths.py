@@ -31,7 +31,7 @@ from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
 
 class Span(NamedTuple):
-    """One range of values without holes; an end at infinity is open."""
+    """One range of values without holes; an end at infinity is open, ends NaN are no values."""
 
     lower: float
     lower_strict: bool
@@ -48,6 +48,11 @@ class Span(NamedTuple):
         above = value > self.lower if self.lower_strict else value >= self.lower
         below = value < self.upper if self.upper_strict else value <= self.upper
         return above and below
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether this stands for missing cells."""
+        return math.isnan(self.lower)
 
     @property
     def is_empty(self) -> bool:
@@ -77,6 +82,7 @@ class Span(NamedTuple):
 
 EVERYTHING = Span(-math.inf, False, math.inf, False)
 NOTHING = Span(math.inf, True, -math.inf, True)
+MISSING_CELLS = Span(math.nan, False, math.nan, False)
 
 NEVER = "never"
 """The text of a condition that no row meets."""
