@@ -22,6 +22,9 @@ from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
 from treeclust_rs.tree import format_share
 
+NUMBERS = ["--method", "ex-greedy"]
+"""A method that takes complete numbers alone."""
+
 KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
 
 
@@ -774,13 +777,13 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "no parquet": (4, ["fit", "text.parquet"], "text.parquet cannot be read: "),
     "columns of text": (
         3,
-        ["fit", "points.csv", "-k", "3", "--drop", "id"],
+        ["fit", "points.csv", "-k", "3", "--drop", "id", *NUMBERS],
         "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave columns out: "
         "add --drop segment.",
     ),
     "parquet columns of text": (
         3,
-        ["fit", "points.parquet"],
+        ["fit", "points.parquet", *NUMBERS],
         "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave columns out: "
         "add --drop id,segment.",
     ),
@@ -791,7 +794,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     ),
     "chosen columns of text": (
         3,
-        ["fit", "points.csv", "--columns", "x,segment"],
+        ["fit", "points.csv", "--columns", "x,segment", *NUMBERS],
         "'segment' (row 0: 'low'); rows count from 0. Take segment out of --columns.",
     ),
     "unknown column": (
@@ -817,7 +820,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     ),
     "missing cells": (
         3,
-        ["fit", "holes.csv", "-k", "1"],
+        ["fit", "holes.csv", "-k", "1", *NUMBERS],
         "holes.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from "
         "0). Fill these cells or remove their rows first; or leave columns out: add --drop x.",
     ),
@@ -1029,15 +1032,9 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         ["predict", "model.json", "points.csv", "-o", "o.parquet", "--escape-formulas"],
         "o.parquet: --escape-formulas is for tables in text files.",
     ),
-    "missing cells of columns that were fitted": (
-        3,
-        ["predict", "model.json", "holes.csv"],
-        "'x' 1, the first in row 1 (rows count from 0). Fill these cells or remove their rows "
-        "first.",
-    ),
     "missing cells of chosen columns": (
         3,
-        ["fit", "holes.csv", "--columns", "x,y", "-k", "1"],
+        ["fit", "holes.csv", "--columns", "x,y", "-k", "1", *NUMBERS],
         "first; or take x out of --columns.",
     ),
     "no model": (4, ["predict", "none.json", "points.csv"], "none.json: no such file."),
@@ -1151,13 +1148,20 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x;y\n1,5;2\n",
         ["--separator", ";"],
+        "t.csv: numbers with decimal commas: 'x' (row 0: '1,5') (rows count from 0). Add "
+        "--decimal-comma.",
+    ),
+    "decimal commas for a method on numbers": (
+        3,
+        b"x;y\n1,5;2\n",
+        ["--separator", ";", *NUMBERS],
         "t.csv: not numbers: 'x' (row 0: '1,5'); rows count from 0. If these are numbers with "
         "decimal commas, add --decimal-comma.",
     ),
     "points for thousands": (
         3,
         b"x;y\n1,5;1.000\n",
-        ["--separator", ";", "--decimal-comma"],
+        ["--separator", ";", "--decimal-comma", *NUMBERS],
         "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: add "
         "--drop y.",
     ),
@@ -1211,13 +1215,13 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x,y\n1,2\n-inf,3\n4,5\n",
         [],
-        "t.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from 0). "
-        "Fill these cells or remove their rows first; or leave columns out: add --drop x.",
+        "t.csv has infinite cells: 'x' 1, the first in row 1 (rows count from 0). Empty these "
+        "cells; or leave columns out: add --drop x.",
     ),
     "every column has gaps": (
         3,
         b"x,y\n1,\n,3\n4,5\n",
-        [],
+        NUMBERS,
         "Fill these cells or remove their rows first.",
     ),
     "gzip by another name": (
@@ -1247,20 +1251,20 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
     "all of it text": (
         3,
         b"x,y\na,b\nc,d\n",
-        [],
+        NUMBERS,
         "t.csv: not numbers: 'x' (row 0: 'a'), 'y' (row 0: 'b'); rows count from 0.",
     ),
     "no names": (3, b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
     "missing cells": (
         3,
         b"x,y\n1,2\n3,NA\n4,nan\n",
-        [],
+        NUMBERS,
         "t.csv has empty, NaN or infinite cells: 'y' 2, the first in row 1 (rows count from 0).",
     ),
     "text among missing cells": (
         3,
         b"x,y,z\n1,N/A,1\n2,3,b\n3,?,c\n",
-        [],
+        NUMBERS,
         "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave columns "
         "out: add --drop y,z.",
     ),
@@ -1296,7 +1300,10 @@ def test_words_for_missing_cells(
 ) -> None:
     for cells in (["1", "2"], ["1.5", "2"], ["true", "false"]):
         Path("holes.csv").write_text(f"x,y\n{cells[0]},1\n{word},1\n{cells[1]},1\n")
-        assert main(["fit", "holes.csv", "-k", "1"]) == 3
+        assert main(["fit", "holes.csv", "-k", "1"]) == 0
+        assert "3 rows, 2 columns: " in (said := capsys.readouterr().err)
+        assert "; missing cells in 1 column." in said
+        assert main(["fit", "holes.csv", "-k", "1", *NUMBERS]) == 3
         assert "infinite cells: 'x' 1, the first in row 1" in capsys.readouterr().err
 
 

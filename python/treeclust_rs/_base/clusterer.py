@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,13 +23,21 @@ from .._data import (
     shown_columns,
     warn_of_gaps,
 )
-from .._util import IntArray, check_keys, effective_n_jobs
+from .._util import IntArray, check_keys, column_name, effective_n_jobs
 from ..metrics import n_parameters
 from ..tree import ClusterTree, NonFiniteError, RuleTable
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_DRIFT: Mapping[str, Any] = {
+    "column": pl.String,
+    "missing": pl.Int64,
+    "missing_in_fit": pl.Boolean,
+    "unknown": pl.Int64,
+    "unknown_levels": pl.List(pl.Struct({"level": pl.String, "rows": pl.Int64})),
+}
 
 
 class TreeClusterer(SavedEstimator, abstract=True):
@@ -151,6 +160,48 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         table, leaves = self._route(X)
         return export.explain_rows(self.tree_, leaves, shown_columns(table))
+
+    def drift(self, X: Any) -> pl.DataFrame:
+        """Count the missing cells and the unknown levels of rows, by column that the tree tests.
+
+        Parameters
+        ----------
+        %(rows_as_predict)s
+
+        Returns
+        -------
+        polars.DataFrame
+            One row a column, in the order of the fit: `column`, its name; `missing`, the number of
+            missing cells, and `missing_in_fit`, whether the fit had any; `unknown`, the number of
+            cells with a level that the fit did not have, and `unknown_levels`, a list of each such
+            `level` and its number of `rows`, the most frequent first.
+
+        %(predict_errors)s
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what is counted here
+            table, _ = self._route(X)
+        tree, rows = self.tree_, []
+        for feature in self._needed_features.tolist():
+            unknown = pl.Series([], dtype=pl.String)
+            n_missing = 0 if table.gaps is None else table.gaps[feature]
+            if table.unknown and feature in table.unknown:
+                levels = (tree.levels or ())[feature] or ()
+                texts = pl.Series(table.unknown[feature].of_rows(), dtype=pl.String).drop_nulls()
+                unknown = texts.filter(~texts.is_in(levels))
+            rows.append(
+                {
+                    "column": column_name(tree.feature_names, feature),
+                    "missing": n_missing - len(unknown),
+                    "missing_in_fit": bool(tree.has_missing and tree.has_missing[feature]),
+                    "unknown": len(unknown),
+                    "unknown_levels": unknown.alias("level")
+                    .value_counts(name="rows")
+                    .sort(["rows", "level"], descending=[True, False])
+                    .to_dicts(),
+                }
+            )
+        return pl.DataFrame(rows, schema=_DRIFT)
 
     def rules(self) -> RuleTable:
         """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.

@@ -31,6 +31,7 @@ from .._util.model_json import json_name
 from ..tree import ClusterTree
 from .display import without_data
 from .old_files import upgrade
+from .read_as import ReadAs
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -56,6 +57,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # Parameters that the model file could not hold and that were not set since; empty for models
     # not read from a file.
     _not_saved = frozenset[str]()
+    # How the command line read columns of the fit, where its user chose it: other files are read
+    # the same way.
+    _read_as = ReadAs()
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
     # An attribute that every fitted model has, and those that take the rows of the fit, which
@@ -161,6 +165,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             params["n_clusters"] = int(getattr(self, "n_clusters_"))  # noqa: B009
         if self._names_given:
             payload["names_given"] = True
+        if self._read_as != ReadAs():
+            payload["read_as"] = self._read_as.to_dict()
         text = dumps({"model": type(self).__name__, "params": params, **payload})
         with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
@@ -281,7 +287,10 @@ def _of_text(text: str) -> SavedEstimator:
         raise ValueError(
             f"names_given in the model file must be true or false, not {json_name(names_given)}."
         )
+    read_as = ReadAs.from_dict(payload.pop("read_as")) if "read_as" in payload else None
     model = _MODELS[name]._from_payload(payload)
+    if read_as is not None:
+        model._read_as = read_as
     if names_given:
         model.__dict__.pop("feature_names_in_", None)
     return model

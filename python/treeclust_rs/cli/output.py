@@ -251,6 +251,21 @@ def print_path(model: Any) -> None:
         print("  " + "".join(f"{cell:>14}" for cell in cells))
 
 
+def print_table(table: pl.DataFrame) -> None:
+    """Print all rows and columns of a table."""
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=10_000,
+        fmt_str_lengths=200,
+        float_precision=4,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        set_tbl_cell_numeric_alignment="RIGHT",
+    ):
+        print(table)
+
+
 def print_fact(name: str, text: str) -> None:
     """Print one fact."""
     print(f"  {name:<17} {text}")

@@ -122,6 +122,7 @@ def _add_fit(commands: Any) -> None:
         "find clusters in a table and the tree that explains them",
         "  treeclust fit customers.csv -k 6 -o customers.json\n"
         "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
+        "  treeclust fit players.csv -k 6 --drop Name --numbers Value,Wage --levels Shirt\n"
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
         "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
         "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
@@ -190,7 +191,8 @@ def _add_predict(commands: Any) -> None:
         "  treeclust predict customers.json new.csv -o labelled.csv\n"
         "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
         "  treeclust predict customers.json new.csv | head\n"
-        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz",
+        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz\n"
+        "  treeclust predict customers.json new.csv --drift",
     )
     _add_model_and_data(parser)
     parser.add_argument(
@@ -201,6 +203,12 @@ def _add_predict(commands: Any) -> None:
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a column of that name in the table"
+    )
+    parser.add_argument(
+        "--drift",
+        action="store_true",
+        help="print, by column that the model tests, the missing cells and the levels that the fit "
+        "did not have; without -o nothing else",
     )
     add_escape_formulas(parser)
     add_force(parser)

@@ -1,13 +1,15 @@
 """Commands that use a model: `predict`, `explain`, `plot`, `info` and `rename`."""
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .._base import SavedEstimator, load
+from .._base import SavedEstimator, TreeClusterer, load
+from .._util.words import MAX_LISTED
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
 from .output import (
@@ -16,6 +18,7 @@ from .output import (
     picture_path,
     print_facts,
     print_path,
+    print_table,
     save,
     shown,
     table_path,
@@ -30,13 +33,21 @@ def predict(arguments: argparse.Namespace) -> None:
         raise UserError("--column: the new column needs a name.")
     output = table_path(arguments.output, arguments)
     model = _load_for(arguments)
+    if arguments.drift and not isinstance(model, TreeClusterer):
+        raise UserError(f"--drift: {method_of(model).no_tree}.")
     source = read_source(arguments)
     if arguments.column in source.frame.columns and not arguments.overwrite:
         raise DataError(
             f"{source.name} has a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
-    labels = model.predict(_features(source, model, arguments.column))
+    rows = _features(source, model, arguments.column)
+    if arguments.drift and isinstance(model, TreeClusterer):
+        _print_drift(model, rows)
+        if output is None:
+            return
+        warnings.simplefilter("ignore", UserWarning)  # it is in the table
+    labels = model.predict(rows)
     labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
     # A table of the same kind is written in the format of the one that was read.
     first = source.files[0][0]
@@ -48,6 +59,21 @@ def predict(arguments: argparse.Namespace) -> None:
         header=not arguments.no_header,
         escape_formulas=arguments.escape_formulas,
     )
+
+
+def _print_drift(model: TreeClusterer, rows: pl.DataFrame | np.ndarray) -> None:
+    """Print missing cells and unknown levels by column."""
+    drift = model.drift(rows)
+    unknown = pl.col("unknown_levels").list.eval(
+        pl.format("{} ({})", pl.element().struct.field("level"), pl.element().struct.field("rows"))
+    )
+    more = pl.col("unknown_levels").list.len().cast(pl.Int64) - MAX_LISTED
+    shown = drift.with_columns(
+        unknown.list.head(MAX_LISTED).list.join(", ")
+        + pl.when(more > 0).then(pl.format(" and {} more", more)).otherwise(pl.lit(""))
+    )
+    names = [name.replace("_", " ") for name in drift.columns]
+    print_table(shown.rename(dict(zip(drift.columns, names, strict=True))))
 
 
 def _separator_of(name: str | Path) -> str:
@@ -139,13 +165,24 @@ def _features(
 ) -> pl.DataFrame | np.ndarray:
     """Return the columns of the model: by name, or, if it has no names, all in order.
 
-    Columns that the model does not look at may be absent, or hold anything.
+    They are read as in the fit. Columns that the model does not look at may be absent, or hold
+    anything.
     """
     names, needed = getattr(model, "feature_names_in_", None), model._needed_features
+    wanted = range(model.n_features_in_) if needed is None else needed.tolist()
+    tree = model.tree_ if isinstance(model, TreeClusterer) else None
+    takes_gaps = tree is not None and tree.missing_go_to_left is not None
     if names is not None:
-        read = names.tolist() if needed is None else names[needed].tolist()
+        read = names[wanted].tolist()
         source.require(read)
-        return source.frame.with_columns(source.numbers(read).get_columns())
+        if tree is not None and takes_gaps:
+            kinds = tree.column_kinds or ["number"] * tree.n_features
+            frame = source.as_fitted(
+                {names[place]: kinds[place] for place in wanted}, model._read_as
+            )
+        else:
+            frame = source.numbers(read, model._read_as)
+        return source.frame.with_columns(frame.get_columns())
     columns = [name for name in source.frame.columns if name != column]
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
@@ -154,8 +191,8 @@ def _features(
             f"{n_wanted}."
         )
     rows = np.zeros((source.frame.height, n_wanted))
-    used = np.arange(n_wanted) if needed is None else needed
-    rows[:, used] = source.numbers([columns[place] for place in used.tolist()]).to_numpy()
+    numbers = source.numbers([columns[place] for place in wanted], gaps=takes_gaps)
+    rows[:, wanted] = numbers.cast(pl.Float64).to_numpy()
     return rows
 
 
