@@ -30,6 +30,9 @@ from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, w
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from onnx import ModelProto
+    from sklearn.pipeline import Pipeline
+    from sklearn.tree import DecisionTreeClassifier
 
 _DRIFT: Mapping[str, Any] = {
     "column": pl.String,
@@ -225,6 +228,50 @@ class TreeClusterer(SavedEstimator, abstract=True):
             If the tree is too large for polars.
         """
         return export.to_polars_expr(self)
+
+    def to_sklearn(self) -> DecisionTreeClassifier | Pipeline:
+        """Return the tree as a fitted classifier of scikit-learn, whose classes are the clusters.
+
+        See `treeclust_rs.export.to_sklearn`.
+
+        Returns
+        -------
+        DecisionTreeClassifier or Pipeline
+            A pipeline, with an encoder before the classifier, if the table has text, booleans,
+            dates or times, or the tree weighted sums.
+
+        Raises
+        ------
+        ValueError
+            If float32, in which scikit-learn compares, would move a value of the fit across the
+            threshold beside it, or the intervals of the tree take more than 200,000 nodes.
+        """
+        return export.to_sklearn(self)
+
+    def to_onnx(self, *, dtype: str = "float32") -> ModelProto:
+        """Return the tree as an ONNX model (extra ``onnx``).
+
+        See `treeclust_rs.export.to_onnx` for its inputs and output.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default="float32"
+            Of numbers: the model is exact for rows of this type.
+
+        Returns
+        -------
+        onnx.ModelProto
+            For instance for ``onnx.save(model.to_onnx(), "tree.onnx")``.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the tree is too large, or float32 would move a value of the fit across the threshold
+            beside it.
+        """
+        return export.to_onnx(self, dtype=dtype)
 
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""

@@ -1,23 +1,28 @@
-"""Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
+"""Writing a tree in other forms: text, polars, scikit-learn, ONNX, Graphviz, pictures, JSON."""
 
 from .._util import SCHEMA_VERSION, documented
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
+from .onnx import to_onnx
 from .pictures.cost_path import plot_cost_path
 from .pictures.partition import plot_partition
 from .pictures.tree_drawing import plot_tree
 from .polars import to_polars_expr
+from .sklearn import TreeEncoder, to_sklearn
 from .text import explain_rows, export_text
 
 __all__ = [
     "SCHEMA_VERSION",
+    "TreeEncoder",
     "explain_rows",
     "export_text",
     "plot_cost_path",
     "plot_partition",
     "plot_tree",
     "to_graphviz",
+    "to_onnx",
     "to_polars_expr",
+    "to_sklearn",
     "tree_from_dict",
     "tree_to_dict",
 ]

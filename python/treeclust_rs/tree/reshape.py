@@ -22,6 +22,7 @@ from .nodes import (
     LEVELS,
     MISSING,
     NO_CHILD,
+    OBLIQUE,
     THRESHOLD,
     UNDEFINED,
     TreeNodes,
@@ -203,7 +204,7 @@ class _Reach(NamedTuple):
 
 
 def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
-    """Return the arguments of the tree of `ClusterTree.to_threshold`.
+    """Return the arguments of the tree of `ClusterTree.to_threshold`; oblique tests stay.
 
     One walk down the tree keeps, per feature, what can still occur; a test that all of it answers
     alike is skipped.
@@ -229,7 +230,7 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         """Return the side that all that can occur at a node takes; None: it differs."""
         above, up_to, missing = reach = reached.get(features[node], anything)
         answers = {goes_left[node]} if missing else set()
-        if kinds[node] == LEVELS:
+        if kinds[node] in (LEVELS, OBLIQUE):
             return None
         if kinds[node] == MISSING:
             answers |= {False} if reach.has_values else set()
@@ -288,7 +289,7 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         on_right = reach._replace(missing=reach.missing and not missing_left)
         if kinds[node] == MISSING:
             on_left = on_left._replace(above=math.inf)
-        elif kinds[node] != LEVELS:
+        elif kinds[node] in (THRESHOLD, INTERVAL):
             on_left = on_left._replace(up_to=min(reach.up_to, cut))
             on_right = on_right._replace(above=max(reach.above, cut))
         stack.append((targets[1], new, 1, feature, on_right))
@@ -341,5 +342,7 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         "n_features": tree.n_features,
         "classes": tree.classes,
         "feature_names": tree.feature_names,
+        "feature_scale": tree.feature_scale,
+        "oblique_bias": None if tree.oblique_bias is None else tree.oblique_bias[source],
         **{name: getattr(tree, name) for name in COLUMN_ARGUMENTS},
     }
