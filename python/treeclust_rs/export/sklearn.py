@@ -252,7 +252,7 @@ class TreeEncoder(TransformerMixin, BaseEstimator):
             check_finite(table, n_jobs, needed)
             return table
         table = count_gaps(table, n_jobs, needed)
-        warn_of_gaps(table, tree.has_missing, stacklevel=3)
+        warn_of_gaps(table, tree.has_missing)
         return table
 
 
