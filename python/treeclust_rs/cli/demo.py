@@ -63,10 +63,8 @@ def _cluster_customers(folder: Path) -> None:
     table = folder / "customers.parquet"
     write_table(customers, table)
     columns = customers.drop("customer_id")
-    print(
-        "\n\n2,000 customers as a database gives them: text, booleans, dates, money, and 15 % of the"
-    )
-    print("cells missing. Nothing is encoded or filled in: gaps count in no distance.\n")
+    print("\n\n2,000 customers as a database gives them: text, booleans, dates, money, and 15 % of")
+    print("the cells missing. Nothing is encoded or filled in: gaps count in no distance.\n")
     model = BestTree(5, max_leaves=5, scale="standard", effort="quick", random_state=0)
     print_fit(model.fit(columns), n_clusters=5)
     print("\nAs rules:")
