@@ -42,7 +42,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit a real data set, print the tree, leave model and picture in demo/
+demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, leave models and pictures in demo/
 	@$(BIN)/treeclust demo -o demo
 
 test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests (Rust, Python, docstrings, README), random cases from small samples

@@ -728,7 +728,14 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "flavanoids <= 1.9" in out
     assert "96.6 % of the wines are with their own" in out
     made = {path.name for path in Path("some/where").iterdir()}
-    assert made == {"wine.csv", "wine.json", "wine.png"}
+    endings = {"customers": [".parquet", ".json", ".png"], "wine": [".csv", ".json", ".png"]}
+    assert made == {name + ending for name in endings for ending in endings[name]}
+    customers = pl.read_parquet("some/where/customers.parquet")
+    model = tc.load("some/where/customers.json")
+    assert all(f"cluster {c}: {rule}" in out for c, rule, *_ in model.rules().iter_rows())
+    assert all(line in out for line in model.explain(customers[:3]))
+    kinds = {model.tree_.column_kinds[feature] for feature in model.tree_.feature if feature >= 0}
+    assert kinds == {"number", "flag", "date"}
 
     before = tc.load("some/where/wine.json").tree_
     fit, predict, explain = [line.split()[1:] for line in out.splitlines()[-3:]]
@@ -743,7 +750,7 @@ def test_demo_without_matplotlib(
     monkeypatch.setattr(output, "find_spec", lambda _: None)
     assert main(["demo"]) == 0
     assert "pip install treeclust_rs[plot]" in capsys.readouterr().out
-    assert not Path("demo/wine.png").exists()
+    assert not list(Path("demo").glob("*.png"))
 
 
 # ---- what can go wrong --------------------------------------------------------------------------

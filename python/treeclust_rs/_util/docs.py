@@ -182,7 +182,8 @@ scale : None, "standard", "robust", mapping or array-like of shape (n_features,)
     normal column the standard deviation), which far values hardly move; where that is 0, the
     standard deviation. A mapping from names of columns (x0, x1, ... where they have none) to units
     above 0: those it lacks have 1. An array: a unit above 0 for each column. Constant columns have
-    1 unless a unit is given.
+    1 unless a unit is given. Of themselves two levels of a column of text are 1 apart, and times
+    count in microseconds.
 
 [scale_units]
 scale_ : ndarray of shape (n_features,)

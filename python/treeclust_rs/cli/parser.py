@@ -107,7 +107,7 @@ def _add_demo(commands: Any) -> None:
     parser = _add_command(
         commands,
         "demo",
-        "cluster a data set of real wines: a tour in ten seconds",
+        "cluster real wines, and customers as a database has them: a tour in ten seconds",
         "  treeclust demo\n  treeclust demo -o somewhere",
     )
     parser.add_argument(

@@ -26,7 +26,6 @@ from .._data import (
     read_sparse,
     read_table,
 )
-from .._data.kinds import MIXED_TABLES
 from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
 from ..export.pictures.selection import plot_selection
 from .views import frame_html, table_text
@@ -120,27 +119,16 @@ def read(X: Any, who: str, *, mixed: bool = False) -> tuple[Any, Table]:
     return X, table
 
 
-def rows_of(estimator: Any, X: Any, who: str, *, mixed: bool = False) -> tuple[Any, int]:
+def rows_of(estimator: Any, X: Any, who: str) -> tuple[Any, int]:
     """Return X, collected if it is a LazyFrame, and its number of rows.
 
-    It is checked, but for a Pipeline, whose first steps may take what the last does not. `mixed`:
-    whether X may have gaps, text, booleans and times if the estimator takes them.
+    It is checked, but for a Pipeline, whose first steps may take what the last does not.
     """
     if prefix_of(estimator):
         X = X.collect() if isinstance(X, pl.LazyFrame) else X
         return X, X.shape[0] if hasattr(X, "shape") else len(X)
-    name, takes_mixed = type(estimator).__name__, getattr(estimator, "_takes_missing", False)
-    if mixed and takes_mixed:
-        X, table = read(X, who, mixed=True)
-        return X, table.n_samples
-    try:
-        X = collected(X, who)
-        return X, read_any(X, who).n_samples
-    except (TypeError, ValueError) as error:
-        if not takes_mixed or MIXED_TABLES not in str(error):
-            raise
-        advice = f"The searches choose_leaves and stability take what {name} takes."
-        raise type(error)(str(error).replace(MIXED_TABLES, advice)) from None
+    X = collected(X, who)
+    return X, read_any(X, who).n_samples
 
 
 def read_any(X: Any, who: str) -> Table | SparseTable:

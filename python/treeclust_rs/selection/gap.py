@@ -76,11 +76,11 @@ def gap_statistic(
     Raises
     ------
     TypeError
-        If the estimator lacks the parameter or the `inertia_`, or a column of X is not numbers.
+        If the estimator lacks the parameter or the `inertia_`.
     ValueError
-        If a number is out of range, X has gaps (`stability` takes what the estimator takes), the
-        estimator takes a precomputed kernel or refuses to fit, W is negative (kernels that are not
-        positive semidefinite), or `param` is one of an earlier step of a Pipeline.
+        If a number is out of range, X is not finite, the estimator takes a precomputed kernel or
+        refuses to fit, W is negative (kernels that are not positive semidefinite), or `param` is
+        one of an earlier step of a Pipeline.
 
     Warns
     -----

@@ -120,7 +120,7 @@ def stability(
     if not is_number(n_repeats, Integral) or n_repeats < 1:
         raise ValueError(f"n_repeats must be an int >= 1. Got {n_repeats!r} instead.")
     fits.check_verbose(verbose)
-    X, n = fits.rows_of(estimator, X, "stability", mixed=True)
+    X, n = fits.rows_of(estimator, X, "stability")
     if n < 2:
         raise ValueError(f"X has {n} row: stability needs at least 2, to halve them.")
     weight = check_sample_weight(sample_weight, n)

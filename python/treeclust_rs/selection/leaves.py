@@ -79,7 +79,8 @@ def choose_leaves(
     TypeError
         If the estimator lacks the parameter or the `inertia_`.
     ValueError
-        If a number is less than that of the clusters, or the estimator refuses to fit.
+        If a number is less than that of the clusters, X is not finite, or the estimator refuses to
+        fit.
 
     Warns
     -----
@@ -112,7 +113,7 @@ def choose_leaves(
     param = fits.check_param(estimator, param, "max_leaves")
     numbers = None if leaves is None else fits.check_numbers(leaves, name="leaves")
     fits.check_verbose(verbose)
-    X, n = fits.rows_of(estimator, X, "choose_leaves", mixed=True)
+    X, n = fits.rows_of(estimator, X, "choose_leaves")
     weight = check_sample_weight(sample_weight, n)
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
     seeded = fits.clones(estimator, param, [estimator.get_params()[param]], random_state)[0]
