@@ -179,6 +179,10 @@ def test_what_was_chosen_is_in_the_model(tmp_path, monkeypatch, name, capsys):
         write_players(source)
         assert main(["predict", "m.json", source, "-o", "out.csv", "--force"]) == 0
         assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
+    capsys.readouterr()
+    assert main(["info", "m.json"]) == 0
+    printed = capsys.readouterr().out
+    assert "  read as numbers   value, rating\n  as levels         shirt\n" in printed
     # Models that are made of the model read tables the same way.
     assert main(["rename", "m.json", "0=first", "-o", "named.json"]) == 0
     model.truncate(4).save("small.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import polars as pl
 
@@ -11,6 +12,8 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 # Texts of missing cells of other columns than text, in small letters.
 _MISSING = ["", "na", "n/a", "nan", "null"]
+# Cells at the front of a column that are looked at before all are.
+_N_FIRST = 1_000
 _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?"
 _OFFSET = r"[+-]\d{2}:?\d{2}$"
@@ -18,11 +21,14 @@ _OFFSET = r"[+-]\d{2}:?\d{2}$"
 
 def as_typed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     """Return text as what all of its cells are: numbers, truth values or times; else as levels."""
-    numbers = as_numbers(cells, decimal_comma)
-    if numbers.dtype != pl.String:
-        return numbers
-    times = as_times(cells)
-    return as_levels(cells) if times.dtype == pl.String else times
+    some = cells.drop_nulls().head(_N_FIRST)
+    for read in (partial(as_numbers, decimal_comma=decimal_comma), as_times):
+        if read(some).dtype == pl.String:  # one odd cell is enough
+            continue
+        typed = read(cells)
+        if typed.dtype != pl.String:
+            return typed
+    return as_levels(cells)
 
 
 def as_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:

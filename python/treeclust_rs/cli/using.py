@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer, load
-from .._util.words import MAX_LISTED
+from .._util import listed
+from .._util.words import MAX_LISTED, printable
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
 from .output import (
     draw,
     output_path,
     picture_path,
+    print_fact,
     print_facts,
     print_path,
     print_table,
@@ -124,6 +126,12 @@ def info(arguments: argparse.Namespace) -> None:
     print(shown(model))
     print()
     print_facts(model)
+    for name, columns in (
+        ("read as numbers", model._read_as.numbers),
+        ("as levels", model._read_as.levels),
+    ):
+        if columns:
+            print_fact(name, listed([printable(column) for column in columns]))
     print_path(model)
 
 
