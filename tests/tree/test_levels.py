@@ -23,12 +23,13 @@ from mixed_trees import (
 from treeclust_rs import _engine, metrics
 from treeclust_rs._data.checks import count_gaps
 from treeclust_rs._data.table import read_table
-from treeclust_rs.export import explain_rows, to_polars_expr
+from treeclust_rs.export import explain_rows, to_graphviz, to_polars_expr
 from treeclust_rs.tree import ClusterTree, build, with_directions
 from treeclust_rs.tree.cluster_tree import NonFiniteError
 from treeclust_rs.tree.columns import Column
 from treeclust_rs.tree.paths import walk_leaves, walk_nodes
 from treeclust_rs.tree.reshape import splits_by_gain
+from treeclust_rs.tree.words import branch_text
 from trees import NAN
 
 SEEDS = range(60)
@@ -532,3 +533,41 @@ def test_a_grown_tree_routes_the_rows_of_its_fit_as_the_fit_did(seed):
     found = frame.select(to_polars_expr(tree)).to_series()
     assert found.to_list() == tree.predict(table.data).tolist()
     assert len(explain_rows(tree, tree.apply(table.data), table.data)) == 120
+
+
+# ---- missing cells that do not get to a node ----------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_missing_cells_arrive_where_the_path_lets_them(seed):
+    tree = random_tree(seed)
+    for node, _, path in walk_nodes(tree):
+        allowed = {condition.feature: condition.missing for condition in path.conditions()}
+        is_leaf = tree.kind[node] == 0
+        assert tree.missing_arrives[node] == (is_leaf or allowed.get(tree.feature[node], True))
+
+
+def test_branches_speak_of_missing_cells_only_where_some_arrive():
+    builder = MixedBuilder(random_builder(3).X, random_builder(3).labels)
+    left, right = builder.test(0, 0, at_most=0, missing_left=True), 2
+    builder.test(left, 0, at_most=-1, missing_left=True)
+    last = builder.test(right, 0, at_most=1, missing_left=True)
+    builder.test(last, 2, codes=[1, 2], missing_left=True)
+    tree = builder.tree()
+    below = {node: branch_text(tree, node, True) for node in (0, left, right, last)}
+    assert below == {
+        0: "income <= 0 or missing",
+        left: "income <= -1 or missing",
+        right: "income <= 1",
+        last: 'region in {" east", 10} or missing',
+    }
+    assert [line.split("  ")[0] for line in str(tree).splitlines() if "income" in line] == [
+        "├─ income <= 0 or missing",
+        "│  ├─ income <= -1 or missing",
+        "│  └─ income > -1",
+        "└─ income > 0",
+        "   ├─ income <= 1",
+        "   └─ income > 1",
+    ]
+    assert "income <= 1 or missing" not in to_graphviz(tree)
+    assert "income <= 0 or missing" in to_graphviz(tree)

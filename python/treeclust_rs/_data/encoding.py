@@ -77,8 +77,12 @@ class Encoding:
         """Return the names of the coordinates; see `encoded_names`."""
         return encoded_names(self.levels, feature_names)
 
-    def matrix(self, table: Table) -> FloatArray:
-        """Return the rows in units, of shape (n_samples, n_coordinates), NaN where missing."""
+    def matrix(self, table: Table, *, manhattan: bool = False) -> FloatArray:
+        """Return the rows in units, of shape (n_samples, n_coordinates), NaN where missing.
+
+        `manhattan`: two levels are then as far apart by the sum of differences as they are by their
+        squares.
+        """
         matrix = np.zeros((table.n_samples, self.n_coordinates))
         for f, known in enumerate(self.levels):
             part = slice(self.first[f], self.first[f + 1])
@@ -91,6 +95,8 @@ class Encoding:
             matrix[codes == MISSING_LEVEL, part] = np.nan
             rows = np.flatnonzero(codes != MISSING_LEVEL)
             matrix[rows, self.first[f] + codes[rows].astype(np.intp)] = 1.0 / self.unit_of_levels(f)
+            if manhattan:
+                matrix[:, part] *= math.sqrt(0.5)
         return matrix
 
     def unit_of_levels(self, column: int) -> float:

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Table, Units, WeightedRows, level_columns
+from .._data import Table, Units, WeightedRows
 from .._reference.centers import Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
@@ -37,12 +37,7 @@ def points_of(data: WeightedRows[Table], criterion: Criterion) -> FloatArray:
     """
     if data.rows.levels is None:
         return data.units.matrix(data.rows)
-    encoding = data.encoding
-    points = encoding.matrix(data.rows)
-    if criterion == "kmedians":
-        for f in level_columns(data.rows):
-            points[:, encoding.first[f] : encoding.first[f + 1]] *= math.sqrt(0.5)
-    return points
+    return data.encoding.matrix(data.rows, manhattan=criterion == "kmedians")
 
 
 def _square(points: FloatArray) -> float:

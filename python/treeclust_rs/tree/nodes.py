@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from .columns import NUMBERS, Column
 LEAF, THRESHOLD, INTERVAL, OBLIQUE, LEVELS, MISSING = 0, 1, 2, 3, 4, 5
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.
 MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
+
+_Array = TypeVar("_Array", IntArray, BoolArray)
 
 NO_CHILD = -1
 UNDEFINED = -2
@@ -182,6 +184,36 @@ class TreeNodes:
             tested = np.append(tested, self.oblique_indices)
         return _frozen(np.unique(tested))
 
+    @cached_property
+    def missing_arrives(self) -> BoolArray:
+        """Whether a missing cell of its column can get to each node: not past a test that took it.
+
+        True at leaves, oblique nodes and in trees without directions.
+        """
+        arrives = np.ones(self.n_nodes, dtype=bool)
+        if self.missing_go_to_left is None:
+            return _frozen(arrives)
+        left, features = self.children_left.tolist(), self.feature.tolist()
+        sides = self.missing_go_to_left.tolist()
+        taken = [0] * self.n_features  # by how many tests on the path the cell went the other way
+        # A node with the column whose missing cells its branch loses, or -1; or -1 with a column
+        # to restore.
+        visits = [(0, -1)]
+        while visits:
+            node, lost = visits.pop()
+            if node < 0:
+                taken[lost] -= 1
+                continue
+            if lost >= 0:
+                taken[lost] += 1
+                visits.append((-1, lost))
+            if left[node] >= 0:
+                feature = features[node]
+                arrives[node] = not taken[feature]
+                visits.append((left[node] + 1, feature if sides[node] else -1))
+                visits.append((left[node], -1 if sides[node] else feature))
+        return _frozen(arrives)
+
     @property
     def test_arrays(self) -> TestArrays:
         """The tests, as the engine takes them."""
@@ -294,7 +326,7 @@ class TreeNodes:
         return short_names(self.classes, range(len(self.classes)), max_length)
 
 
-def _frozen(array: IntArray) -> IntArray:
+def _frozen(array: _Array) -> _Array:
     array.setflags(write=False)
     return array
 

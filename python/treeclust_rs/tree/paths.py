@@ -19,7 +19,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -533,10 +533,16 @@ def _reaches_below(span: Span, value: float) -> bool:
 
 
 def branch_condition(tree: TreeNodes, parent: int, left: bool) -> Condition | ObliqueCondition:
-    """Return the condition of the branch from a node to one of its children."""
+    """Return the condition of the branch from a node to one of its children.
+
+    It allows missing cells besides values only where they can get to the node.
+    """
     path = Path()
     path.enter(tree, parent, left)
-    return path.conditions()[0]
+    condition = path.conditions()[0]
+    if isinstance(condition, Condition) and condition.or_missing and not condition.is_everything:
+        return replace(condition, missing=bool(tree.missing_arrives[parent]))
+    return condition
 
 
 def walk_leaves(tree: TreeNodes) -> Iterator[tuple[int, int, Path]]:
