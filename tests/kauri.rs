@@ -205,6 +205,11 @@ impl Replay<'_> {
             let n_own = self.labels.iter().filter(|&&label| label == own).count();
             let moves = self.moves(own, n_own > rows.len());
             for (feature, column) in self.x.columns().into_iter().enumerate() {
+                let mut observed = column.iter().filter(|x| !x.is_nan());
+                let first = observed.next();
+                if observed.all(|x| Some(x) == first) {
+                    continue; // constant columns are never cut
+                }
                 let cells: Vec<f64> = rows.iter().map(|&row| column[row]).collect();
                 for goes_left in cuts(&cells, self.levels[feature]) {
                     let (left, right): (Vec<usize>, Vec<usize>) =

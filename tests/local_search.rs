@@ -200,6 +200,11 @@ impl Enumeration<'_> {
         let inside = |i: &usize| rows & (1 << i) != 0;
         let mut cuts = BTreeSet::new();
         for (f, column) in self.x.columns().into_iter().enumerate() {
+            let mut observed = column.iter().filter(|x| !x.is_nan());
+            let first = observed.next();
+            if observed.all(|x| Some(x) == first) {
+                continue; // constant columns are never cut
+            }
             let tests: Vec<Test> = match self.n_levels[f] {
                 Some(n_levels) => {
                     let set =

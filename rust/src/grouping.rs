@@ -135,6 +135,9 @@ impl<R: RowSums> Grouping<'_, '_, R> {
     /// One group per distinct value, and one for missing cells if the column has any. O(m log m) for m rows.
     pub(crate) fn by_value(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let binned = self.index.column(feature);
+        if binned.hides_gaps {
+            return self.by_bin(rows, feature); // one value, which missing cells count as
+        }
         let Some(code) = binned.missing() else {
             return OwnGroups { form: binned.form, ..self.by_observed_value(rows, feature) };
         };

@@ -20,7 +20,7 @@ use crate::criterion::{Criterion, Cut, CutForm, Gap};
 use crate::error::{Error, Result};
 use crate::index::BinnedColumn;
 use crate::memory;
-use crate::partition::{Partition, Segment};
+use crate::partition::{Partition, Segment, others_go_left};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::{Column, Table};
@@ -139,8 +139,8 @@ impl<'a> GrowingTree<'a> {
     }
 
     /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
-    /// not searched from here on. What the cut leaves open, the side of missing cells and of levels that no searched
-    /// row has, is the side with more rows, the left one if they are equal.
+    /// not searched from here on. [`others_go_left`] says on which side lies what the cut leaves open: missing cells and
+    /// levels that no searched row has.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
@@ -202,13 +202,12 @@ impl<'a> GrowingTree<'a> {
         self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];
         (node.test, node.left, node.score) = (test, first, score);
-        node.missing_left = left.len() >= right.len();
+        node.missing_left = others_go_left(left.len(), right.len());
         (first, removed)
     }
 }
 
-/// The cut with a side for all levels and for missing cells: what no searched row of the node has goes to the side with
-/// more of its rows. `active`: the searched rows; `all`: all rows of the node.
+/// The cut with a side for all levels and for missing cells, also those that no searched row of the node has. `active`: the searched rows; `all`: all rows of the node.
 fn complete(
     mut cut: Cut,
     column: &Column<'_>,
@@ -233,7 +232,7 @@ fn complete(
         n_left += usize::from(goes_left);
         n_right += usize::from(!goes_left);
     }
-    let most_left = n_left >= n_right;
+    let most_left = others_go_left(n_left, n_right);
     cut.missing_left = cut.missing_left.or(Some(most_left));
     // Where no level present lies on the right, the others are the right side.
     if let CutForm::Levels(left) = &mut cut.form

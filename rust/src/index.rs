@@ -14,7 +14,8 @@
 //! - other columns: even shares of the sample (`bin_ends`).
 //!
 //! Missing cells are one more bin, the last, and leave 255 to the values; whether a column has any is seen in the
-//! sample, else on the way, and it is then binned again. Columns of levels are binned by their codes.
+//! sample, else on the way, and it is then binned again. Columns of levels are binned by their codes. Constant columns
+//! are never cut: their missing cells have the bin of the value.
 //!
 //! Memory: n d bytes.
 
@@ -49,6 +50,8 @@ pub struct BinnedColumn {
     pub form: ColumnForm,
     /// The bin of more than about half of the rows, if there is one.
     pub common: Option<u8>,
+    /// Whether missing cells are in the bin of a value, the only one of the column.
+    pub hides_gaps: bool,
 }
 
 impl BinnedColumn {
@@ -61,7 +64,7 @@ impl BinnedColumn {
             low.push(f64::NAN);
             high.push(f64::NAN);
         }
-        let mut column = BinnedColumn { codes, low, high, form, common: None };
+        let mut column = BinnedColumn { codes, low, high, form, common: None, hides_gaps: false };
         column.common = column.common_bin();
         column
     }
@@ -72,6 +75,20 @@ impl BinnedColumn {
         let form = ColumnForm { is_levels: true, has_missing: codes.contains(&MISSING_LEVEL) };
         let values: Vec<f64> = (0..n_levels).map(|code| code as f64).collect();
         BinnedColumn::new(codes, values.clone(), values, form)
+    }
+
+    /// The same column, its missing cells in the bin of the first observed cell.
+    fn hiding_gaps(mut self) -> Self {
+        let missing = self.missing();
+        if let Some(value) = self.codes.iter().copied().find(|&code| Some(code) != missing) {
+            self.codes.iter_mut().filter(|code| Some(**code) == missing).for_each(|x| *x = value);
+            self.low.pop();
+            self.high.pop();
+            self.form.has_missing = false;
+            self.common = Some(value);
+            self.hides_gaps = true;
+        }
+        self
     }
 
     /// The bin of missing cells, the last; none if no cell is missing.
@@ -359,7 +376,11 @@ impl Index {
                 }
             }
         }
-        Index { columns: columns.into_iter().flatten().collect() }
+        let finished = columns.into_iter().flatten().enumerate().map(|(feature, binned)| {
+            let is_constant = binned.form.has_missing && table.column(feature).is_constant();
+            if is_constant { binned.hiding_gaps() } else { binned }
+        });
+        Index { columns: finished.collect() }
     }
 
     /// A binned column.
@@ -480,7 +501,7 @@ mod tests {
     #[test]
     fn missing_cells_are_the_last_bin() {
         let n = 8 * SAMPLE;
-        for n_values in [1, 3, 255, 256, 5000] {
+        for n_values in [2, 3, 255, 256, 5000] {
             // Gaps in the sample, and only where the sample does not look; both with few values in the sample.
             for (every, first) in [(10, 0), (n, 8005), (8, 0)] {
                 let is_gap = |i: usize| i % every == first;
@@ -494,6 +515,22 @@ mod tests {
         }
         let column = binned(&[-f64::NAN; 9]);
         assert_eq!((column.codes, column.form.has_missing), (vec![1; 9], true));
+    }
+
+    #[test]
+    fn missing_cells_of_a_constant_column_are_in_its_bin() {
+        for (every, first) in [(10, 0), (8 * SAMPLE, 8005)] {
+            let cell = |i: usize| if i % every == first { f64::NAN } else { 3.5 };
+            let values: Vec<f64> = (0..8 * SAMPLE).map(cell).collect();
+            let codes = values.iter().map(|x| if x.is_nan() { MISSING_LEVEL } else { 2 });
+            let codes = Array1::from_iter(codes);
+            let levels = Column::levels(codes.view(), 4).unwrap();
+            let of_levels = Index::new(&Table::new(vec![levels]).unwrap(), MAX_BINS);
+            for (column, bin) in [(&binned(&values), 0), (of_levels.column(0), 2)] {
+                assert_eq!((column.missing(), column.common), (None, Some(bin)));
+                assert!(column.codes.iter().all(|&code| code == bin));
+            }
+        }
     }
 
     #[test]

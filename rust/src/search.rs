@@ -525,6 +525,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let criterion = self.criterion;
         let margin = criterion.scale(node).margin;
         let mut inside = vec![0.0; bins.count.len()];
+        if !bins.low.iter().zip(&bins.high).any(|(low, high)| low < high) {
+            return vec![false; inside.len()]; // every bin is one value
+        }
         criterion.bounds(node, bins.view(feature), &mut inside);
         // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
         let mut beside = vec![false; inside.len()];

@@ -31,8 +31,11 @@ const CACHED: usize = 4 << 20;
 /// Cells that one task checks for NaN and infinities.
 const CELLS_PER_TASK: usize = 1 << 16;
 
-/// The code of a missing or unknown cell in a column of levels, which so has at most 255 levels.
+/// The code of a missing or unknown cell in a column of levels.
 pub const MISSING_LEVEL: u8 = u8::MAX;
+
+/// Most levels of a column: their codes are below [`MISSING_LEVEL`].
+pub const MAX_LEVELS: usize = MISSING_LEVEL as usize;
 
 /// A cell type a column may have.
 pub trait Value: Copy + Send + Sync + 'static {
@@ -113,9 +116,9 @@ impl<'a> Column<'a> {
     /// # Errors
     /// [`Error::Value`] if there are more than 255 levels or a code is out of range.
     pub fn levels(codes: ArrayView1<'a, u8>, n_levels: usize) -> Result<Self> {
-        if n_levels > usize::from(MISSING_LEVEL) {
+        if n_levels > MAX_LEVELS {
             return Err(Error::Value(format!(
-                "A column has {n_levels} levels; at most {MISSING_LEVEL} are supported."
+                "A column has {n_levels} levels; at most {MAX_LEVELS} are supported."
             )));
         }
         // The largest code that is not missing: adding 1 takes 255 to 0.
@@ -155,6 +158,12 @@ impl Column<'_> {
     /// Whether the column has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether there are observed cells and all of them are equal. O(n).
+    pub fn is_constant(&self) -> bool {
+        let mut observed = (0..self.len()).map(|row| self.get(row)).filter(|x| !x.is_nan());
+        observed.next().is_some_and(|first| observed.all(|x| x == first))
     }
 
     /// The cell of one row; NaN where it is missing.

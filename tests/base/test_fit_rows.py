@@ -44,7 +44,7 @@ def test_labels_of_rows_without_an_observed_cell_are_no_clusters():
 def test_a_table_without_any_cell_is_refused():
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="Of the 6 rows, 4 have a value .* zero in all of these"):
+    with pytest.raises(ValueError, match=r"Of the 6 rows, 4 have a value .* zero in all of these"):
         read(frame(), [1, 0, 0, 0, 1, 0])
     with pytest.raises(ValueError, match="All cells of the rows to fit are missing"):
         read(np.full((3, 2), np.nan), reference=[0, 1, 1])

@@ -273,6 +273,42 @@ def test_rows_without_a_cell_are_left_out_and_routed():
     np.testing.assert_array_equal(model.labels_, clone(METHODS["Kauri"]).fit(frame).labels_)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tc.KMeansTree(reference=GROUP, max_leaves=9),
+        lambda: tc.KernelExpand(reference=GROUP, base_tree=None, max_leaves=9),
+        lambda: tc.IMM(reference=GROUP, scale="standard"),
+        lambda: tc.ExKMC(reference=GROUP, max_leaves=9, cuts="interval", scale="standard"),
+        lambda: tc.Kauri(3, max_leaves=9, scale="standard"),
+        lambda: tc.BestTree(3, max_leaves=9, effort="quick", random_state=0),
+    ],
+    ids=["KMeansTree", "KernelExpand", "IMM", "ExKMC", "Kauri", "BestTree"],
+)
+@pytest.mark.parametrize("n_times", [1, 4])
+@pytest.mark.filterwarnings("ignore:.* of the rows are nearer")
+def test_constant_columns_with_gaps_are_never_cut(make, n_times):
+    frame = table().select("age").with_columns(table(gaps=0.0)["visits"])
+    # Where they are missing tells a group from the others.
+    seen = pl.Series(GROUP > 0)
+    constant = frame.with_columns(
+        pl.when(seen).then(7.5).alias("number"),
+        pl.when(seen).then(pl.lit("one")).alias("level"),
+        pl.when(seen).then(pl.lit(value=True)).alias("flag"),
+        pl.when(seen).then(pl.lit(date(2024, 1, 1))).alias("day"),
+    )
+    model, without = make(), make()
+    if n_times > 1:  # nodes are searched by bins
+        frame, constant = (pl.concat([x] * n_times) for x in (frame, constant))
+        for one in (model, without):
+            if getattr(one, "reference", None) is not None:
+                one.set_params(reference=np.tile(GROUP, n_times))
+    model.fit(constant)
+    np.testing.assert_array_equal(model.labels_, without.fit(frame).labels_)
+    assert model.tree_.feature.max() <= 1
+    np.testing.assert_array_equal(model.predict(constant), model.labels_)
+
+
 # ---- refusals -----------------------------------------------------------------------------
 
 SAID = "BestTree, IMM, ExKMC, KMeansTree, SpExTree, KernelExpand with a reference and base_tree="

@@ -23,4 +23,4 @@ from .table import (
     with_names,
 )
 from .times import next_time, start_in_gap, threshold_in_gap
-from .units import Rows, Units, WeightedRows, shares_of
+from .units import Rows, Units, WeightedRows, observed_means, shares_of

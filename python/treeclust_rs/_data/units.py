@@ -72,11 +72,19 @@ class Units:
         return matrix
 
 
+def observed_means(
+    sums: FloatArray, weights: FloatArray, others: FloatArray | float = 0.0
+) -> FloatArray:
+    """Return means from sums and weights of observed cells; `others` where none is observed."""
+    seen = weights > 0
+    return np.where(seen, sums / np.where(seen, weights, 1.0), others)
+
+
 def shares_of(weights: FloatArray) -> FloatArray:
     """Return the share of each level in each group, where there is none that in all groups."""
-    weights = np.where(weights.any(axis=1, keepdims=True), weights, weights.sum(axis=0))
-    totals = weights.sum(axis=1, keepdims=True)
-    return np.asarray(weights / np.where(totals > 0, totals, 1.0))
+    total = weights.sum(axis=0)
+    others = observed_means(total, total.sum())
+    return observed_means(weights, weights.sum(axis=1, keepdims=True), others)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +192,8 @@ class WeightedRows(Generic[Rows]):
             if known is None:
                 continue
             weights = self.level_weights(f, groups, len(near))
-            totals = weights.sum(axis=1, keepdims=True)
             of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
-            shares[f] = np.where(totals > 0, weights / np.where(totals > 0, totals, 1.0), of_near)
+            shares[f] = observed_means(weights, weights.sum(axis=1, keepdims=True), of_near)
             apart = (weights * (1.0 - shares[f])).sum(axis=1)
             spread = spread + apart / np.square(encoding.unit_of_levels(f))
         observed = found.observed

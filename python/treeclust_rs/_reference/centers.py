@@ -18,6 +18,7 @@ from .._data import (
     level_codes,
     level_columns,
     missing_cells,
+    observed_means,
 )
 from .._engine import MISSING_LEVEL, LabelCosts
 from .._util import FloatArray, map_in_order, weighted_sum
@@ -63,18 +64,13 @@ class Centers:
         groups = labels.astype(np.uint32)
         weight, sums, observed = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
-        if observed is None and weight.all():
-            means = sums / weight[:, None]
-            near = means * data.units.scale + data.units.shift
-        else:
-            counts = weight[:, None] if observed is None else observed
-            seen = counts > 0
-            means = sums / np.where(seen, counts, 1.0)
-            near = means * data.units.scale + data.units.shift
-            if not seen.all():
-                overall = data.group_means(np.zeros_like(groups), 1).means
-                near = np.where(seen, near, overall)
-                means = np.where(seen, means, data.units.of_points(overall))
+        counts = weight[:, None] if observed is None else observed
+        means = observed_means(sums, counts)
+        near = means * data.units.scale + data.units.shift
+        if not counts.all():
+            overall = data.group_means(np.zeros_like(groups), 1).means
+            near = np.where(counts > 0, near, overall)
+            means = np.where(counts > 0, means, data.units.of_points(overall))
         found = data.group_means(groups, near)
         rest = found.rest * data.units.scale
         # Knuth's two-sum: high + low is means + rest exactly.

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .._data import Table, WeightedRows, level_columns, shares_of
+from .._data import Table, WeightedRows, level_columns, observed_means, shares_of
 from .._util import BoolArray, FloatArray, IntArray
 from .centers import Centers, Criterion, cost_about, own_regret, row_costs
 
@@ -126,8 +126,8 @@ def descend(
             sums = sums.moved(moves, labels, nearest)
         labels[moves] = nearest[moves]
     else:
-        centers = Centers.of_labels(data, labels, k, criterion)
-        cost = cost_about(data, centers.high, labels, criterion)
+        last = Centers.of_labels(data, labels, k, criterion)
+        cost = cost_about(data, last.high, labels, criterion)
     return labels, cost
 
 
@@ -176,11 +176,8 @@ class ClusterSums(NamedTuple):
 
     def centers(self) -> FloatArray:
         """Return the means in units, k x encoded columns; of all rows where none is seen."""
-        total = self.weights.sum(axis=0)
-        overall = self.sums.sum(axis=0) / np.where(total > 0, total, 1.0)
-        means = np.where(
-            self.weights > 0, self.sums / np.where(self.weights > 0, self.weights, 1.0), overall
-        )
+        overall = observed_means(self.sums.sum(axis=0), self.weights.sum(axis=0))
+        means = observed_means(self.sums, self.weights, overall)
         if not self.of_levels:
             return means
         encoding = self.data.encoding

@@ -238,8 +238,8 @@ def read_labels(
             else f"; the other {n - n_noise} have weight 0 or no value in any column"
         )
         raise ValueError(
-            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: give "
-            "a clustering in which some rows with a value have a cluster."
+            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: "
+            "give a clustering in which some rows with a value have a cluster."
         )
     classes, codes = distinct(array[kept])
     labels = np.full(n, -1, dtype=np.int64)

@@ -46,7 +46,8 @@ class IMM(CentersTree):
     O(n d) per level of the tree, plus sorting of the few bins that may hold the best cut; n d bytes
     of memory beside the table. A cut never lies above or below all centers of its node. Among cuts
     with equally few mistakes the widest gap relative to the column's range is taken, then the first
-    column, then the lowest threshold.
+    column, then the lowest threshold. A column whose observed cells are all equal is never cut,
+    not even its missing cells from the others.
 
     Of a column of text every level goes to the side where it makes fewer mistakes; all ways to part
     the centers of a node are tried up to 8 of them. Missing cells are not filled: costs and means

@@ -161,44 +161,50 @@ fn divide(
     // By level: the weight of a center, and of all of them.
     let weight = |cluster: usize| levels.sums.iter().map(|sums| sums[cluster]).collect();
     let weights: Vec<Vec<f64>> = alive.iter().map(|&cluster| weight(cluster)).collect();
-    let nothing = vec![0.0; levels.codes.len()];
-    let mut total = nothing.clone();
+    let n = levels.codes.len();
+    let mut total = vec![0.0; n];
     weights.iter().for_each(|weight| add(&mut total, weight));
     if m <= MOST_DIVIDED {
-        // A set of centers is one that came before and its lowest center.
-        let mut inside = vec![nothing];
+        // A set of centers is its lowest center and the others, the last set that came with one center fewer.
+        let mut inside = vec![0.0; m * n];
         for bits in 1..1usize << (m - 1) {
-            let lowest = bits.trailing_zeros() as usize;
-            let mut sums = inside[bits & (bits - 1)].clone();
-            add(&mut sums, &weights[lowest]);
-            inside.push(sums);
-            let mistakes = least_mistakes(&inside[bits], &total);
-            visit(CenterGroup::Places(bits as u8), bits.count_ones() as usize, mistakes);
+            let (size, lowest) = (bits.count_ones() as usize, bits.trailing_zeros() as usize);
+            let (others, set) = inside[(size - 1) * n..(size + 1) * n].split_at_mut(n);
+            set.copy_from_slice(others);
+            add(set, &weights[lowest]);
+            visit(CenterGroup::Places(bits as u8), size, least_mistakes(set, &total));
         }
         return;
     }
-    // The mistakes by the places of the centers on one side, as bits, as far as bits go.
+    // The mistakes by the places of the centers on one side, as bits; empty where there are more places than bits.
     let mut known: HashMap<u128, f64> = HashMap::new();
     let bit = |place: usize| 1u128.checked_shl(place as u32).unwrap_or(0);
     let all = (0..m).fold(0, |set, place| set | bit(place));
     for (place, weight) in weights.iter().enumerate() {
         let mistakes = least_mistakes(weight, &total);
-        known.insert(bit(place), mistakes);
+        if m <= MOST_KNOWN {
+            known.insert(bit(place), mistakes);
+        }
         visit(CenterGroup::One(place), 1, mistakes);
     }
     for &level in levels.codes.iter().filter(|&&code| usize::from(code) < shares.n_levels) {
-        let (mut inside, mut set) = (nothing.clone(), 0);
-        for (i, &place) in shares.order(alive, level.into())[..m - 1].iter().enumerate() {
-            add(&mut inside, &weights[place]);
-            set |= bit(place);
-            let is_new = m > MOST_KNOWN || !known.contains_key(&set);
-            if is_new {
-                // The other side makes the same mistakes.
-                let same = known.get(&(all & !set)).filter(|_| m <= MOST_KNOWN);
-                let mistakes = same.copied().unwrap_or_else(|| least_mistakes(&inside, &total));
-                known.insert(set, mistakes);
-                visit(CenterGroup::Most { level, count: i + 1 }, i + 1, mistakes);
+        let order = shares.order(alive, level.into());
+        let (mut inside, mut n_added, mut set) = (vec![0.0; n], 0, 0);
+        for count in 1..m {
+            set |= bit(order[count - 1]);
+            if known.contains_key(&set) {
+                continue;
             }
+            // The other side makes the same mistakes.
+            let mistakes = known.get(&(all & !set)).copied().unwrap_or_else(|| {
+                order[n_added..count].iter().for_each(|&place| add(&mut inside, &weights[place]));
+                n_added = count;
+                least_mistakes(&inside, &total)
+            });
+            if m <= MOST_KNOWN {
+                known.insert(set, mistakes);
+            }
+            visit(CenterGroup::Most { level, count }, count, mistakes);
         }
     }
 }
@@ -206,7 +212,8 @@ fn divide(
 /// The fewest mistakes if centers with the weights `inside` by level go one way and the others, of all with the weights
 /// `total`, the other way.
 fn least_mistakes(inside: &[f64], total: &[f64]) -> f64 {
-    let least = sum_of(inside, total, |inside, total| inside.min(total - inside));
+    let less = |a: f64, b: f64| if a < b { a } else { b };
+    let least = sum_of(inside, total, |inside, total| less(inside, total - inside));
     let mut sides = inside.iter().zip(total).map(|(inside, total)| total - inside < *inside);
     let first = sides.next();
     if sides.any(|side| Some(side) != first) {

@@ -27,6 +27,7 @@ use crate::criterion::{Cut, CutForm, Gap};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, Monitor};
+use crate::partition::others_go_left;
 use crate::table::Column;
 use crate::tree::LevelSet;
 
@@ -81,8 +82,7 @@ impl CutRows {
             SetForm::Levels => {
                 let mut left: LevelSet = [cell(self.places.start) as u8].into_iter().collect();
                 let n_left = self.places.len() + if self.missing_left { n_missing } else { 0 };
-                if 2 * n_left >= order.len() {
-                    // Levels that no row has go to the side with more rows.
+                if others_go_left(n_left, order.len() - n_left) {
                     let present: LevelSet = (0..n_seen).map(|place| cell(place) as u8).collect();
                     let all = 0..column.n_levels().unwrap_or(0) as u8;
                     all.filter(|&code| !present.contains(code)).for_each(|code| left.insert(code));

@@ -78,6 +78,8 @@ pub(super) struct Growth<'a, 't> {
     margin: f64,
     /// Buffer, by row of the table: the position in a leaf.
     position: Vec<u32>,
+    /// By column: whether all observed cells are equal; it is then never cut.
+    is_constant: Vec<bool>,
 }
 
 impl<'a, 't> Growth<'a, 't> {
@@ -128,6 +130,7 @@ impl<'a, 't> Growth<'a, 't> {
             n_leaves: 1,
             margin: TIE_MARGIN * largest_objective,
             position: memory::zeros(n, "the places of the rows"),
+            is_constant: parallel::map(0..table.n_features(), |f| table.column(f).is_constant()),
         };
         let root = growth.grown.nodes[0].segment;
         let stocks = growth.stocks_with(growth.grown.partition.all(root), &[0]);
@@ -204,7 +207,8 @@ impl<'a, 't> Growth<'a, 't> {
             let order = self.orders.of(feature, segment);
             let column = self.table.column(feature);
             let ends = [order[0], order[order.len() - 1]].map(|row| column.get(row as usize));
-            ends[0] < ends[1] || (ends[1].is_nan() && !ends[0].is_nan())
+            let has_gaps = ends[1].is_nan() && !ends[0].is_nan();
+            ends[0] < ends[1] || (has_gaps && !self.is_constant[feature])
         };
         let mut features: Vec<usize> = (0..self.table.n_features()).filter(varies).collect();
         if self.problem.max_features < features.len() {

@@ -10,6 +10,7 @@ use super::state::Task;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::oblique::draft::{DraftNode, DraftTree};
+use crate::partition::others_go_left;
 use crate::table::{Column, Table};
 use crate::tree::{LevelSet, Test};
 
@@ -148,8 +149,8 @@ impl Task<'_> {
     }
 }
 
-/// The tree with its tests as those of columns: thresholds between the values of the rows of each node, and levels. What
-/// no row of the node has, levels or missing cells, goes to the side with more rows, the left one if they are equal.
+/// The tree with its tests as those of columns: thresholds between the values of the rows of each node, and levels; for
+/// what no row of the node has see [`others_go_left`].
 pub(super) fn finished(tree: &Segments, table: &Table<'_>) -> DraftTree {
     let nodes = (0..tree.nodes.len()).map(|id| match tree.nodes[id].cut {
         None => DraftTree::leaf(tree.nodes[id].label).nodes.remove(0),
@@ -157,7 +158,7 @@ pub(super) fn finished(tree: &Segments, table: &Table<'_>) -> DraftTree {
             let ([left, right], feature) = (tree.children(id), cut.feature as usize);
             let column = table.column(feature);
             let sides = [left, right].map(|child| Cells::of(column, tree.rows_of(child)));
-            let most_left = tree.nodes[left].len >= tree.nodes[right].len;
+            let most_left = others_go_left(tree.nodes[left].len, tree.nodes[right].len);
             let [on_left, on_right] = &sides;
             if on_left.is_empty() || on_right.is_empty() {
                 let [left, right] = if on_left.is_empty() { [left, right] } else { [right, left] };

@@ -11,8 +11,9 @@
 //! | `levels_indptr`, `levels_codes` | the codes that go left at level tests, one run per node as in sparse rows |
 //! | `missing_go_to_left` | whether a missing cell goes left; false at leaves, true where the test is missing |
 
-use super::test::{LevelSet, MAX_LEVELS, Plane, Test};
+use super::test::{LevelSet, Plane, Test};
 use crate::error::{Error, Result};
+use crate::table::MAX_LEVELS;
 
 /// The weights of a tree's oblique tests as they come from outside; only oblique nodes have any.
 #[derive(Debug, Clone, Copy)]

@@ -19,7 +19,7 @@ pub mod test;
 pub use arrays::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 pub use beside::Beside;
 use routing::Routes;
-pub use test::{LevelSet, MAX_LEVELS, Plane, Test};
+pub use test::{LevelSet, Plane, Test};
 
 use crate::error::Result;
 

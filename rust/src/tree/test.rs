@@ -99,9 +99,6 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// Most levels of a column: codes are 0 to 254, and 255 stands for a missing level in a column of bytes.
-pub const MAX_LEVELS: usize = 255;
-
 /// A set of level codes, one bit each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct LevelSet([u64; 4]);
