@@ -70,6 +70,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/best_tree.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/tables.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
 	$(BIN)/python benches/kernel_peers.py $(if $(QUICK),--quick)
 	$(BIN)/python benches/kernel_scaling.py $(if $(QUICK),--quick --parts clusters)

@@ -39,6 +39,7 @@ PAGES = HERE / "pages"
 SECTIONS = (
     "Peers",
     "BestTree",
+    "Tables",
     "Threads",
     "Scaling",
     "Interrupts",

@@ -3,11 +3,19 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 import treeclust_rs as tc
+from treeclust_rs import _engine
+from treeclust_rs._data import Encoding, count_gaps, read_table
+from treeclust_rs.estimators.starts import decoded_tests
 
 BRIEF = {"effort": "quick", "random_state": 0}
 STARTS = {"KMeansTree", "ExKMC", "ExKMC from one leaf"}
+OTHER_STARTS = {
+    *("KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters", "CUBT", "Kauri"),
+    *("XRegressionTree", 'effort="quick"'),
+}
 
 
 def people(n=400, seed=0):
@@ -58,7 +66,8 @@ def cost_of(frame, labels, weight=None, *, medians=False):
 
 
 @pytest.mark.parametrize(
-    ("objective", "effort"), [("kmeans", "quick"), ("kmeans", "normal"), ("kmedians", "quick")]
+    ("objective", "effort"),
+    [("kmeans", "quick"), ("kmeans", "normal"), ("kmedians", "quick"), ("kmedians", "normal")],
 )
 def test_the_objective_is_the_cost_of_the_observed_cells(objective, effort):
     frame = people()
@@ -71,11 +80,30 @@ def test_the_objective_is_the_cost_of_the_observed_cells(objective, effort):
     assert (frame.select(model.to_polars()).to_series().to_numpy() == model.labels_).all()
     assert model.n_leaves_ <= 6
     assert set(model.starts_["start"]) - {"random rows", "sampled columns"} == STARTS | (
-        {"KernelExpand"} if effort == "normal" else set()
+        OTHER_STARTS if effort == "normal" else set()
     )
     assert model.search_path_["objective"][0] == model.starts_["objective"].min()
     assert (np.diff(model.search_path_["objective"]) < 0).all()
     assert 4 in model.tree_.kind  # a test on levels
+
+
+def test_trees_of_the_filled_table_take_every_row_the_same_way():
+    frame = people()
+    model = tc.IMM(3, random_state=0).fit(frame)
+    table = count_gaps(read_table(frame, estimator_name="BestTree", mixed=True), 1)
+    encoding = Encoding.of(table, np.zeros(4), np.array([1, 1, 0.5**0.5, 0.5**0.5]))
+    cells = encoding.matrix(table)
+    means = np.nanmean(cells, axis=0)
+    filled = np.where(np.isnan(cells), means, cells)
+    assert filled.shape == (400, 9)
+    for depth in (2, None):
+        other = DecisionTreeClassifier(max_depth=depth, random_state=0)
+        tree = tc.tree.from_sklearn(other.fit(filled, model.labels_))
+        tests = _engine.TestArrays(**{f: getattr(tree, f) for f in _engine.TestArrays._fields})
+        decoded = decoded_tests(tests, encoding, means)
+        assert {0, 4} <= set(decoded.kind) <= {0, 1, 4}
+        leaves = _engine.Router(decoded, 4).apply(table.data, 1)
+        np.testing.assert_array_equal(leaves, tree.apply(filled))
 
 
 def test_it_is_never_worse_than_other_trees():

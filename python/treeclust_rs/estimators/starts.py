@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Table, Units, WeightedRows
-from .._reference.centers import Criterion, mismatch_costs
+from .._data import Encoding, Table, Units, WeightedRows
+from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
 from .._util import FloatArray, IntArray, quoted_column
 from ..tree import ClusterTree, GrownTree, tests_of, with_directions
+from ..tree.nodes import LEVELS, THRESHOLD
 from .centers_tree import labelled_tree
 from .cubt import CUBT
 from .ex_shallow import ExShallow
@@ -38,6 +39,36 @@ def points_of(data: WeightedRows[Table], criterion: Criterion) -> FloatArray:
     if data.rows.levels is None:
         return data.units.matrix(data.rows)
     return data.encoding.matrix(data.rows, manhattan=criterion == "kmedians")
+
+
+def decoded_tests(
+    tests: _engine.TestArrays, encoding: Encoding, means: FloatArray
+) -> _engine.TestArrays:
+    """Return thresholds on the coordinates of a filled table as tests of the columns themselves.
+
+    Rows go the ways that they went: `means` are what the gaps of the coordinates were filled with.
+    """
+    inner = np.flatnonzero(tests.kind == THRESHOLD)
+    kind, feature, threshold = tests.kind.copy(), tests.feature.copy(), tests.threshold.copy()
+    missing_left = np.zeros(len(kind), dtype=bool)
+    left: list[list[int]] = [[] for _ in kind]
+    for node in inner.tolist():
+        place, at = int(tests.feature[node]), float(tests.threshold[node])
+        missing_left[node] = means[place] <= at
+        column = int(np.searchsorted(encoding.first, place, side="right")) - 1
+        feature[node], known = column, encoding.levels[column]
+        if known is not None:
+            kind[node], threshold[node] = LEVELS, np.nan
+            level = place - int(encoding.first[column])
+            left[node] = [v for v in range(len(known)) if (v == level) <= at]
+    return tests._replace(
+        kind=kind,
+        feature=feature,
+        threshold=threshold,
+        levels_indptr=np.concatenate([[0], np.cumsum([len(codes) for codes in left])]),
+        levels_codes=np.array([code for codes in left for code in codes], dtype=np.int64),
+        missing_go_to_left=missing_left,
+    )
 
 
 def _square(points: FloatArray) -> float:
@@ -87,9 +118,6 @@ class Starts:
     criterion: Criterion
     seed: int
 
-    CUBT_MIN_ROWS: ClassVar[int] = 5
-    """Fewest rows of a leaf of CUBT, its default."""
-
     def quick(self) -> Iterator[Start]:
         """Grow trees by the labels and the costs of the reference."""
         by_gini = Growth(None, criterion="gini", limits=self.limits)
@@ -101,27 +129,39 @@ class Starts:
         yield self._grown("ExKMC", Growth("imm", limits=self.limits))
         yield self._grown("ExKMC from one leaf", Growth(None, limits=self.limits))
 
-    def others_of_labels(self) -> Iterator[Start]:
-        """Grow the other trees that know rows by labels and costs alone.
-
-        They take missing cells and levels; all else compares cells.
-        """
-        yield self._by_mistakes()
-
     def others(self, max_work: int) -> Iterator[Start]:
         """Grow trees by everything else.
 
         Those that compare all columns with all columns, O(n d^2) a level, are left out where that
-        is more than `max_work`.
+        is more than `max_work`. Of tables with missing cells or levels all that compare cells are
+        grown on the filled table; their tests become those of the table itself.
         """
+        yield self._by_mistakes()
+        if self.fit_rows.rows.is_plain:
+            yield from self._of_cells(max_work)
+            return
+        encoding = self.fit_rows.encoding
+        everyone = np.zeros(self.fit_rows.rows.n_samples, dtype=np.uint32)
+        means = Centers.of_labels(self.fit_rows, everyone, 1).high[0]
+        for start in self._filled(means)._of_cells(max_work):
+            yield replace(start, tests=decoded_tests(start.tests, encoding, means))
+
+    def _filled(self, means: FloatArray) -> Starts:
+        """Return the same for a table of numbers: gaps filled, a column for each level, 0 or 1."""
+        encoding = self.fit_rows.encoding
+        zero_one = replace(encoding, shift=np.zeros_like(means), scale=np.ones_like(means))
+        cells = zero_one.matrix(self.fit_rows.rows)
+        np.copyto(cells, means, where=np.isnan(cells))
+        table = Table(cells, len(cells), len(means), None)
+        units = Units(encoding.shift, encoding.scale)
+        fit_rows = replace(self.fit_rows, rows=table, units=units, table=table, kept=None)
+        return replace(self, fit_rows=fit_rows, points=points_of(fit_rows, self.criterion))
+
+    def _of_cells(self, max_work: int) -> Iterator[Start]:
+        """Grow the trees that compare cells, of a table of complete numbers."""
         rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
-        yield from self.others_of_labels()
         yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
-        of_all: dict[str, Any] = {
-            "max_leaves": limits.max_leaves,
-            "max_depth": limits.max_depth,
-            "min_samples_leaf": limits.min_samples_leaf,
-        }
+        of_all = asdict(limits)
         explaining: list[Any] = [
             ExShallow(k, criterion=self.criterion),
             RandomCuts(k, criterion=self.criterion, random_state=self.seed),
@@ -212,7 +252,7 @@ class Starts:
 
     def _cubt(self, of_all: dict[str, Any]) -> Start:
         """Grow CUBT's tree without its pruning, whose time grows with the square of the rows."""
-        least = max(self.limits.min_samples_leaf, self.CUBT_MIN_ROWS)
+        least = max(self.limits.min_samples_leaf, CUBT.min_samples_leaf)
         of_all = of_all | {"min_samples_leaf": least, "min_dist": 0.0}
         fit_rows = self.fit_rows
         whole = fit_rows.group_means(np.zeros(fit_rows.rows.n_samples, dtype=np.uint32), 1)
