@@ -1,12 +1,14 @@
-"""Writing a tree in other forms: text, polars, Graphviz, pictures, JSON."""
+"""Writing a tree in other forms: text, polars, narwhals, SQL, Graphviz, pictures, JSON."""
 
 from .._util import SCHEMA_VERSION, documented
 from .graphviz import to_graphviz
 from .json import tree_from_dict, tree_to_dict
+from .narwhals import to_narwhals_expr
 from .pictures.cost_path import plot_cost_path
 from .pictures.partition import plot_partition
 from .pictures.tree_drawing import plot_tree
 from .polars import to_polars_expr
+from .sql import to_sql
 from .text import explain_rows, export_text
 
 __all__ = [
@@ -17,7 +19,9 @@ __all__ = [
     "plot_partition",
     "plot_tree",
     "to_graphviz",
+    "to_narwhals_expr",
     "to_polars_expr",
+    "to_sql",
     "tree_from_dict",
     "tree_to_dict",
 ]
