@@ -33,8 +33,9 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
     tests makes the label null. Infinite cells are taken as numbers.
 
     Times with a zone must have the zone of the fit. Not all libraries compare all times: Ibis has
-    no durations, DuckDB no nanoseconds in a zone, and Spark compares times without a zone, and
-    dates, rightly only in a session whose time zone is that of Python.
+    no durations, and takes a time that clocks show twice for the first of both; DuckDB has no
+    nanoseconds in a zone; Spark compares dates and times without a zone rightly only in a session
+    whose time zone is that of Python, and takes no columns with dots in their names.
 
     Parameters
     ----------
@@ -52,7 +53,8 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
         If narwhals is not installed.
     ValueError
         If the tree has more than 4,000 leaves, or a node whose depth and number of features come to
-        more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError.
+        more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError. If
+        the name of a tested column is a pattern to polars: ``*`` or ``^...$``.
     """
     tree = as_tree(tree)
     _check_size(int((tree.node_depth + tree.n_node_features).max()), tree.n_leaves)
@@ -91,7 +93,13 @@ class _Narwhals(Language["nw.Expr"]):
         self._label_type = narwhals.String if isinstance(labels[0], str) else narwhals.Int64
 
     def cells(self, feature: int, column: Column) -> nw.Expr:
-        cells = self._nw.col(self.name(feature))
+        name = self.name(feature)
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise ValueError(
+                f"In frames of polars narwhals takes the name {name!r} for a pattern. Rename the "
+                "column and fit again, or use the expression of polars."
+            )
+        cells = self._nw.col(name)
         if column.kind == "date":
             return cells.cast(self._nw.Datetime("us"))
         return cells if column.is_time or column.has_levels else cells.cast(self._nw.Float64)

@@ -16,6 +16,7 @@ from .expressions import CellLabels, Language, cells_expression, tree_expression
 _MAX_LEAVES = 10_000
 _MAX_TERMS = 500  # DuckDB and SQLite nest expressions at most 1,000 deep, and a sum is a chain
 _EPOCH = datetime(1970, 1, 1)
+_NOT_IN_BIGQUERY = frozenset('!"$()*,./;?@[\\]^`{}~\0')  # no column has them in its name
 
 
 class _Dialect(NamedTuple):
@@ -257,14 +258,17 @@ class _Language(Language[_Case]):
         if self._dialect == "bigquery":
             return quote + self._escaped(name, quote) + quote
         if "\0" in name or (self._dialect == "spark" and "${" in name):
-            raise ValueError(f"{self._dialect} has no way to write the name {name!r}. Rename it.")
+            raise self._unwritten(name)
         return quote + name.replace(quote, quote * 2) + quote
+
+    def _unwritten(self, name: str) -> ValueError:
+        return ValueError(f"{self._dialect} cannot have the name {name!r} in SQL. Rename it.")
 
     def string(self, text: str) -> str:
         """Return a text as a literal."""
         if "\0" in text:
             raise ValueError(
-                f"{self._dialect} has no way to write the text {text!r}: it holds the character of "
+                f"{self._dialect} cannot have the text {text!r} in SQL: it holds the character of "
                 "code 0. Replace it in the table and fit again, or rename the cluster."
             )
         if self._how.has_escapes:
@@ -299,8 +303,10 @@ class _Language(Language[_Case]):
     # ---- columns and tests ----------------------------------------------------------------
 
     def cells(self, feature: int, column: Column) -> _Sql:
-        name = self.identifier(self.name(feature))
-        return _Sql(self._cells_text(name, column), self)
+        name = self.name(feature)
+        if self._dialect == "bigquery" and not _NOT_IN_BIGQUERY.isdisjoint(name):
+            raise self._unwritten(name)
+        return _Sql(self._cells_text(self.identifier(name), column), self)
 
     def _cells_text(self, name: str, column: Column) -> str:
         is_sqlite = self._dialect == "sqlite"
