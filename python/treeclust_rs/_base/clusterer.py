@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +29,7 @@ from ..tree import ClusterTree, NonFiniteError, RuleTable
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from matplotlib.axes import Axes
     from onnx import ModelProto
     from sklearn.pipeline import Pipeline
@@ -272,6 +273,27 @@ class TreeClusterer(SavedEstimator, abstract=True):
             beside it.
         """
         return export.to_onnx(self, dtype=dtype)
+
+    def to_narwhals(self) -> nw.Expr:
+        """Return the tree as an expression of narwhals named ``cluster``.
+
+        It runs in polars, pandas, pyarrow, DuckDB, Dask, Ibis and Spark; see
+        `treeclust_rs.export.to_narwhals_expr`.
+
+        %(narwhals)s
+            If the tree is too large for narwhals.
+        """
+        return export.to_narwhals_expr(self)
+
+    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+        """Return the tree as SQL: a CASE expression, or a SELECT from a table.
+
+        See `treeclust_rs.export.to_sql` for how it treats times and missing cells.
+
+        %(sql)s
+            If the tree is too large for the database, or has a name that cannot be written there.
+        """
+        return export.to_sql(self, dialect, table)
 
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""

@@ -175,6 +175,38 @@ Raises
 ------
 ValueError
 
+[narwhals]
+
+Returns
+-------
+narwhals.Expr
+    For instance for ``nw.from_native(frame).with_columns(model.to_narwhals()).to_native()``.
+
+Raises
+------
+ImportError
+    If narwhals is not installed.
+ValueError
+
+[sql]
+
+Parameters
+----------
+dialect : {"duckdb", "sqlite", "postgres", "spark", "bigquery", "snowflake"}, default="duckdb"
+    The database.
+table : str, sequence of str or None, default=None
+    The name of a table, or a path such as ``("schema", "table")``, for a SELECT of all its columns
+    and of the label as ``cluster``; None for the expression alone.
+
+Returns
+-------
+str
+    SQL without a semicolon.
+
+Raises
+------
+ValueError
+
 [scale]
 scale : None, "standard", "robust", mapping or array-like of shape (n_features,), default=None
     Units of the columns where rows are compared; tests stay in the columns' own units. None:

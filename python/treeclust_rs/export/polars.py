@@ -8,8 +8,10 @@ from datetime import timedelta
 import polars as pl
 import polars.selectors as cs
 
-from ..tree import INTERVAL, LEAF, LEVELS, MISSING, OBLIQUE, ClusterTree, HasTree, as_tree
+from ..tree import ClusterTree, HasTree, as_tree
 from ..tree.columns import NUMBERS, Column, day_of, whole_microsecond
+from ..tree.labels import Classes
+from .expressions import Language, tree_expression
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
@@ -68,95 +70,59 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
             f"{_MAX_SQUARES:,} as the sum of the squares). Use model.predict(frame) instead, or a "
             "sparser tree."
         )
-    label_type = pl.String if isinstance(tree.classes[0], str) else pl.Int64
-    # Children come after their parents: backwards, both children are done before their parent.
-    done: dict[int, pl.Expr] = {}
-    columns: dict[int, pl.Expr] = {}
-
-    def column(feature: int) -> pl.Expr:
-        if feature not in columns:
-            columns[feature] = column_expr(tree.feature_names, feature, tree.column(feature))
-        return columns[feature]
-
-    for node in range(tree.n_nodes - 1, -1, -1):
-        if tree.kind[node] == LEAF:
-            label = tree.classes[tree.leaf_clusters[node]]
-            done[node] = pl.lit(label, dtype=label_type)
-            continue
-        if tree.kind[node] == OBLIQUE:
-            # Term by term, as in the core: another order of additions has other last bits.
-            features, weights, bias = tree.oblique_test(node)
-            score: pl.Expr | float = bias
-            for feature, weight in zip(features.tolist(), weights.tolist(), strict=True):
-                score = score + weight * column(feature)
-            test = score < 0.0
-        else:
-            test = _test_expr(tree, node, column(int(tree.feature[node])))
-        left = int(tree.children_left[node])
-        done[node] = pl.when(test).then(done.pop(left)).otherwise(done.pop(left + 1))
-    if not columns:
+    if tree.n_leaves == 1:
         label = tree.classes[tree.leaf_clusters[0]]
-        return pl.repeat(label, pl.len(), dtype=label_type).alias("cluster")
-    if tree.missing_go_to_left is not None:
-        return done[0].alias("cluster")
-    missing = pl.any_horizontal(
-        [_missing_expr(tree.column(feature), columns[feature]) for feature in sorted(columns)]
-    )
-    nothing = pl.lit(None, dtype=label_type)
-    return pl.when(missing).then(nothing).otherwise(done[0]).alias("cluster")
+        return pl.repeat(label, pl.len(), dtype=label_type(tree.classes)).alias("cluster")
+    language = _Polars(tree.feature_names, label_type(tree.classes))
+    return tree_expression(tree, language).alias("cluster")
 
 
-def _test_expr(tree: ClusterTree, node: int, cells: pl.Expr) -> pl.Expr:
-    """Return whether rows go left at a node; null, for right, only where the cell is missing."""
-    kind, column = int(tree.kind[node]), tree.column(int(tree.feature[node]))
-    missing_left = tree.missing_go_to_left is not None and bool(tree.missing_go_to_left[node])
-    if column.has_levels:
-        left = set(tree.level_test(node).tolist()) if kind == LEVELS else set()
-        # A level that the fit did not have is in neither list.
-        listed = [
-            level for code, level in enumerate(column.levels) if (code in left) != missing_left
-        ]
-        found = cells.is_in(listed) if listed else cells.is_null() & False
-        return (~found).fill_null(True) if missing_left else found
-    missing = _missing_expr(column, cells)
-    if kind == MISSING:
-        return missing
-    if kind == INTERVAL:
-        lower, upper = float(tree.lower[node]), float(tree.upper[node])
-        test = _at_least(column, cells, lower) & _at_most(column, cells, upper)
-    else:
-        test = _at_most(column, cells, float(tree.threshold[node]))
-    return missing | test if missing_left else test
+def label_type(labels: Classes) -> type[pl.String | pl.Int64]:
+    """Return the type of labels in polars."""
+    return pl.String if isinstance(labels[0], str) else pl.Int64
 
 
-def _missing_expr(column: Column, cells: pl.Expr) -> pl.Expr:
-    """Return whether cells are missing; never null."""
-    is_number = not (column.has_levels or column.is_time)
-    return cells.is_nan().fill_null(True) if is_number else cells.is_null()
+class _Polars(Language[pl.Expr]):
+    """Expressions of polars."""
 
+    def __init__(self, names: Sequence[str] | None, label_type: type[pl.String | pl.Int64]) -> None:
+        self.names, self._label_type = names, label_type
 
-def _at_most(column: Column, cells: pl.Expr, value: float) -> pl.Expr:
-    """Return whether cells are at most a value of the column."""
-    if not column.is_time:
-        return cells <= value
-    if column.kind == "date":
-        return cells <= day_of(value, up=False)
-    time = whole_microsecond(value, up=False)
-    if column.kind == "duration":  # whose nanoseconds belong to the microsecond before them
-        return cells < pl.lit(timedelta(microseconds=time + 1), dtype=pl.Duration("us"))
-    return cells <= time
+    def cells(self, feature: int, column: Column) -> pl.Expr:
+        return column_expr(self.names, feature, column)
 
+    def label(self, label: int | str) -> pl.Expr:
+        return pl.lit(label, dtype=self._label_type)
 
-def _at_least(column: Column, cells: pl.Expr, value: float) -> pl.Expr:
-    """Return whether cells are at least a value of the column."""
-    if not column.is_time:
-        return cells >= value
-    if column.kind == "date":
-        return cells >= day_of(value, up=True)
-    time = whole_microsecond(value, up=True)
-    if column.kind == "duration":
-        return cells >= pl.lit(timedelta(microseconds=time), dtype=pl.Duration("us"))
-    return cells >= time
+    def is_missing(self, cells: pl.Expr, column: Column) -> pl.Expr:
+        is_number = not (column.has_levels or column.is_time)
+        return cells.is_nan().fill_null(True) if is_number else cells.is_null()
+
+    def is_in(self, cells: pl.Expr, column: Column, levels: list[str]) -> pl.Expr:  # noqa: ARG002
+        return cells.is_in(levels).fill_null(False) if levels else cells.is_null() & False
+
+    def at_most(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+        if column.kind == "date":
+            return cells <= day_of(time, up=False)
+        last = whole_microsecond(time, up=False)
+        if column.kind == "duration":  # whose nanoseconds belong to the microsecond before them
+            return cells < pl.lit(timedelta(microseconds=last + 1), dtype=pl.Duration("us"))
+        return cells <= last
+
+    def at_least(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+        if column.kind == "date":
+            return cells >= day_of(time, up=True)
+        first = whole_microsecond(time, up=True)
+        if column.kind == "duration":
+            return cells >= pl.lit(timedelta(microseconds=first), dtype=pl.Duration("us"))
+        return cells >= first
+
+    def choose(self, test: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+        return pl.when(test).then(left).otherwise(right)
+
+    def unless(self, tests: list[pl.Expr], value: pl.Expr) -> pl.Expr:
+        nothing = pl.lit(None, dtype=self._label_type)
+        return pl.when(pl.any_horizontal(tests)).then(nothing).otherwise(value)
 
 
 def column_expr(names: Sequence[str] | None, feature: int, described: Column = NUMBERS) -> pl.Expr:

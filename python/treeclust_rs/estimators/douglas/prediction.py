@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ from .cell_table import CellTable
 from .column_bins import ColumnBins
 from .search import Trainer
 from .soft_bins import SoftBins
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 
 @documented
@@ -212,6 +216,27 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return self.table_.to_polars()
+
+    def to_narwhals(self) -> nw.Expr:
+        """Return the hard rules as an expression of narwhals named ``cluster``.
+
+        It runs in polars, pandas, pyarrow, DuckDB, Dask, Ibis and Spark, with the results of
+        `to_polars`.
+
+        %(narwhals)s
+            If the rules have more than 4,000 cells or more than 120 cuts.
+        """
+        check_is_fitted(self, "table_")
+        return self.table_.to_narwhals()
+
+    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+        """Return the hard rules as SQL, with the results of `to_polars`.
+
+        %(sql)s
+            If the rules have more than 10,000 cells, or the database cannot write a name.
+        """
+        check_is_fitted(self, "table_")
+        return self.table_.to_sql(dialect, table)
 
 
 LOWEST_TEMPERATURE = 1e-6
