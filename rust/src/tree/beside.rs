@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn rows_that_reach_a_node_bound_its_cuts() {
-        // The last two rows go left at the root and do not count at the interval; one of them is missing there.
+        // The last two rows go left at the root and do not get to the interval, where the fourth has a missing cell.
         let x = array![[0.6, 0.25], [0.7, 1.0], [9.0, 2.0], [8.0, NAN], [0.5, 2.1], [NAN, 0.5]];
         let table = Table::from_matrix(x.view()).unwrap();
         let leaves = tree().apply(&table).unwrap().unwrap();
@@ -209,9 +209,10 @@ mod tests {
         let leaves: Vec<u32> = leaves.iter().map(|&leaf| leaf as u32).collect();
         let of = |n| parallel::with_pool(n, || tree().values_beside(&table, &leaves)).unwrap();
         let (one, three) = (of(1).unwrap(), of(3).unwrap());
-        for of in [|b: &Beside| bits(&b.below), |b| bits(&b.above), |b| bits(&b.below_lower)] {
-            assert_eq!(of(&one), of(&three));
-        }
+        let bits = |b: &Beside| {
+            [&b.below, &b.above, &b.below_lower, &b.above_lower].map(|values| bits(values))
+        };
+        assert_eq!(bits(&one), bits(&three));
         let reach = x.rows().into_iter().filter(|row| row[0] > 0.5);
         let least = reach.map(|row| row[1]).filter(|&x| x > 2.0).fold(f64::INFINITY, f64::min);
         assert_eq!(one.above[2], least);
