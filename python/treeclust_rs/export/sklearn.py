@@ -103,10 +103,10 @@ def _classifier(form: ThresholdForm) -> DecisionTreeClassifier:
 
     tree = form.tree
     classes = np.asarray(tree.classes)
-    order = np.argsort(classes)  # of the classes of all classifiers
+    order = np.argsort(classes)  # classifiers have their classes sorted
     classifier = DecisionTreeClassifier().fit([[0.0]], [0])
     make_tree, _, state = classifier.tree_.__reduce__()
-    weight, n_rows = _consistent_counts(tree)
+    weight, n_rows = _consistent_counts(tree, form.has_copies)
     value = _own_shares(tree, weight)
     nodes = np.zeros(tree.n_nodes, dtype=state["nodes"].dtype)
     nodes["left_child"], nodes["right_child"] = form.children_left, form.children_right
@@ -129,14 +129,14 @@ def _classifier(form: ThresholdForm) -> DecisionTreeClassifier:
     return classifier
 
 
-def _consistent_counts(tree: ClusterTree) -> tuple[FloatArray, IntArray]:
+def _consistent_counts(tree: ClusterTree, has_copies: bool) -> tuple[FloatArray, IntArray]:
     """Return weights and rows of the nodes, such that those of children add up to their parent's.
 
-    They do but below copies, which `to_threshold` makes of nodes. Weights are above 0.
+    They do but in trees with copies, which `to_threshold` makes of nodes. Weights are above 0.
     """
     weight, n_rows = tree.weighted_n_node_samples.copy(), tree.n_node_samples.copy()
-    for node, left in enumerate(tree.children_left.tolist()):
-        if left < 0 or n_rows[left] + n_rows[left + 1] == n_rows[node]:
+    for node, left in enumerate(tree.children_left.tolist() if has_copies else []):
+        if left < 0:
             continue
         for counts in (weight, n_rows):
             both = counts[left] + counts[left + 1]
