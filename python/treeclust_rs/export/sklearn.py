@@ -16,7 +16,6 @@ from .._data import (
     column_of,
     count_gaps,
     level_codes,
-    warn_of_gaps,
 )
 from .._engine import MISSING_LEVEL
 from .._util import BoolArray, FloatArray, IntArray, effective_n_jobs
@@ -248,11 +247,9 @@ class TreeEncoder(TransformerMixin, BaseEstimator):
             names_given=self.names_given,
             fitted=FittedColumns(tree.column_kinds, tree.levels) if takes_gaps else None,
         )
-        if not takes_gaps:
-            check_finite(table, n_jobs, needed)
-            return table
-        table = count_gaps(table, n_jobs, needed)
-        warn_of_gaps(table, tree.has_missing, stacklevel=3)
+        if takes_gaps:
+            return count_gaps(table, n_jobs, needed)
+        check_finite(table, n_jobs, needed)
         return table
 
 
