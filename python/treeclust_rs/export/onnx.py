@@ -57,7 +57,7 @@ def to_onnx(tree: ClusterTree | HasTree, *, dtype: str = "float32") -> ModelProt
         thresholds beyond float32. If the tree is deeper than 400 or has more than 1,000,000 leaves,
         its intervals take more than 200,000 nodes, or its sums more than 5 million terms.
     TypeError
-        If the model has no tree, as `Douglas`.
+        If the model has no tree, as `Douglas`, whose own method makes one of its cells.
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")

@@ -65,7 +65,7 @@ def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline
         (`below` and `above`) are only refused for thresholds beyond float32. If the intervals take
         more than 200,000 nodes.
     TypeError
-        If the model has no tree, as `Douglas`.
+        If the model has no tree, as `Douglas`, whose own method makes one of its cells.
 
     Notes
     -----
