@@ -287,6 +287,12 @@ def test_thresholds_beyond_float32_are_named() -> None:
             ValueError, match=r"Node 0 .* income <= -?1e\+39, which is beyond float"
         ):
             to_sklearn(numbers(cut))
+    interval = Builder(np.array([[0.0], [1.0]]), [0, 1])
+    interval.split(0, 0, interval=(1.0, 1e39))
+    with pytest.raises(
+        ValueError, match=r"Node \d of the tree by to_threshold\(\) tests x0 <= 1e\+39"
+    ):
+        to_sklearn(interval.tree())
     with pytest.raises(ValueError, match=r"and 1e\+39 of the fit becomes inf"):
         to_sklearn(numbers(1e39, below=1e39, above=2e39))
 

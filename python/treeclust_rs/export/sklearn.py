@@ -77,10 +77,11 @@ def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline
     >>> import treeclust_rs as tc
     >>> from sklearn.tree import export_text
     >>> model = tc.ExKMC(reference=[0, 0, 1, 1]).fit([[1.0], [2.0], [7.0], [9.0]])
-    >>> print(export_text(tc.export.to_sklearn(model), feature_names=["age"]))
-    |--- age <= 5.00
+    >>> text = export_text(tc.export.to_sklearn(model), feature_names=["age"])
+    >>> print(text.rstrip())
+    |--- age <= 4.00
     |   |--- class: 0
-    |--- age >  5.00
+    |--- age >  4.00
     |   |--- class: 1
     """
     names_given = getattr(tree, "_names_given", False)

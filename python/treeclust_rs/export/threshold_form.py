@@ -152,8 +152,9 @@ class ThresholdForm:
             with np.errstate(over="ignore"):
                 moved = float(np.float32(value))
             what = f"and {value!r} of the fit becomes {moved!r} in float32, beyond the threshold"
+        where = "the tree by to_threshold()" if self.has_copies else "the tree"
         raise ValueError(
-            f"Node {node} of the tree tests {name} <= {threshold!r}, {what}: {reader} compares in "
+            f"Node {node} of {where} tests {name} <= {threshold!r}, {what}: {reader} compares in "
             f"float32. Fit on {name} less a constant, or in other units; or {way_out}."
         )
 
