@@ -57,7 +57,7 @@ def to_onnx(tree: ClusterTree | HasTree, *, dtype: str = "float32") -> ModelProt
         thresholds beyond float32. If the tree is deeper than 400 or has more than 1,000,000 leaves,
         its intervals take more than 200,000 nodes, or its sums more than 5 million terms.
     TypeError
-        If the model has no tree, as `Douglas`.
+        If the model has no tree, as `Douglas`, whose own method makes one of its cells.
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
@@ -190,13 +190,15 @@ class _Graph:
             weights[: len(features), place] = condition.weights
         given = [self._by_column[feature] for feature in numbers] or [self._inputs[0].name]
         exact = [self._add("Cast", cells, to=self._types["float64"]) for cells in given]
-        cells = self._add("Concat", *exact, axis=1)
-        score = self._constant(np.array([[condition.bias for condition in sums]]))
+        # One row a column: a term then reads whole rows.
+        cells = self._add("Transpose", self._add("Concat", *exact, axis=1), perm=[1, 0])
+        score = self._constant(np.array([[condition.bias] for condition in sums]))
         for of_term, its_weights in zip(indices, weights, strict=True):
-            values = self._add("Gather", cells, self._constant(of_term), axis=1)
-            score = self._add("Add", score, self._add("Mul", values, self._constant(its_weights)))
+            values = self._add("Gather", cells, self._constant(of_term), axis=0)
+            factors = self._constant(its_weights[:, np.newaxis])
+            score = self._add("Add", score, self._add("Mul", values, factors))
         negative = self._add("Less", score, self._constant(np.zeros(1)))
-        return self._number(self._add("Not", negative))
+        return self._number(self._add("Transpose", self._add("Not", negative), perm=[1, 0]))
 
     def _outcome(self, condition: Condition) -> str:
         """Return whether a condition on levels or times holds."""

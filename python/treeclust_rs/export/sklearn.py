@@ -16,7 +16,6 @@ from .._data import (
     column_of,
     count_gaps,
     level_codes,
-    warn_of_gaps,
 )
 from .._engine import MISSING_LEVEL
 from .._util import BoolArray, FloatArray, IntArray, effective_n_jobs
@@ -66,7 +65,7 @@ def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline
         (`below` and `above`) are only refused for thresholds beyond float32. If the intervals take
         more than 200,000 nodes.
     TypeError
-        If the model has no tree, as `Douglas`.
+        If the model has no tree, as `Douglas`, whose own method makes one of its cells.
 
     Notes
     -----
@@ -78,10 +77,11 @@ def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline
     >>> import treeclust_rs as tc
     >>> from sklearn.tree import export_text
     >>> model = tc.ExKMC(reference=[0, 0, 1, 1]).fit([[1.0], [2.0], [7.0], [9.0]])
-    >>> print(export_text(tc.export.to_sklearn(model), feature_names=["age"]))
-    |--- age <= 5.00
+    >>> text = export_text(tc.export.to_sklearn(model), feature_names=["age"])
+    >>> print(text.rstrip())
+    |--- age <= 4.00
     |   |--- class: 0
-    |--- age >  5.00
+    |--- age >  4.00
     |   |--- class: 1
     """
     names_given = getattr(tree, "_names_given", False)
@@ -103,10 +103,10 @@ def _classifier(form: ThresholdForm) -> DecisionTreeClassifier:
 
     tree = form.tree
     classes = np.asarray(tree.classes)
-    order = np.argsort(classes)  # of the classes of all classifiers
+    order = np.argsort(classes)  # classifiers have their classes sorted
     classifier = DecisionTreeClassifier().fit([[0.0]], [0])
     make_tree, _, state = classifier.tree_.__reduce__()
-    weight, n_rows = _consistent_counts(tree)
+    weight, n_rows = _consistent_counts(tree, form.has_copies)
     value = _own_shares(tree, weight)
     nodes = np.zeros(tree.n_nodes, dtype=state["nodes"].dtype)
     nodes["left_child"], nodes["right_child"] = form.children_left, form.children_right
@@ -129,14 +129,14 @@ def _classifier(form: ThresholdForm) -> DecisionTreeClassifier:
     return classifier
 
 
-def _consistent_counts(tree: ClusterTree) -> tuple[FloatArray, IntArray]:
+def _consistent_counts(tree: ClusterTree, has_copies: bool) -> tuple[FloatArray, IntArray]:
     """Return weights and rows of the nodes, such that those of children add up to their parent's.
 
-    They do but below copies, which `to_threshold` makes of nodes. Weights are above 0.
+    They do but in trees with copies, which `to_threshold` makes of nodes. Weights are above 0.
     """
     weight, n_rows = tree.weighted_n_node_samples.copy(), tree.n_node_samples.copy()
-    for node, left in enumerate(tree.children_left.tolist()):
-        if left < 0 or n_rows[left] + n_rows[left + 1] == n_rows[node]:
+    for node, left in enumerate(tree.children_left.tolist() if has_copies else []):
+        if left < 0:
             continue
         for counts in (weight, n_rows):
             both = counts[left] + counts[left + 1]
@@ -248,11 +248,9 @@ class TreeEncoder(TransformerMixin, BaseEstimator):
             names_given=self.names_given,
             fitted=FittedColumns(tree.column_kinds, tree.levels) if takes_gaps else None,
         )
-        if not takes_gaps:
-            check_finite(table, n_jobs, needed)
-            return table
-        table = count_gaps(table, n_jobs, needed)
-        warn_of_gaps(table, tree.has_missing)
+        if takes_gaps:
+            return count_gaps(table, n_jobs, needed)
+        check_finite(table, n_jobs, needed)
         return table
 
 

@@ -51,6 +51,8 @@ class ThresholdForm:
     children_left: IntArray
     children_right: IntArray
     missing_go_to_left: BoolArray
+    has_copies: bool
+    """Whether intervals made copies of nodes."""
 
     @classmethod
     def of(cls, tree: ClusterTree) -> ThresholdForm:
@@ -61,7 +63,8 @@ class ThresholdForm:
 
         Raises ValueError if its intervals take more than 200,000 nodes.
         """
-        if (tree.kind == INTERVAL).any():
+        has_copies = bool((tree.kind == INTERVAL).any())
+        if has_copies:
             tree = ClusterTree(**expand_intervals(tree))
         is_number = np.array([_is_number(tree, node) for node in range(tree.n_nodes)])
         if tree.column_kinds is None and tree.oblique_indptr is None:
@@ -92,7 +95,9 @@ class ThresholdForm:
             if swapped:
                 left[node], right[node] = right[node], left[node]
             column[node] = places.setdefault(key, len(places))
-        return cls(tree, tuple(columns.values()), column, threshold, left, right, goes_left)
+        return cls(
+            tree, tuple(columns.values()), column, threshold, left, right, goes_left, has_copies
+        )
 
     @property
     def has_table_columns(self) -> bool:
@@ -147,8 +152,9 @@ class ThresholdForm:
             with np.errstate(over="ignore"):
                 moved = float(np.float32(value))
             what = f"and {value!r} of the fit becomes {moved!r} in float32, beyond the threshold"
+        where = "the tree by to_threshold()" if self.has_copies else "the tree"
         raise ValueError(
-            f"Node {node} of the tree tests {name} <= {threshold!r}, {what}: {reader} compares in "
+            f"Node {node} of {where} tests {name} <= {threshold!r}, {what}: {reader} compares in "
             f"float32. Fit on {name} less a constant, or in other units; or {way_out}."
         )
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
+from ... import export
 from ..._data import Table, align_table, check_finite
 from ..._util import (
     FloatArray,
@@ -24,15 +25,18 @@ from ..._util import (
     one_blas_thread,
 )
 from ..._util.words import check_unicode
-from ...tree import RuleTable
+from ...tree import ClusterTree, RuleTable
 from ...tree.checks import check_classes
 from .cell_table import CellTable
+from .cell_tree import cell_tree
 from .column_bins import ColumnBins
 from .search import Trainer
 from .soft_bins import SoftBins
 
 if TYPE_CHECKING:
     import narwhals as nw
+    from onnx import ModelProto
+    from sklearn.tree import DecisionTreeClassifier
 
 
 @documented
@@ -202,6 +206,53 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return self.table_.rules()
+
+    def to_sklearn(self) -> DecisionTreeClassifier:
+        """Return the hard rules as a fitted classifier of scikit-learn.
+
+        Its classes are the clusters of ``table_.labels[model.apply(X)]``; see
+        `treeclust_rs.export.to_sklearn`.
+
+        Returns
+        -------
+        DecisionTreeClassifier
+
+        Raises
+        ------
+        ValueError
+            If the rules take more than 200,000 nodes, or a cut is beyond float32.
+        """
+        check_is_fitted(self, "table_")
+        names = self.table_.feature_names if hasattr(self, "feature_names_in_") else None
+        return export.to_sklearn(self._cell_tree(names))
+
+    def to_onnx(self, *, dtype: str = "float32") -> ModelProto:
+        """Return the hard rules as an ONNX model (extra ``onnx``).
+
+        Its labels are ``table_.labels[model.apply(X)]``; see `treeclust_rs.export.to_onnx`.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default="float32"
+            Of numbers: the model is exact for rows of this type.
+
+        Returns
+        -------
+        onnx.ModelProto
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the rules take more than 200,000 nodes, or a cut is beyond float32.
+        """
+        check_is_fitted(self, "table_")
+        return export.to_onnx(self._cell_tree(self.table_.feature_names), dtype=dtype)
+
+    def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:
+        cells = replace(self.table_, feature_names=names)
+        return cell_tree(cells, self._bins.columns.n_features)
 
     def to_polars(self) -> pl.Expr:
         """Return the hard rules as a native polars expression named ``cluster``.
