@@ -173,7 +173,7 @@ def test_models_too_large_are_refused_with_the_number():
 @pytest.mark.parametrize("name", ["*", "^b$"])
 def test_names_that_are_patterns_of_polars_are_refused(name):
     tree = ClusterTree(**chain(3).arguments() | {"feature_names": ["a", name, "c", "d", "e"]})
-    with pytest.raises(ValueError, match="takes the name .* for a pattern"):
+    with pytest.raises(ValueError, match=r"takes the name .* for a pattern"):
         to_narwhals_expr(tree)
 
 
