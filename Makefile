@@ -45,7 +45,7 @@ help: ## list these commands
 demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, leave models and pictures in demo/
 	@$(BIN)/treeclust demo -o demo
 
-test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests (Rust, Python, docstrings, README), random cases from small samples
+test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked
 	$(BIN)/python -P -m pytest -n auto --dist worksteal --doctest-modules --pyargs treeclust_rs tests $(TESTS)
 

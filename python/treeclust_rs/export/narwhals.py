@@ -53,8 +53,8 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
         If narwhals is not installed.
     ValueError
         If the tree has more than 4,000 leaves, or a node whose depth and number of features come to
-        more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError.
-        If the name of a tested column is a pattern to polars: ``*`` or ``^...$``.
+        more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError;
+        if the name of a tested column is a pattern to polars, ``*`` or ``^...$``.
     """
     tree = as_tree(tree)
     _check_size(int((tree.node_depth + tree.n_node_features).max()), tree.n_leaves)
