@@ -202,17 +202,25 @@ pub fn label_costs(
         {
             let start = block * ROWS + tile * LANES;
             read_tile(table, units, &numbers, start, nearest.len(), &mut cells);
-            // One gap seldom comes alone: the rest of the block is taken with care at once.
-            has_gaps = has_gaps || tile_costs::<false>(&cells, &centers, metric, regrets, k);
-            if has_gaps {
-                tile_costs::<true>(&cells, &centers, metric, regrets, k);
-            }
-            levels.iter().for_each(|column| column.add(start, regrets, k));
-            for (i, (row, label)) in regrets.chunks_mut(k).zip(nearest).enumerate() {
-                let weight = weights.map_or(1.0, |w| w[start + i]);
-                let (cheapest, cost) = to_regrets(row, weight);
-                *label = cheapest;
-                minimum += weight * cost;
+            let before = minimum;
+            loop {
+                if has_gaps {
+                    tile_costs::<true>(&cells, &centers, metric, regrets, k);
+                } else {
+                    tile_costs::<false>(&cells, &centers, metric, regrets, k);
+                }
+                levels.iter().for_each(|column| column.add(start, regrets, k));
+                minimum = before;
+                for (i, (row, label)) in regrets.chunks_mut(k).zip(&mut *nearest).enumerate() {
+                    let weight = weights.map_or(1.0, |w| w[start + i]);
+                    let (cheapest, cost) = to_regrets(row, weight);
+                    *label = cheapest;
+                    minimum += weight * cost;
+                }
+                if has_gaps || !minimum.is_nan() {
+                    break;
+                }
+                has_gaps = true; // one gap seldom comes alone: so is the rest of the block taken
             }
         }
         minimum
@@ -295,15 +303,14 @@ fn read_tile(
 }
 
 /// Costs of one tile, written row-major (rows x k). `GAPS`: missing cells add nothing, else they make all costs of a row
-/// NaN. Returns whether costs are NaN; not all are then written. Every row takes its terms in the order of the columns,
-/// `LANES` rows side by side.
+/// NaN. Every row takes its terms in the order of the columns, `LANES` rows side by side.
 fn tile_costs<const GAPS: bool>(
     cells: &[f64],
     centers: &[f64],
     metric: Metric,
     out: &mut [f64],
     k: usize,
-) -> bool {
+) {
     let d = cells.len() / LANES;
     let observed = |term: f64| if GAPS && term.is_nan() { 0.0 } else { term };
     for label in 0..k {
@@ -327,14 +334,10 @@ fn tile_costs<const GAPS: bool>(
                 }
             }
         }
-        if !GAPS && label == 0 && sums.iter().fold(false, |is_nan, sum| is_nan | sum.is_nan()) {
-            return true;
-        }
         for (row, sum) in out.chunks_mut(k).zip(sums) {
             row[label] = sum;
         }
     }
-    false
 }
 
 /// Turns a row of costs into weighted regrets; returns the cheapest label and its cost.

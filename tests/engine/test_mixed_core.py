@@ -102,8 +102,8 @@ def test_trees_route_their_rows_as_they_were_fitted(base, interval, min_samples_
         n = len(table[0])
         labels = (np.nan_to_num(table[1], nan=31.0) > 15) * 2 + (table[2].codes % 2)
         regrets = (labels[:, None] != np.arange(k)).astype(float) * rng.random((n, 1))
-        centers = rng.random((k, 4)) * 30
-        centers[:, 2:] = 0.0
+        # Two numbers, and the shares of 3 and of 255 levels.
+        centers = np.hstack([rng.random((k, 2)) * 30, rng.random((k, 3 + 255))])
         fitted = _engine.fit_tree(
             table,
             labels.astype(np.uint32),

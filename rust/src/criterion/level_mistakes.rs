@@ -149,6 +149,23 @@ pub(super) fn level_cuts(
     cuts
 }
 
+/// The best score of the cuts that divide the rows, up to rounding; none if there are no such cuts.
+pub(super) fn best_level_score(
+    levels: &Levels<'_>,
+    alive: &[usize],
+    shares: &LevelShares,
+    score: impl Fn(f64, usize) -> f64,
+) -> Option<f64> {
+    if alive.len() < 2 || levels.codes.len() < 2 {
+        return None;
+    }
+    let mut best = f64::NEG_INFINITY;
+    divide(levels, alive, shares, |_, n_centers, mistakes| {
+        best = best.max(score(mistakes, n_centers));
+    });
+    Some(best)
+}
+
 /// Calls `visit(centers on one side, their number, mistakes)` for every division of the centers that is tried. O(V)
 /// each.
 fn divide(

@@ -24,13 +24,16 @@ use std::borrow::Cow;
 use super::centers::{CenterColumns, Coordinate};
 use super::cut_score::CutScore;
 use super::label_counts::OneHot;
-use super::level_mistakes::{LevelCut, level_cuts};
+use super::level_mistakes::{LevelCut, LevelShares, best_level_score, level_cuts};
 use super::levels::Levels;
 use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::parallel;
 
 /// Ties: counts closer than this share of the total weight are equal.
 const TIE: f64 = 1e-12;
+
+/// The second key of cuts of levels: their gap is that between no and all.
+const LEVEL_KEY: f64 = 1.0;
 
 /// Mistakes with respect to given clusters and centers.
 #[derive(Debug)]
@@ -181,6 +184,17 @@ impl<'m> Sides<'m> {
 }
 
 impl<'a, C: CenterColumns> Mistakes<'a, C> {
+    /// The levels of a column, the alive centers and their shares; none for a column of numbers.
+    fn levels<'g>(
+        &self,
+        node: &MistakesNode,
+        groups: Groups<'g>,
+    ) -> Option<(Levels<'g>, Vec<usize>, &LevelShares)> {
+        let shares = self.columns.level_shares(groups.feature)?;
+        let alive = (0..node.alive.len()).filter(|&c| node.alive[c]).collect();
+        Some((Levels::new(groups, self.rows.width(), 1, 0.0), alive, shares))
+    }
+
     /// [`Criterion::sweep`] of a column of levels.
     fn sweep_levels(
         &self,
@@ -188,9 +202,7 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
         groups: Groups<'_>,
         mut visit: impl FnMut(Candidate),
     ) {
-        let Some(shares) = self.columns.level_shares(groups.feature) else { return };
-        let alive: Vec<usize> = (0..node.alive.len()).filter(|&c| node.alive[c]).collect();
-        let levels = Levels::new(groups, self.rows.width(), 1, 0.0);
+        let Some((levels, alive, shares)) = self.levels(node, groups) else { return };
         let has_missing = groups.split_missing(self.rows.width()).1.is_some();
         let margin = TIE * self.total_weight;
         let score = |mistakes: f64, n_left: usize| self.score.score(mistakes, n_left, alive.len());
@@ -201,7 +213,7 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
             let centers = Some(CenterCut { n_left, of_levels: Some(found.centers), mistakes });
             visit(Candidate {
                 score: score(mistakes, n_left) - more,
-                key: 1.0,
+                key: LEVEL_KEY,
                 cut: Cut { centers, ..Cut::of_levels(found.levels, has_missing) },
                 beside: [None; 4],
             });
@@ -234,6 +246,12 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
     fn bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         self.inside_bounds(node, groups, inside);
         self.best_score(node, groups)
+    }
+
+    fn known_best(&self, node: &MistakesNode, groups: Groups<'_>) -> Option<(f64, f64)> {
+        let (levels, alive, shares) = self.levels(node, groups)?;
+        let score = |mistakes, n_left| self.score.score(mistakes, n_left, alive.len());
+        Some((best_level_score(&levels, &alive, shares, score)?, LEVEL_KEY))
     }
 
     /// Cuts have an alive center on either side.

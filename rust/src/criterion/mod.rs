@@ -265,8 +265,18 @@ pub trait Criterion: Sync {
     /// ascending upper end.
     fn sweep(&self, node: &Self::Node, groups: Groups<'_>, visit: impl FnMut(Candidate));
 
+    /// The best score of the cuts between groups, up to rounding, and the second key of all of them, where that takes
+    /// less than a sweep.
+    fn known_best(&self, node: &Self::Node, groups: Groups<'_>) -> Option<(f64, f64)> {
+        let _ = (node, groups);
+        None
+    }
+
     /// The best score of the cuts between groups; minus infinity if there are none.
     fn best_score(&self, node: &Self::Node, groups: Groups<'_>) -> f64 {
+        if let Some((score, _)) = self.known_best(node, groups) {
+            return score;
+        }
         let mut best = f64::NEG_INFINITY;
         self.sweep(node, groups, |candidate| best = best.max(candidate.score));
         best
@@ -274,6 +284,9 @@ pub trait Criterion: Sync {
 
     /// The largest second key of the cuts that score at least `floor`; minus infinity if there are none.
     fn best_key(&self, node: &Self::Node, groups: Groups<'_>, floor: f64) -> f64 {
+        if let Some((score, key)) = self.known_best(node, groups) {
+            return if score >= floor { key } else { f64::NEG_INFINITY };
+        }
         let mut best = f64::NEG_INFINITY;
         self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
