@@ -41,6 +41,7 @@ SECTIONS = (
     "BestTree",
     "Threads",
     "Scaling",
+    "Gaps and levels",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",
