@@ -451,16 +451,25 @@ fn moments_with_gaps(
             let feature = features[i];
             let scale = if is_levels(feature) { f64::INFINITY } else { units.scale[feature] };
             let groups = &groups[start..start + cells.len()];
-            for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+            let of_row = |moments: &mut [Moments], x: f64, group: u32, weight: f64, scale: f64| {
                 let moments = &mut moments[group as usize];
                 // Without a branch: nobody can guess where the gaps are.
-                let is_seen = f64::from(u8::from(!x.is_nan()));
-                let weight = is_seen * weights.map_or(1.0, |w| w[start + i]);
+                let weight = if x.is_nan() { 0.0 } else { weight };
                 let apart = if x.is_nan() { 0.0 } else { x - moments.point };
                 let difference = apart / scale;
                 moments.weight += weight;
                 moments.sum += weight * difference;
                 moments.squares += weight * difference * difference;
+            };
+            let rows = cells.iter().zip(groups);
+            match weights {
+                None if scale == 1.0 => {
+                    rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, 1.0));
+                }
+                None => rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, scale)),
+                Some(weights) => rows.zip(&weights[start..]).for_each(|((&x, &group), &weight)| {
+                    of_row(moments, x, group, weight, scale);
+                }),
             }
         },
     );

@@ -255,44 +255,54 @@ impl<'a> Levels<'a> {
     pub(super) fn by_shares(&self, cost: impl Fn(&[f64]) -> f64) -> Vec<CostedSet> {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let n = self.codes.len();
-        let mut best = self.best();
+        // Costs with the place of the level that goes left, or with an order and the number of its levels that go left.
+        let mut costs: Vec<(f64, Option<usize>, usize)> = vec![];
         // Both sides are summed from their own end: the levels before each one, and backwards those after it.
         let before: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().copied());
         let after: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().rev().copied());
-        for place in 0..n {
-            if self.is_allowed(self.rows[place]) {
-                let mut others = before[place].clone();
-                add(&mut others, &after[n - 1 - place]);
-                let mut goes_left = vec![false; n];
-                goes_left[place] = true;
-                best.offer(cost(self.sums[place]) + cost(&others), || {
-                    self.smaller_side(&goes_left)
-                });
-            }
+        for place in (0..n).filter(|&place| self.is_allowed(self.rows[place])) {
+            let mut others = before[place].clone();
+            add(&mut others, &after[n - 1 - place]);
+            costs.push((cost(self.sums[place]) + cost(&others), None, place));
         }
         let weights: Vec<f64> = self.sums.iter().map(|sums| sums.iter().sum()).collect();
-        let mut left_costs = vec![];
-        for label in 0..k {
+        let order_of = |label: usize| {
             let share =
                 |place: usize| self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
             let shares: Vec<f64> = (0..n).map(share).collect();
-            let order = self.order_by(|place| -shares[place]);
+            self.order_by(|place| -shares[place])
+        };
+        let orders: Vec<Vec<usize>> = (0..k).map(order_of).collect();
+        let mut left_costs = vec![];
+        for (label, order) in orders.iter().enumerate() {
             let (mut sums, mut n_left) = (vec![0.0; k], self.n_rows);
             left_costs.clear();
-            for &place in &order {
+            for &place in order {
                 add(&mut sums, self.sums[place]);
                 left_costs.push(cost(&sums));
             }
-            let mut goes_left = vec![true; n];
             sums.fill(0.0);
-            for (&place, left_cost) in order.iter().zip(&left_costs).rev() {
+            for (i, (&place, left_cost)) in order.iter().zip(&left_costs).enumerate().rev() {
                 if self.is_allowed(n_left) {
-                    best.offer(left_cost + cost(&sums), || self.smaller_side(&goes_left));
+                    costs.push((left_cost + cost(&sums), Some(label), i + 1));
                 }
-                goes_left[place] = false;
                 n_left -= self.rows[place];
                 add(&mut sums, self.sums[place]);
             }
+        }
+        let mut best = self.best();
+        best.least = costs.iter().map(|(cost, ..)| *cost).fold(f64::INFINITY, f64::min);
+        for (cost, label, which) in costs {
+            best.offer(cost, || {
+                let mut goes_left = vec![false; n];
+                match label {
+                    None => goes_left[which] = true,
+                    Some(label) => {
+                        orders[label][..which].iter().for_each(|&place| goes_left[place] = true);
+                    }
+                }
+                self.smaller_side(&goes_left)
+            });
         }
         best.sorted()
     }

@@ -32,6 +32,9 @@ use crate::tree::LevelSet;
 /// Rows of a Gram matrix between two checks for an interrupt.
 const ROWS_PER_CHECK: usize = 64;
 
+/// Rows whose features are copied together.
+const ROWS_PER_COPY: usize = 32;
+
 /// What cuts of a column tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum SetForm {
@@ -313,24 +316,36 @@ fn sweep<'z, const N: usize>(
     total: &[f64],
     row_of: impl Fn(u32) -> (&'z [f64], f64),
 ) {
-    for (end, &row) in (1..).zip(order) {
-        let (features, weight) = row_of(row);
-        let is_cut = sets.each_ref().map(|cuts| {
-            let n_left = end + cuts.set.n_missing_left as u32;
-            cuts.n_left.get(cuts.self_stock[0].len()) == Some(&n_left)
-        });
-        if is_cut == [true; N] {
-            let of_sets = add_with_stocks(&mut sums, features, weight, total);
-            for (cuts, of_set) in sets.iter_mut().zip(of_sets) {
-                cuts.self_stock.iter_mut().zip(of_set).for_each(|(side, stock)| side.push(stock));
+    // Rows lie apart in memory: copied some at a time, they come side by side.
+    let rank = total.len();
+    let mut features = Vec::with_capacity(ROWS_PER_COPY * rank);
+    let mut end = 0;
+    for rows in order.chunks(ROWS_PER_COPY) {
+        features.clear();
+        rows.iter().for_each(|&row| features.extend_from_slice(row_of(row).0));
+        for (i, &row) in rows.iter().enumerate() {
+            let (features, weight) = (&features[i * rank..][..rank], row_of(row).1);
+            end += 1;
+            let is_cut = sets.each_ref().map(|cuts| {
+                let n_left = end + cuts.set.n_missing_left as u32;
+                cuts.n_left.get(cuts.self_stock[0].len()) == Some(&n_left)
+            });
+            if is_cut == [true; N] {
+                let of_sets = add_with_stocks(&mut sums, features, weight, total);
+                for (cuts, of_set) in sets.iter_mut().zip(of_sets) {
+                    cuts.self_stock
+                        .iter_mut()
+                        .zip(of_set)
+                        .for_each(|(side, stock)| side.push(stock));
+                }
+                continue;
             }
-            continue;
-        }
-        for ((cuts, sum), is_cut) in sets.iter_mut().zip(&mut sums).zip(is_cut) {
-            add_row(sum, features, weight);
-            if is_cut {
-                let of_sides = cuts.self_stock.iter_mut().zip(stocks(sum, total));
-                of_sides.for_each(|(side, stock)| side.push(stock));
+            for ((cuts, sum), is_cut) in sets.iter_mut().zip(&mut sums).zip(is_cut) {
+                add_row(sum, features, weight);
+                if is_cut {
+                    let of_sides = cuts.self_stock.iter_mut().zip(stocks(sum, total));
+                    of_sides.for_each(|(side, stock)| side.push(stock));
+                }
             }
         }
     }
