@@ -42,6 +42,7 @@ SECTIONS = (
     "Tables",
     "Threads",
     "Scaling",
+    "Gaps and levels",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",

@@ -421,15 +421,16 @@ pub fn group_sums<'a, 't: 'a>(
 /// Of the observed cells of a group in one column.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moments {
+    point: f64,
     weight: f64,
-    /// Weighted sum of the differences to a point, in units.
+    /// Weighted sum of the differences to the point, in units.
     sum: f64,
     /// Weighted sum of their squares.
     squares: f64,
 }
 
-/// The moments of every group about `point(group, feature)`, for the columns that have gaps and, without sums, those
-/// of levels. Columns with gaps are those of which a group's sum, added up with all cells, `is_nan(group, feature)`.
+/// The moments of every group about `point(group, feature)`, for the columns that have gaps; of levels without sums.
+/// A column of numbers has gaps if a group's sum, added up with all cells, `is_nan(group, feature)`.
 /// Each column is summed by one thread in the order of the rows.
 fn moments_with_gaps(
     table: &Table<'_>,
@@ -440,21 +441,40 @@ fn moments_with_gaps(
 ) -> Vec<(usize, Vec<Moments>)> {
     let RowGroups { groups, n_groups, weights } = row_groups;
     let is_levels = |f: usize| table.n_levels(f).is_some();
-    let has_gaps = |&f: &usize| is_levels(f) || (0..n_groups).any(|group| is_nan(group, f));
+    let has_gaps = |&f: &usize| match table.column(f) {
+        Column::Levels { codes, .. } => codes.iter().any(|&code| code == MISSING_LEVEL),
+        _ => (0..n_groups).any(|group| is_nan(group, f)),
+    };
     let features: Vec<usize> = (0..table.n_features()).filter(has_gaps).collect();
     let columns = table.select(&features).scan_columns(
-        |_| vec![Moments::default(); n_groups],
+        |i| {
+            let of_group =
+                |group| Moments { point: point(group, features[i]), ..Default::default() };
+            (0..n_groups).map(of_group).collect::<Vec<_>>()
+        },
         |moments, i, start, cells| {
             let feature = features[i];
             let scale = if is_levels(feature) { f64::INFINITY } else { units.scale[feature] };
-            for (row, x) in (start..).zip(cells).filter(|(_, x)| !x.is_nan()) {
-                let group = groups[row] as usize;
-                let weight = weights.map_or(1.0, |w| w[row]);
-                let difference = (x - point(group, feature)) / scale;
-                let moments = &mut moments[group];
+            let groups = &groups[start..start + cells.len()];
+            let of_row = |moments: &mut [Moments], x: f64, group: u32, weight: f64, scale: f64| {
+                let moments = &mut moments[group as usize];
+                // Without a branch: nobody can guess where the gaps are.
+                let weight = if x.is_nan() { 0.0 } else { weight };
+                let apart = if x.is_nan() { 0.0 } else { x - moments.point };
+                let difference = apart / scale;
                 moments.weight += weight;
                 moments.sum += weight * difference;
                 moments.squares += weight * difference * difference;
+            };
+            let rows = cells.iter().zip(groups);
+            match weights {
+                None if scale == 1.0 => {
+                    rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, 1.0));
+                }
+                None => rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, scale)),
+                Some(weights) => rows.zip(&weights[start..]).for_each(|((&x, &group), &weight)| {
+                    of_row(moments, x, group, weight, scale);
+                }),
             }
         },
     );
@@ -541,6 +561,7 @@ fn spreads_about(
 ) -> (GroupMeans, Vec<f64>) {
     let (d, RowGroups { groups, n_groups, weights }) = (table.n_features(), row_groups);
     // By group: its point, the sum of the differences to it and that of their squares.
+    let is_levels = |feature: usize| table.n_levels(feature).is_some();
     let scan = || {
         table.scan_columns(
             |feature| {
@@ -551,6 +572,9 @@ fn spreads_about(
             |groups_so_far, feature, start, cells| {
                 let scale = units.scale[feature];
                 let groups = &groups[start..start + cells.len()];
+                if is_levels(feature) || groups_so_far[groups[0] as usize][1].is_nan() {
+                    return; // added up with care below
+                }
                 match weights {
                     None if scale == 1.0 => {
                         for (x, &group) in cells.iter().zip(groups) {
@@ -619,10 +643,13 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let RowGroups { groups, n_groups, weights } = row_groups;
     let columns = table.scan_columns(
-        |_| memory::zeros(n_groups, "the sums of groups"),
+        |_| memory::zeros::<f64>(n_groups, "the sums of groups"),
         |sums, feature, start, cells| {
             let (shift, scale) = (units.shift[feature], units.scale[feature]);
             let groups = &groups[start..start + cells.len()];
+            if table.n_levels(feature).is_some() || sums[groups[0] as usize].is_nan() {
+                return; // added up with care by the caller
+            }
             match weights {
                 None if scale == 1.0 => {
                     for (x, &group) in cells.iter().zip(groups) {

@@ -417,11 +417,11 @@ impl<'a> Table<'a> {
                 if all_finite(cells) {
                     return;
                 }
-                for (i, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_finite()) {
-                    found.first_row = found.first_row.min(start + i);
-                    found.n_nan += usize::from(x.is_nan());
-                    found.n_inf += usize::from(x.is_infinite());
+                if let Some(first) = cells.iter().position(|x| !x.is_finite()) {
+                    found.first_row = found.first_row.min(start + first);
                 }
+                found.n_nan += cells.iter().map(|x| usize::from(x.is_nan())).sum::<usize>();
+                found.n_inf += cells.iter().map(|x| usize::from(x.is_infinite())).sum::<usize>();
             },
         );
         found.into_iter().filter(|c| c.n_nan + c.n_inf > 0).collect()

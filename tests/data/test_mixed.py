@@ -583,3 +583,22 @@ def test_columns_of_pandas_that_are_sparse():
     cells = pd.arrays.SparseArray([0.0, np.nan, 2.0])
     table = read(pd.DataFrame({"x": cells}))
     np.testing.assert_array_equal(column_of(table, 0), [0, np.nan, 2])
+
+
+def test_categories_read_as_their_texts_read():
+    rng = np.random.default_rng(0)
+    known = [None, "", "a", "A", "b ", "é", *(f"level {i}" for i in range(30))]
+    for n in (1, 2, 50):
+        cells = [[known[i] for i in rng.integers(0, len(known), 3 * n)] for _ in range(2)]
+        cells[1] = [None] * n + cells[1][n:]
+        plain = pl.DataFrame(
+            {"u": cells[0], "v": cells[1]}, schema={"u": pl.String, "v": pl.String}
+        )
+        # One pool of categories for both columns, most of which no row has.
+        frame = plain.cast(pl.Categorical)
+        for rows in (slice(0, n), slice(n, 3 * n)):
+            found, wanted = read(frame[rows]), read(plain[rows])
+            assert found.levels == wanted.levels and found.gaps == wanted.gaps
+            for feature in range(2):
+                codes = [level_codes(table, feature) for table in (found, wanted)]
+                np.testing.assert_array_equal(*codes)

@@ -141,6 +141,50 @@ def test_both_steps_are_those_of_the_definition_and_never_raise_the_objective(pa
         np.testing.assert_allclose(own, last.min(axis=1), rtol=1e-9, atol=1e-9)
 
 
+def larger_problem(seed: int) -> tuple[WeightedRows[Table], np.ndarray]:
+    """Return 400 rows about six points, with gaps and levels, and labels to start from."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(scale=4.0, size=(6, 3))
+    numbers = points[rng.integers(0, 6, 400)] + rng.normal(size=(400, 3)) + 1e4 * (seed % 2)
+    numbers[rng.random(numbers.shape) < 0.1] = np.nan
+    columns = {f"x{f}": column for f, column in enumerate(numbers.T)}
+    if seed % 3:
+        columns["v"] = rng.choice(["a", "b", "c"], 400)
+    weight = rng.uniform(0.1, 3, 400) if seed % 4 == 1 else None
+    data = rows_of(pl.DataFrame(columns), None, weight)
+    return data, rng.integers(0, 6, data.rows.n_samples)
+
+
+def test_rows_passed_over_have_the_label_that_they_would_get(monkeypatch):
+    for seed in range(100):
+        data, k = random_problem(seed)
+        labels = np.random.default_rng(seed).integers(0, k, data.rows.n_samples)
+        slow, cost = observed.descend(data, labels, k, "kmeans", 100)
+        lengths = observed.row_lengths(data)
+        fast, same = observed.descend(data, labels, k, "kmeans", 100, lengths)
+        np.testing.assert_array_equal(fast, slow)
+        assert same == cost
+    counts, n_rows = [], np.zeros(2)
+    whole = WeightedRows.label_costs
+
+    def counted(self, *arguments, **options):
+        counts.append(self.rows.n_samples)
+        return whole(self, *arguments, **options)
+
+    monkeypatch.setattr(WeightedRows, "label_costs", counted)
+    for seed in range(20):
+        data, labels = larger_problem(seed)
+        slow, cost = observed.descend(data, labels, 6, "kmeans", 100)
+        n_slow = sum(counts)
+        lengths = observed.row_lengths(data)
+        fast, same = observed.descend(data, labels, 6, "kmeans", 100, lengths)
+        n_rows += [n_slow, sum(counts) - n_slow]
+        counts.clear()
+        np.testing.assert_array_equal(fast, slow)
+        assert same == cost
+    assert n_rows[1] < 0.9 * n_rows[0]
+
+
 def test_no_cluster_is_empty_while_rows_differ():
     for seed in range(200):
         data, k = random_problem(seed)

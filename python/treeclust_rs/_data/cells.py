@@ -41,16 +41,33 @@ def polars_cells(column: pl.Series, kind: Kind) -> Cells:
     if kind == "flag":
         return Texts(column.cast(pl.Int8).fill_null(-1).to_numpy(), FLAG_LEVELS, is_ordered=True)
     if kind == "levels":
+        if isinstance(column.dtype, pl.Categorical):
+            return _polars_categories(column)
         is_enum = isinstance(column.dtype, pl.Enum)
         if not is_enum:
-            texts = column.cast(pl.String)
-            column = texts.cast(pl.Enum(texts.unique().drop_nulls().sort()))
+            column = column.cast(pl.Enum(column.unique().drop_nulls().sort()))
         assert isinstance(column.dtype, pl.Enum)
         codes = column.to_physical().cast(pl.Int64).fill_null(-1)
         return Texts(codes.to_numpy(), column.dtype.categories.to_list(), is_ordered=is_enum)
     unit = "d" if kind == "date" else getattr(column.dtype, "time_unit", "us")
     values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
     return microseconds(values, unit, column.is_null().to_numpy(), column.name)
+
+
+def _polars_categories(column: pl.Series) -> Texts:
+    """Return a categorical column; its codes are places among the categories of all columns."""
+    physical = column.to_physical()
+    if column.null_count():
+        physical = physical.cast(pl.Int64).fill_null(-1)
+    codes = physical.to_numpy().astype(np.int64)
+    row_of = np.full(codes.max(initial=-1) + 2, -1)  # of each code some row; the last: missing
+    row_of[codes] = np.arange(len(codes))
+    row_of[-1] = -1
+    present = np.flatnonzero(row_of >= 0)
+    places = np.full(len(row_of), -1)
+    places[present] = np.arange(len(present))
+    texts = column[row_of[present]].cast(pl.String).to_list()
+    return Texts(places[codes], texts, is_ordered=False)
 
 
 def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:

@@ -24,6 +24,10 @@ LevelNames = tuple[str, ...]
 FLAG_LEVELS: LevelNames = ("false", "true")
 
 
+# So many texts are looked up faster than the rows are searched for those that occur.
+_FEW_TEXTS = 1000
+
+
 class Texts(NamedTuple):
     """A column of text or of booleans, as its frame holds it."""
 
@@ -48,7 +52,8 @@ class Texts(NamedTuple):
         """Return the codes of the rows among the levels of a column."""
         places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing
         order = {level: code for code, level in enumerate(levels)}
-        for place in self.present():
+        n_texts = len(self.texts)
+        for place in range(n_texts) if n_texts <= _FEW_TEXTS else self.present().tolist():
             places[place] = order.get(self.texts[place], MISSING_LEVEL)
         return LevelColumn(places[self.codes], len(levels))
 

@@ -409,6 +409,9 @@ def take_rows(table: Table, mask: BoolArray) -> Table:
     taken = replace(table, data=data, n_samples=len(rows), unknown=None)
     if table.gaps is None:
         return taken
+    if not isinstance(data, list):
+        counts = np.count_nonzero(np.isnan(data), axis=0)
+        return replace(taken, gaps=tuple(counts.tolist()) if counts.any() else None)
     return replace(taken, gaps=gaps_of(missing_cells(taken, f) for f in range(table.n_features)))
 
 

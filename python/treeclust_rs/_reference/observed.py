@@ -22,6 +22,7 @@ J. T. Chi, E. C. Chi, R. G. Baraniuk, "k-POD: A method for k-means clustering of
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +31,15 @@ from sklearn.utils import check_random_state
 
 from .._data import Table, WeightedRows, level_columns, observed_means, shares_of
 from .._util import BoolArray, FloatArray, IntArray
-from .centers import Centers, Criterion, cost_about, own_regret, row_costs
+from .centers import Centers, Criterion, cost_about, row_costs
 
 Starter = Callable[[int], npt.NDArray[Any]]
 """Returns labels of the rows from a seed."""
 
 # Rows whose cost exceeds the least by at most this share of their costs' range stay.
 _TIED = 1e-12
+# Differences of costs are computed with an error far below this share of squared lengths.
+_ROUNDING = 1e-9
 
 
 def filled_matrix(data: WeightedRows[Table]) -> FloatArray:
@@ -44,8 +47,8 @@ def filled_matrix(data: WeightedRows[Table]) -> FloatArray:
     encoding = data.encoding
     matrix = encoding.matrix(data.rows)
     if data.rows.gaps is not None:
-        whole = Centers.of_labels(data, np.zeros(data.rows.n_samples, dtype=np.uint32), 1)
-        np.copyto(matrix, whole.in_units, where=np.isnan(matrix))
+        means = ClusterSums.of(data, np.zeros(data.rows.n_samples, dtype=np.uint32), 1).centers()
+        np.copyto(matrix, means, where=np.isnan(matrix))
     return matrix
 
 
@@ -84,8 +87,9 @@ def best_descent(
     """
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=n_init)
     best: tuple[IntArray, float] | None = None
+    lengths = None if criterion == "kmedians" else row_lengths(data)
     for seed in seeds.tolist():
-        found = descend(data, start(seed), k, criterion, max_iter)
+        found = descend(data, start(seed), k, criterion, max_iter, lengths)
         if best is None or found[1] < best[1]:
             best = found
     assert best is not None, "n_init is at least 1"
@@ -98,14 +102,17 @@ def descend(
     k: int,
     criterion: Criterion,
     max_iter: int,
+    lengths: FloatArray | None = None,
 ) -> tuple[IntArray, float]:
     """Return labels that neither step improves, and the cost of their rows about their centers.
 
-    Those of the last round if there are more than `max_iter`.
+    Those of the last round if there are more than `max_iter`. With the `row_lengths` rows are
+    passed over whose label cannot have changed; the result is the same.
     """
-    labels, rows = labels.astype(np.int64), np.arange(data.rows.n_samples)
+    labels = labels.astype(np.int64)
     manhattan = criterion == "kmedians"
     cost, sums = np.inf, None
+    bounds = None if lengths is None else RegretBounds(lengths, data.weight)
     for _ in range(max_iter):
         if fill_empty(data, labels, k, criterion):
             sums = None
@@ -115,20 +122,96 @@ def descend(
         else:
             sums = ClusterSums.of(data, labels, k) if sums is None else sums
             centers = sums.centers()
-        regrets, nearest, minimum = data.label_costs(centers, manhattan=manhattan)
-        cost = minimum + own_regret(regrets, labels)
-        moves = regrets[rows, labels] > _TIED * regrets.max(axis=1)
-        if not moves.any():
+        rows = np.ones(len(labels), dtype=bool)
+        if not (exact or bounds is None):
+            rows = bounds.uncertain(centers)
+        is_whole = rows.all()
+        some = data if is_whole else data.take(rows)
+        regrets, nearest, minimum = some.label_costs(centers, manhattan=manhattan)
+        if bounds is not None:
+            bounds.renew(rows, centers, regrets)
+        own = regrets[np.arange(len(regrets)), labels[rows]]
+        if is_whole:
+            cost = minimum + float(own.sum())
+        leaving = np.flatnonzero(own > 0)
+        leaving = leaving[own[leaving] > _TIED * regrets[leaving].max(axis=1)]
+        if not len(leaving):
             if exact:
                 break
             sums = None
-        elif sums is not None:
-            sums = sums.moved(moves, labels, nearest)
-        labels[moves] = nearest[moves]
+            continue
+        moves, after = np.zeros(len(labels), dtype=bool), labels.copy()
+        moves[np.flatnonzero(rows)[leaving]] = True
+        after[moves] = nearest[leaving]
+        if sums is not None:
+            sums = sums.moved(moves, labels, after)
+        labels = after
     else:
         last = Centers.of_labels(data, labels, k, criterion)
         cost = cost_about(data, last.high, labels, criterion)
     return labels, cost
+
+
+class RegretBounds:
+    """Which rows may have another nearest center than when their costs were last computed.
+
+    With the centers m of a row's cheapest label and m' of another one, the difference of their
+    costs is the sum over the observed cells of m'^2 - m^2 - 2 x (m' - m). Where centers move by at
+    most s and are at most l long, it falls by at most 4 s (|x| + l).
+    """
+
+    def __init__(self, lengths: FloatArray, weight: FloatArray | None) -> None:
+        self.lengths = lengths
+        """|x| of the observed cells, in units."""
+        self.weight = weight
+        self.gaps = np.zeros(len(lengths))
+        """How far each row's second cheapest label was above the cheapest one; 0: not known."""
+        self.centers: FloatArray | None = None
+        self.moved = self.moved_by_length = 0.0
+        self.moved_before = np.zeros((2, len(lengths)))
+        """These two when the row's gap was computed."""
+
+    def _follow(self, centers: FloatArray) -> None:
+        """Add up how far the centers have moved."""
+        if self.centers is not None:
+            step = _longest(centers - self.centers)
+            self.moved += step
+            self.moved_by_length += step * max(_longest(centers), _longest(self.centers))
+        self.centers = centers
+
+    def uncertain(self, centers: FloatArray) -> BoolArray:
+        """Return the mask of the rows whose nearest center may be another one now."""
+        self._follow(centers)
+        by_rows, by_centers = self.moved_before
+        fall = (self.moved - by_rows) * self.lengths + (self.moved_by_length - by_centers)
+        rounding = _ROUNDING * np.square(self.lengths + _longest(centers))
+        rows = self.gaps <= 4.0 * fall + rounding
+        # A copy of many rows takes longer than their costs.
+        return rows if 0 < np.count_nonzero(rows) < len(rows) / 2 else np.ones_like(rows)
+
+    def renew(self, rows: BoolArray, centers: FloatArray, regrets: FloatArray) -> None:
+        """Take note of the regrets of some rows about the centers."""
+        if centers is not self.centers:
+            self._follow(centers)
+        least = np.full(len(regrets), np.inf)
+        second = least.copy()
+        for column in regrets.T:
+            np.minimum(second, np.maximum(least, column), out=second)
+            np.minimum(least, column, out=least)
+        self.gaps[rows] = second if self.weight is None else second / self.weight[rows]
+        self.moved_before[:, rows] = [[self.moved], [self.moved_by_length]]
+
+
+def row_lengths(data: WeightedRows[Table]) -> FloatArray:
+    """Return the lengths of the rows in units: of the observed cells, from the columns' origins."""
+    numbers, unweighted = data.units.shift[np.newaxis], replace(data, weight=None)
+    origin = data.encoding.points(numbers, lambda f: np.zeros((1, data.rows.n_levels(f))))
+    nowhere = np.zeros(data.rows.n_samples, dtype=np.int64)
+    return np.sqrt(row_costs(unweighted, origin, nowhere))
+
+
+def _longest(points: FloatArray) -> float:
+    return float(np.sqrt(np.square(points).sum(axis=1).max()))
 
 
 # Beyond this share of the rows, sums are taken anew.

@@ -86,6 +86,17 @@ pub(super) fn sum_of(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
 }
 
+/// The sums of the first 0, 1, 2, ... rows, which are `k` wide; all rows last.
+fn prefix_sums<'a>(k: usize, rows: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
+    let mut sums = vec![vec![0.0; k]];
+    for row in rows {
+        let mut next = sums[sums.len() - 1].clone();
+        add(&mut next, row);
+        sums.push(next);
+    }
+    sums
+}
+
 /// Fewer levels first, then the first codes.
 pub(super) fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.codes().cmp(b.codes()))
@@ -244,38 +255,54 @@ impl<'a> Levels<'a> {
     pub(super) fn by_shares(&self, cost: impl Fn(&[f64]) -> f64) -> Vec<CostedSet> {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let n = self.codes.len();
-        let mut best = self.best();
-        let one_level = (0..n).map(|place| vec![place]);
-        let share = |place: usize, label: usize| {
-            let sums = self.sums[place];
-            sums[label] / sums.iter().sum::<f64>().max(f64::MIN_POSITIVE)
+        // Costs with the place of the level that goes left, or with an order and the number of its levels that go left.
+        let mut costs: Vec<(f64, Option<usize>, usize)> = vec![];
+        // Both sides are summed from their own end: the levels before each one, and backwards those after it.
+        let before: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().copied());
+        let after: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().rev().copied());
+        for place in (0..n).filter(|&place| self.is_allowed(self.rows[place])) {
+            let mut others = before[place].clone();
+            add(&mut others, &after[n - 1 - place]);
+            costs.push((cost(self.sums[place]) + cost(&others), None, place));
+        }
+        let weights: Vec<f64> = self.sums.iter().map(|sums| sums.iter().sum()).collect();
+        let order_of = |label: usize| {
+            let share =
+                |place: usize| self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
+            let shares: Vec<f64> = (0..n).map(share).collect();
+            self.order_by(|place| -shares[place])
         };
-        let by_share = (0..k).map(|label| self.order_by(|place| -share(place, label)));
-        for order in one_level.chain(by_share) {
-            // Both sides are summed from their own end: the left ones first, then backwards the right ones.
-            let mut sums = vec![0.0; k];
-            let mut left_costs = vec![];
-            let mut goes_left = vec![false; n];
-            for &place in &order {
+        let orders: Vec<Vec<usize>> = (0..k).map(order_of).collect();
+        let mut left_costs = vec![];
+        for (label, order) in orders.iter().enumerate() {
+            let (mut sums, mut n_left) = (vec![0.0; k], self.n_rows);
+            left_costs.clear();
+            for &place in order {
                 add(&mut sums, self.sums[place]);
                 left_costs.push(cost(&sums));
-                goes_left[place] = true;
             }
             sums.fill(0.0);
-            let others = (0..n).filter(|&place| !goes_left[place]).collect::<Vec<_>>();
-            let mut n_left: usize = self.n_rows;
-            for &place in &others {
-                add(&mut sums, self.sums[place]);
-                n_left -= self.rows[place];
-            }
-            for (&place, left_cost) in order.iter().zip(left_costs).rev() {
+            for (i, (&place, left_cost)) in order.iter().zip(&left_costs).enumerate().rev() {
                 if self.is_allowed(n_left) {
-                    best.offer(left_cost + cost(&sums), || self.smaller_side(&goes_left));
+                    costs.push((left_cost + cost(&sums), Some(label), i + 1));
                 }
-                goes_left[place] = false;
                 n_left -= self.rows[place];
                 add(&mut sums, self.sums[place]);
             }
+        }
+        let mut best = self.best();
+        best.least = costs.iter().map(|(cost, ..)| *cost).fold(f64::INFINITY, f64::min);
+        for (cost, label, which) in costs {
+            best.offer(cost, || {
+                let mut goes_left = vec![false; n];
+                match label {
+                    None => goes_left[which] = true,
+                    Some(label) => {
+                        orders[label][..which].iter().for_each(|&place| goes_left[place] = true);
+                    }
+                }
+                self.smaller_side(&goes_left)
+            });
         }
         best.sorted()
     }

@@ -17,6 +17,8 @@
 //!
 //! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
 
+use std::sync::Arc;
+
 use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
 use super::cuts::{CutBuilder, CutRows, LeafColumn, n_seen};
 use super::fit::{FittedKauri, KauriProblem};
@@ -172,9 +174,9 @@ impl<'a, 't> Growth<'a, 't> {
         let columns: Vec<LeafColumn<'_, '_>> = self
             .drawn_features(id)
             .into_iter()
-            .flat_map(|feature| {
+            .map(|feature| {
                 let order = self.orders.of(feature, node.segment);
-                LeafColumn::all(feature, self.table.column(feature), order)
+                LeafColumn { feature, column: self.table.column(feature), order }
             })
             .collect();
         let builder = CutBuilder {
@@ -188,11 +190,14 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let (cuts, stocks) =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
-        let cuts = cuts.into_iter().zip(&columns).filter(|(cuts, _)| !cuts.is_empty());
-        let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(cuts, column)| {
+        let cuts = cuts.into_iter().zip(&columns);
+        let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(sets, column)| {
             let order = column.order.iter().map(|&row| self.position[row as usize]);
-            OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
+            let order: Vec<u32> = memory::collected(order, "the orders of a leaf");
+            let (order, sets) = (Arc::new(order), sets.into_iter().filter(|cuts| !cuts.is_empty()));
+            sets.map(|cuts| OpenColumn::new(cuts, Arc::clone(&order))).collect::<Vec<_>>()
         });
+        let columns: Vec<OpenColumn> = columns.into_iter().flatten().collect();
         if !columns.is_empty() {
             let cluster = self.cluster_of[id];
             self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));

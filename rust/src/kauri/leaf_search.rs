@@ -16,6 +16,8 @@
 //! Cost of an update: O(rows) per column for a stale leaf, and as much per changed cluster; an exact gain takes O(rows)
 //! per column and cluster. Gains are in units of the objective.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::clusters::{ROWS_PER_TASK, WEIGHT};
@@ -41,8 +43,8 @@ const MAX_CLUSTER_TO_REST: f64 = 64.0;
 pub(super) struct OpenColumn {
     /// The cuts, ascending.
     cuts: ColumnCuts,
-    /// The leaf's rows in the order of the set, as positions in the leaf.
-    order: Vec<u32>,
+    /// The leaf's rows in the order of the column, as positions in the leaf; the same of all its sets.
+    order: Arc<Vec<u32>>,
     /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
     cross_rest: Vec<f64>,
     /// See [`OpenLeaf::bound_state`].
@@ -50,8 +52,8 @@ pub(super) struct OpenColumn {
 }
 
 impl OpenColumn {
-    /// `order`: the leaf's rows in the order of the set, as positions in the leaf.
-    pub(super) fn new(cuts: ColumnCuts, order: Vec<u32>) -> Self {
+    /// `order`: the leaf's rows in the order of the column, as positions in the leaf.
+    pub(super) fn new(cuts: ColumnCuts, order: Arc<Vec<u32>>) -> Self {
         OpenColumn { cuts, order, cross_rest: vec![], join_bounds: JoinBounds::default() }
     }
 
