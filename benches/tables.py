@@ -45,6 +45,8 @@ LEAST = 1e-4
 """An excess below it counts as it."""
 MOST_LEAVES = 8
 """Leaves per cluster that a tree of the encoded table may need at most."""
+SMALL, SEEDS = 5_000, 5
+"""Tables of at most so many rows are searched so many times."""
 WIDE = 500
 """Tables with more columns encoded are searched with effort="quick"."""
 LEVELS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
@@ -168,19 +170,25 @@ class TableBench:
     def run(self) -> None:
         for n_leaves in (size * self.work.n_clusters for size in SIZES):
             for name in METHODS:
-                ours = timed(self._model(name, n_leaves, scale="standard"), self.frame)
+                ours = self._fitted(name, n_leaves, self.frame, scale="standard")
                 self._add(name, n_leaves, ours, self._peer(name, n_leaves))
 
-    def _model(self, name: str, n_leaves: int, **options: Any) -> Any:
+    def _fitted(self, name: str, n_leaves: int, X: Any, **options: Any) -> Fit:
+        """Fit a method; of several searches that of the median cost counts."""
+        seeds = SEEDS if name == BEST and self.frame.height <= SMALL else 1
+        fits = [timed(self._model(name, n_leaves, seed, **options), X) for seed in range(seeds)]
+        return sorted(fits, key=self._ratio)[len(fits) // 2]
+
+    def _model(self, name: str, n_leaves: int, seed: int = 0, **options: Any) -> Any:
         if name == BEST:
-            options |= {"random_state": 0, "effort": "quick" if self.is_wide else "normal"}
+            options |= {"random_state": seed, "effort": "quick" if self.is_wide else "normal"}
         options |= {"max_leaves": n_leaves, "reference": self.labels, "n_jobs": 1}
         return getattr(tc, name)(**options)
 
     def _peer(self, name: str, n_leaves: int) -> Fit:
         """Fit the same method to the encoded table; in place of KMeansTree scikit-learn's tree."""
         if name != ON_LABELS:
-            return timed(self._model(name, n_leaves), self.encoded)
+            return self._fitted(name, n_leaves, self.encoded)
         tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0)
         seconds = _seconds_of(lambda: tree.fit(self.encoded, self.labels))
         return Fit(tree.predict(self.encoded), int(tree.get_n_leaves()), seconds)
@@ -281,7 +289,8 @@ def main() -> None:
         f"{ON_LABELS} scikit-learn's {CART}. *Needed*: the leaves with which that costs no more, "
         f"at most {MOST_LEAVES} per cluster (of {BEST} in steps of "
         f"{', '.join(map(str, STEPS))} times the leaves). Of encoded tables of more than {WIDE} "
-        f'columns {BEST} is the one of effort="quick", on both sides.',
+        f'columns {BEST} is the one of effort="quick", on both sides; of tables of at most '
+        f"{SMALL:,} rows that of the median cost of {SEEDS} searches.",
         table(
             (
                 *("table", "method", "leaves", "cost", "encoded", "no more", "leaves needed"),

@@ -266,6 +266,59 @@ def test_at_most_255_levels(n_levels):
         assert read(pl.DataFrame({"x": declared})).n_levels(0) == 255
 
 
+def read_refused(frame) -> str:
+    with pytest.raises(ValueError, match="levels") as caught:
+        read(frame)
+    return str(caught.value)
+
+
+def test_all_columns_with_too_many_levels_are_named_with_the_lines_that_help():
+    n = 300
+    frame = pl.DataFrame(
+        {
+            "name": [f"Player {i}" for i in range(n)],
+            "few": ["a", "b"] * (n // 2),
+            "value": [f"€{i}.5{'KM'[i % 2]}" for i in range(n)],
+            "x": np.arange(n),
+        }
+    )
+    text = read_refused(frame)
+    for part in ("2 columns", "'name' (300, as 'Player 0')", "'value' (300, as '€0.5K')"):
+        assert part in text
+    assert 'X.drop("name", "value")' in text
+    line = re.search(r"X\.with_columns\(.*Float64\)\)", text).group()
+    mended = eval(line, {"X": frame, "pl": pl})
+    expected = [(i + 0.5) * (1e6 if i % 2 else 1e3) for i in range(n)]
+    assert mended["value"].to_list() == pytest.approx(expected)
+    assert "with_columns" not in read_refused(frame.select("name"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "are_numbers"),
+    [
+        ([f"€{i}.5M" for i in range(30)], True),
+        ([f"{i}+2" for i in range(30)], True),
+        ([f"{i // 12}'{i % 12}" for i in range(30)], False),
+        ([f"{i}lbs" for i in range(30)], True),
+        ([f"{i},000" for i in range(30)], True),
+        ([f"{10115 + i}" for i in range(30)], False),
+        ([f"{i}-{i + 9}" for i in range(30)], False),
+        ([f"2024-01-{i}" for i in range(30)], False),
+        ([f"A{i}" for i in range(30)], False),
+        (["2", "3", "4", "5more"], False),
+    ],
+)
+def test_numbers_as_text_are_told(texts, are_numbers):
+    table = read(pl.DataFrame({"value": texts, "x": range(len(texts))}))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_columns(table, None, np.ones(2), "standard")
+    told = [str(warning.message) for warning in caught]
+    assert len(told) == are_numbers
+    assert all("'value' holds text that looks like numbers" in text for text in told)
+    assert all(warning.category is ColumnWarning for warning in caught)
+
+
 @pytest.mark.parametrize(
     "column",
     [

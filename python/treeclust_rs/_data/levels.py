@@ -7,8 +7,10 @@ are different, and the empty string is a level.
 
 from __future__ import annotations
 
+import json
 import numbers
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,21 +61,69 @@ class Texts(NamedTuple):
 
 
 def fitted_levels(cells: Texts, name: object) -> LevelNames:
-    """Return the levels of a column of a fit.
+    """Return the levels of a column of a fit, however many; see `check_numbers_of_levels`.
 
     Raises
     ------
     ValueError
-        If there are more than 255, or one is not valid Unicode.
+        If one is not valid Unicode.
     """
     found = dict.fromkeys(cells.texts[place] for place in cells.present())
-    if len(found) > MISSING_LEVEL:
-        raise ValueError(
-            f"Column {name!r} has {len(found):,} levels; at most {MISSING_LEVEL} are taken. Is it "
-            "an identifier? Drop it, or join rare levels into one."
-        )
     check_unicode(found, f"Column {name!r} has a level")
     return tuple(found) if cells.is_ordered else tuple(sorted(found))
+
+
+def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
+    """Raise ValueError if columns have more than 255 levels: names all of them and the ways out.
+
+    `columns`: the levels of columns by their names.
+    """
+    bad = {name: levels for name, levels in columns.items() if len(levels) > MISSING_LEVEL}
+    if not bad:
+        return
+    if len(bad) == 1:
+        (name, levels), them = *bad.items(), "it"
+        which = f"Column {name!r} has {len(levels):,} levels; at most {MISSING_LEVEL} are taken."
+        which += f" Is it an identifier or free text, as in {levels[0]!r:.60}?"
+    else:
+        counts = [f"{n!r} ({len(levels):,}, as {levels[0]!r:.60})" for n, levels in bad.items()]
+        which = f"{len(bad)} columns have more than {MISSING_LEVEL} levels, which is the most: "
+        which += f"{', '.join(counts)}. Are they identifiers or free text?"
+        them = "them"
+    numbers = [name for name, levels in bad.items() if are_numbers(levels)]
+    meant = f" {numbers_meant(numbers)}" if numbers else ""
+    raise ValueError(
+        f"{which} Drop {them}, in polars by X.drop({quoted_list(bad)}), or join rare levels into "
+        f"one.{meant}"
+    )
+
+
+_NUMBER = re.compile(r"[^\w\s]{0,2}\s?\d[\d.,]*(?:\s?[^\W\d_]{1,3}|%|\+\d+)?\"?")
+
+
+def are_numbers(levels: LevelNames) -> bool:
+    """Return whether nearly all texts of a column look like numbers: €110.5M, 88+2, 159lbs.
+
+    Digits alone may be codes: they count where other such texts are among them.
+    """
+    matching = [level for level in levels if _NUMBER.fullmatch(level)]
+    return len(matching) >= 0.9 * len(levels) and not all(map(str.isdigit, matching))
+
+
+def numbers_meant(names: Sequence[object]) -> str:
+    """Say how columns of such texts become numbers in polars."""
+    these = "this column" if len(names) == 1 else "these columns"
+    return (
+        f"If {these} should be numbers: X.with_columns(pl.col({quoted_list(names)})"
+        '.str.replace_all(",", "").str.replace("K$", "e3").str.replace("M$", "e6")'
+        r'.str.extract(r"(-?[\d.]+(?:e\d)?)").cast(pl.Float64)) takes the first number of each '
+        "text, with K for thousands and M for millions."
+    )
+
+
+def quoted_list(names: Iterable[object]) -> str:
+    """Return the names as they are written in Python."""
+    return ", ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
 
 
 def unknown_levels(cells: Texts, levels: LevelNames) -> list[str]:

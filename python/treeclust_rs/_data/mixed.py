@@ -18,7 +18,7 @@ from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
 from .kinds import Kind, has_levels, kind_words
-from .levels import LevelNames, Texts, fitted_levels, unknown_levels
+from .levels import LevelNames, Texts, check_numbers_of_levels, fitted_levels, unknown_levels
 from .times import MICROSECONDS
 
 
@@ -90,21 +90,25 @@ def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: st
     if block is not None:
         check_shape(block.shape, estimator_name)
         return MixedColumns(block, None, None)
-    data: list[ColumnData] = []
+    read: list[Cells] = []
     levels: list[LevelNames | None] = []
     for position, cells in zip(positions, source.cells(positions, kinds), strict=True):
         known = None
         if isinstance(cells, Texts):
-            is_flag = kinds[len(data)] == "flag"
+            is_flag = kinds[len(levels)] == "flag"
             known = tuple(cells.texts) if is_flag else fitted_levels(cells, source.names[position])
-            data.append(cells.coded(known))
-        else:
-            data.append(cells)
+        read.append(cells)
         levels.append(known)
+    by_name = zip((source.names[position] for position in positions), levels, strict=True)
+    check_numbers_of_levels({name: known for name, known in by_name if known is not None})
+    data: list[ColumnData] = [
+        cells.coded(known or ()) if isinstance(cells, Texts) else cells
+        for cells, known in zip(read, levels, strict=True)
+    ]
     check_shape((count_rows(data), len(data)), estimator_name)
-    has_levels = any(known is not None for known in levels)
+    any_levels = any(known is not None for known in levels)
     return MixedColumns(
-        data, kinds if set(kinds) - {"number"} else None, tuple(levels) if has_levels else None
+        data, kinds if set(kinds) - {"number"} else None, tuple(levels) if any_levels else None
     )
 
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
+from .levels import are_numbers, numbers_meant
 from .sparse import SparseTable
 from .table import (
     Table,
@@ -41,8 +42,12 @@ _MAX_ROWS = 1_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
+# Fewer texts of numbers are readable as levels.
+_MANY_LEVELS = 20
+
+
 class ColumnWarning(UserWarning):
-    """A column has nearly all of the variance, or looks like an identifier."""
+    """A column has nearly all of the variance, or looks like an identifier or numbers as text."""
 
 
 def plain_scale(scale: Scale, names: Sequence[str] | None = None) -> Any:
@@ -212,7 +217,7 @@ def warn_of_columns(
     compares_columns: bool = True,
     stacklevel: int = 4,
 ) -> None:
-    """Warn, once, of a column with nearly all of the variance and of identifiers.
+    """Warn, once, of a column with nearly all of the variance, identifiers and numbers as text.
 
     The variance is that of at most 1,000 rows at even distances.
 
@@ -236,7 +241,7 @@ def warn_of_columns(
     ColumnWarning
         Names the columns, the share of the variance and the way out.
     """
-    remarks = _identifiers(table)
+    remarks = [*_identifiers(table), *_numbers_as_text(table)]
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
         remarks += _dominance(table, _sampled_deviations(table, weight) / units, scale)
     if remarks:
@@ -323,6 +328,24 @@ def _identifiers(table: Table) -> list[str]:
         subject = f"Columns {listed(found, 'column')} look like identifiers"
         out = "leave them out of X"
     return [f"{subject} ({what}, all different, and named so): {out}."]
+
+
+def _numbers_as_text(table: Table) -> list[str]:
+    """Return a remark if columns hold many texts that look like numbers."""
+    found = {
+        column_name(table.feature_names, f): known
+        for f, known in enumerate(table.levels or ())
+        if known is not None and len(known) > _MANY_LEVELS and are_numbers(known)
+    }
+    if not found:
+        return []
+    quoted = listed([repr(name) for name in found], "column")
+    example = max(next(iter(found.values())), key=len)
+    subject = f"Column {quoted} holds" if len(found) == 1 else f"Columns {quoted} hold"
+    return [
+        f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
+        f"its own. {numbers_meant(list(found))}"
+    ]
 
 
 def _is_enumeration(table: Table, feature: int) -> bool:

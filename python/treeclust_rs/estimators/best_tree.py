@@ -159,7 +159,8 @@ class BestTree(CentersTree):
     subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
-    thread more. A column of levels counts as one a level.
+    thread more. A column of levels counts as one a level; with gaps or levels starts take
+    17 n d more.
 
     Examples
     --------
