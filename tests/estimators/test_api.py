@@ -233,8 +233,9 @@ def test_all_is_refused_before_a_fit(case, tmp_path):
     with pytest.raises(NotFittedError):
         model.save(tmp_path / "never.json")
     if case.has_rules:
-        with pytest.raises(NotFittedError):
-            model.to_polars()
+        for name in ("to_polars", "to_narwhals", "to_sql"):
+            with pytest.raises(NotFittedError):
+                getattr(model, name)()
     if case.has_tree:
         with pytest.raises(NotFittedError):
             model.to_graphviz()

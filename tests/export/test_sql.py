@@ -362,6 +362,12 @@ def test_unknown_dialects_are_refused_with_those_there_are():
         to_sql(tree, "oracle")
 
 
+@pytest.mark.parametrize("table", ["", (), ("a", ""), [1]])
+def test_tables_without_a_name_are_refused(table):
+    with pytest.raises(ValueError, match="table must be the name of a table, or a path"):
+        to_sql(random_case(1)[0], table=table)
+
+
 def test_models_write_their_tree(duckdb):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame(rng.normal(size=(300, 3)), schema=["a", "b", "c d"])

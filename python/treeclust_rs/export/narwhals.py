@@ -35,7 +35,8 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
     Times with a zone must have the zone of the fit. Not all libraries compare all times: Ibis has
     no durations, and takes a time that clocks show twice for the first of both; DuckDB has no
     nanoseconds in a zone; Spark compares dates and times without a zone rightly only in a session
-    whose time zone is that of Python, and takes no columns with dots in their names.
+    whose time zone is that of Python, and takes no columns with dots in their names. pyarrow, also
+    below pandas, ends with an error on integers beyond 2**53, which are no floats.
 
     Parameters
     ----------

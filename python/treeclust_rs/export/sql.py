@@ -108,10 +108,11 @@ def to_sql(
 
     Times need columns of the same kind: with a zone (TIMESTAMPTZ, in Spark and BigQuery TIMESTAMP)
     where the fit had one, without (TIMESTAMP, in Spark TIMESTAMP_NTZ, in BigQuery DATETIME) where
-    it had none. In SQLite dates and times are ISO texts (``2024-03-18 12:00:00.5+01:00``), without
-    an offset in UTC, and flags are 0 and 1. Lengths of time are INTERVALs in DuckDB and PostgreSQL,
-    and whole microseconds elsewhere. PostgreSQL and BigQuery end a query whose weighted sum
-    overflows, PostgreSQL also where a product underflows; the others go on as `predict` does.
+    it had none; in DuckDB those with a zone must count microseconds. In SQLite dates and times are
+    ISO texts (``2024-03-18 12:00:00.5+01:00``), without an offset in UTC, and flags are 0 and 1.
+    Lengths of time are INTERVALs in DuckDB and PostgreSQL, and whole microseconds elsewhere.
+    PostgreSQL and BigQuery end a query whose weighted sum overflows, PostgreSQL also where a
+    product underflows; the others go on as `predict` does.
 
     Parameters
     ----------
@@ -134,10 +135,10 @@ def to_sql(
     Raises
     ------
     ValueError
-        If the dialect is unknown; if the tree has more than 10,000 leaves, or an oblique test more
-        than 500 features; if the SQL for BigQuery or Snowflake is longer than 1,000,000 bytes; if a
-        name or level cannot be written, or two tested columns differ in case alone where the
-        database does not tell such names apart.
+        If the dialect is unknown or `table` no name; if the tree has more than 10,000 leaves, or an
+        oblique test more than 500 features; if the SQL for BigQuery or Snowflake is longer than
+        1,000,000 bytes; if a name or level cannot be written, or two tested columns differ in case
+        alone where the database does not tell such names apart.
     """
     tree = as_tree(tree)
     if tree.n_leaves > _MAX_LEAVES or tree.n_node_features.max() > _MAX_TERMS:
@@ -231,7 +232,7 @@ class _Language(Language[_Case]):
 
     Of two branches the smaller is nested, and the other goes on as further tests of the same CASE:
     a tree of 10,000 leaves nests at most 13 deep, however deep it is, which every parser takes
-    (SQLite before 3.46 takes 14).
+    (that of SQLite 3.40 takes 14).
     """
 
     def __init__(self, dialect: str, names: Sequence[str] | None) -> None:
@@ -385,12 +386,18 @@ class _Language(Language[_Case]):
         Raises
         ------
         ValueError
-            If it is too long for the database.
+            If it is too long for the database, or `table` is no name.
         """
         if table is None:
             text = "\n".join(value.lines(""))
         else:
-            path = ".".join(map(self.identifier, [table] if isinstance(table, str) else table))
+            names = [table] if isinstance(table, str) else list(table)
+            if not names or not all(isinstance(name, str) and name for name in names):
+                raise ValueError(
+                    "table must be the name of a table, or a path such as ('schema', 'table'). Got "
+                    f"{table!r}."
+                )
+            path = ".".join(map(self.identifier, names))
             expression = "\n".join(value.lines("  "))
             text = f"SELECT\n  *,\n{expression} AS {self.identifier('cluster')}\nFROM {path}"
         size, most = len(text.encode()), self._how.max_bytes
