@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -117,62 +118,96 @@ def many_leaves() -> dict[str, Any]:
 
 # ---- gaps and levels ------------------------------------------------------------------------
 
-GAPPY_SHAPE = (100_000, 20)
 GAPPY_CLUSTERS = 8
+GAPPY_COLUMNS = 20
 GAP_SHARE = 0.1
-METHODS: dict[str, Callable[[np.ndarray], Any]] = {
-    "IMM": lambda labels: tc.IMM(reference=labels, n_jobs=1),
-    "ExKMC": lambda labels: tc.ExKMC(max_leaves=20, reference=labels, n_jobs=1),
-    "BestTree": lambda labels: tc.BestTree(max_leaves=8, reference=labels, n_jobs=1),
-    "KMeansTree": lambda labels: tc.KMeansTree(max_leaves=20, reference=labels, n_jobs=1),
-    "SpExTree": lambda labels: tc.SpExTree(max_leaves=20, reference=labels, n_jobs=1),
-    "KernelExpand": lambda labels: tc.KernelExpand(
-        max_leaves=20, base_tree=None, reference=labels, n_jobs=1
+LEVELS = (8, 255)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table of gaps and levels."""
+
+    name: str
+    make: Callable[[np.ndarray], Any]
+    n_rows: int = 100_000
+    levels: tuple[int, ...] = LEVELS
+    """Numbers of levels to measure: some methods hold a column for each."""
+    is_target: bool = True
+
+
+METHODS = (
+    Method("IMM", lambda labels: tc.IMM(reference=labels, n_jobs=1)),
+    Method("ExKMC", lambda labels: tc.ExKMC(max_leaves=20, reference=labels, n_jobs=1)),
+    Method("KMeansTree", lambda labels: tc.KMeansTree(max_leaves=20, reference=labels, n_jobs=1)),
+    Method("SpExTree", lambda labels: tc.SpExTree(max_leaves=20, reference=labels, n_jobs=1)),
+    Method(
+        "KernelExpand",
+        lambda labels: tc.KernelExpand(max_leaves=20, base_tree=None, reference=labels, n_jobs=1),
+        levels=LEVELS[:1],
     ),
-    "Kauri": lambda _: tc.Kauri(GAPPY_CLUSTERS, max_leaves=20, n_jobs=1),
-    "IMM, k-means its own": lambda _: tc.IMM(GAPPY_CLUSTERS, random_state=0, n_jobs=1),
-}
+    Method(
+        "BestTree",
+        lambda labels: tc.BestTree(max_leaves=8, reference=labels, n_jobs=1),
+        n_rows=10_000,
+        levels=LEVELS[:1],
+    ),
+    Method(
+        "Kauri",
+        lambda _: tc.Kauri(GAPPY_CLUSTERS, max_leaves=20, n_jobs=1),
+        n_rows=30_000,
+        levels=LEVELS[:1],
+    ),
+    Method(
+        "IMM with its own k-means",
+        lambda _: tc.IMM(GAPPY_CLUSTERS, random_state=0, n_jobs=1),
+        n_rows=30_000,
+        levels=(),
+        is_target=False,
+    ),
+)
 
 
 def gaps(arguments: argparse.Namespace) -> list[Any]:
     """Fits of tables with missing cells, and of levels, beside those of complete numbers."""
-    (n, d), k = GAPPY_SHAPE, GAPPY_CLUSTERS
-    X = blobs(n, d, k)[0]
-    labels = KMeans(k, n_init=1, random_state=0).fit(X).labels_
-    gappy = np.where(np.random.default_rng(1).random(X.shape) < GAP_SHARE, np.nan, X)
-    numbers = common.as_frame(X)
-    tables = {"numbers": X, "gaps": gappy, "numbers of a frame": numbers}
-    tables |= {f"{n_levels} levels": as_levels(numbers, n_levels) for n_levels in (8, 255)}
-    rows: list[list[Cell]] = []
-    for name, make in METHODS.items():
-        if arguments.only not in name:
-            continue
-        print(f"... {name}", file=sys.stderr, flush=True)
-
-        def run(make: Callable[[np.ndarray], Any], X: Any) -> Callable[[], float]:
-            return lambda: seconds(lambda: make(labels).fit(X))
-
-        works = {shown: run(make, X) for shown, X in tables.items()}
-        times = common.interleaved(works, 5, 3)
-        plain, framed = times["numbers"], times["numbers of a frame"]
-        own = "own" in name
-        rows.append(
-            [
-                name,
-                runs(plain),
-                ratio(times["gaps"], plain, None if own else "<= 1.5"),
-                *(
-                    ratio(times[f"{n_levels} levels"], framed, None if own else "<= 1")
-                    for n_levels in (8, 255)
-                ),
-            ]
-        )
+    rows = []
+    for method in METHODS:
+        if arguments.only in method.name:
+            print(f"... {method.name}", file=sys.stderr, flush=True)
+            rows.append(beside_numbers(method))
     return [
-        f"Blobs of {n:,} x {d}, k={k}, their labels given; 1 thread, interleaved fits. *Gaps*: the "
-        f"time with {GAP_SHARE:.0%} of the cells missing through that of the complete float64 "
-        "array. *Levels*: the time of frames of categories, each a range of as many rows of a "
-        "column, through that of the numbers as a frame.",
-        table(("method", "seconds", "gaps", "8 levels", "255 levels"), rows),
+        f"Blobs with {GAPPY_COLUMNS} columns, k={GAPPY_CLUSTERS}, their labels given where a "
+        "method takes them; 1 thread, interleaved fits. *Gaps*: the time with "
+        f"{GAP_SHARE:.0%} of the cells missing through that of the complete float64 array. "
+        "*Levels*: the time of frames of categories, each a range of as many values of a column, "
+        "through that of the numbers as a frame.",
+        table(("method", "rows", "seconds", "gaps", *(f"{v} levels" for v in LEVELS)), rows),
+    ]
+
+
+def beside_numbers(method: Method) -> list[Cell]:
+    X = blobs(method.n_rows, GAPPY_COLUMNS, GAPPY_CLUSTERS)[0]
+    labels = KMeans(GAPPY_CLUSTERS, n_init=1, random_state=0).fit(X).labels_
+    numbers = common.as_frame(X)
+    missing = np.random.default_rng(1).random(X.shape) < GAP_SHARE
+    tables = {"numbers": X, "gaps": np.where(missing, np.nan, X), "frame": numbers}
+    tables |= {str(n_levels): as_levels(numbers, n_levels) for n_levels in method.levels}
+
+    def run(X: Any) -> Callable[[], float]:
+        return lambda: seconds(lambda: method.make(labels).fit(X))
+
+    times = common.interleaved({name: run(X) for name, X in tables.items()}, 5, 3)
+    target = "<= 1.5" if method.is_target else None
+    of_levels = [
+        ratio(times[str(v)], times["frame"], "<= 1") if v in method.levels else None for v in LEVELS
+    ]
+    plain = times["numbers"]
+    return [
+        method.name,
+        method.n_rows,
+        runs(plain),
+        ratio(times["gaps"], plain, target),
+        *of_levels,
     ]
 
 
