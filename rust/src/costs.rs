@@ -183,8 +183,11 @@ pub fn label_costs(
     let (n, d) = (table.n_samples(), table.n_features());
     let k = centers.len() / d.max(1);
     Error::check_len("centers", centers.len(), k * d, "entries")?;
-    let (numbers, levels) = (numbers_of(table), level_costs(table, levels, k)?);
-    let coordinates = |center: &[f64]| numbers.iter().map(|&f| center[f]).collect::<Vec<_>>();
+    let levels = level_costs(table, levels, k)?;
+    let of_numbers: Vec<usize> = (0..d).filter(|&f| table.n_levels(f).is_none()).collect();
+    let number = |&f: &usize| (table.column(f), units.shift[f], units.scale[f]);
+    let numbers: Vec<NumberColumn<'_, '_>> = of_numbers.iter().map(number).collect();
+    let coordinates = |center: &[f64]| of_numbers.iter().map(|&f| center[f]).collect::<Vec<_>>();
     let centers: Vec<f64> = centers.chunks(d.max(1)).flat_map(coordinates).collect();
     let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
     let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
@@ -201,7 +204,7 @@ pub fn label_costs(
             regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
         {
             let start = block * ROWS + tile * LANES;
-            read_tile(table, units, &numbers, start, nearest.len(), &mut cells);
+            read_tile(&numbers, start, nearest.len(), &mut cells);
             let before = minimum;
             loop {
                 if has_gaps {
@@ -236,10 +239,8 @@ pub fn label_costs(
     Ok(LabelCosts { regrets, nearest, minimum })
 }
 
-/// The columns of numbers.
-fn numbers_of(table: &Table<'_>) -> Vec<usize> {
-    (0..table.n_features()).filter(|&f| table.n_levels(f).is_none()).collect()
-}
+/// A column of numbers with its origin and unit.
+type NumberColumn<'a, 't> = (&'a Column<'t>, f64, f64);
 
 /// What the levels of a column cost each label.
 struct LevelCosts<'a> {
@@ -280,20 +281,11 @@ fn level_costs<'a>(
     Ok(columns)
 }
 
-/// `LANES` rows of the given columns in their units, column by column; lanes past the last row are
-/// computed and not read.
+/// `LANES` rows of the columns in their units, column by column; lanes past the last row are computed and not read.
 /// `cells` holds a run of `LANES` per column.
-fn read_tile(
-    table: &Table<'_>,
-    units: &Units,
-    features: &[usize],
-    start: usize,
-    rows: usize,
-    cells: &mut [f64],
-) {
-    for (&feature, out) in features.iter().zip(cells.chunks_mut(LANES)) {
-        table.column(feature).read(start, &mut out[..rows]);
-        let (shift, scale) = (units.shift[feature], units.scale[feature]);
+fn read_tile(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells: &mut [f64]) {
+    for (&(column, shift, scale), out) in columns.iter().zip(cells.chunks_mut(LANES)) {
+        column.read(start, &mut out[..rows]);
         if scale == 1.0 {
             out.iter_mut().for_each(|x| *x -= shift);
         } else {
