@@ -24,6 +24,9 @@ use crate::table::{Column, MISSING_LEVEL, Table, all_finite};
 /// Rows whose costs are formed together; the inner loops run over them.
 const LANES: usize = 16;
 
+/// Cells of a column that are looked at for gaps before it is added up.
+const FIRST_CELLS: usize = 64;
+
 /// Columns of sparse rows that one thread adds up in one go.
 const COLUMNS_PER_TASK: usize = 1024;
 
@@ -473,6 +476,33 @@ fn moments_with_gaps(
     features.into_iter().zip(columns).collect()
 }
 
+/// [`Table::scan_columns`] of the columns of numbers without a gap among their first cells; the others keep their state.
+/// `state`: of a column and the sum to start from, NaN for numbers with such a gap.
+fn scan_numbers<S: Send>(
+    table: &Table<'_>,
+    state: impl Fn(usize, f64) -> S + Sync,
+    visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
+) -> Vec<S> {
+    let begins_with_gap = |feature: usize| {
+        let column = table.column(feature);
+        let n_first = if column.may_have_gaps() { table.n_samples().min(FIRST_CELLS) } else { 0 };
+        (0..n_first).any(|row| column.get(row).is_nan())
+    };
+    let is_levels = |feature: usize| table.n_levels(feature).is_some();
+    let is_scanned = |&feature: &usize| !is_levels(feature) && !begins_with_gap(feature);
+    let scanned: Vec<usize> = (0..table.n_features()).filter(is_scanned).collect();
+    let states = table.select(&scanned).scan_columns(
+        |i| state(scanned[i], 0.0),
+        |state, i, start, cells| visit(state, scanned[i], start, cells),
+    );
+    let mut found = scanned.iter().zip(states).peekable();
+    let of_column = |feature: usize| match found.next_if(|(other, _)| **other == feature) {
+        Some((_, state)) => state,
+        None => state(feature, if is_levels(feature) { 0.0 } else { f64::NAN }),
+    };
+    (0..table.n_features()).map(of_column).collect()
+}
+
 /// The weight of the observed cells, n_groups x d, from the columns with gaps and the groups' weights; none if there
 /// are no such columns.
 fn observed_weights(
@@ -553,18 +583,18 @@ fn spreads_about(
 ) -> (GroupMeans, Vec<f64>) {
     let (d, RowGroups { groups, n_groups, weights }) = (table.n_features(), row_groups);
     // By group: its point, the sum of the differences to it and that of their squares.
-    let is_levels = |feature: usize| table.n_levels(feature).is_some();
     let scan = || {
-        table.scan_columns(
-            |feature| {
+        scan_numbers(
+            table,
+            |feature, sum| {
                 (0..n_groups)
-                    .map(|group| [means[group * d + feature], 0.0, 0.0])
+                    .map(|group| [means[group * d + feature], sum, 0.0])
                     .collect::<Vec<_>>()
             },
             |groups_so_far, feature, start, cells| {
                 let scale = units.scale[feature];
                 let groups = &groups[start..start + cells.len()];
-                if is_levels(feature) || groups_so_far[groups[0] as usize][1].is_nan() {
+                if groups_so_far[groups[0] as usize][1].is_nan() {
                     return; // added up with care below
                 }
                 match weights {
@@ -634,12 +664,13 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 /// one thread in the order of the rows.
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let RowGroups { groups, n_groups, weights } = row_groups;
-    let columns = table.scan_columns(
-        |_| memory::zeros::<f64>(n_groups, "the sums of groups"),
+    let columns = scan_numbers(
+        table,
+        |_, sum| vec![sum; n_groups],
         |sums, feature, start, cells| {
             let (shift, scale) = (units.shift[feature], units.scale[feature]);
             let groups = &groups[start..start + cells.len()];
-            if table.n_levels(feature).is_some() || sums[groups[0] as usize].is_nan() {
+            if sums[groups[0] as usize].is_nan() {
                 return; // added up with care by the caller
             }
             match weights {
