@@ -207,7 +207,7 @@ def _facts(tree: ClusterTree, node: int) -> list[tuple[str, str]]:
         else format_weight(float(tree.weighted_n_node_samples[node])),
         "Cost per row": format_gain(impurity) if math.isfinite(impurity) else "",
         "Mistakes" if is_leaf else "Mistakes of the cut": format_weight(mistakes),
-        "Reference": shares_text(tree, node) if tree.move is None else "",
+        "By reference": shares_text(tree, node) if tree.move is None else "",
         "Split": split_text(tree, node),
     }
     return [(name, text) for name, text in known.items() if text]

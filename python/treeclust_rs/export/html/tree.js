@@ -4,7 +4,7 @@
 (() => {
 const data = JSON.parse(document.getElementById("data").textContent);
 const { nodes, columns, clusters } = data;
-const WIDTH = 208, HEIGHT = 46, DOWN = 58, ACROSS = 272;
+const WIDTH = 216, HEIGHT = 62, DOWN = 70, ACROSS = 266;
 // Larger trees begin with their largest branches open, about this many boxes at the right.
 const SHOWN = 24;
 const byId = (id) => document.getElementById(id);
@@ -27,7 +27,7 @@ function swatch(code) {
   return made;
 }
 const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
-const percent = (part, whole) => `${whole ? Math.round(1000 * part / whole) / 10 : 0} %`;
+const percent = (part, whole) => `${part && part < whole ? (100 * part / whole).toFixed(1) : part ? 100 : 0} %`;
 
 // ---- the tree -----------------------------------------------------------------------------
 
@@ -143,9 +143,10 @@ function layOut() {
 // Zooms about a point of the view, its middle unless another is given.
 function scale(wanted, x = view.clientWidth / 2, y = view.clientHeight / 2) {
   const before = zoom;
-  zoom = Math.min(2.5, Math.max(0.05, wanted));
+  zoom = Math.min(2.5, Math.max(0.02, wanted));
   const left = (view.scrollLeft + x) * zoom / before - x, top = (view.scrollTop + y) * zoom / before - y;
   world.style.transform = `scale(${zoom})`;
+  world.classList.toggle("far", zoom < 0.3);  // too small to read: colours alone
   byId("size").style.width = `${extent[0] * zoom}px`;
   byId("size").style.height = `${extent[1] * zoom}px`;
   if (zoom !== before) view.scrollTo(left, top);
@@ -154,7 +155,7 @@ function fit(least) {
   const whole = Math.min((view.clientWidth - 40) / extent[0], (view.clientHeight - 40) / extent[1], 1);
   scale(Math.max(whole, least));
   const root = nodes[0];
-  view.scrollTo(0, root.y * zoom + HEIGHT - view.clientHeight / 2);
+  view.scrollTo(0, (root.y + HEIGHT / 2) * zoom + 16 - view.clientHeight / 2);
 }
 function openAll(open) {
   for (const node of nodes) node.open = open;
@@ -172,13 +173,17 @@ function toggle(id) {
 }
 
 let current = 0;
+function reveal(id, place) {
+  if (place === "center" && zoom < 0.5) scale(0.8);
+  nodes[id].box.scrollIntoView({ block: place, inline: place });
+}
 function focusOn(id, moveFocus = true) {
   nodes[current].box.tabIndex = -1;
   current = id;
   nodes[id].box.tabIndex = 0;
   if (moveFocus) {
     nodes[id].box.focus({ preventScroll: true });
-    nodes[id].box.scrollIntoView({ block: "nearest", inline: "nearest" });
+    reveal(id, "nearest");
   }
 }
 let selected = 0;
@@ -192,6 +197,7 @@ function goTo(id) {
   uncover(id);
   layOut();
   select(id);
+  reveal(id, "center");
   focusOn(id);
 }
 
@@ -303,7 +309,7 @@ byId("query").addEventListener("input", () => {
   const words = byId("query").value.trim().toLowerCase();
   mark(words ? order.filter((id) => nodes[id].find.some((text) => text.toLowerCase().includes(words))) : []);
   byId("found").textContent = words ? plural(matches.length, "node") : "";
-  if (matches.length) nodes[matches[0]].box.scrollIntoView({ block: "nearest", inline: "nearest" });
+  if (matches.length) reveal(matches[0], "nearest");
 });
 byId("search").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -314,7 +320,7 @@ byId("search").addEventListener("submit", (event) => {
   layOut();
   select(id);
   focusOn(id, false);
-  nodes[id].box.scrollIntoView({ block: "center", inline: "center" });
+  reveal(id, "center");
 });
 
 // ---- the panel ----------------------------------------------------------------------------
@@ -519,7 +525,7 @@ function trace() {
   uncover(last);
   layOut();
   for (const id of way) for (const part of [nodes[id].box, nodes[id].edge, nodes[id].word]) part?.classList.add("on");
-  end.box.scrollIntoView({ block: "nearest", inline: "nearest" });
+  reveal(last, "nearest");
   const steps = way.slice(1).map((id) => element("li", nodes[id].branch === "yes" ? nodes[nodes[id].parent].yes : nodes[nodes[id].parent].no));
   let result;
   if (end.left) {
@@ -550,7 +556,7 @@ if (nLeaves > 1.5 * SHOWN) {
   }
 }
 layOut();
-fit(0.6);
+fit(0.7);
 select(0);
 window.treeclust = { wayOf, read, columns };
 })();
