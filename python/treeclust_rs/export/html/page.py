@@ -14,6 +14,7 @@ from typing import Any
 
 from ..._util import format_count
 from ..._util.files import replacing
+from ..._util.words import printable
 from ...tree import (
     INTERVAL,
     LEAF,
@@ -83,7 +84,7 @@ def to_html(
         data = data.replace(character, f"\\u{ord(character):04x}")
     style, script = (_asset(f"tree.{suffix}") for suffix in ("css", "js"))
     parts = {
-        "title": html.escape(name),
+        "title": html.escape(printable(name)),
         "summary": html.escape(summary_text(tree).partition(": ")[2]),
         "style": style,
         "style hash": _hash(style),

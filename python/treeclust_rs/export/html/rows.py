@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,8 +188,7 @@ class PageRows:
             place = np.searchsorted([edge.key for edge in edges], values, side="left")
             bounds = [_Edge(-math.inf, False), *edges, _Edge(math.inf, True)]
             spans = [
-                Span(a.value, a.is_below, b.value, not b.is_below)
-                for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+                Span(a.value, a.is_below, b.value, not b.is_below) for a, b in pairwise(bounds)
             ]
         counts = np.bincount(place * k + codes, minlength=len(spans) * k).reshape(-1, k)
         bars = []
@@ -295,7 +295,10 @@ def _rounded(value: float, step: float, column: Column) -> float:
     if step <= 0 or not math.isfinite(step):
         return value
     if not column.is_time:
-        return float(round(value, 1 - math.floor(math.log10(step))))
+        try:
+            return float(round(value, 1 - math.floor(math.log10(step))))
+        except OverflowError:  # beyond the largest float
+            return value
     unit = next((unit for unit in _TIME_UNITS if unit <= step), 1)
     return float(round(value / unit) * unit)
 
@@ -315,7 +318,7 @@ def _edges(values: FloatArray, cuts: list[_Edge], column: Column) -> list[_Edge]
     step = high / _N_BARS - low / _N_BARS
     edges: list[_Edge] = []
     bounds = [low, *(cut.value for cut in cuts), high]
-    for place, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for place, (start, stop) in enumerate(pairwise(bounds)):
         n_bars = max(round(stop / step - start / step), 1) if step > 0 else 1
         for number in range(1, n_bars):
             value = _rounded(start + number * (stop / n_bars - start / n_bars), step, column)
