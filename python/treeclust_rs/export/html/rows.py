@@ -136,6 +136,8 @@ class PageRows:
             gap = _bar("missing", not left, self._counts(codes[is_missing])) | {"missing": True}
             bars = [gap, *bars] if left else [*bars, gap]
         about = f"{name} of {format_count(len(values), 'row')}"
+        if len(known) and not column.has_levels:
+            about += f", median {_median_text(known, _step(known), column)}"
         return {"bars": {"bars": bars, "about": about, "ends": ends}}
 
     def _counts(self, codes: IntArray) -> IntArray:

@@ -65,6 +65,7 @@ function tipOf(node) {
     if (node.left) lines.push(`${clusters[code].name}: ${percent(rows, node.rows)}`);
   }
   for (const [name, value] of node.facts) lines.push(`${name}: ${value}`);
+  if (node.bars) lines.push(node.bars.about);
   return lines.join("\n");
 }
 
