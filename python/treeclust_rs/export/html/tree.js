@@ -62,7 +62,7 @@ const size = (node) => `${plural(node.rows, "row")} (${node.share})`;
 function tipOf(node) {
   const lines = [title(node), size(node)];
   for (const [code, rows] of largest(node.counts).slice(0, 3)) {
-    if (node.left) lines.push(`${clusters[code].name}: ${percent(rows, node.rows)}`);
+    if (node.left) lines.push(`cluster ${clusters[code].name}: ${percent(rows, node.rows)}`);
   }
   for (const [name, value] of node.facts) lines.push(`${name}: ${value}`);
   if (node.bars) lines.push(node.bars.about);
@@ -283,6 +283,14 @@ byId("collapse").addEventListener("click", () => openAll(false));
 byId("in").addEventListener("click", () => scale(zoom * 1.25));
 byId("out").addEventListener("click", () => scale(zoom / 1.25));
 byId("fit").addEventListener("click", () => fit(0));
+
+const PAPER = 680;  // pixels across
+let onScreen = 1;
+addEventListener("beforeprint", () => {
+  onScreen = zoom;
+  scale(Math.min(1, PAPER / extent[0]));
+});
+addEventListener("afterprint", () => scale(onScreen));
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function setTheme(isDark) {
