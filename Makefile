@@ -27,7 +27,8 @@ endif
 # Folders too, so that a deleted file counts as a change.
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 	$(shell find rust python/treeclust_rs -type d ! -name '__pycache__' ! -path '*/.*') \
-	$(shell find rust python/treeclust_rs -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+	$(shell find rust python/treeclust_rs -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed \
+		-o -name '*.html' -o -name '*.css' -o -name '*.js')
 
 # Prints the requirements under a key of pyproject.toml, for `pip install -r`.
 REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
@@ -45,7 +46,7 @@ help: ## list these commands
 demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, leave models and pictures in demo/
 	@$(BIN)/treeclust demo -o demo
 
-test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql ## all tests (Rust, Python, docstrings, README), random cases from small samples
+test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked
 	$(BIN)/python -P -m pytest -n auto --dist worksteal --doctest-modules --pyargs treeclust_rs tests $(TESTS)
 

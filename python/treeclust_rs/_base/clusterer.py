@@ -299,6 +299,22 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Return the tree as text in Graphviz' DOT language."""
         return export.to_graphviz(self)
 
+    def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
+        """Write the tree as one HTML file to look through in a browser, offline.
+
+        See `treeclust_rs.export.to_html` for what it shows.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that is there is replaced.
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Rows for histograms in the nodes and for what sets the clusters apart.
+        **kwargs
+            `title` of the page.
+        """
+        export.to_html(self, path, X, **kwargs)
+
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.
 

@@ -14,6 +14,7 @@ import polars as pl
 
 from .comparing import compare
 from .demo import demo
+from .exporting import export
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
 from .parser import make_parser
@@ -27,6 +28,7 @@ _COMMANDS = {
     "predict": predict,
     "explain": explain,
     "plot": plot,
+    "export": export,
     "info": info,
     "rename": rename,
 }

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
+from ..export.sql import DIALECTS
 from . import arguments as read
+from .exporting import FORMS
 from .fit_options import (
     add_clusters,
     add_columns,
@@ -83,6 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
         _add_predict,
         _add_explain,
         _add_plot,
+        _add_export,
         _add_info,
         _add_rename,
     ):
@@ -254,6 +257,43 @@ def _add_plot(commands: Any) -> None:
     _add_truncation(parser)
 
 
+def _add_export(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "export",
+        "write the tree of a model as a page, SQL, ONNX, a picture or a table of rules",
+        "  treeclust export customers.json --to html -o tree.html\n"
+        "  treeclust export customers.json customers.csv --to html -o tree.html\n"
+        "  treeclust export customers.json --to sql --dialect postgres --table customers\n"
+        "  treeclust export customers.json --to onnx -o tree.onnx",
+    )
+    _add_model(parser)
+    _add_data(parser, "*")
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=tuple(FORMS),
+        help="html: a page to look through in a browser, offline, with histograms and contrasts of "
+        "the rows of DATA; rules: a table; the others as their names say",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write here (default of sql and dot: to stdout)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        choices=tuple(DIALECTS),
+        default="duckdb",
+        help=f"of SQL: {', '.join(DIALECTS)} (default: duckdb)",
+    )
+    parser.add_argument(
+        "--table", metavar="NAME", help="a SELECT from this table (default: a CASE expression)"
+    )
+    add_force(parser)
+    _add_truncation(parser)
+
+
 def _add_info(commands: Any) -> None:
     parser = _add_command(
         commands,
@@ -308,11 +348,11 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def _add_data(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        nargs="+",
+        nargs=nargs,
         help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; several files of the "
         "same columns are one table",
     )

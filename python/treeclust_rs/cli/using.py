@@ -43,7 +43,7 @@ def predict(arguments: argparse.Namespace) -> None:
             f"{source.name} has a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
-    rows = _features(source, model, arguments.column)
+    rows = features_of(source, model, arguments.column)
     if arguments.drift and isinstance(model, TreeClusterer):
         _print_drift(model, rows)
         if output is None:
@@ -86,7 +86,7 @@ def explain(arguments: argparse.Namespace) -> None:
     """Print for each row why it is in its cluster."""
     model = _load_for(arguments)
     method_of(model)  # refuses models that explain nothing
-    features = _features(read_source(arguments), model, None)
+    features = features_of(read_source(arguments), model, None)
     rows = _row_numbers(arguments.rows, len(features))
     if rows is not None:
         features = features[rows]
@@ -102,7 +102,7 @@ def plot(arguments: argparse.Namespace) -> None:
     if arguments.no_details and picture.suffix.lower() == ".dot":
         raise UserError(f"{picture}: --no-details is for .png, .svg and .pdf.")
     draw(
-        _truncated(load_model(arguments.model), arguments),
+        truncated(load_model(arguments.model), arguments),
         picture,
         details=not arguments.no_details,
     )
@@ -111,7 +111,7 @@ def plot(arguments: argparse.Namespace) -> None:
 def info(arguments: argparse.Namespace) -> None:
     """Print the tree of a model and the facts about it, or its rules."""
     rules_path = output_path(arguments.rules_out, tuple(TABLE_SUFFIXES), arguments)
-    model = _truncated(load_model(arguments.model), arguments)
+    model = truncated(load_model(arguments.model), arguments)
     if rules_path is not None:
         write_table(model.rules().frame, rules_path)
     if arguments.rules:
@@ -147,7 +147,7 @@ def rename(arguments: argparse.Namespace) -> None:
     save(model.rename_clusters(names), output)
 
 
-def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
+def truncated(model: Any, arguments: argparse.Namespace) -> Any:
     """Return the model cut down to `--leaves`."""
     if arguments.leaves is None:
         return model
@@ -168,15 +168,16 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
     return model.truncate(arguments.leaves)
 
 
-def _features(
-    source: Source, model: SavedEstimator, column: str | None
+def features_of(
+    source: Source, model: SavedEstimator, column: str | None, *, all_columns: bool = False
 ) -> pl.DataFrame | np.ndarray:
     """Return the columns of the model: by name, or, if it has no names, all in order.
 
     They are read as in the fit. Columns that the model does not look at may be absent, or hold
-    anything.
+    anything, unless all are asked for.
     """
-    names, needed = getattr(model, "feature_names_in_", None), model._needed_features
+    names = getattr(model, "feature_names_in_", None)
+    needed = None if all_columns else model._needed_features
     wanted = range(model.n_features_in_) if needed is None else needed.tolist()
     tree = model.tree_ if isinstance(model, TreeClusterer) else None
     takes_gaps = tree is not None and tree.missing_go_to_left is not None

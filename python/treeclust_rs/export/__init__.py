@@ -2,6 +2,7 @@
 
 from .._util import SCHEMA_VERSION, documented
 from .graphviz import to_graphviz
+from .html import to_html
 from .json import tree_from_dict, tree_to_dict
 from .narwhals import to_narwhals_expr
 from .onnx import to_onnx
@@ -22,6 +23,7 @@ __all__ = [
     "plot_partition",
     "plot_tree",
     "to_graphviz",
+    "to_html",
     "to_narwhals_expr",
     "to_onnx",
     "to_polars_expr",

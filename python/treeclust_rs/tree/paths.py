@@ -172,7 +172,7 @@ class Condition:
         is_nothing = self.span == NOTHING or self.codes == ()
         if self.missing and self.is_empty and (self.column.has_missing or is_nothing):
             return f"{name} is missing"
-        if self.codes == ():
+        if is_nothing:
             return NEVER
         if not self.missing and self.is_everything:
             return f"{name} is not missing"
