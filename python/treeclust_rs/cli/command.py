@@ -17,7 +17,7 @@ from .demo import demo
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
 from .parser import make_parser
-from .using import explain, info, plot, predict, rename
+from .using import explain, info, plot, predict, profile, rename
 from .wording import in_words_of_the_command
 
 _COMMANDS = {
@@ -26,6 +26,7 @@ _COMMANDS = {
     "compare": compare,
     "predict": predict,
     "explain": explain,
+    "profile": profile,
     "plot": plot,
     "info": info,
     "rename": rename,
