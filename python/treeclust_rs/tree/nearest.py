@@ -25,10 +25,14 @@ from .._util import FloatArray
 from .cluster_tree import ClusterTree
 from .paths import EVERYTHING, Condition, ObliqueCondition, Span, walk_leaves
 
-# Margins of the sums, in the largest step of a term: solvers keep bounds to about 1e-7.
+# Margins of the sums, in the largest step of a term. Solvers keep bounds to about 1e-7, with whole
+# numbers to 1e-6, and margins like these lead them astray.
 _MARGINS = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+_MARGINS_OF_WHOLE = (0.0, 1e-5, 1e-4, 1e-3)
 # A change of so many units or less is an error of rounding of the linear program.
 _NOTHING = 1e-10
+# The status of `scipy.optimize.milp` after an error of the solver.
+_NOT_SOLVED = 4
 # Programs for one leaf: products of the ranges that its columns have.
 _MAX_PROGRAMS = 1_000
 
@@ -282,26 +286,37 @@ def _solve_in_box(
         np.concatenate([(ends[:, 0] - cells) / size, np.zeros(n)]),
         np.concatenate([(ends[:, 1] - cells) / size, np.full(n, np.inf)]),
     )
-    for margin in _MARGINS:
-        edge = -score / largest
-        below = np.where(negative, edge - margin, np.inf)
-        above = np.where(negative, -np.inf, edge + margin)
+    # A sum gets a margin only after its side was missed: a score of exactly 0 may be the best.
+    tries = np.zeros(len(sums), dtype=np.int64)
+    margins = np.array(_MARGINS_OF_WHOLE if whole.any() else _MARGINS)
+    while tries.max() < len(margins):
+        edge, margin = -score / largest, margins[tries]
         result = milp(
             np.concatenate([np.zeros(n), price_of_step]),
             integrality=np.concatenate([whole, np.zeros(n)]),
             bounds=bounds,
             constraints=[
                 LinearConstraint(absolute, -np.inf, 0.0),
-                LinearConstraint(of_sums, above, below),
+                LinearConstraint(
+                    of_sums,
+                    np.where(negative, -np.inf, edge + margin),
+                    np.where(negative, edge - margin, np.inf),
+                ),
             ],
+            options={"mip_rel_gap": 0.0},
         )
+        if result.status == _NOT_SOLVED:  # happens where the margin is near the solver's own
+            tries += tries > 0 if tries.any() else 1
+            continue
         if result.x is None or result.fun >= limit + _NOTHING:
             return None
         values = _on_grid(cells, result.x[:n] * size, size, features, ends, row)
-        if all(part.holds(_score(part, values)) for part in sums):
+        missed = np.array([not part.holds(_score(part, values)) for part in sums])
+        if not missed.any():
             changes = {f: x for f, x in values.items() if x != row.cells[f]}
             cost = sum(_cost(row, f, x - float(row.cells[f])) for f, x in changes.items())
             return (cost, changes) if cost < limit else None
+        tries += missed
     return None
 
 
