@@ -309,7 +309,7 @@ def test_what_is_wrong_is_named(arguments, message):
 
 def test_one_row_and_a_mapping_of_costs_are_asked_for():
     model, frame = customers()
-    with pytest.raises(ValueError, match="takes one row. Got 2"):
+    with pytest.raises(ValueError, match=r"takes one row\. Got 2"):
         model.counterfactual(frame[:2], "young")
     with pytest.raises(TypeError, match="costs must be a mapping"):
         model.counterfactual(frame[:1], "young", costs=[1.0])
