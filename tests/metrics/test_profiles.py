@@ -139,3 +139,22 @@ def test_the_heat_map_has_a_line_for_each_column_and_level(pyplot, customers):
     assert any("6 of" in text.get_text() for text in ax.texts)
     (image,) = ax.images
     assert image.get_array().shape == (6, len(model.classes_))
+
+
+def test_names_that_look_alike_stay_apart():
+    frame = pl.DataFrame(
+        {"a": ["b", "true"] * 6, "a = b": [0.0, 1.0] * 6, "flag": [True, False] * 6}
+    )
+    model = tc.ExKMC(reference=["column", "line"] * 6).fit(frame)
+    wide = model.profile(frame).wide()
+    assert wide.columns == ["column or level", "column", "line"]
+    assert wide[:, 0].to_list() == ["a = b", "a = true", "a = b", "flag"]
+    assert wide["column"].to_list()[0].startswith("100 % (+")
+    assert wide.height == 4
+
+
+def test_of_many_clusters_some_are_named(pyplot):
+    X = np.arange(40.0)[:, np.newaxis]
+    model = tc.ExKMC(reference=np.repeat(np.arange(40), 1)).fit(X)
+    ax = model.profile(X).plot()
+    assert [label.get_text() for label in ax.get_xticklabels()][:3] == ["0", "3", "6"]

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from .._data import Table, column_of, n_coordinates
 from .._data.frames import frame_source
 from .._data.times import MICROSECONDS
-from .._util import FloatArray, column_name, listed
+from .._util import FloatArray, column_name, format_number, listed
 from ..export.explanations import cell_text
 from ..tree import MAX_TERMS, ClusterTree, ObliqueCondition
 from ..tree.columns import Column
@@ -74,11 +74,24 @@ class Counterfactual:
         if not self.changes.height:
             return f"cluster {self.cluster}: no change"
         steps = [
-            f"{column} {before} → {after}"
+            f"{column} {before} → {_near(after)}"
             for column, before, after in self.changes.select("column", "before", "after").rows()
         ]
         head = f"cluster {self.before} → {self.cluster}"
         return f"{head}: {', '.join(steps)} (cost {self.cost:.3g})"
+
+
+def _near(text: str) -> str:
+    """Return a cell's text, of the number beside a shorter one that one: ``just above 1.9``."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    for towards, side in ((-math.inf, "above"), (math.inf, "below")):
+        shorter = format_number(math.nextafter(number, towards))
+        if len(shorter) < len(text) - 8:
+            return f"just {side} {shorter}"
+    return text
 
 
 def least_change(

@@ -31,6 +31,7 @@ from .._util import (
     format_count,
     format_short,
 )
+from .._util.words import printable
 from ..export.pictures.profile import plot_profile
 from ..export.polars import label_type
 from ..tree import format_share, html_table
@@ -105,12 +106,14 @@ class Profile:
             `column`, then by cluster what is typical and its contrast: ``41.2 (+1.3)``.
         """
         lines = widest(self.table, max_lines)
-        texts = pl.col("typical").fill_null("") + pl.when(pl.col("contrast").is_not_null()).then(
-            pl.format(" ({})", pl.col("contrast").map_elements(_signed, pl.String))
-        ).otherwise(pl.lit(""))
-        named = lines.select("line", pl.col("cluster").cast(pl.String), texts.alias("text"))
-        wide = named.pivot("cluster", index="line", values="text", maintain_order=True)
-        return wide.rename({"line": "column"}) if "column" not in wide.columns else wide
+        by_cluster = lines.partition_by("cluster", maintain_order=True)
+        texts = {
+            printable(rows["cluster"][0]): list(map(_cell, rows["typical"], rows["contrast"]))
+            for rows in by_cluster
+        }
+        # A cluster may have any name.
+        head = "column" if "column" not in texts else "column or level"
+        return pl.DataFrame({head: by_cluster[0]["line"], **texts})
 
     def __repr__(self) -> str:
         shown, n_lines = self.wide(_MAX_LINES), n_lines_of(self.table)
@@ -164,20 +167,26 @@ def n_lines_of(table: pl.DataFrame) -> int:
 
 def widest(table: pl.DataFrame, max_lines: int | None) -> pl.DataFrame:
     """Return the lines of a profile with the largest contrasts, named in ``line``."""
-    is_named = pl.col("level").is_not_null() & (pl.col("level") != "true")
-    name = pl.when(is_named).then(pl.format("{} = {}", "column", "level")).otherwise("column")
-    named = table.with_columns(line=name)
+    # Of text columns the level is named, of booleans, which have one line, it is not.
+    is_flag = (pl.col("level") == "true") & (pl.col("level").n_unique().over("column") == 1)
+    is_named = pl.col("level").is_not_null() & ~is_flag
+    named = table.with_columns(
+        line=pl.when(is_named).then(pl.format("{} = {}", "column", "level")).otherwise("column"),
+        place=pl.int_range(pl.len()).over("cluster"),
+    )
     if max_lines is None:
         return named
-    largest = pl.col("contrast").abs().max()
-    order = named.group_by("line", maintain_order=True).agg(largest)
+    order = named.group_by("place", maintain_order=True).agg(pl.col("contrast").abs().max())
     kept = order.sort("contrast", descending=True, nulls_last=True, maintain_order=True)
-    return named.filter(pl.col("line").is_in(kept["line"].head(max_lines).implode()))
+    return named.filter(pl.col("place").is_in(kept["place"].head(max_lines).implode()))
 
 
-def _signed(number: float) -> str:
-    """Return a contrast with its sign and two digits behind the point."""
-    return f"{number:+,.2f}" if abs(number) < 1000 else f"{number:+.3g}"
+def _cell(typical: str | None, contrast: float | None) -> str:
+    """Return what is typical of a cluster and its contrast, with two digits behind the point."""
+    if contrast is None:
+        return typical or ""
+    number = f"{contrast:+.2f}" if abs(contrast) < 1000 else f"{contrast:+.3g}"
+    return f"{typical} ({number})"
 
 
 def profile_of(

@@ -33,7 +33,7 @@ def plot_profile(lines: pl.DataFrame, n_lines: int, ax: Axes | None = None) -> A
     """
     plt = import_pyplot("profile")
     clusters = lines["cluster"].unique(maintain_order=True).to_list()
-    names = lines["line"].unique(maintain_order=True).to_list()
+    names = lines["line"].head(lines.height // len(clusters)).to_list()
     shape = (len(clusters), len(names))
     contrasts = lines["contrast"].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(shape).T
     texts = np.array(lines["typical"].fill_null("").to_list(), dtype=object).reshape(shape).T
@@ -56,15 +56,20 @@ def plot_profile(lines: pl.DataFrame, n_lines: int, ax: Axes | None = None) -> A
     labels = short_names(names, range(len(names)), _MAX_LABEL)
     ax.set_yticks(range(len(names)), [_plain(labels[place]) for place in range(len(names))])
     rows = [int(lines["rows"][place * len(names)]) for place in range(len(clusters))]
-    if len(clusters) <= _MAX_WRITTEN:
-        titles = short_names(clusters, range(len(clusters)), 12)
-        ax.set_xticks(
-            range(len(clusters)),
-            [f"{_plain(titles[place])}\n{rows[place]:,}" for place in range(len(clusters))],
-        )
+    titles = short_names(clusters, range(len(clusters)), 12)
+    every = -(-len(clusters) // _MAX_WRITTEN)
+    ax.set_xticks(
+        range(0, len(clusters), every),
+        [
+            _plain(titles[place]) + (f"\n{rows[place]:,}" if every == 1 else "")
+            for place in range(0, len(clusters), every)
+        ],
+    )
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
-    ax.set_xlabel("cluster, and its rows", fontsize=FONTSIZE, color=INK)
+    ax.set_xlabel(
+        "cluster, and its rows" if every == 1 else "cluster", fontsize=FONTSIZE, color=INK
+    )
     ax.tick_params(labelsize=FONTSIZE, colors=INK, length=0)
     ax.spines[:].set_visible(False)
     if n_lines > len(names):
