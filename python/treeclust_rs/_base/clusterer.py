@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import export
 from .._data import (
     FittedColumns,
+    Scale,
     Table,
     align_table,
     check_finite,
@@ -24,8 +25,12 @@ from .._data import (
     warn_of_gaps,
 )
 from .._util import IntArray, check_keys, column_name, effective_n_jobs
-from ..metrics import n_parameters
+from ..export.explanations import explain_pairs, explanation_frame, pair_frame
+from ..export.text import Values
+from ..metrics import Profile, n_parameters
+from ..metrics.profiles import profile_of
 from ..tree import ClusterTree, NonFiniteError, RuleTable
+from .counterfactual import Counterfactual, least_change
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
@@ -150,20 +155,136 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return self._route(X)[1]
 
-    def explain(self, X: Any) -> list[str]:
+    def _row_values(self, table: Any) -> Values:
+        """Return the values of rows, as `export.explain_rows` takes them."""
+        return shown_columns(table)
+
+    @overload
+    def explain(self, X: Any, other: Any = ..., *, as_frame: Literal[False] = ...) -> list[str]: ...
+    @overload
+    def explain(self, X: Any, other: Any = ..., *, as_frame: bool) -> list[str] | pl.DataFrame: ...
+    def explain(
+        self, X: Any, other: Any = None, *, as_frame: bool = False
+    ) -> list[str] | pl.DataFrame:
         """Return the conditions that took each row to its cluster.
 
         Parameters
         ----------
         %(rows_as_predict)s
+        other : array-like or frame of shape (n_samples, n_features), default=None
+            As many rows again: each row of X is compared with the one of `other` in its place.
+        as_frame : bool, default=False
+            Whether to return a frame with a line for each condition.
 
         Returns
         -------
-        list of str
-            One line per row, with the row's own values.
+        list of str or polars.DataFrame
+            One line per row, with the row's own values. With `other` one line per pair of rows: the
+            conditions that keep them together, or the test at which they part. As a frame the
+            columns are `row`, `cluster`, `column`, `value` and `condition`; with `other` also
+            `other_cluster`, `other_value`, `other_condition` and `parts`, whether the rows part
+            there.
+
+        Raises
+        ------
+        ValueError
+            If `other` has not as many rows as X.
+
+        %(predict_errors)s
         """
         table, leaves = self._route(X)
-        return export.explain_rows(self.tree_, leaves, shown_columns(table))
+        values = self._row_values(table)
+        if other is None:
+            if as_frame:
+                return explanation_frame(self.tree_, leaves, values)
+            return export.explain_rows(self.tree_, leaves, values)
+        others, other_leaves = self._route(other)
+        if others.n_samples != table.n_samples:
+            raise ValueError(
+                f"X has {table.n_samples:,} rows and other {others.n_samples:,}: give a row of "
+                "other for each of X."
+            )
+        both = (values, self._row_values(others))
+        if as_frame:
+            return pair_frame(self.tree_, (leaves, other_leaves), both)
+        return explain_pairs(self.tree_, (leaves, other_leaves), both)
+
+    def counterfactual(
+        self,
+        row: Any,
+        cluster: Any,
+        *,
+        fixed: Iterable[str | int] = (),
+        costs: Mapping[Any, float] | None = None,
+    ) -> Counterfactual:
+        """Return the least change of a row that moves it to another cluster.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or frame or array of one row
+            The row, as for `predict`.
+        cluster : int or str
+            The label of the cluster to move it to.
+        fixed : iterable of str or int, default=()
+            Columns that do not change: names, or places counted from 0.
+        costs : mapping, default=None
+            By column a factor of what its changes cost, from 0 on; ``inf`` fixes it. Columns that
+            are not named have 1.
+
+        Returns
+        -------
+        Counterfactual
+            With the changed `row`, its `changes` and their `cost`.
+
+        Raises
+        ------
+        ValueError
+            If no change of the other columns leads to the cluster, there is no such cluster or
+            column, or `row` is not one row.
+        TypeError
+            If `costs` is no mapping.
+
+        %(predict_errors)s
+
+        Notes
+        -----
+        The cost of a change is the sum over the columns, in `scale_` units: of numbers and times
+        the absolute difference, 1 for a value in place of a missing one; of another level what two
+        levels are apart (1 by that column's unit). A value never becomes missing. The change is the
+        least one over all leaves of the cluster: trees without weighted sums are searched exactly,
+        box by box; below weighted sums the least change is found by linear programs
+        (`scipy.optimize.milp`), which keep about seven digits. On the far side of a test the row
+        gets the next value that its column's type holds: of columns of whole numbers, by their
+        type, the next whole number, of dates the next day, of 32-bit floats the next one of these.
+
+        Of equal costs the change of fewer columns is returned, then the first leaf from the left. A
+        missing cell gets the value of the cluster's center where the leaf allows it.
+        """
+        check_is_fitted(self, "tree_")
+        return least_change(self, row, cluster, fixed, costs)
+
+    def profile(self, X: Any, sample_weight: Any = None, *, scale: Scale = None) -> Profile:
+        """Describe the rows of each cluster by all columns, and what sets them apart.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that the tree does not test too.
+        %(sample_weight)s
+        scale : None, str, mapping or array, default=None
+            Units of the contrasts, as estimators take them; None: the model's own, `scale_`.
+
+        Returns
+        -------
+        Profile
+            With a `table` of means, medians, shares and contrasts by cluster and column, and `plot`
+            for a heat map.
+
+        %(predict_errors)s
+        """
+        table, leaves = self._route(X, all_columns=True)
+        codes = self.tree_.leaf_clusters[leaves]
+        return profile_of(self, table, codes, self.tree_.classes, sample_weight, scale)
 
     def drift(self, X: Any) -> pl.DataFrame:
         """Count the missing cells and the unknown levels of rows, by column that the tree tests.

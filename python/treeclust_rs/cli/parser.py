@@ -84,6 +84,7 @@ def make_parser() -> argparse.ArgumentParser:
         _add_compare,
         _add_predict,
         _add_explain,
+        _add_profile,
         _add_plot,
         _add_export,
         _add_info,
@@ -229,6 +230,28 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument(
         "--rows", metavar="ROWS", help="which, counted from 0: 0,3,10-19 (default: all)"
     )
+
+
+def _add_profile(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "profile",
+        "say what the rows of each cluster are like, and what sets them apart",
+        "  treeclust profile customers.json customers.csv\n"
+        "  treeclust profile customers.json customers.csv -o profile.csv --plot profile.png",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "--scale",
+        choices=("model", "standard", "robust"),
+        default="model",
+        help="units of the contrasts (default: those of the model's fit)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="TABLE", help="the figures (.csv, .tsv, .parquet, .json)"
+    )
+    parser.add_argument("--plot", metavar="PICTURE", help="a heat map (.png, .svg, .pdf)")
+    add_force(parser)
 
 
 def _add_plot(commands: Any) -> None:

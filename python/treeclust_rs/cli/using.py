@@ -1,4 +1,4 @@
-"""Commands that use a model: `predict`, `explain`, `plot`, `info` and `rename`."""
+"""Commands that use a model: `predict`, `explain`, `profile`, `plot`, `info` and `rename`."""
 
 import argparse
 import warnings
@@ -22,6 +22,7 @@ from .output import (
     print_path,
     print_table,
     save,
+    save_picture,
     shown,
     table_path,
     write_table,
@@ -94,6 +95,21 @@ def explain(arguments: argparse.Namespace) -> None:
     width = len(str(max(numbers, default=0)))
     for number, line in zip(numbers, model.explain(features), strict=True):
         print(f"{number:>{width}}  {line}")
+
+
+def profile(arguments: argparse.Namespace) -> None:
+    """Print what the rows of each cluster are like, and write what is asked for."""
+    output = output_path(arguments.output, (*TABLE_SUFFIXES, ".json"), arguments)
+    picture = picture_path(arguments.plot, arguments, of_tree=False)
+    model: Any = _load_for(arguments)
+    method_of(model)  # refuses models that explain nothing
+    rows = features_of(read_source(arguments), model, None, all_columns=True)
+    found = model.profile(rows, scale=None if arguments.scale == "model" else arguments.scale)
+    print(found)
+    if output is not None:
+        write_table(found.table, output)
+    if picture is not None:
+        save_picture(found.plot, picture)
 
 
 def plot(arguments: argparse.Namespace) -> None:

@@ -57,7 +57,6 @@ from .._util import (
     estimator,
     weighted_sum,
 )
-from ..export import explain_rows
 from ..tree import (
     LEAF,
     OBLIQUE,
@@ -670,22 +669,8 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=False)
         return table, leaves
 
-    def explain(self, X: Any) -> list[str]:
-        """Return the conditions that took each row to its cluster.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-            Rows, as for `predict`.
-
-        Returns
-        -------
-        list of str
-            One line per row, with the row's own values.
-        """
-        table, leaves = self._route(X)
-        values = table.cell if isinstance(table, SparseTable) else table.data
-        return explain_rows(self.tree_, leaves, values)
+    def _row_values(self, table: Any) -> Any:
+        return table.cell if isinstance(table, SparseTable) else super()._row_values(table)
 
 
 def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:

@@ -14,6 +14,7 @@ from ..tree import (
     MAX_INDENT,
     MAX_TERMS,
     ClusterTree,
+    Condition,
     HasTree,
     ObliqueCondition,
     as_tree,
@@ -24,6 +25,7 @@ from ..tree import (
 
 RowValues = Callable[[int, int], object]
 Values = npt.NDArray[np.generic] | Sequence[ColumnData] | RowValues
+Conditions = list[Condition | ObliqueCondition]
 
 
 def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:
@@ -59,6 +61,30 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
     leaves = np.asarray(leaf_ids, dtype=np.int64)
     if leaves.ndim != 1:
         raise ValueError(f"leaf_ids must have one dimension. Got {leaves.ndim} instead.")
+    conditions, values_of = met_conditions(tree, leaves, values)
+    written: dict[int, str] = {}
+    lines = []
+    for row, leaf in enumerate(leaves.tolist()):
+        try:
+            text = row_text(tree, conditions[leaf], values_of(row), written)
+        except ValueError as error:
+            raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
+        lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
+    return lines
+
+
+def met_conditions(
+    tree: ClusterTree, leaves: npt.NDArray[np.int64], values: Values
+) -> tuple[dict[int, Conditions], Callable[[int], list[object]]]:
+    """Return the conditions of some leaves, and what a row has where its leaf has conditions.
+
+    A function of the row's number: by condition the value of the row, of a weighted sum its score.
+
+    Raises
+    ------
+    ValueError
+        If there is no such leaf, or a weighted sum overflows.
+    """
     value_of = _value_getter(values)
     wanted = set(leaves.tolist())
     conditions = {leaf: path.conditions() for leaf, _, path in walk_leaves(tree) if leaf in wanted}
@@ -74,21 +100,16 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
                 found = np.asarray(part.score(partial(_cells, values, rows)))
                 _check_scores(found, rows)
                 scores.setdefault(part.node, np.empty(len(leaves)))[rows] = found
-    written: dict[int, str] = {}
-    lines = []
-    for row, leaf in enumerate(leaves.tolist()):
-        met_by: list[object] = [
+
+    def values_of(row: int) -> list[object]:
+        return [
             scores[part.node][row]
             if isinstance(part, ObliqueCondition)
             else value_of(row, part.feature)
-            for part in conditions[leaf]
+            for part in conditions[int(leaves[row])]
         ]
-        try:
-            text = row_text(tree, conditions[leaf], met_by, written)
-        except ValueError as error:
-            raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
-        lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
-    return lines
+
+    return conditions, values_of
 
 
 def export_text(

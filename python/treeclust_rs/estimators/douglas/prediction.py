@@ -12,7 +12,7 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from ... import export
-from ..._data import Table, align_table, check_finite
+from ..._data import Scale, Table, align_table, check_finite
 from ..._util import (
     FloatArray,
     IntArray,
@@ -25,6 +25,8 @@ from ..._util import (
     one_blas_thread,
 )
 from ..._util.words import check_unicode
+from ...metrics import Profile
+from ...metrics.profiles import profile_of
 from ...tree import ClusterTree, RuleTable
 from ...tree.checks import check_classes
 from .cell_table import CellTable
@@ -193,6 +195,29 @@ class BinsPredictor:
         table = self._read(X)
         shares = self._probabilities(table)
         return self.table_.explain(table, shares.argmax(axis=1), shares.max(axis=1))
+
+    def profile(self, X: Any, sample_weight: Any = None, *, scale: Scale = None) -> Profile:
+        """Describe the rows of each cluster by all columns, and what sets them apart.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that are not cut too.
+        %(sample_weight)s
+        scale : None, str, mapping or array, default=None
+            Units of the contrasts, as estimators take them; None: the model's own, `scale_`.
+
+        Returns
+        -------
+        Profile
+            With a `table` of means, medians and contrasts by cluster and column, and `plot` for a
+            heat map. A row is of the cluster that `predict` returns.
+
+        %(as_for_probabilities)s
+        """
+        table = self._read(X, all_columns=True)
+        codes: IntArray = self._probabilities(table).argmax(axis=1)
+        return profile_of(self, table, codes, self.table_.classes, sample_weight, scale)
 
     def rules(self) -> RuleTable:
         """Return one rule per cell with rows.
