@@ -27,7 +27,8 @@ endif
 # Folders too, so that a deleted file counts as a change.
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE \
 	$(shell find rust python/treeclust_rs -type d ! -name '__pycache__' ! -path '*/.*') \
-	$(shell find rust python/treeclust_rs -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+	$(shell find rust python/treeclust_rs -name '*.rs' -o -name '*.py' -o -name '*.pyi' -o -name py.typed \
+		-o -name '*.html' -o -name '*.css' -o -name '*.js')
 
 # Prints the requirements under a key of pyproject.toml, for `pip install -r`.
 REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
@@ -42,10 +43,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit a real data set, print the tree, leave model and picture in demo/
+demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, leave models and pictures in demo/
 	@$(BIN)/treeclust demo -o demo
 
-test: $(VENV)/.wheel $(VENV)/.extra-test ## all tests (Rust, Python, docstrings, README), random cases from small samples
+test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked
 	$(BIN)/python -P -m pytest -n auto --dist worksteal --doctest-modules --pyargs treeclust_rs tests $(TESTS)
 
@@ -70,6 +71,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/best_tree.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/tables.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
 	$(BIN)/python benches/kernel_peers.py $(if $(QUICK),--quick)
 	$(BIN)/python benches/kernel_scaling.py $(if $(QUICK),--quick --parts clusters)

@@ -43,7 +43,7 @@ fn benches(bench: &mut Criterion) {
         let centers_in_units = in_units.as_slice().unwrap();
         let costs = || {
             with_pool(1, || {
-                label_costs(&table, &units, centers_in_units, Metric::SquaredEuclidean, None)
+                label_costs(&table, &units, centers_in_units, Metric::SquaredEuclidean, &[], None)
             })
         };
         bench.bench_function(&format!("costs {size}"), |b| b.iter(|| costs().unwrap().unwrap()));

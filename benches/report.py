@@ -39,8 +39,10 @@ PAGES = HERE / "pages"
 SECTIONS = (
     "Peers",
     "BestTree",
+    "Tables",
     "Threads",
     "Scaling",
+    "Gaps and levels",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",

@@ -1,18 +1,22 @@
-"""How time grows with rows, columns and threads, and what very many leaves take.
+"""How time grows with rows, columns and threads; what many leaves, gaps and levels take.
 
 python benches/scaling.py
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
+from sklearn.cluster import KMeans
 
 import common
 import treeclust_rs as tc
@@ -26,8 +30,21 @@ MAX_LEAVES = 40
 
 
 def main() -> None:
-    arguments = common.parse(common.parser(__doc__, quick="up to 100,000 rows and 40 columns"))
+    arguments = common.parse(
+        common.parser(
+            __doc__,
+            parts=PARTS,
+            only="of gaps and levels: only methods that hold this",
+            quick="up to 100,000 rows and 40 columns",
+        )
+    )
     common.one_thread()
+    for part, (section, blocks) in PARTS.items():
+        if part in arguments.parts:
+            common.publish(section, blocks(arguments), common.Missing(), arguments)
+
+
+def sizes(arguments: argparse.Namespace) -> list[Any]:
     rows, columns = (ROWS[:3], COLUMNS[:3]) if arguments.quick else (ROWS, COLUMNS)
     blocks = [
         f"Blobs that overlap, k={N_CLUSTERS}, {MAX_LEAVES} leaves, the centers given, float64 in C "
@@ -35,9 +52,7 @@ def main() -> None:
         growth("rows", [(n, 20) for n in rows], rows, "<= 1.15"),
         growth("columns", [(100_000, d) for d in columns], columns, "<= 1.1"),
     ]
-    if not arguments.quick:
-        blocks += [threads(), many_leaves()]
-    common.publish("Scaling", blocks, common.Missing(), arguments)
+    return blocks if arguments.quick else [*blocks, threads(), many_leaves()]
 
 
 def fit(X: np.ndarray, centers: np.ndarray, n_jobs: int) -> float:
@@ -99,6 +114,118 @@ def many_leaves() -> dict[str, Any]:
         ["lines of text", len(str(model.tree_).splitlines())],
     ]
     return table(("20,000 leaves, 200k x 10, k=50", ""), rows)
+
+
+# ---- gaps and levels ------------------------------------------------------------------------
+
+GAPPY_CLUSTERS = 8
+GAPPY_COLUMNS = 20
+GAP_SHARE = 0.1
+LEVELS = (8, 255)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the table of gaps and levels."""
+
+    name: str
+    make: Callable[[np.ndarray], Any]
+    n_rows: int = 100_000
+    levels: tuple[int, ...] = LEVELS
+    """Numbers of levels to measure: some methods hold a column for each."""
+    is_target: bool = True
+
+
+METHODS = (
+    Method("IMM", lambda labels: tc.IMM(reference=labels, n_jobs=1)),
+    Method("ExKMC", lambda labels: tc.ExKMC(max_leaves=20, reference=labels, n_jobs=1)),
+    Method("KMeansTree", lambda labels: tc.KMeansTree(max_leaves=20, reference=labels, n_jobs=1)),
+    Method("SpExTree", lambda labels: tc.SpExTree(max_leaves=20, reference=labels, n_jobs=1)),
+    Method(
+        "KernelExpand",
+        lambda labels: tc.KernelExpand(max_leaves=20, base_tree=None, reference=labels, n_jobs=1),
+        levels=LEVELS[:1],
+    ),
+    Method(
+        "BestTree",
+        lambda labels: tc.BestTree(max_leaves=8, reference=labels, n_jobs=1),
+        n_rows=10_000,
+        levels=LEVELS[:1],
+    ),
+    Method(
+        "Kauri",
+        lambda _: tc.Kauri(GAPPY_CLUSTERS, max_leaves=20, n_jobs=1),
+        n_rows=30_000,
+        levels=LEVELS[:1],
+    ),
+    Method(
+        "IMM with its own k-means",
+        lambda _: tc.IMM(GAPPY_CLUSTERS, random_state=0, n_jobs=1),
+        n_rows=30_000,
+        levels=(),
+        is_target=False,
+    ),
+)
+
+
+def gaps(arguments: argparse.Namespace) -> list[Any]:
+    """Fits of tables with missing cells, and of levels, beside those of complete numbers."""
+    rows = []
+    for method in METHODS:
+        if arguments.only in method.name:
+            print(f"... {method.name}", file=sys.stderr, flush=True)
+            rows.append(beside_numbers(method))
+    return [
+        f"Blobs with {GAPPY_COLUMNS} columns, k={GAPPY_CLUSTERS}, their labels given where a "
+        "method takes them; 1 thread, interleaved fits. *Gaps*: the time with "
+        f"{GAP_SHARE:.0%} of the cells missing through that of the complete float64 array. "
+        "*Levels*: the time of frames of categories, each a range of as many values of a column, "
+        "through that of the numbers as a frame.",
+        table(("method", "rows", "seconds", "gaps", *(f"{v} levels" for v in LEVELS)), rows),
+    ]
+
+
+def beside_numbers(method: Method) -> list[Cell]:
+    X = blobs(method.n_rows, GAPPY_COLUMNS, GAPPY_CLUSTERS)[0]
+    labels = KMeans(GAPPY_CLUSTERS, n_init=1, random_state=0).fit(X).labels_
+    numbers = common.as_frame(X)
+    missing = np.random.default_rng(1).random(X.shape) < GAP_SHARE
+    tables = {"numbers": X, "gaps": np.where(missing, np.nan, X), "frame": numbers}
+    tables |= {str(n_levels): as_levels(numbers, n_levels) for n_levels in method.levels}
+
+    def run(X: Any) -> Callable[[], float]:
+        return lambda: seconds(lambda: method.make(labels).fit(X))
+
+    times = common.interleaved({name: run(X) for name, X in tables.items()}, 5, 3)
+    target = "<= 1.5" if method.is_target else None
+    of_levels = [
+        ratio(times[str(v)], times["frame"], "<= 1") if v in method.levels else None for v in LEVELS
+    ]
+    plain = times["numbers"]
+    return [
+        method.name,
+        method.n_rows,
+        runs(plain),
+        ratio(times["gaps"], plain, target),
+        *of_levels,
+    ]
+
+
+def as_levels(numbers: pl.DataFrame, n_levels: int) -> pl.DataFrame:
+    """Cut every column into ranges of as many rows, named as levels."""
+    names = np.array([f"{level:03}" for level in range(n_levels)])
+    ranks = {column.name: column.rank("ordinal").to_numpy() - 1 for column in numbers}
+    return pl.DataFrame(
+        {
+            name: pl.Series(
+                names[rank.astype(np.int64) * n_levels // len(numbers)], dtype=pl.String
+            )
+            for name, rank in ranks.items()
+        }
+    ).cast(pl.Categorical)
+
+
+PARTS = {"sizes": ("Scaling", sizes), "gaps": ("Gaps and levels", gaps)}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Draw the pictures of the documentation: python docs/make_figures.py (needs the extra ``plot``).
 
-tree.png is the tree of the README's first example, costs.png what trees of more leaves cost.
+tree.png is the tree of the README's first example, costs.png what trees of more leaves cost, and
+customers.png the tree of its table with text, dates and gaps.
 moons.png and circles.png show what kernels are for: above, the cells of IMM's tree for k-means and
 those of Kernel Expand's for kernel k-means, the points coloured by the truth; below, Kernel
 Expand's tree. digits.png is an oblique tree of images.
@@ -18,6 +19,7 @@ import polars as pl
 from sklearn.datasets import load_digits, load_wine, make_circles, make_moons
 
 import treeclust_rs as tc
+from treeclust_rs.datasets import make_customers
 from treeclust_rs.metrics import adjusted_rand_index, agreement
 
 mpl.use("agg")
@@ -28,6 +30,7 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     """Draw all pictures, beside this file."""
     draw_wine()
+    draw_customers()
     draw_digits()
     # Cuts that single out a few rows would be slivers in the picture.
     expand = tc.KernelExpand(2, n_init=50, min_samples_leaf=10, random_state=0)
@@ -48,6 +51,14 @@ def draw_wine() -> None:
     figure, axes = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
     large.plot_cost_path(axes)
     figure.savefig(FOLDER / "costs.png", dpi=110, facecolor="white")
+
+
+def draw_customers() -> None:
+    """Draw the tree that explains the segments of customers."""
+    frame = make_customers(2_000, with_segment=True)
+    model = tc.BestTree(objective="labels", reference=frame["segment"], max_leaves=7)
+    model.set_params(scale="standard", random_state=0).fit(frame.drop("customer_id", "segment"))
+    model.plot(fontsize=10).figure.savefig(FOLDER / "customers.png", dpi=110, facecolor="white")
 
 
 def draw_digits() -> None:

@@ -4,13 +4,13 @@
 #[path = "common/random.rs"]
 mod random;
 
-use ndarray::{Array2, array};
+use ndarray::{Array2, Axis, array};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::kauri::fit::{FittedKauri, KauriProblem, fit};
 use treeclust_rs::kauri::kernel::Kernel;
 use treeclust_rs::kauri::moves::MoveKind;
 use treeclust_rs::parallel::{Monitor, with_pool};
-use treeclust_rs::table::Table;
+use treeclust_rs::table::{Column, MISSING_LEVEL, Table};
 use treeclust_rs::tree::Test;
 
 use random::Random;
@@ -143,6 +143,8 @@ struct Candidate {
 /// A tree while its splits are made again: the rows of its leaves, by node id, and the cluster of every row.
 struct Replay<'a> {
     x: &'a Array2<f64>,
+    /// Whether each column holds codes of levels.
+    levels: &'a [bool],
     gram: &'a Array2<f64>,
     max_clusters: usize,
     leaves: Vec<(usize, Vec<usize>)>,
@@ -203,12 +205,15 @@ impl Replay<'_> {
             let n_own = self.labels.iter().filter(|&&label| label == own).count();
             let moves = self.moves(own, n_own > rows.len());
             for (feature, column) in self.x.columns().into_iter().enumerate() {
-                let mut values: Vec<f64> = rows.iter().map(|&row| column[row]).collect();
-                values.sort_by(f64::total_cmp);
-                values.dedup();
-                for below in &values[..values.len() - 1] {
+                let mut observed = column.iter().filter(|x| !x.is_nan());
+                let first = observed.next();
+                if observed.all(|x| Some(x) == first) {
+                    continue; // constant columns are never cut
+                }
+                let cells: Vec<f64> = rows.iter().map(|&row| column[row]).collect();
+                for goes_left in cuts(&cells, self.levels[feature]) {
                     let (left, right): (Vec<usize>, Vec<usize>) =
-                        rows.iter().partition(|&&row| column[row] <= *below);
+                        rows.iter().partition(|&&row| goes_left(column[row]));
                     for &(kind, clusters) in &moves {
                         let mut labels = self.labels.clone();
                         left.iter().for_each(|&row| labels[row] = clusters[0]);
@@ -244,6 +249,35 @@ impl Replay<'_> {
     }
 }
 
+/// Whether a cell goes left.
+type GoesLeft = Box<dyn Fn(f64) -> bool>;
+
+/// The cuts of a leaf with these cells, in the order of ties: by threshold or level, missing cells right before left, and
+/// last missing cells against the others.
+fn cuts(cells: &[f64], has_levels: bool) -> Vec<GoesLeft> {
+    let mut values: Vec<f64> = cells.iter().copied().filter(|x| !x.is_nan()).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let has_missing = cells.iter().any(|x| x.is_nan());
+    let directions = if has_missing { &[false, true][..] } else { &[false] };
+    let n_cuts =
+        if has_levels && values.len() > 1 { values.len() } else { values.len().saturating_sub(1) };
+    let mut cuts: Vec<GoesLeft> = vec![];
+    for &value in &values[..n_cuts] {
+        for &missing_left in directions {
+            cuts.push(Box::new(move |x: f64| match (x.is_nan(), has_levels) {
+                (true, _) => missing_left,
+                (_, true) => x == value,
+                _ => x <= value,
+            }));
+        }
+    }
+    if has_missing && !values.is_empty() {
+        cuts.push(Box::new(f64::is_nan));
+    }
+    cuts
+}
+
 /// The splits of a fitted tree in their order, as candidates.
 fn splits(x: &Array2<f64>, fitted: &FittedKauri) -> Vec<Candidate> {
     let nodes = &fitted.nodes;
@@ -252,9 +286,10 @@ fn splits(x: &Array2<f64>, fitted: &FittedKauri) -> Vec<Candidate> {
     let mut splits = vec![];
     for child in (1..nodes.tests.len()).step_by(2) {
         let node = nodes.left.iter().position(|&left| left == child).unwrap();
-        let Test::Threshold { feature, threshold } = nodes.tests[node] else { unreachable!() };
+        let (test, missing_left) = (&nodes.tests[node], nodes.missing_left[node]);
+        let feature = test.feature().unwrap();
         let (left, right): (Vec<usize>, Vec<usize>) =
-            rows[node].iter().partition(|&&row| x[[row, feature]] <= threshold);
+            rows[node].iter().partition(|&&row| test.goes_left(x[[row, feature]], missing_left));
         (rows[child], rows[child + 1]) = (left.clone(), right);
         let (kind, gain) = (fitted.kinds[node].unwrap(), fitted.gain[node]);
         let clusters = [fitted.cluster[child], fitted.cluster[child + 1]];
@@ -299,14 +334,24 @@ fn a_double_star_needs_room_for_two_clusters() {
 
 /// Fits a tree on `x` and checks that every split is the first of the best of all there are.
 fn check_splits(x: &Array2<f64>, kernel: Kernel<'_>, gram: &Array2<f64>, max_clusters: usize) {
-    let (n, d) = x.dim();
-    let problem = KauriProblem { max_clusters, max_features: d, ..problem(kernel) };
-    let fitted = fitted(x, &problem, 1);
+    let problem = KauriProblem { max_clusters, max_features: x.ncols(), ..problem(kernel) };
+    check_replay(x, &vec![false; x.ncols()], &fitted(x, &problem, 1), gram, max_clusters);
+}
+
+/// [`check_splits`] of a fitted tree. `levels`: whether each column holds codes of levels.
+fn check_replay(
+    x: &Array2<f64>,
+    levels: &[bool],
+    fitted: &FittedKauri,
+    gram: &Array2<f64>,
+    max_clusters: usize,
+) {
+    let n = x.nrows();
     let trace = gram.diag().iter().map(|k| k.abs()).sum::<f64>();
     let size = trace.max(gram.iter().map(|k| k.abs()).sum::<f64>() / n as f64);
     let leaves = vec![(0, (0..n).collect())];
-    let mut replay = Replay { x, gram, max_clusters, leaves, labels: vec![0; n] };
-    for (i, split) in splits(x, &fitted).into_iter().enumerate() {
+    let mut replay = Replay { x, levels, gram, max_clusters, leaves, labels: vec![0; n] };
+    for (i, split) in splits(x, fitted).into_iter().enumerate() {
         let best = replay.best(1e-12 * size).expect("a split that gains");
         assert_eq!(split, Candidate { gain: split.gain, ..best.clone() }, "{max_clusters}, {gram}");
         assert!((split.gain - best.gain).abs() <= 1e-9 * size, "{max_clusters}, {gram}");
@@ -340,6 +385,61 @@ fn every_split_on_features_is_the_first_of_the_best_of_all() {
     let gram =
         Array2::from_shape_fn((9, 9), |(i, j)| z[2 * i] * z[2 * j] + z[2 * i + 1] * z[2 * j + 1]);
     check_splits(&x, Kernel::Features { z: &z, rank: 2 }, &gram, 3);
+}
+
+/// Levels and missing cells: see [`cuts`].
+#[test]
+fn every_split_of_a_mixed_table_is_the_first_of_the_best_of_all() {
+    let mut random = Random(11);
+    let (mut n_levels, mut n_missing, mut n_left) = (0, 0, 0);
+    for _ in 0..1500 {
+        let (n, d) = (6 + random.below(6) as usize, 1 + random.below(2) as usize);
+        let levels: Vec<bool> = (0..d).map(|_| random.below(2) == 0).collect();
+        let gaps = [0, 1, 3, 10][random.below(4) as usize]; // in tenths; 10: all missing
+        let x = Array2::from_shape_fn((n, d), |_| {
+            let sign = if random.below(2) == 0 { 1.0 } else { -1.0 };
+            if random.below(10) < gaps { f64::NAN.copysign(sign) } else { random.below(4) as f64 }
+        });
+        let rank = 1 + random.below(2) as usize;
+        let z = Array2::from_shape_fn((n, rank), |_| random.below(7) as f64 - 3.0);
+        let (gram, max_clusters) = (z.dot(&z.t()), 1 + random.below(4) as usize);
+        let codes = x.mapv(|x| if x.is_nan() { MISSING_LEVEL } else { x as u8 });
+        let column = |f: usize| -> Column<'_> {
+            let codes = codes.index_axis(Axis(1), f);
+            if levels[f] { Column::levels(codes, 5).unwrap() } else { x.column(f).into() }
+        };
+        let table = Table::new((0..d).map(column).collect()).unwrap();
+        let kernel = Kernel::Features { z: z.as_slice().unwrap(), rank };
+        let problem = KauriProblem { max_clusters, max_features: d, ..problem(kernel) };
+        let found = fit(&table, &problem, &Monitor::default()).unwrap();
+        check_replay(&x, &levels, &found, &gram, max_clusters);
+        for (test, missing_left) in found.nodes.tests.iter().zip(&found.nodes.missing_left) {
+            n_levels += usize::from(matches!(test, Test::Levels { .. }));
+            n_missing += usize::from(matches!(test, Test::Missing { .. }));
+            n_left += usize::from(matches!(test, Test::Threshold { .. }) && *missing_left);
+        }
+    }
+    assert!(n_levels > 500 && n_missing > 100 && n_left > 100, "{n_levels} {n_missing} {n_left}");
+}
+
+#[test]
+fn levels_that_no_row_has_go_to_the_side_with_more_rows() {
+    // Level 0 has three of the four rows, 1 and 3 none.
+    let codes = array![0u8, 0, 0, 2];
+    let x = array![0.0, 0.0, 0.0, 5.0];
+    let table = Table::new(vec![Column::levels(codes.view(), 4).unwrap()]).unwrap();
+    let z: Vec<f64> = x.to_vec();
+    let problem = KauriProblem {
+        max_clusters: 2,
+        max_features: 1,
+        ..problem(Kernel::Features { z: &z, rank: 1 })
+    };
+    let found = fit(&table, &problem, &Monitor::default()).unwrap();
+    assert_eq!(
+        found.nodes.tests[0],
+        Test::Levels { feature: 0, left: [0, 1, 3].into_iter().collect() }
+    );
+    assert!(found.nodes.missing_left[0]);
 }
 
 /// Kernels that are not positive semidefinite: clusters are joined while new ones may be made.

@@ -1,19 +1,19 @@
-//! BestTree's search through the crate's own interface: against full enumeration on tiny problems, against its starts,
-//! threads, weights, limits.
+//! BestTree's search through the crate's own interface: against full enumeration on tiny problems, with levels and missing
+//! cells too, against its starts, threads, weights, limits.
 
 #[path = "common/random.rs"]
 mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView1, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
-    FoundTree, KMeans, KMedians, Labels, Objective, SearchSettings, Step, search,
+    FoundTree, KMeans, KMedians, Labels, Objective, ObservedKMeans, SearchSettings, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
-use treeclust_rs::table::Table;
+use treeclust_rs::table::{Column, MISSING_LEVEL, Table};
 use treeclust_rs::tree::Test;
 
 use random::Random;
@@ -45,6 +45,19 @@ fn tiny(random: &mut Random) -> Array2<f64> {
 
 /// A tree of random tests and labels.
 fn random_tree(random: &mut Random, x: &Array2<f64>, n_leaves: usize, k: usize) -> DraftTree {
+    tree_of(random, n_leaves, k, |random| {
+        let feature = below(random, x.ncols());
+        (Test::Threshold { feature, threshold: x[[below(random, x.nrows()), feature]] }, false)
+    })
+}
+
+/// A tree of given tests with their directions, and random labels.
+fn tree_of(
+    random: &mut Random,
+    n_leaves: usize,
+    k: usize,
+    test: impl Fn(&mut Random) -> (Test, bool),
+) -> DraftTree {
     let leaf = |random: &mut Random| {
         DraftNode::Leaf(Leaf { label: below(random, k) as u32, shares: vec![] })
     };
@@ -53,10 +66,8 @@ fn random_tree(random: &mut Random, x: &Array2<f64>, n_leaves: usize, k: usize) 
     for _ in 1..n_leaves {
         let at = below(random, leaves.len());
         let (id, left) = (leaves.swap_remove(at), nodes.len());
-        let feature = below(random, x.ncols());
-        let threshold = x[[below(random, x.nrows()), feature]];
-        let test = Test::Threshold { feature, threshold };
-        nodes[id] = DraftNode::Split { test, left, right: left + 1 };
+        let (test, missing_left) = test(random);
+        nodes[id] = DraftNode::Split { test, left, right: left + 1, missing_left };
         nodes.push(leaf(random));
         nodes.push(leaf(random));
         leaves.extend([left, left + 1]);
@@ -76,8 +87,18 @@ fn found(
     n_threads: usize,
 ) -> FoundTree {
     let table = Table::from_matrix(x.view()).unwrap();
+    found_in(&table, objective, starts, settings, n_threads)
+}
+
+fn found_in(
+    table: &Table<'_>,
+    objective: &dyn Objective,
+    starts: &[DraftTree],
+    settings: &SearchSettings,
+    n_threads: usize,
+) -> FoundTree {
     let monitor = Monitor::default();
-    with_pool(n_threads, || search(&table, objective, starts, settings, &monitor)).unwrap().unwrap()
+    with_pool(n_threads, || search(table, objective, starts, settings, &monitor)).unwrap().unwrap()
 }
 
 /// The leaf of each row as a node id, and its label.
@@ -87,10 +108,10 @@ fn routed(tree: &DraftTree, x: &Array2<f64>) -> Vec<(usize, u32)> {
         loop {
             match &tree.nodes[id] {
                 DraftNode::Leaf(leaf) => return (id, leaf.label),
-                DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right } => {
-                    id = if row[*feature] <= *threshold { *left } else { *right };
+                DraftNode::Split { test, left, right, missing_left } => {
+                    let cell = row[test.feature().unwrap()];
+                    id = if test.goes_left(cell, *missing_left) { *left } else { *right };
                 }
-                DraftNode::Split { .. } => panic!("not a threshold"),
             }
         }
     };
@@ -144,6 +165,8 @@ fn with_centers<'a>(
 /// All sets of leaves, each a set of rows, that trees of at most `n_leaves` leaves and `depth` levels make.
 struct Enumeration<'a> {
     x: &'a Array2<f64>,
+    /// By column the number of levels; none: numbers.
+    n_levels: &'a [Option<usize>],
     min_rows: u32,
     known: BTreeMap<(u16, usize, usize), BTreeSet<Vec<u16>>>,
 }
@@ -176,12 +199,35 @@ impl Enumeration<'_> {
     fn cuts(&self, rows: u16) -> BTreeSet<u16> {
         let inside = |i: &usize| rows & (1 << i) != 0;
         let mut cuts = BTreeSet::new();
-        for f in 0..self.x.ncols() {
-            for i in (0..self.x.nrows()).filter(inside) {
-                let goes_left = |j: &usize| inside(j) && self.x[[*j, f]] <= self.x[[i, f]];
-                let left = (0..self.x.nrows()).filter(goes_left).fold(0u16, |set, j| set | 1 << j);
+        for (f, column) in self.x.columns().into_iter().enumerate() {
+            let mut observed = column.iter().filter(|x| !x.is_nan());
+            let first = observed.next();
+            if observed.all(|x| Some(x) == first) {
+                continue; // constant columns are never cut
+            }
+            let tests: Vec<Test> = match self.n_levels[f] {
+                Some(n_levels) => {
+                    let set =
+                        |bits: usize| (0..n_levels as u8).filter(move |v| bits & (1 << v) != 0);
+                    (0..1 << n_levels)
+                        .map(|bits| Test::Levels { feature: f, left: set(bits).collect() })
+                        .collect()
+                }
+                None => {
+                    let values = (0..column.len()).filter(inside).map(|i| column[i]);
+                    let values = values.filter(|x| !x.is_nan());
+                    values.map(|threshold| Test::Threshold { feature: f, threshold }).collect()
+                }
+            };
+            for (test, missing_left) in tests
+                .iter()
+                .flat_map(|test| [(test, false), (test, true)])
+                .chain([(&Test::Missing { feature: f }, true)])
+            {
+                let goes_left = |j: &usize| inside(j) && test.goes_left(column[*j], missing_left);
+                let left = (0..column.len()).filter(goes_left).fold(0u16, |set, j| set | 1 << j);
                 let sizes = [left.count_ones(), (rows & !left).count_ones()];
-                if sizes[0] >= self.min_rows && sizes[1] >= self.min_rows.max(1) {
+                if sizes.iter().all(|&size| size >= self.min_rows.max(1)) {
                     cuts.insert(left);
                 }
             }
@@ -240,7 +286,9 @@ fn the_optimum_of_tiny_problems_is_found() {
         let starts = starts(&mut random, &x, n_leaves, k);
         let Limits { max_depth, min_samples_leaf, .. } = settings.limits;
         let min_rows = min_samples_leaf as u32;
-        let mut enumeration = Enumeration { x: &x, min_rows, known: BTreeMap::new() };
+        let numbers = vec![None; x.ncols()];
+        let mut enumeration =
+            Enumeration { x: &x, n_levels: &numbers, min_rows, known: BTreeMap::new() };
         let trees = enumeration.trees(u16::MAX >> (16 - n), n_leaves, max_depth.unwrap_or(9));
 
         for (which, (objective, of)) in with_centers(&x, k, None).iter().enumerate() {
@@ -288,6 +336,219 @@ fn the_optimum_of_tiny_problems_is_found() {
     }
     println!("found {n_found:?} of {n_cases}; missed: {missed:#?}");
     assert!(n_found.iter().all(|&found| found * 100 >= 99 * n_cases), "{missed:#?}");
+}
+
+/// A table with columns of levels and missing cells. Cells are numbers or codes, NaN where missing.
+struct Mixed {
+    x: Array2<f64>,
+    n_levels: Vec<Option<usize>>,
+    /// By column; of numbers none.
+    codes: Vec<Vec<u8>>,
+}
+
+impl Mixed {
+    fn new(random: &mut Random, n: usize, values: &[usize]) -> Self {
+        let d = 1 + below(random, 3);
+        let n_levels: Vec<Option<usize>> =
+            (0..d).map(|_| [None, Some(3), Some(4)][below(random, 3)]).collect();
+        let gaps: Vec<usize> = (0..d).map(|_| [0, 1, 3][below(random, 3)]).collect();
+        let n_values = values[below(random, values.len())];
+        let x = Array2::from_shape_fn((n, d), |(_, f)| {
+            let is_gap = below(random, 10) < gaps[f];
+            if is_gap { f64::NAN } else { below(random, n_levels[f].unwrap_or(n_values)) as f64 }
+        });
+        let code = |x: &f64| if x.is_nan() { MISSING_LEVEL } else { *x as u8 };
+        let codes = x.columns().into_iter().map(|column| column.iter().map(code).collect());
+        Mixed { codes: codes.collect(), x, n_levels }
+    }
+
+    fn table(&self) -> Table<'_> {
+        let column = |f: usize| match self.n_levels[f] {
+            Some(n) => Column::levels(ArrayView1::from(&self.codes[f]), n).unwrap(),
+            None => self.x.column(f).into(),
+        };
+        Table::new((0..self.x.ncols()).map(column).collect()).unwrap()
+    }
+
+    /// The coordinates of levels by column, and the points; a level has the value `level` in its coordinate.
+    fn points(&self, level: f64) -> (Vec<std::ops::Range<usize>>, Array2<f64>) {
+        let (mut columns, mut levels) = (Vec::new(), vec![]);
+        for (f, n_levels) in self.n_levels.iter().enumerate() {
+            levels.extend(n_levels.map(|n| columns.len()..columns.len() + n));
+            columns
+                .extend((0..n_levels.unwrap_or(1)).map(|code| (f, n_levels.map(|_| code as f64))));
+        }
+        let of = |(i, j): (usize, usize)| match (self.x[[i, columns[j].0]], columns[j].1) {
+            (x, Some(code)) if !x.is_nan() => {
+                if x == code {
+                    level
+                } else {
+                    0.0
+                }
+            }
+            (x, _) => x,
+        };
+        (levels, Array2::from_shape_fn((self.x.nrows(), columns.len()), of))
+    }
+
+    /// What rows cost as one cluster, by the definition: squares, or distances and mismatches.
+    fn cost(&self, rows: &[usize], by_medians: bool) -> f64 {
+        let of_column = |f: usize| {
+            let cells = rows.iter().map(|&i| self.x[[i, f]]).filter(|x| !x.is_nan());
+            let cells: Vec<(f64, f64)> = cells.map(|x| (x, 1.0)).collect();
+            let n = cells.len() as f64;
+            let counts = |v: usize| cells.iter().filter(|(x, _)| *x == v as f64).count() as f64;
+            match self.n_levels[f] {
+                _ if cells.is_empty() => 0.0,
+                None if by_medians => distances(&cells),
+                None => squares(&cells),
+                Some(k) if by_medians => n - (0..k).map(counts).fold(0.0, f64::max),
+                Some(k) => 0.5 * (0..k).map(|v| counts(v) * (1.0 - counts(v) / n)).sum::<f64>(),
+            }
+        };
+        (0..self.x.ncols()).map(of_column).sum()
+    }
+
+    /// What the clusters of a tree cost.
+    fn cost_of(&self, tree: &DraftTree, by_medians: bool) -> f64 {
+        let leaves = routed(tree, &self.x);
+        let labels = BTreeSet::from_iter(leaves.iter().map(|(_, label)| *label));
+        let of_label = |label: u32| {
+            let rows = (0..leaves.len()).filter(|&i| leaves[i].1 == label);
+            self.cost(&rows.collect::<Vec<_>>(), by_medians)
+        };
+        labels.into_iter().map(of_label).sum()
+    }
+
+    fn starts(&self, random: &mut Random, n_leaves: usize, k: usize) -> Vec<DraftTree> {
+        let test = |random: &mut Random| {
+            let feature = below(random, self.x.ncols());
+            let cell = self.x[[below(random, self.x.nrows()), feature]];
+            let others = below(random, 256);
+            let test = match self.n_levels[feature] {
+                _ if cell.is_nan() => return (Test::Missing { feature }, true),
+                None => Test::Threshold { feature, threshold: cell },
+                Some(n_levels) => {
+                    let is_left = |v: &u8| f64::from(*v) == cell || others & (1 << v) != 0;
+                    Test::Levels { feature, left: (0..n_levels as u8).filter(is_left).collect() }
+                }
+            };
+            (test, below(random, 2) == 0)
+        };
+        (0..6).map(|_| tree_of(random, n_leaves, k, test)).collect()
+    }
+}
+
+#[test]
+fn the_optimum_of_tiny_tables_with_levels_and_gaps_is_found() {
+    let mut random = Random(21);
+    let (mut n_found, mut missed) = ([0; 3], vec![]);
+    let n_cases = 200;
+    for case in 0..n_cases {
+        let n = 5 + below(&mut random, 6);
+        let mixed = Mixed::new(&mut random, n, &[3, 8]);
+        let k = 2 + below(&mut random, 2);
+        let n_leaves = k + below(&mut random, 4 - k);
+        let mut settings = settings(n_leaves);
+        settings.limits.min_samples_leaf = 1 + case % 2;
+        let starts = mixed.starts(&mut random, n_leaves, k);
+        let mut enumeration = Enumeration {
+            x: &mixed.x,
+            n_levels: &mixed.n_levels,
+            min_rows: settings.limits.min_samples_leaf as u32,
+            known: BTreeMap::new(),
+        };
+        let trees = enumeration.trees(u16::MAX >> (16 - n), n_leaves, 9);
+        let (_, squares) = mixed.points(0.5f64.sqrt());
+        let (levels, halves) = mixed.points(0.5);
+        let (d, table) = (squares.ncols(), mixed.table());
+        let labels: Vec<u32> = (0..n).map(|_| below(&mut random, k) as u32).collect();
+        let objectives: [Box<dyn Objective>; 3] = [
+            Box::new(ObservedKMeans::new(squares.as_slice().unwrap(), d, k, None).unwrap()),
+            Box::new(
+                KMedians::with_levels(halves.as_slice().unwrap(), d, k, None, levels).unwrap(),
+            ),
+            Box::new(Labels::new(&labels, k, None).unwrap()),
+        ];
+        for (which, objective) in objectives.iter().enumerate() {
+            let tree = found_in(&table, &**objective, &starts, &settings, 1);
+            let optimum = if which < 2 {
+                let cost = cost_of_sets(n, |rows| mixed.cost(rows, which == 1));
+                let costs = trees.iter().map(|leaves| best_clusters(leaves, &mut vec![], k, &cost));
+                costs.fold(f64::INFINITY, f64::min)
+            } else {
+                let cost = cost_of_sets(n, |rows| {
+                    let count = |l| rows.iter().filter(|&&i| labels[i] == l).count();
+                    (rows.len() - (0..k as u32).map(count).max().unwrap_or(0)) as f64
+                });
+                let sum =
+                    |leaves: &Vec<u16>| leaves.iter().map(|&set| cost[usize::from(set)]).sum();
+                trees.iter().map(sum).fold(f64::INFINITY, f64::min)
+            };
+            let leaves = routed(&tree.tree, &mixed.x);
+            let expected = match which {
+                2 => leaves.iter().zip(&labels).filter(|((_, got), want)| got != *want).count()
+                    as f64,
+                _ => mixed.cost_of(&tree.tree, which == 1),
+            };
+            assert!((expected - tree.objective).abs() <= 1e-9, "{which} {case}");
+            assert!(tree.objective >= optimum - 1e-9, "{which} {case}: below the optimum");
+            assert!(tree.start_objectives.iter().all(|&start| tree.objective <= start + 1e-12));
+            assert!(never_rises(&tree.path) && tree.tree.n_leaves() <= n_leaves, "{which} {case}");
+            for (leaf, _) in &leaves {
+                let size = leaves.iter().filter(|(other, _)| other == leaf).count();
+                assert!(size >= settings.limits.min_samples_leaf, "{which} {case}");
+            }
+            if tree.objective <= optimum + 1e-9 {
+                n_found[which] += 1;
+            } else {
+                missed.push(format!("{which} {case}: {} > {optimum}", tree.objective));
+            }
+        }
+    }
+    println!("found {n_found:?} of {n_cases}; missed: {missed:#?}");
+    assert!(n_found.iter().all(|&found| found * 100 >= 99 * n_cases), "{missed:#?}");
+}
+
+#[test]
+fn trees_of_tables_with_levels_and_gaps_are_worth_what_their_rows_cost() {
+    let mut random = Random(23);
+    for _ in 0..12 {
+        // More values than ranks have buckets, and few.
+        let mixed = Mixed::new(&mut random, 900, &[5, 700]);
+        let starts = mixed.starts(&mut random, 7, 4);
+        let (_, squares) = mixed.points(0.5f64.sqrt());
+        let (levels, halves) = mixed.points(0.5);
+        let (d, table) = (squares.ncols(), mixed.table());
+        let means = ObservedKMeans::new(squares.as_slice().unwrap(), d, 4, None).unwrap();
+        let medians =
+            KMedians::with_levels(halves.as_slice().unwrap(), d, 4, None, levels).unwrap();
+        for (by_medians, objective) in [(false, &means as &dyn Objective), (true, &medians)] {
+            let mut settings = SearchSettings { max_work: 3_000_000, ..quick(7) };
+            settings.limits.min_samples_leaf = 20;
+            let tree = found_in(&table, objective, &starts, &settings, 1);
+            assert_eq!(tree, found_in(&table, objective, &starts, &settings, 2));
+            let cost = mixed.cost_of(&tree.tree, by_medians);
+            let apart = (cost - tree.objective).abs();
+            assert!(apart <= 1e-10 * cost, "{cost} {}", tree.objective);
+            let first = tree.start_objectives.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!(tree.objective <= first && never_rises(&tree.path));
+        }
+    }
+}
+
+#[test]
+fn means_of_complete_rows_are_those_of_rows_without_gaps() {
+    let x = clouds();
+    let (z, starts) = (x.as_slice().unwrap(), starts(&mut Random(25), &x, 9, 4));
+    let weights: Vec<f64> = (0..400).map(|i| 1.0 + (i % 3) as f64).collect();
+    let still = SearchSettings { patience: 0, ..quick(9) };
+    let plain = KMeans::new(z, 5, 4, Some(&weights)).unwrap();
+    let observed = ObservedKMeans::new(z, 5, 4, Some(&weights)).unwrap();
+    let [a, b] = [&plain as &dyn Objective, &observed].map(|o| found(&x, o, &starts, &still, 1));
+    for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
+        assert!((a / b - 1.0).abs() < 1e-12);
+    }
 }
 
 /// Four overlapping clouds of whole numbers.
@@ -356,9 +617,14 @@ fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
         .iter()
         .map(|tree| {
             let shift = |node: &DraftNode| match node {
-                DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right } => {
+                DraftNode::Split {
+                    test: Test::Threshold { feature, threshold },
+                    left,
+                    right,
+                    ..
+                } => {
                     let test = Test::Threshold { feature: *feature, threshold: threshold + 1e8 };
-                    DraftNode::Split { test, left: *left, right: *right }
+                    DraftNode::split(test, *left, *right)
                 }
                 node => node.clone(),
             };

@@ -88,7 +88,7 @@ fn objective(tao: &Tao<'_, '_>, tree: &DraftTree, x: &Array2<f64>) -> f64 {
                     total += tao.loss.of(i as u32, leaf);
                     break;
                 }
-                DraftNode::Split { test, left, right } => {
+                DraftNode::Split { test, left, right, .. } => {
                     let right_side = match test {
                         Test::Oblique(plane) => plane.sum(|j| x[[i, j as usize]]) >= 0.0,
                         Test::Threshold { feature, threshold } => x[[i, *feature]] > *threshold,
@@ -217,7 +217,7 @@ fn at_a_node_no_threshold_is_better_than_the_one_found() {
                 for row in 0..120 {
                     let test = Test::Threshold { feature, threshold: data.x[[row, feature]] };
                     for (left, right) in [(left, right), (right, left)] {
-                        other.nodes[id] = DraftNode::Split { test: test.clone(), left, right };
+                        other.nodes[id] = DraftNode::split(test.clone(), left, right);
                         let value = objective(&tao, &other, &data.x);
                         assert!(value >= found - 1e-6, "seed {seed} node {id}: {value} {found}");
                     }
@@ -335,6 +335,8 @@ fn checked(tree: &DraftTree, n_features: usize) -> ClusterTree {
         upper: &arrays.upper,
         children_left: &arrays.children_left,
         children_right: &arrays.children_right,
+        levels: None,
+        missing_go_to_left: None,
         oblique: Some(oblique),
     };
     ClusterTree::new(arrays, n_features).unwrap()
@@ -385,11 +387,7 @@ fn a_tree_is_fitted_from_options_alone() {
     }
     let outside = DraftTree {
         nodes: vec![
-            DraftNode::Split {
-                test: Test::Threshold { feature: 4, threshold: 0.0 },
-                left: 1,
-                right: 2,
-            },
+            DraftNode::split(Test::Threshold { feature: 4, threshold: 0.0 }, 1, 2),
             DraftTree::leaf(0).nodes[0].clone(),
             DraftTree::leaf(1).nodes[0].clone(),
         ],

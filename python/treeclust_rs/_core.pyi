@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, Self, final, type_check_only
 
 import numpy as np
@@ -29,11 +29,23 @@ __all__ = [
     "thresholds",
 ]
 
-_Table = npt.NDArray[Any] | list[npt.NDArray[Any]]
+# A column is an array, or codes of levels and their number (LevelColumn of _engine.py).
+_Table = npt.NDArray[Any] | Sequence[npt.NDArray[Any] | tuple[npt.NDArray[np.uint8], int]]
 _Floats = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 _Codes = npt.NDArray[np.uint32]
-_Tests = tuple[npt.NDArray[np.int8], _Ints, _Floats, _Floats, _Floats, _Ints, _Ints]
+_Tests = tuple[
+    npt.NDArray[np.int8],
+    _Ints,
+    _Floats,
+    _Floats,
+    _Floats,
+    _Ints,
+    _Ints,
+    _Ints | None,
+    _Ints | None,
+    npt.NDArray[np.bool_] | None,
+]
 
 _Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
 _Sparse = tuple[_Ints, _Ints, _Floats, int]
@@ -98,6 +110,7 @@ def label_costs(
     manhattan: bool,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
+    levels: list[_Floats | None] | None = None,
 ) -> tuple[_Floats, _Codes, float]: ...
 def group_sums(
     table: _Table,
@@ -106,7 +119,7 @@ def group_sums(
     n_groups: int,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats | None]: ...
 def group_means(
     table: _Table,
     units: _Units,
@@ -114,7 +127,7 @@ def group_means(
     near: _Floats,
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
-) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
+) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
 
 @type_check_only
 class _FittedTests:
@@ -134,6 +147,12 @@ class _FittedTests:
     def children_left(self) -> _Ints: ...
     @property
     def children_right(self) -> _Ints: ...
+    @property
+    def levels_indptr(self) -> _Ints: ...
+    @property
+    def levels_codes(self) -> _Ints: ...
+    @property
+    def missing_go_to_left(self) -> npt.NDArray[np.bool_] | None: ...
 
 @type_check_only
 class _FittedNodes(_FittedTests):
@@ -249,13 +268,16 @@ def fit_regression(
 
 @final
 class Router:
-    """A checked tree that routes rows; None stands for rows with NaN or infinite cells."""
+    """A checked tree that routes rows; None stands for rows with cells it does not take."""
 
     def __new__(cls, tests: _Tests, n_features: int, oblique: _Oblique | None = None) -> Self: ...
     @property
     def n_features(self) -> int: ...
     def apply(self, table: _Table, n_jobs: _Jobs) -> _Ints | None: ...
     def apply_sparse(self, rows: _Sparse, n_jobs: _Jobs) -> _Ints | None: ...
+    def values_beside(
+        self, table: _Table, leaf_of_row: _Codes, n_jobs: _Jobs
+    ) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
 
 @final
 class FittedOblique(_FittedNodes):

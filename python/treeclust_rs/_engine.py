@@ -30,15 +30,32 @@ from ._core import label_costs as label_costs
 from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
-from ._util import Codes, FloatArray, IntArray
+from ._util import BoolArray, Codes, FloatArray, IntArray
 
 FittedTests: TypeAlias = "_core._FittedTests"
 """The tests of a fitted tree, by node: what all fitted trees have."""
 Jobs = int | Threads
-Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
-"""A matrix whose rows are samples, or a list of columns."""
 Progress = Callable[[int, float], None]
 """Called with the number of leaves and the last gain."""
+
+
+MISSING_LEVEL = 255
+"""Code of a missing level, and of a level that the fit did not have."""
+
+
+class LevelColumn(NamedTuple):
+    """A column of levels: texts, of which each row has one."""
+
+    codes: npt.NDArray[np.uint8]
+    """By row, in the order of the column's levels; `MISSING_LEVEL` for none of them."""
+    n_levels: int
+    """From 0, where all cells are missing, to 255."""
+
+
+ColumnData = npt.NDArray[Any] | LevelColumn
+"""The cells of a column."""
+Columns = npt.NDArray[Any] | list[ColumnData]
+"""A matrix whose rows are samples, or a list of columns."""
 
 
 class HasUnits(Protocol):
@@ -79,11 +96,16 @@ class GroupSums(NamedTuple):
     weight: FloatArray
     """Of shape (n_groups,)."""
     sums: FloatArray
-    """n_groups x d, in units."""
+    """n_groups x d, in units, of the observed cells; 0 for levels."""
+    observed: FloatArray | None = None
+    """n_groups x d: weight of the observed cells; None if no cell is missing."""
 
 
 class CentersBase(NamedTuple):
-    """The base tree of IMM: centers as unevaluated sums, k x d, in the columns' own units."""
+    """The base tree of IMM: centers as unevaluated sums, k x encoded columns, in their own units.
+
+    In columns of levels a center has the shares of the levels.
+    """
 
     high: FloatArray
     low: FloatArray
@@ -121,6 +143,8 @@ class GroupMeans(NamedTuple):
     """n_groups x d, in units: the means less the rounded ones."""
     spread: FloatArray
     """Of shape (n_groups,): weighted squared distances of the rows to the mean, in units."""
+    observed: FloatArray | None = None
+    """n_groups x d: weight of the observed cells; None if no cell is missing."""
 
 
 class TestArrays(NamedTuple):
@@ -133,6 +157,12 @@ class TestArrays(NamedTuple):
     upper: FloatArray
     children_left: IntArray
     children_right: IntArray
+    levels_indptr: IntArray | None = None
+    """Where the codes of each node start, n_nodes + 1; None: no tests on levels."""
+    levels_codes: IntArray | None = None
+    """The codes that go left at tests on levels."""
+    missing_go_to_left: BoolArray | None = None
+    """Whether a missing cell goes left; None: not known."""
 
 
 class ObliqueArrays(NamedTuple):

@@ -21,6 +21,7 @@
 
 use crate::criterion::centers::{CenterColumns, Centers, Coordinate, TableCenters};
 use crate::criterion::label_cost::Regrets;
+use crate::criterion::label_counts::OneHot;
 use crate::criterion::{CenterCut, RowSums};
 use crate::error::Result;
 use crate::grow::GrowingTree;
@@ -193,7 +194,8 @@ pub fn grow(
     let CenterCutProblem { labels, regrets, centers, depth } = *problem;
     let k = regrets.width();
     let d = table.n_features();
-    let columns = TableCenters::new(table, index, labels, centers, k)?;
+    let rows = OneHot::new(labels, k, None)?;
+    let columns = TableCenters::new(table, index, rows, centers)?;
     parallel::map(0..d, |f| columns.prepare(f));
     let mut orders = Orders::new(table, monitor)?;
     let mut nodes = BaseNodes::new(k);
@@ -241,10 +243,10 @@ pub fn grow(
             let first = costs.iter().position(|&cost| cost <= most).unwrap_or(0);
             let cut = gaps[first];
             let threshold = placement::between(cut.below, cut.above);
-            let of_cut = CenterCut { n_left: cut.n_centers, mistakes: f64::NAN };
+            let of_cut = CenterCut { n_left: cut.n_centers, of_levels: None, mistakes: f64::NAN };
             let (left, right) = columns.split(alive, feature, of_cut);
             let test = Test::Threshold { feature, threshold };
-            orders.mark(feature, segment, cut.n_rows);
+            orders.mark(feature, segment, |place| place < cut.n_rows);
             grown.split_by(id, test, -best, orders.sides(), |_, _| true);
             orders.split(segment);
             nodes.split(id, [left, right], f64::NAN);

@@ -25,7 +25,7 @@ use crate::criterion::intervals::IntervalCost;
 use crate::criterion::label_cost::{CheapestLabel, CutKind, Regrets, best_label};
 use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
 use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
-use crate::criterion::{Criterion, RowSums};
+use crate::criterion::{ColumnForm, Criterion, RowSums};
 use crate::error::{Error, Result};
 use crate::grow::{FittedNodes, GrowingTree, GrownNode, Limits, best_first};
 use crate::imm::{BaseNodes, ImmProblem, grow_imm};
@@ -125,8 +125,9 @@ pub struct ThresholdFit {
 /// Fits a tree: the base, then best-first growth.
 ///
 /// # Errors
-/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range or two clusters cannot be told
-/// apart by Kernel IMM's features, [`Error::Interrupted`] if the monitor was asked to stop.
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range, two clusters cannot be told apart
+/// by Kernel IMM's features, or the base takes neither levels nor missing cells, [`Error::Interrupted`] if the monitor
+/// was asked to stop.
 pub fn fit(
     table: &Table<'_>,
     problem: &ThresholdProblem<'_>,
@@ -145,6 +146,14 @@ pub fn fit(
     };
     let index = Index::new(table, problem.search.max_bins);
     monitor.check()?;
+    if matches!(problem.base, Base::Greedy { .. } | Base::KernelImm(_)) {
+        let is_other = |&f: &usize| index.column(f).form != ColumnForm::default();
+        if let Some(feature) = (0..index.n_features()).find(is_other) {
+            return Err(Error::Value(format!(
+                "Column {feature} holds levels or missing cells: trees of this base take complete numbers only."
+            )));
+        }
+    }
     let n_regrets = regrets.map_or(0, |_| k);
     let mut grown = GrowingTree::new(n, |rows| {
         parallel::sum_rows(rows, n_regrets + k, |row, sums| {

@@ -73,7 +73,7 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             sums.iter_mut().zip(block_sums).for_each(|(a, b)| *a += b);
         }
         let (low, high) = (binned.low.clone(), binned.high.clone());
-        OwnGroups { count, sums, low, high }
+        OwnGroups { count, sums, low, high, form: binned.form }
     }
 
     /// The bins of the column, those in `opened` replaced by their single values, empty ones left out. `bins`: as
@@ -87,7 +87,7 @@ impl<R: RowSums> Grouping<'_, '_, R> {
     ) -> OwnGroups {
         let pairs = self.sorted_inside(rows, feature, &bins, opened);
         let width = self.row_sums.width();
-        let mut merged = OwnGroups::default();
+        let mut merged = OwnGroups { form: bins.form, ..OwnGroups::default() };
         merged.reserve(bins.count.len() + n_values(&pairs), width);
         let mut bin = 0;
         // Appends the bins up to a value that stay closed.
@@ -107,6 +107,10 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             }
         });
         close_up_to(f64::INFINITY, &mut merged);
+        if bins.form.has_missing {
+            let last = bins.count.len() - 1;
+            merged.push(bins.count[last], f64::NAN, f64::NAN, &bins.sums[last * width..]);
+        }
         merged
     }
 
@@ -128,8 +132,26 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         self.table.column(feature).sort(&inside)
     }
 
-    /// One group per distinct value. O(m log m) for m rows.
+    /// One group per distinct value, and one for missing cells if the column has any. O(m log m) for m rows.
     pub(crate) fn by_value(&self, rows: &[u32], feature: usize) -> OwnGroups {
+        let binned = self.index.column(feature);
+        if binned.hides_gaps {
+            return self.by_bin(rows, feature); // one value, which missing cells count as
+        }
+        let Some(code) = binned.missing() else {
+            return OwnGroups { form: binned.form, ..self.by_observed_value(rows, feature) };
+        };
+        let is_missing = |row: &&u32| binned.codes[**row as usize] == code;
+        let (missing, rows): (Vec<u32>, Vec<u32>) = rows.iter().partition(is_missing);
+        let mut groups = OwnGroups { form: binned.form, ..self.by_observed_value(&rows, feature) };
+        let mut sums = vec![0.0; self.row_sums.width()];
+        missing.iter().for_each(|&row| self.row_sums.add(row, &mut sums));
+        groups.push(missing.len() as u32, f64::NAN, f64::NAN, &sums);
+        groups
+    }
+
+    /// [`Grouping::by_value`] for rows of which no cell is missing.
+    fn by_observed_value(&self, rows: &[u32], feature: usize) -> OwnGroups {
         let pairs = self.table.column(feature).sort(rows);
         if pairs.len() <= SORTED_BLOCK {
             return self.group_sorted(&pairs);

@@ -16,14 +16,14 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::criterion::{Criterion, Cut};
+use crate::criterion::{Criterion, Cut, CutForm, Gap};
 use crate::error::{Error, Result};
 use crate::index::BinnedColumn;
 use crate::memory;
-use crate::partition::{Partition, Segment};
+use crate::partition::{Partition, Segment, others_go_left};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
-use crate::table::Table;
+use crate::table::{Column, Table};
 use crate::tree::{Test, TestArrays};
 
 /// Most bytes of histograms held for waiting leaves; beyond that a leaf's are dropped and its children's are filled
@@ -45,6 +45,8 @@ pub struct GrownNode {
     pub test: Test,
     /// Left child; the right one follows it. 0 at leaves.
     pub left: usize,
+    /// Whether missing cells go left; false at leaves.
+    pub missing_left: bool,
     /// The score of its cut; NaN at leaves.
     pub score: f64,
     /// The sums over its rows, of the function that [`GrowingTree::new`] takes.
@@ -59,6 +61,8 @@ pub struct FittedNodes {
     pub tests: Vec<Test>,
     /// Left child, the right one follows it; 0 at leaves.
     pub left: Vec<usize>,
+    /// Whether missing cells go left; false at leaves.
+    pub missing_left: Vec<bool>,
     /// Number of rows.
     pub n_samples: Vec<usize>,
     /// Weight of the rows.
@@ -70,7 +74,9 @@ pub struct FittedNodes {
 impl FittedNodes {
     /// The tests as arrays.
     pub fn arrays(&self) -> TestArrays {
-        TestArrays::of(self.tests.iter().zip(self.left.iter().map(|&left| [left, left + 1])))
+        let children = self.left.iter().map(|&left| [left, left + 1]);
+        let arrays = TestArrays::of(self.tests.iter().zip(children));
+        TestArrays { missing_go_to_left: Some(self.missing_left.clone()), ..arrays }
     }
 }
 
@@ -99,7 +105,8 @@ impl<'a> GrowingTree<'a> {
 
     fn push_leaf(&mut self, segment: Segment, depth: usize, sums: Vec<f64>) {
         let (test, score) = (Test::Leaf, f64::NAN);
-        self.nodes.push(GrownNode { segment, depth, test, left: 0, score, sums });
+        let (left, missing_left) = (0, false);
+        self.nodes.push(GrownNode { segment, depth, test, left, missing_left, score, sums });
     }
 
     /// The nodes as arrays. `weight`: the weight of a node's rows.
@@ -107,6 +114,7 @@ impl<'a> GrowingTree<'a> {
         FittedNodes {
             tests: self.nodes.iter().map(|node| node.test.clone()).collect(),
             left: self.nodes.iter().map(|node| node.left).collect(),
+            missing_left: self.nodes.iter().map(|node| node.missing_left).collect(),
             n_samples: self.nodes.iter().map(|node| node.segment.len()).collect(),
             weight: self.nodes.iter().map(weight).collect(),
             leaf_of_row: self.leaf_of_row(),
@@ -131,7 +139,8 @@ impl<'a> GrowingTree<'a> {
     }
 
     /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
-    /// not searched from here on.
+    /// not searched from here on. [`others_go_left`] says on which side lies what the cut leaves open: missing cells and
+    /// levels that no searched row has.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.
     pub fn split(
@@ -144,16 +153,21 @@ impl<'a> GrowingTree<'a> {
     ) -> (usize, Vec<u32>) {
         // The bin, one byte, decides for most rows: reading their cells would be random access.
         let column = table.column(best.feature);
-        let gap = best.cut.upper;
-        let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
-        let all_dropped = self.partition.dropped(self.nodes[id].segment);
-        let in_gap = all_dropped
-            .iter()
-            .map(|&row| row as usize)
-            .filter(|&row| reaches_gap[usize::from(binned.codes[row])]);
-        let mut dropped = memory::reserved(all_dropped.len(), "the dropped rows of a node");
-        dropped.extend(in_gap.map(|row| column.get(row)));
-        let cut = narrow(best.cut, &dropped, 2.0 * binned.half_range());
+        let segment = self.nodes[id].segment;
+        let mut cut = best.cut;
+        if let CutForm::Range { upper: gap, .. } = cut.form {
+            let reaches_gap = binned.per_bin(|low, high| gap.below < high && low < gap.above);
+            let all_dropped = self.partition.dropped(segment);
+            let in_gap = all_dropped
+                .iter()
+                .map(|&row| row as usize)
+                .filter(|&row| reaches_gap[usize::from(binned.codes[row])]);
+            let mut dropped = memory::reserved(all_dropped.len(), "the dropped rows of a node");
+            dropped.extend(in_gap.map(|row| column.get(row)));
+            cut = narrow(cut, &dropped, 2.0 * binned.half_range());
+        }
+        let (active, all) = (self.partition.active(segment), self.partition.all(segment));
+        let cut = complete(cut, column, binned, active, all);
         let side = binned.per_bin(|low, high| cut.side(low, high));
         let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
             sides.extend(rows.iter().map(|&row| {
@@ -162,11 +176,15 @@ impl<'a> GrowingTree<'a> {
                     .unwrap_or_else(|| cut.goes_left(column.get(row)))
             }));
         };
-        self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep)
+        let found = self.split_by(id, test_of(best.feature, cut), best.score, go_left, keep);
+        if let Some(missing_left) = cut.missing_left {
+            self.nodes[id].missing_left = missing_left;
+        }
+        found
     }
 
-    /// [`GrowingTree::split`] by any test. `go_left(rows, sides)` appends to `sides` whether each row goes left by the
-    /// test.
+    /// [`GrowingTree::split`] by any test, of a column without missing cells. `go_left(rows, sides)` appends to `sides`
+    /// whether each row goes left by the test.
     pub fn split_by(
         &mut self,
         id: usize,
@@ -184,8 +202,47 @@ impl<'a> GrowingTree<'a> {
         self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];
         (node.test, node.left, node.score) = (test, first, score);
+        node.missing_left = others_go_left(left.len(), right.len());
         (first, removed)
     }
+}
+
+/// The cut with a side for all levels and for missing cells, also those that no searched row of the node has. `active`: the searched rows; `all`: all rows of the node.
+fn complete(
+    mut cut: Cut,
+    column: &Column<'_>,
+    binned: &BinnedColumn,
+    active: &[u32],
+    all: &[u32],
+) -> Cut {
+    let is_open = cut.missing_left.is_none() && binned.form.has_missing;
+    if !binned.form.is_levels && !is_open {
+        return cut;
+    }
+    let bin = |row: u32| usize::from(binned.codes[row as usize]);
+    let mut is_known = vec![!binned.form.is_levels; binned.n_bins()];
+    if let Some(missing) = binned.missing() {
+        is_known[usize::from(missing)] = cut.missing_left.is_some();
+    }
+    active.iter().for_each(|&row| is_known[bin(row)] = true);
+    let side = binned.per_bin(|low, high| cut.side(low, high));
+    let (mut n_left, mut n_right) = (0, 0);
+    for &row in all.iter().filter(|&&row| is_known[bin(row)]) {
+        let goes_left = side[bin(row)].unwrap_or_else(|| cut.goes_left(column.get(row as usize)));
+        n_left += usize::from(goes_left);
+        n_right += usize::from(!goes_left);
+    }
+    let most_left = others_go_left(n_left, n_right);
+    cut.missing_left = cut.missing_left.or(Some(most_left));
+    // Where no level present lies on the right, the others are the right side.
+    if let CutForm::Levels(left) = &mut cut.form
+        && most_left
+        && n_right > 0
+    {
+        let n_levels = column.n_levels().unwrap_or(0);
+        (0..n_levels).filter(|&code| !is_known[code]).for_each(|code| left.insert(code as u8));
+    }
+    cut
 }
 
 /// Narrows the upper gap to its widest part between the values in `dropped`, those of rows that are not searched but
@@ -193,7 +250,7 @@ impl<'a> GrowingTree<'a> {
 /// parts.
 /// `range`: the column's.
 pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
-    let gap = cut.upper;
+    let CutForm::Range { upper: gap, .. } = &mut cut.form else { return cut };
     let mut ends: Vec<f64> = memory::reserved(dropped.len() + 2, "the dropped rows of a node");
     ends.extend(dropped.iter().copied().filter(|&x| gap.below < x && x < gap.above));
     if ends.is_empty() {
@@ -206,15 +263,19 @@ pub(crate) fn narrow(mut cut: Cut, dropped: &[f64], range: f64) -> Cut {
     let widest = ends.windows(2).map(half_width).fold(0.0, f64::max);
     let tie = WIDTH_TIE * range / 2.0;
     if let Some(pair) = ends.windows(2).find(|pair| half_width(pair) >= widest - tie) {
-        (cut.upper.below, cut.upper.above) = (pair[0], pair[1]);
+        *gap = Gap { below: pair[0], above: pair[1] };
     }
     cut
 }
 
 /// The test of a cut, its ends placed in the cut's gaps.
 pub(crate) fn test_of(feature: usize, cut: Cut) -> Test {
-    let upper = placement::between(cut.upper.below, cut.upper.above);
-    match cut.lower {
+    let (lower, upper) = match cut.form {
+        CutForm::Range { lower, upper } => (lower, placement::between(upper.below, upper.above)),
+        CutForm::Levels(left) => return Test::Levels { feature, left },
+        CutForm::Missing => return Test::Missing { feature },
+    };
+    match lower {
         None => Test::Threshold { feature, threshold: upper },
         Some(gap) => {
             let lower = placement::lower_end(gap.below, gap.above);
@@ -419,8 +480,8 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
 /// searched once.
 ///
 /// # Errors
-/// [`Error::Interrupted`] if the monitor was asked to stop; [`Error::Internal`] if a node that must be split has no
-/// cut.
+/// [`Error::Interrupted`] if the monitor was asked to stop; [`Splitter::no_cut`] of a node that must be split and has
+/// no cut.
 pub fn split_all<S: Splitter>(
     engine: &Engine<'_, '_, S::Criterion>,
     grown: &mut GrowingTree<'_>,
@@ -441,7 +502,7 @@ pub fn split_all<S: Splitter>(
         kept_bytes -= node.bytes();
         let rows = grown.partition.active(grown.nodes[id].segment);
         let Some(best) = engine.open(rows, &node)? else {
-            return Err(Error::Internal(format!("node {id} cannot be split.")));
+            return Err(splitter.no_cut(id));
         };
         let binned = engine.index.column(best.feature);
         let keep = splitter.keep(id, &best);
@@ -474,6 +535,9 @@ pub trait Splitter {
     /// The criterion's node of node `id` with the given searched rows; none if it stays a leaf.
     fn node(&self, id: usize, rows: &[u32]) -> Option<<Self::Criterion as Criterion>::Node>;
 
+    /// Why node `id`, which has a criterion's node, has no cut.
+    fn no_cut(&self, id: usize) -> Error;
+
     /// Whether a searched row stays one after the cut of node `id`, as a function of the row and its side.
     fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync;
 
@@ -492,7 +556,7 @@ mod tests {
         for (above, part) in [(0.1 + 0.2 + 0.3, [0.0, 0.3]), (0.6001, [0.3, 0.6001])] {
             let cut = Cut::threshold(Gap { below: 0.0, above });
             let narrowed = narrow(cut, &[0.3, -1.0, 2.0], 1.0);
-            assert_eq!([narrowed.upper.below, narrowed.upper.above], part);
+            assert_eq!(narrowed, Cut::threshold(Gap { below: part[0], above: part[1] }));
         }
     }
 }

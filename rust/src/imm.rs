@@ -16,7 +16,7 @@ use crate::criterion::centers::{CenterColumns, Centers, TableCenters};
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_counts::OneHot;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::grow::{GrowingTree, Splitter, split_all};
 use crate::index::Index;
 use crate::parallel::Monitor;
@@ -72,8 +72,8 @@ pub struct ImmProblem<'a> {
 /// Splits the only leaf of `grown` until every leaf has one center.
 ///
 /// # Errors
-/// [`crate::error::Error::Shape`] if sizes disagree, [`crate::error::Error::Interrupted`] if the monitor was asked to
-/// stop.
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if no cut tells two centers apart, [`Error::Interrupted`] if the
+/// monitor was asked to stop.
 pub fn grow_imm(
     table: &Table<'_>,
     index: &Index,
@@ -83,7 +83,7 @@ pub fn grow_imm(
 ) -> Result<BaseNodes> {
     let ImmProblem { rows, centers, score, search } = *problem;
     let k = rows.width();
-    let centers = TableCenters::new(table, index, rows.labels(), centers, k)?;
+    let centers = TableCenters::new(table, index, rows, centers)?;
     let criterion = Mistakes::new(rows, centers, score);
     let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
     let engine = Engine::new(table, index, &criterion, search, monitor);
@@ -117,6 +117,17 @@ impl<'a, C: CenterColumns> Splitter for ImmSplitter<'_, Mistakes<'a, C>> {
     fn node(&self, id: usize, rows: &[u32]) -> Option<MistakesNode> {
         let is_leaf = self.nodes.is_leaf(id);
         (!is_leaf).then(|| self.criterion.node(rows, self.nodes.alive[id].clone()))
+    }
+
+    fn no_cut(&self, id: usize) -> Error {
+        let alive = self.nodes.alive[id].iter().enumerate().filter(|(_, alive)| **alive);
+        let numbers: Vec<String> = alive.take(5).map(|(center, _)| center.to_string()).collect();
+        Error::Value(format!(
+            "No cut can tell some centers apart, among them those with the numbers {}: they are equal in all columns of \
+             numbers and have the same shares of levels. Give distinct centers, or grow the tree from a single leaf: \
+             ExKMC(base_tree=None).",
+            numbers.join(", ")
+        ))
     }
 
     fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {

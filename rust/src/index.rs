@@ -13,12 +13,19 @@
 //!   binned again from a better sample;
 //! - other columns: even shares of the sample (`bin_ends`).
 //!
+//! Missing cells are one more bin, the last, and leave 255 to the values; whether a column has any is seen in the
+//! sample, else on the way, and it is then binned again. Columns of levels are binned by their codes. Constant columns
+//! are never cut: their missing cells have the bin of the value.
+//!
 //! Memory: n d bytes.
 
+use ndarray::ArrayView1;
+
 use crate::binner::{Binner, bin_ends};
+use crate::criterion::ColumnForm;
 use crate::memory;
 use crate::parallel;
-use crate::table::{Column, Table};
+use crate::table::{Column, MISSING_LEVEL, TILE, Table, all_finite};
 
 /// Most bins of a column.
 pub const MAX_BINS: usize = 256;
@@ -35,30 +42,69 @@ const COMMON_SHARE: f64 = 0.6;
 pub struct BinnedColumn {
     /// The bin of each row.
     pub codes: Vec<u8>,
-    /// Smallest value in each bin (over all rows).
+    /// Smallest value in each bin (over all rows); NaN for missing cells.
     pub low: Vec<f64>,
-    /// Largest value in each bin (over all rows).
+    /// Largest value in each bin (over all rows); NaN for missing cells.
     pub high: Vec<f64>,
+    /// What the bins hold.
+    pub form: ColumnForm,
     /// The bin of more than about half of the rows, if there is one.
     pub common: Option<u8>,
+    /// Whether missing cells are in the bin of a value, the only one of the column.
+    pub hides_gaps: bool,
 }
 
 impl BinnedColumn {
-    /// `low` and `high`: the ends of each bin, ascending.
-    fn new(codes: Vec<u8>, low: Vec<f64>, high: Vec<f64>) -> Self {
-        let mut column = BinnedColumn { codes, low, high, common: None };
+    /// `low` and `high`: the ends of each bin of values, ascending. With `form.has_missing` the code [`GAP`] stands for
+    /// missing cells, which get the bin after these.
+    fn new(mut codes: Vec<u8>, mut low: Vec<f64>, mut high: Vec<f64>, form: ColumnForm) -> Self {
+        if form.has_missing {
+            let missing = low.len() as u8;
+            codes.iter_mut().filter(|code| **code == GAP).for_each(|code| *code = missing);
+            low.push(f64::NAN);
+            high.push(f64::NAN);
+        }
+        let mut column = BinnedColumn { codes, low, high, form, common: None, hides_gaps: false };
         column.common = column.common_bin();
         column
     }
 
-    /// Number of bins.
+    /// A column of levels: a bin per code.
+    fn of_levels(codes: &ArrayView1<'_, u8>, n_levels: usize) -> Self {
+        let codes: Vec<u8> = memory::collected(codes.iter().copied(), "the bins of a column");
+        let form = ColumnForm { is_levels: true, has_missing: codes.contains(&MISSING_LEVEL) };
+        let values: Vec<f64> = (0..n_levels).map(|code| code as f64).collect();
+        BinnedColumn::new(codes, values.clone(), values, form)
+    }
+
+    /// The same column, its missing cells in the bin of the first observed cell.
+    fn hiding_gaps(mut self) -> Self {
+        let missing = self.missing();
+        if let Some(value) = self.codes.iter().copied().find(|&code| Some(code) != missing) {
+            self.codes.iter_mut().filter(|code| Some(**code) == missing).for_each(|x| *x = value);
+            self.low.pop();
+            self.high.pop();
+            self.form.has_missing = false;
+            self.common = Some(value);
+            self.hides_gaps = true;
+        }
+        self
+    }
+
+    /// The bin of missing cells, the last; none if no cell is missing.
+    pub fn missing(&self) -> Option<u8> {
+        self.form.has_missing.then(|| (self.n_bins() - 1) as u8)
+    }
+
+    /// Number of bins, that of missing cells included.
     pub fn n_bins(&self) -> usize {
         self.low.len()
     }
 
     /// Largest minus smallest value, halved so that it cannot overflow.
     pub fn half_range(&self) -> f64 {
-        match (self.low.first(), self.high.last()) {
+        let n_values = self.n_bins() - usize::from(self.form.has_missing);
+        match (self.low[..n_values].first(), self.high[..n_values].last()) {
             (Some(low), Some(high)) => high / 2.0 - low / 2.0,
             _ => 0.0,
         }
@@ -82,13 +128,40 @@ impl BinnedColumn {
     }
 }
 
+/// The code of missing cells until the column is finished: such columns have at most 255 bins of values.
+const GAP: u8 = u8::MAX;
+
+/// How a column is binned.
+#[derive(Debug, Clone)]
+struct Plan {
+    /// Inclusive upper ends of the bins, values of the column; 0 alone where all cells are missing.
+    ends: Vec<f64>,
+    /// Whether every value of the sample is an end. Then cells that are none are collected in `Builder::unseen`.
+    exact: bool,
+    /// Whether a cell may be missing.
+    has_gaps: bool,
+}
+
+impl Plan {
+    /// From a sorted sample without missing cells.
+    fn new(sample: &[f64], has_gaps: bool, max_bins: usize) -> Self {
+        let sample = if sample.is_empty() { &[0.0] } else { sample };
+        let (ends, exact) = bin_ends(sample, max_bins.min(MAX_BINS - usize::from(has_gaps)));
+        Plan { ends, exact, has_gaps }
+    }
+}
+
 /// Bins a column, cells in row order.
 struct Builder {
     binner: Binner,
-    /// Inclusive upper ends of the bins.
+    /// As in [`Plan`].
     ends: Vec<f64>,
-    /// Whether every value of the sample is an end. Then cells that are none are collected in `unseen`.
+    /// As in [`Plan`].
     exact: bool,
+    /// Whether the bins leave room for missing cells.
+    expects_gaps: bool,
+    /// Whether a cell was missing.
+    has_gaps: bool,
     /// Rows and values of these cells, up to one more than `max_unseen`.
     unseen: Vec<(usize, f64)>,
     max_unseen: usize,
@@ -101,11 +174,13 @@ struct Builder {
 }
 
 impl Builder {
-    fn new((ends, exact): (Vec<f64>, bool), n_samples: usize) -> Self {
+    fn new(Plan { ends, exact, has_gaps }: Plan, n_samples: usize) -> Self {
         Builder {
             binner: Binner::new(&ends),
             ends,
             exact,
+            expects_gaps: has_gaps,
+            has_gaps: false,
             unseen: vec![],
             max_unseen: MAX_BINS + n_samples / 64,
             codes: memory::reserved(n_samples, "the bins of a column"),
@@ -114,8 +189,26 @@ impl Builder {
         }
     }
 
-    /// Bins the next cells.
+    /// Bins the next cells, at most [`TILE`].
     fn visit(&mut self, cells: &[f64]) {
+        if all_finite(cells) || !cells.iter().any(|x| x.is_nan()) {
+            return self.visit_values(cells);
+        }
+        // A value of the column takes the place of missing cells: it changes no bin.
+        let mut filled = [self.ends[0]; TILE];
+        let start = self.codes.len();
+        for (filled, &x) in filled.iter_mut().zip(cells).filter(|(_, x)| !x.is_nan()) {
+            *filled = x;
+        }
+        self.visit_values(&filled[..cells.len()]);
+        self.has_gaps = true;
+        for (code, _) in self.codes[start..].iter_mut().zip(cells).filter(|(_, x)| x.is_nan()) {
+            *code = GAP;
+        }
+    }
+
+    /// Bins the next cells, none of them missing.
+    fn visit_values(&mut self, cells: &[f64]) {
         let start = self.codes.len();
         self.codes.resize(start + cells.len(), 0);
         let codes = &mut self.codes[start..];
@@ -141,19 +234,25 @@ impl Builder {
     /// the cells.
     fn recode(&mut self, values: &[f64]) {
         let rank = |x: f64| values.partition_point(|&value| value < x) as u8;
-        let ranks: Vec<u8> = self.ends.iter().map(|&end| rank(end)).collect();
+        let mut ranks = [GAP; MAX_BINS];
+        ranks.iter_mut().zip(&self.ends).for_each(|(ranked, &end)| *ranked = rank(end));
         self.codes.iter_mut().for_each(|code| *code = ranks[usize::from(*code)]);
         for &(row, x) in &self.unseen {
             self.codes[row] = rank(x);
         }
     }
 
-    /// The binned column; or, if the sample misled, better ends to bin the column by.
+    /// The binned column; or, if the sample misled, a better plan to bin the column by.
     fn finish(
         mut self,
         sample: impl Fn() -> Vec<f64>,
         max_bins: usize,
-    ) -> Result<BinnedColumn, (Vec<f64>, bool)> {
+    ) -> Result<BinnedColumn, Plan> {
+        if self.has_gaps && !self.expects_gaps {
+            return Err(Plan::new(&sample(), true, max_bins));
+        }
+        let max_bins = max_bins.min(MAX_BINS - usize::from(self.expects_gaps));
+        let form = ColumnForm { is_levels: false, has_missing: self.has_gaps };
         if self.exact && !self.unseen.is_empty() {
             let n_values = self.ends.len() + self.unseen.len();
             let mut values: Vec<f64> = memory::reserved(n_values, "the values of a column");
@@ -165,11 +264,11 @@ impl Builder {
                 // The sample lacked too many values: add those seen since, so that there are enough to choose from.
                 let mut sample = [sample(), values].concat();
                 sample.sort_unstable_by(f64::total_cmp);
-                return Err(bin_ends(&sample, max_bins));
+                return Err(Plan::new(&sample, self.expects_gaps, max_bins));
             }
             if values.len() <= max_bins {
                 self.recode(&values);
-                return Ok(BinnedColumn::new(self.codes, values.clone(), values));
+                return Ok(BinnedColumn::new(self.codes, values.clone(), values, form));
             }
             // Too many values for a bin each: those of the sample end the bins.
             self.low[..self.ends.len()].copy_from_slice(&self.ends);
@@ -179,12 +278,12 @@ impl Builder {
                 *low = low.min(x);
             }
         } else if self.exact {
-            return Ok(BinnedColumn::new(self.codes, self.ends.clone(), self.ends));
+            return Ok(BinnedColumn::new(self.codes, self.ends.clone(), self.ends, form));
         }
         if let Some(last) = self.ends.last_mut() {
             *last = self.highest;
         }
-        Ok(BinnedColumn::new(self.codes, self.low[..self.ends.len()].to_vec(), self.ends))
+        Ok(BinnedColumn::new(self.codes, self.low[..self.ends.len()].to_vec(), self.ends, form))
     }
 }
 
@@ -217,7 +316,7 @@ impl ByteBuilder {
         if values.len() < MAX_BINS {
             self.codes.iter_mut().for_each(|code| *code = rank[usize::from(*code)]);
         }
-        BinnedColumn::new(self.codes, values.clone(), values)
+        BinnedColumn::new(self.codes, values.clone(), values, ColumnForm::default())
     }
 }
 
@@ -234,9 +333,16 @@ impl Index {
         let max_bins = max_bins.clamp(2, MAX_BINS);
         let n = table.n_samples();
         let mut columns: Vec<Option<BinnedColumn>> = vec![None; table.n_features()];
-        let (bytes, others): (Vec<usize>, Vec<usize>) = (0..table.n_features()).partition(|&f| {
-            matches!(table.column(f), Column::U8(_) | Column::I8(_) | Column::Bool(_))
-        });
+        let (mut bytes, mut others) = (vec![], vec![]);
+        for (feature, binned) in columns.iter_mut().enumerate() {
+            match table.column(feature) {
+                Column::Levels { codes, n_levels } => {
+                    *binned = Some(BinnedColumn::of_levels(codes, *n_levels));
+                }
+                Column::U8(_) | Column::I8(_) | Column::Bool(_) => bytes.push(feature),
+                _ => others.push(feature),
+            }
+        }
         let built = table.select(&bytes).scan_columns(
             |i| {
                 let offset = if matches!(table.column(bytes[i]), Column::I8(_)) { 128 } else { 0 };
@@ -249,8 +355,9 @@ impl Index {
         for (&feature, column) in bytes.iter().zip(built) {
             columns[feature] = Some(column);
         }
-        let mut todo: Vec<(usize, (Vec<f64>, bool))> = parallel::map(others, |feature| {
-            (feature, bin_ends(&sorted_sample(table.column(feature)), max_bins))
+        let mut todo: Vec<(usize, Plan)> = parallel::map(others, |feature| {
+            let (sample, has_gaps) = sorted_sample(table.column(feature));
+            (feature, Plan::new(&sample, has_gaps, max_bins))
         });
         while !todo.is_empty() && !table.stopped() {
             let features: Vec<usize> = todo.iter().map(|(feature, _)| *feature).collect();
@@ -260,16 +367,20 @@ impl Index {
             );
             todo.clear();
             let finished = parallel::map(features.into_iter().zip(built), |(feature, builder)| {
-                (feature, builder.finish(|| sorted_sample(table.column(feature)), max_bins))
+                (feature, builder.finish(|| sorted_sample(table.column(feature)).0, max_bins))
             });
             for (feature, column) in finished {
                 match column {
                     Ok(column) => columns[feature] = Some(column),
-                    Err(ends) => todo.push((feature, ends)),
+                    Err(plan) => todo.push((feature, plan)),
                 }
             }
         }
-        Index { columns: columns.into_iter().flatten().collect() }
+        let finished = columns.into_iter().flatten().enumerate().map(|(feature, binned)| {
+            let is_constant = binned.form.has_missing && table.column(feature).is_constant();
+            if is_constant { binned.hiding_gaps() } else { binned }
+        });
+        Index { columns: finished.collect() }
     }
 
     /// A binned column.
@@ -283,13 +394,20 @@ impl Index {
     }
 }
 
-/// Up to [`SAMPLE`] cells at even distances, sorted.
-fn sorted_sample(column: &Column<'_>) -> Vec<f64> {
+/// Up to [`SAMPLE`] cells at even distances, sorted, without missing ones; and whether there were such. The first cells
+/// of the column that are not missing if all of these are.
+fn sorted_sample(column: &Column<'_>) -> (Vec<f64>, bool) {
     let n = column.len();
     let m = n.min(SAMPLE);
     let mut sample: Vec<f64> = (0..m).map(|i| column.get(i * n / m)).collect();
+    sample.retain(|x| !x.is_nan());
+    let has_gaps = sample.len() < m;
+    if sample.is_empty() {
+        let observed = (0..n).map(|row| column.get(row)).filter(|x| !x.is_nan());
+        sample.extend(observed.take(SAMPLE));
+    }
     sample.sort_unstable_by(f64::total_cmp);
-    sample
+    (sample, has_gaps)
 }
 
 #[cfg(test)]
@@ -300,7 +418,11 @@ mod tests {
     /// Every cell lies in its bin, bins are ordered and disjoint, and their ends are values of the column.
     fn check(column: &BinnedColumn, values: &[f64]) {
         assert_eq!(column.codes.len(), values.len());
-        for (bin, (&low, &high)) in column.low.iter().zip(&column.high).enumerate() {
+        for (&x, &code) in values.iter().zip(&column.codes) {
+            assert_eq!(x.is_nan(), Some(code) == column.missing());
+        }
+        let ends = column.low.iter().zip(&column.high).enumerate();
+        for (bin, (&low, &high)) in ends.filter(|(_, (low, _))| !low.is_nan()) {
             let inside: Vec<f64> = values
                 .iter()
                 .zip(&column.codes)
@@ -373,6 +495,59 @@ mod tests {
             let column = binned(&values);
             check(&column, &values);
             assert!(column.n_bins() >= 200.min(n_values), "{n_values}");
+        }
+    }
+
+    #[test]
+    fn missing_cells_are_the_last_bin() {
+        let n = 8 * SAMPLE;
+        for n_values in [2, 3, 255, 256, 5000] {
+            // Gaps in the sample, and only where the sample does not look; both with few values in the sample.
+            for (every, first) in [(10, 0), (n, 8005), (8, 0)] {
+                let is_gap = |i: usize| i % every == first;
+                let cell = |i: usize| if is_gap(i) { f64::NAN } else { (i / 3 % n_values) as f64 };
+                let values: Vec<f64> = (0..n).map(cell).collect();
+                let column = binned(&values);
+                check(&column, &values);
+                assert!(column.n_bins() <= MAX_BINS && column.n_bins() > 100.min(n_values));
+                assert_eq!(column.half_range(), (n_values - 1) as f64 / 2.0);
+            }
+        }
+        let column = binned(&[-f64::NAN; 9]);
+        assert_eq!((column.codes, column.form.has_missing), (vec![1; 9], true));
+    }
+
+    #[test]
+    fn missing_cells_of_a_constant_column_are_in_its_bin() {
+        for (every, first) in [(10, 0), (8 * SAMPLE, 8005)] {
+            let cell = |i: usize| if i % every == first { f64::NAN } else { 3.5 };
+            let values: Vec<f64> = (0..8 * SAMPLE).map(cell).collect();
+            let codes = values.iter().map(|x| if x.is_nan() { MISSING_LEVEL } else { 2 });
+            let codes = Array1::from_iter(codes);
+            let levels = Column::levels(codes.view(), 4).unwrap();
+            let of_levels = Index::new(&Table::new(vec![levels]).unwrap(), MAX_BINS);
+            for (column, bin) in [(&binned(&values), 0), (of_levels.column(0), 2)] {
+                assert_eq!((column.missing(), column.common), (None, Some(bin)));
+                assert!(column.codes.iter().all(|&code| code == bin));
+            }
+        }
+    }
+
+    #[test]
+    fn levels_are_their_own_bins() {
+        for n_levels in [2, 4, 255] {
+            let codes = Array1::from_shape_fn(600, |i| (i % n_levels) as u8);
+            for has_missing in [false, true] {
+                let mut codes = codes.clone();
+                codes[17] = if has_missing { MISSING_LEVEL } else { 0 };
+                let column = Column::levels(codes.view(), n_levels).unwrap();
+                let index = Index::new(&Table::new(vec![column.clone()]).unwrap(), 2);
+                let binned = index.column(0);
+                assert_eq!(binned.form, ColumnForm { is_levels: true, has_missing });
+                assert_eq!(binned.n_bins(), n_levels + usize::from(has_missing));
+                let values: Vec<f64> = (0..600).map(|row| column.get(row)).collect();
+                check(binned, &values);
+            }
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Sorts all rows along every column; equal values by row.
+    /// Sorts all rows along every column, missing cells last; equal values by row.
     ///
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
@@ -74,15 +74,38 @@ impl Orders {
         let order = self.of(feature, grown.nodes[id].segment);
         let at = |i: usize| table.column(feature).get(order[i] as usize);
         let upper = Gap { below: at(n_left - 1), above: at(n_left) };
-        self.mark(feature, grown.nodes[id].segment, n_left);
-        let test = test_of(feature, Cut::threshold(upper));
-        grown.split_by(id, test, score, self.sides(), |_, _| true).0
+        self.split_by(grown, id, feature, Cut::threshold(upper), score, |place| place < n_left)
     }
 
-    /// Marks the first `n_left` rows of a node in the order of a column as those that go left.
-    pub(crate) fn mark(&mut self, feature: usize, segment: Segment, n_left: usize) {
-        for (i, &row) in self.columns[feature].all(segment).iter().enumerate() {
-            self.goes_left[row as usize] = i < n_left;
+    /// [`Orders::split_leaf`] by any cut. `is_left`: whether the row at a place of the node's order along the column goes
+    /// left.
+    pub(crate) fn split_by(
+        &mut self,
+        grown: &mut GrowingTree<'_>,
+        id: usize,
+        feature: usize,
+        cut: Cut,
+        score: f64,
+        is_left: impl Fn(usize) -> bool,
+    ) -> usize {
+        self.mark(feature, grown.nodes[id].segment, is_left);
+        let test = test_of(feature, cut);
+        let left = grown.split_by(id, test, score, self.sides(), |_, _| true).0;
+        if let Some(missing_left) = cut.missing_left {
+            grown.nodes[id].missing_left = missing_left;
+        }
+        left
+    }
+
+    /// Marks the rows of a node as those that go left, by their places in the order of a column.
+    pub(crate) fn mark(
+        &mut self,
+        feature: usize,
+        segment: Segment,
+        is_left: impl Fn(usize) -> bool,
+    ) {
+        for (place, &row) in self.columns[feature].all(segment).iter().enumerate() {
+            self.goes_left[row as usize] = is_left(place);
         }
     }
 

@@ -18,6 +18,12 @@ use crate::parallel;
 /// Rows that one thread sends to their sides in one go.
 const BLOCK: usize = 4096;
 
+/// Whether what the rows of a node say nothing of, missing cells or levels that none has, goes left: to the side with
+/// more rows, the left one if they are equal.
+pub(crate) fn others_go_left(n_left: usize, n_right: usize) -> bool {
+    n_left >= n_right
+}
+
 /// A node's range of the row array: `[start, start + len)`. The first `active` rows are searched; the others
 /// (IMM's mistakes) only go down the tree. Both parts keep the order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

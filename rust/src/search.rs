@@ -237,7 +237,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             let binned = self.index.column(feature);
             let (count, sums) = histogram.column(feature);
             inside.resize(count.len(), 0.0);
-            let groups = Groups { feature, count, sums, low: &binned.low, high: &binned.high };
+            let (low, high, form) = (&binned.low[..], &binned.high[..], binned.form);
+            let groups = Groups { feature, count, sums, low, high, form };
             let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
             ColumnBound { feature, edge, upper }
@@ -524,6 +525,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         let criterion = self.criterion;
         let margin = criterion.scale(node).margin;
         let mut inside = vec![0.0; bins.count.len()];
+        if !bins.low.iter().zip(&bins.high).any(|(low, high)| low < high) {
+            return vec![false; inside.len()]; // every bin is one value
+        }
         criterion.bounds(node, bins.view(feature), &mut inside);
         // Where a gap between bins may be the one taken, its ends must be those of this node's rows.
         let mut beside = vec![false; inside.len()];
@@ -531,7 +535,8 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             criterion.mark_ends(node, bins.view(feature), best - margin, &mut beside);
         }
         let is_open = |(bin, &bound): (usize, &f64)| {
-            if bins.low[bin] == bins.high[bin] {
+            let is_range = bins.low[bin] < bins.high[bin];
+            if !is_range {
                 return false;
             }
             let wide = || criterion.inside_key(feature, bins.low[bin], bins.high[bin]);

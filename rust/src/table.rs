@@ -11,6 +11,9 @@
 //!
 //! A table has at most 2^32 - 2 rows, so that row numbers fit in 32 bits. Values are compared as they are: 64-bit
 //! integers beyond 2^53 are rounded to `f64`, as everywhere in scikit-learn.
+//!
+//! A missing cell reads as NaN. A column of levels ([`Column::Levels`]) holds a code per cell, in the order of its
+//! levels, and reads as these codes.
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 use rayon::prelude::*;
@@ -27,6 +30,12 @@ const CACHED: usize = 4 << 20;
 
 /// Cells that one task checks for NaN and infinities.
 const CELLS_PER_TASK: usize = 1 << 16;
+
+/// The code of a missing or unknown cell in a column of levels.
+pub const MISSING_LEVEL: u8 = u8::MAX;
+
+/// Most levels of a column: their codes are below [`MISSING_LEVEL`].
+pub const MAX_LEVELS: usize = MISSING_LEVEL as usize;
 
 /// A cell type a column may have.
 pub trait Value: Copy + Send + Sync + 'static {
@@ -60,18 +69,25 @@ macro_rules! define_columns {
                 #[doc = concat!("A column of `", stringify!($t), "`.")]
                 $variant(ArrayView1<'a, $t>),
             )*
+            /// A column of levels: made by [`Column::levels`].
+            Levels {
+                /// Codes in `[0, n_levels)`; [`MISSING_LEVEL`] where the cell is missing.
+                codes: ArrayView1<'a, u8>,
+                /// Number of levels.
+                n_levels: usize,
+            },
         }
         $(
             impl<'a> From<ArrayView1<'a, $t>> for Column<'a> {
                 fn from(view: ArrayView1<'a, $t>) -> Self { Column::$variant(view) }
             }
         )*
-        /// Runs the same generic code on the view inside a [`Column`].
-        #[macro_export]
+        /// Runs the same generic code on the view inside a [`Column`]; on the codes of a column of levels.
         macro_rules! with_column {
             ($column:expr, $view:ident => $body:expr) => {
                 match $column {
-                    $($crate::table::Column::$variant($view) => $body,)*
+                    $(Column::$variant($view) => $body,)*
+                    Column::Levels { codes: $view, .. } => $body,
                 }
             };
         }
@@ -94,7 +110,53 @@ fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut [f64]) {
     }
 }
 
+/// Turns [`MISSING_LEVEL`] into NaN. Apart from the loops over numbers, which it would slow down.
+#[inline(never)]
+fn mark_missing_levels(cells: &mut [f64]) {
+    let is_missing = |x: &&mut f64| **x == f64::from(MISSING_LEVEL);
+    cells.iter_mut().filter(is_missing).for_each(|x| *x = f64::NAN);
+}
+
+impl<'a> Column<'a> {
+    /// A column of levels from one code per row: `[0, n_levels)`, or [`MISSING_LEVEL`].
+    ///
+    /// # Errors
+    /// [`Error::Value`] if there are more than 255 levels or a code is out of range.
+    pub fn levels(codes: ArrayView1<'a, u8>, n_levels: usize) -> Result<Self> {
+        if n_levels > MAX_LEVELS {
+            return Err(Error::Value(format!(
+                "A column has {n_levels} levels; at most {MAX_LEVELS} are supported."
+            )));
+        }
+        // The largest code that is not missing: adding 1 takes 255 to 0.
+        let end = codes.iter().fold(0, |end: u8, &code| end.max(code.wrapping_add(1)));
+        if usize::from(end) > n_levels {
+            return Err(Error::Value(format!(
+                "Code {} is out of range: the column has {n_levels} levels.",
+                end - 1
+            )));
+        }
+        Ok(Column::Levels { codes, n_levels })
+    }
+}
+
 impl Column<'_> {
+    /// Number of levels; none for a column of numbers.
+    pub fn n_levels(&self) -> Option<usize> {
+        match self {
+            Column::Levels { n_levels, .. } => Some(*n_levels),
+            _ => None,
+        }
+    }
+
+    /// Of a column of levels: turns the codes of missing cells into NaN.
+    #[inline]
+    fn mark_missing(&self, cells: &mut [f64]) {
+        if matches!(self, Column::Levels { .. }) {
+            mark_missing_levels(cells);
+        }
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         with_column!(self, v => v.len())
@@ -105,15 +167,25 @@ impl Column<'_> {
         self.len() == 0
     }
 
-    /// The cell of one row.
+    /// Whether there are observed cells and all of them are equal. O(n).
+    pub fn is_constant(&self) -> bool {
+        let mut observed = (0..self.len()).map(|row| self.get(row)).filter(|x| !x.is_nan());
+        observed.next().is_some_and(|first| observed.all(|x| x == first))
+    }
+
+    /// The cell of one row; NaN where it is missing.
     #[inline]
     pub fn get(&self, row: usize) -> f64 {
-        with_column!(self, v => v[row].to_f64())
+        match self {
+            Column::Levels { codes, .. } if codes[row] == MISSING_LEVEL => f64::NAN,
+            _ => with_column!(self, v => v[row].to_f64()),
+        }
     }
 
     /// Copies the rows `[start, start + out.len())`.
     pub fn read(&self, start: usize, out: &mut [f64]) {
         with_column!(self, v => copy_range(v, start, out));
+        self.mark_missing(out);
     }
 
     /// Copies the given rows, in their order.
@@ -122,10 +194,13 @@ impl Column<'_> {
         memory::reserve(out, rows.len(), "the cells of a column");
         out.resize(rows.len(), 0.0);
         let parts = rows.chunks(CELLS_PER_TASK).zip(out.chunks_mut(CELLS_PER_TASK));
-        parallel::map(parts, |(rows, out)| with_column!(self, v => copy_rows(v, rows, out)));
+        parallel::map(parts, |(rows, out)| {
+            with_column!(self, v => copy_rows(v, rows, out));
+            self.mark_missing(out);
+        });
     }
 
-    /// Adds `factor` times the cell of each of the given rows to `sums`.
+    /// Adds `factor` times the cell of each of the given rows of a column of numbers to `sums`.
     pub fn add_to(&self, rows: &[u32], factor: f64, sums: &mut [f64]) {
         with_column!(self, v => {
             for (sum, &row) in sums.iter_mut().zip(rows) {
@@ -134,11 +209,13 @@ impl Column<'_> {
         });
     }
 
-    /// The cells of the given rows with their rows, in ascending order.
+    /// The cells of the given rows with their rows, in ascending order, missing ones last.
     pub fn sort(&self, rows: &[u32]) -> Vec<(f64, u32)> {
         let mut cells = Vec::new();
         self.gather(rows, &mut cells);
-        let pairs = cells.into_iter().zip(rows.iter().copied());
+        // A NaN of negative sign would come first.
+        let cells = cells.into_iter().map(|x| if x.is_nan() { f64::NAN } else { x });
+        let pairs = cells.zip(rows.iter().copied());
         let mut pairs: Vec<(f64, u32)> = memory::collected(pairs, "the sorted cells of a column");
         pairs.par_sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         pairs
@@ -165,9 +242,9 @@ impl Column<'_> {
         }
     }
 
-    /// Whether a cell can be NaN or infinite at all.
-    pub fn is_float(&self) -> bool {
-        matches!(self, Column::F64(_) | Column::F32(_))
+    /// Whether a cell can be missing, NaN or infinite at all.
+    pub fn may_have_gaps(&self) -> bool {
+        matches!(self, Column::F64(_) | Column::F32(_) | Column::Levels { .. })
     }
 }
 
@@ -183,7 +260,7 @@ pub fn all_finite<T: Value>(cells: &[T]) -> bool {
     lanes.iter().sum::<f64>() + rest.iter().map(|x| x.to_f64() * 0.0).sum::<f64>() == 0.0
 }
 
-/// NaN and infinite cells of one column.
+/// NaN (missing) and infinite cells of one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NonFinite {
     /// The column.
@@ -327,13 +404,18 @@ impl<'a> Table<'a> {
         chunks.into_iter().flatten().map(|(_, state)| state).collect()
     }
 
+    /// Number of levels of a column; none for a column of numbers.
+    pub fn n_levels(&self, feature: usize) -> Option<usize> {
+        self.columns[feature].n_levels()
+    }
+
     /// The columns that hold NaN or infinite cells, in column order. `memory`: the cells of all columns in any order,
     /// where they fill their memory without gaps; one pass over it ends the search if all cells are finite.
     pub fn find_non_finite(&self, memory: Option<&[f64]>) -> Vec<NonFinite> {
         let is_finite = |cells: &[f64]| {
             !parallel::map(cells.chunks(CELLS_PER_TASK), all_finite).contains(&false)
         };
-        if !self.columns.iter().any(Column::is_float) || memory.is_some_and(is_finite) {
+        if !self.columns.iter().any(Column::may_have_gaps) || memory.is_some_and(is_finite) {
             return Vec::new();
         }
         let found = self.scan_columns(
@@ -342,11 +424,11 @@ impl<'a> Table<'a> {
                 if all_finite(cells) {
                     return;
                 }
-                for (i, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_finite()) {
-                    found.first_row = found.first_row.min(start + i);
-                    found.n_nan += usize::from(x.is_nan());
-                    found.n_inf += usize::from(x.is_infinite());
+                if let Some(first) = cells.iter().position(|x| !x.is_finite()) {
+                    found.first_row = found.first_row.min(start + first);
                 }
+                found.n_nan += cells.iter().map(|x| usize::from(x.is_nan())).sum::<usize>();
+                found.n_inf += cells.iter().map(|x| usize::from(x.is_infinite())).sum::<usize>();
             },
         );
         found.into_iter().filter(|c| c.n_nan + c.n_inf > 0).collect()
@@ -380,6 +462,31 @@ mod tests {
                 assert_eq!(a, b);
             }
         }
+    }
+
+    #[test]
+    fn levels_read_as_codes_and_missing_ones_as_nan() {
+        let codes = Array1::from_shape_fn(3000, |i| [0u8, 2, MISSING_LEVEL, 1][i % 4]);
+        let column = Column::levels(codes.view(), 3).unwrap();
+        let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let expected = [0.0, 2.0, f64::NAN, 1.0];
+        let (mut read, mut gathered) = (vec![0.0; 4], vec![]);
+        column.read(2000, &mut read);
+        column.gather(&[4, 5, 6, 7], &mut gathered);
+        assert_eq!(bits(&read), bits(&expected));
+        assert_eq!(bits(&gathered), bits(&expected));
+        assert_eq!(column.get(1), 2.0);
+        assert!(column.get(2).is_nan());
+        let table = Table::new(vec![column]).unwrap();
+        assert_eq!(table.n_levels(0), Some(3));
+        let gaps = NonFinite { column: 0, n_nan: 750, n_inf: 0, first_row: 2 };
+        assert_eq!(table.find_non_finite(None), [gaps]);
+        for (n_levels, expected) in [(2, "Code 2 is out of range"), (256, "at most 255")] {
+            let message = Column::levels(codes.view(), n_levels).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        let missing = Array1::from_elem(4, MISSING_LEVEL);
+        assert!(Column::levels(missing.view(), 0).is_ok());
     }
 
     #[test]

@@ -22,6 +22,9 @@ from treeclust_rs.cli import fitting, main, methods, output
 from treeclust_rs.metrics import agreement
 from treeclust_rs.tree import format_share
 
+NUMBERS = ["--method", "ex-greedy"]
+"""A method that takes complete numbers alone."""
+
 KAURI = [*FIT, "--method", "kauri", "--kernel", "rbf", "--gamma", "0.05"]
 
 
@@ -725,7 +728,14 @@ def test_demo(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "flavanoids <= 1.9" in out
     assert "96.6 % of the wines are with their own" in out
     made = {path.name for path in Path("some/where").iterdir()}
-    assert made == {"wine.csv", "wine.json", "wine.png"}
+    endings = {"customers": [".parquet", ".json", ".png"], "wine": [".csv", ".json", ".png"]}
+    assert made == {name + ending for name in endings for ending in endings[name]}
+    customers = pl.read_parquet("some/where/customers.parquet")
+    model = tc.load("some/where/customers.json")
+    assert all(f"cluster {c}: {rule}" in out for c, rule, *_ in model.rules().iter_rows())
+    assert all(line in out for line in model.explain(customers[:3]))
+    kinds = {model.tree_.column_kinds[feature] for feature in model.tree_.feature if feature >= 0}
+    assert kinds == {"number", "flag", "date"}
 
     before = tc.load("some/where/wine.json").tree_
     fit, predict, explain = [line.split()[1:] for line in out.splitlines()[-3:]]
@@ -740,7 +750,7 @@ def test_demo_without_matplotlib(
     monkeypatch.setattr(output, "find_spec", lambda _: None)
     assert main(["demo"]) == 0
     assert "pip install treeclust_rs[plot]" in capsys.readouterr().out
-    assert not Path("demo/wine.png").exists()
+    assert not list(Path("demo").glob("*.png"))
 
 
 # ---- what can go wrong --------------------------------------------------------------------------
@@ -774,13 +784,13 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     "no parquet": (4, ["fit", "text.parquet"], "text.parquet cannot be read: "),
     "columns of text": (
         3,
-        ["fit", "points.csv", "-k", "3", "--drop", "id"],
+        ["fit", "points.csv", "-k", "3", "--drop", "id", *NUMBERS],
         "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave columns out: "
         "add --drop segment.",
     ),
     "parquet columns of text": (
         3,
-        ["fit", "points.parquet"],
+        ["fit", "points.parquet", *NUMBERS],
         "points.parquet: not numbers: 'id' (String), 'segment' (String). Leave columns out: "
         "add --drop id,segment.",
     ),
@@ -791,7 +801,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     ),
     "chosen columns of text": (
         3,
-        ["fit", "points.csv", "--columns", "x,segment"],
+        ["fit", "points.csv", "--columns", "x,segment", *NUMBERS],
         "'segment' (row 0: 'low'); rows count from 0. Take segment out of --columns.",
     ),
     "unknown column": (
@@ -817,7 +827,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
     ),
     "missing cells": (
         3,
-        ["fit", "holes.csv", "-k", "1"],
+        ["fit", "holes.csv", "-k", "1", *NUMBERS],
         "holes.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from "
         "0). Fill these cells or remove their rows first; or leave columns out: add --drop x.",
     ),
@@ -1029,15 +1039,9 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         ["predict", "model.json", "points.csv", "-o", "o.parquet", "--escape-formulas"],
         "o.parquet: --escape-formulas is for tables in text files.",
     ),
-    "missing cells of columns that were fitted": (
-        3,
-        ["predict", "model.json", "holes.csv"],
-        "'x' 1, the first in row 1 (rows count from 0). Fill these cells or remove their rows "
-        "first.",
-    ),
     "missing cells of chosen columns": (
         3,
-        ["fit", "holes.csv", "--columns", "x,y", "-k", "1"],
+        ["fit", "holes.csv", "--columns", "x,y", "-k", "1", *NUMBERS],
         "first; or take x out of --columns.",
     ),
     "no model": (4, ["predict", "none.json", "points.csv"], "none.json: no such file."),
@@ -1151,13 +1155,20 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x;y\n1,5;2\n",
         ["--separator", ";"],
+        "t.csv: numbers with decimal commas: 'x' (row 0: '1,5') (rows count from 0). Add "
+        "--decimal-comma.",
+    ),
+    "decimal commas for a method on numbers": (
+        3,
+        b"x;y\n1,5;2\n",
+        ["--separator", ";", *NUMBERS],
         "t.csv: not numbers: 'x' (row 0: '1,5'); rows count from 0. If these are numbers with "
         "decimal commas, add --decimal-comma.",
     ),
     "points for thousands": (
         3,
         b"x;y\n1,5;1.000\n",
-        ["--separator", ";", "--decimal-comma"],
+        ["--separator", ";", "--decimal-comma", *NUMBERS],
         "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: add "
         "--drop y.",
     ),
@@ -1211,13 +1222,13 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x,y\n1,2\n-inf,3\n4,5\n",
         [],
-        "t.csv has empty, NaN or infinite cells: 'x' 1, the first in row 1 (rows count from 0). "
-        "Fill these cells or remove their rows first; or leave columns out: add --drop x.",
+        "t.csv has infinite cells: 'x' 1, the first in row 1 (rows count from 0). Empty these "
+        "cells; or leave columns out: add --drop x.",
     ),
     "every column has gaps": (
         3,
         b"x,y\n1,\n,3\n4,5\n",
-        [],
+        NUMBERS,
         "Fill these cells or remove their rows first.",
     ),
     "gzip by another name": (
@@ -1247,20 +1258,20 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
     "all of it text": (
         3,
         b"x,y\na,b\nc,d\n",
-        [],
+        NUMBERS,
         "t.csv: not numbers: 'x' (row 0: 'a'), 'y' (row 0: 'b'); rows count from 0.",
     ),
     "no names": (3, b"x,,\n1,2,3\n", [], "t.csv: 2 columns have no name."),
     "missing cells": (
         3,
         b"x,y\n1,2\n3,NA\n4,nan\n",
-        [],
+        NUMBERS,
         "t.csv has empty, NaN or infinite cells: 'y' 2, the first in row 1 (rows count from 0).",
     ),
     "text among missing cells": (
         3,
         b"x,y,z\n1,N/A,1\n2,3,b\n3,?,c\n",
-        [],
+        NUMBERS,
         "t.csv: not numbers: 'y' (row 2: '?'), 'z' (row 1: 'b'); rows count from 0. Leave columns "
         "out: add --drop y,z.",
     ),
@@ -1296,7 +1307,10 @@ def test_words_for_missing_cells(
 ) -> None:
     for cells in (["1", "2"], ["1.5", "2"], ["true", "false"]):
         Path("holes.csv").write_text(f"x,y\n{cells[0]},1\n{word},1\n{cells[1]},1\n")
-        assert main(["fit", "holes.csv", "-k", "1"]) == 3
+        assert main(["fit", "holes.csv", "-k", "1"]) == 0
+        assert "3 rows, 2 columns: " in (said := capsys.readouterr().err)
+        assert "; missing cells in 1 column." in said
+        assert main(["fit", "holes.csv", "-k", "1", *NUMBERS]) == 3
         assert "infinite cells: 'x' 1, the first in row 1" in capsys.readouterr().err
 
 

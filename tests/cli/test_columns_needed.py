@@ -61,9 +61,27 @@ def test_columns_that_are_tested_are_required(folder, capsys):
     assert (
         "t.csv has no column 'income'; its columns are 'age', 'noise'." in capsys.readouterr().err
     )
-    frame.with_columns(income=pl.when(pl.col("age") < 5).then("income")).write_csv("t.csv")
+    frame.with_columns(income=pl.lit("high")).write_csv("t.csv")
     assert main(["predict", "m.json", "t.csv"]) == 3
-    assert "t.csv has empty, NaN or infinite cells: 'income' 20" in capsys.readouterr().err
+    message = "t.csv: not numbers: 'income' (row 0: 'high'); rows count from 0."
+    assert message in capsys.readouterr().err
+
+
+def test_gaps_stop_models_that_have_no_way_for_them(folder, capsys):
+    frame = pl.DataFrame(numbers(), schema=NAMES)
+    gaps = frame.with_columns(income=pl.when(pl.col("age") < 5).then("income"))
+    gaps.write_csv("t.csv")
+    models()[0].fit(frame).save("m.json")
+    assert main(["predict", "m.json", "t.csv", "-o", "out.csv"]) == 0
+    assert "column 'income' has 20 missing cells." in capsys.readouterr().err
+    models()[1].fit(frame).save("m.json")
+    assert main(["predict", "m.json", "t.csv"]) == 3
+    assert (
+        "t.csv has empty, NaN or infinite cells: 'income' 20, the first in row 1 (rows count from "
+        "0). Fill these cells or remove their rows first." in capsys.readouterr().err
+    )
+    assert main(["predict", "m.json", "t.csv", "--drift"]) == 2
+    assert "a model of douglas has no tree" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", range(2), ids=["tree", "Douglas"])

@@ -126,7 +126,12 @@ def test_progress(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([*COMPARE[:-1], "99"], 3, "-k 99 is more than the 60 rows of points.csv"),
         (["compare", "points.csv", "--labels", "truth"], 3, "points.csv has no column 'truth'"),
         (["compare", "points.csv", "--labels", "x"], 3, "the column 'x' names no clusters"),
-        (["compare", "points.csv", "-k", "3"], 3, "points.csv: not numbers: 'segment'"),
+        (
+            ["compare", "points.csv", "-k", "3", "--methods", "imm,cubt"],
+            3,
+            "points.csv: not numbers: 'segment' (row 0: 'low'); rows count from 0. Leave columns "
+            "out: add --drop segment. Or take cubt out of --methods.",
+        ),
         (
             [*COMPARE, "--reference", "segment", "-k", "4"],
             3,

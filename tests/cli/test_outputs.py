@@ -243,3 +243,45 @@ def test_n_init_and_max_iter_reach_the_estimator(folder: Path) -> None:
         saved = tc.load("m.json")
         assert isinstance(saved, estimator)
         assert (saved.n_init, saved.max_iter) == (2, 3)
+
+
+def test_export_writes_the_tree_in_other_forms(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = ["export", "model.json", "points.csv", "--to", "html", "--title", "<Points>"]
+    assert main([*page, "-o", "tree.html"]) == 0
+    text = Path("tree.html").read_text(encoding="utf-8")
+    assert "<h1>&lt;Points&gt;</h1>" in text and '"bars"' in text
+    assert main(["export", "model.json", "--to", "html", "--leaves", "3", "-o", "small.htm"]) == 0
+    assert "3 leaves" in Path("small.htm").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert main(["export", "model.json", "--to", "sql", "--table", "t"]) == 0
+    assert capsys.readouterr().out == fitted().to_sql(table="t") + "\n"
+    assert main(["export", "model.json", "--to", "dot", "-o", "tree.dot"]) == 0
+    assert Path("tree.dot").read_text(encoding="utf-8") == fitted().to_graphviz()
+    assert main(["export", "model.json", "--to", "rules", "-o", "rules.csv"]) == 0
+    assert pl.read_csv("rules.csv")["rule"].to_list() == fitted().rules()["rule"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "html"], "--to html needs a file: -o tree.html."),
+        (["--to", "html", "-o", "tree.png"], "tree.png: the name must end in .html or .htm"),
+        (["points.csv", "--to", "sql"], "DATA is for --to html."),
+        (["--to", "html", "--table", "t", "-o", "tree.html"], "--table is for --to sql."),
+    ],
+)
+def test_export_says_what_it_cannot_write(
+    model: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "model.json", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_export_of_a_model_without_a_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    X = points().select("x", "y")
+    tc.Douglas(2, max_iter=1, n_init=1, random_state=0).fit(X).save("douglas.json")
+    assert main(["export", "douglas.json", "--to", "html", "-o", "tree.html"]) == 2
+    assert "--to html: a model of douglas has no tree" in capsys.readouterr().err
+    assert main(["export", "douglas.json", "--to", "sql"]) == 0

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from treeclust_rs import ExKMC, _engine
+from treeclust_rs.tree import build
 
 LIMITS = {"max_leaves": 8, "max_depth": None, "min_samples_leaf": 1}
 SEARCH = {"n_restarts": 2, "n_survivors": 2, "batch": 4, "drift": 0.003, "patience": 20}
@@ -30,8 +31,7 @@ def searched(rows, **changes):
 
 
 def labels_of(found, rows):
-    tests = (found.kind, found.feature, found.threshold, found.lower, found.upper)
-    router = _engine.Router((*tests, found.children_left, found.children_right), rows.shape[1])
+    router = _engine.Router(build.tests_of(found), rows.shape[1])
     return found.cluster[router.apply(rows, 1)]
 
 

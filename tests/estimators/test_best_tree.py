@@ -55,6 +55,7 @@ def test_the_search_never_rises_and_begins_with_the_best_start(fitted):
 QUICK_STARTS = ["KMeansTree", "ExKMC", "ExKMC from one leaf"]
 OTHER_STARTS = ["KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters"]
 SLOW_STARTS = ["CUBT", "Kauri", "XRegressionTree"]
+FOUND_QUICKLY = 'effort="quick"'
 
 
 def start_names(X, effort, k=3):
@@ -65,16 +66,29 @@ def start_names(X, effort, k=3):
 
 
 def test_every_method_that_keeps_to_its_leaves_is_a_start():
-    normal = {*QUICK_STARTS, *OTHER_STARTS, *SLOW_STARTS}
+    normal = {*QUICK_STARTS, *OTHER_STARTS, *SLOW_STARTS, FOUND_QUICKLY}
     assert start_names(IRIS, "quick") == {*QUICK_STARTS}
     assert start_names(IRIS, "normal") == normal
     of_others = {f"{name}, other reference {i}" for name in QUICK_STARTS for i in range(1, 5)}
-    assert start_names(IRIS, "thorough") == normal | of_others
+    assert start_names(IRIS, "thorough") == normal | of_others | {'effort="normal"'}
 
 
 def test_starts_that_would_take_longer_than_the_search_are_left_out():
     wide = np.random.default_rng(0).normal(size=(30, 4500))
-    assert start_names(wide, "normal", k=2) == {*QUICK_STARTS, *OTHER_STARTS}
+    assert start_names(wide, "normal", k=2) == {*QUICK_STARTS, *OTHER_STARTS, FOUND_QUICKLY}
+
+
+@pytest.mark.parametrize("objective", ["kmeans", "kmedians", "labels"])
+def test_more_effort_begins_with_what_less_has_found(objective):
+    X = WINE
+    reference = tc.IMM(4, random_state=0).fit(X).reference_labels_
+    options = {"max_leaves": 9, "objective": objective, "reference": reference, "random_state": 0}
+    quick = tc.BestTree(effort="quick", **options).fit(X)
+    normal = tc.BestTree(effort="normal", **options).fit(X)
+    starts = dict(zip(normal.starts_["start"], normal.starts_["objective"], strict=True))
+    found = quick.search_path_["objective"][-1]
+    assert starts[FOUND_QUICKLY] == pytest.approx(found, rel=1e-12)
+    assert normal.search_path_["objective"][-1] <= found * (1 + 1e-12)
 
 
 def test_starts_cost_no_more_than_the_trees_of_their_methods():

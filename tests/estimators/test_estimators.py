@@ -349,7 +349,7 @@ X_SMALL = np.vstack([CENTERS, CENTERS + 0.25, CENTERS - 0.25])
         ({"reference": np.zeros(8, int)}, ValueError, r"8 labels.*X has 9 rows"),
         ({"reference": np.zeros((2, 3, 4))}, ValueError, r"3 dimensions"),
         ({"reference": 5}, ValueError, r"0 dimensions"),
-        ({"reference": np.full(9, -1)}, ValueError, r"all 9 rows as noise"),
+        ({"reference": np.full(9, -1)}, ValueError, r"marks 9 of 9 rows as noise"),
         ({"reference": np.full((3, 4), np.nan)}, ValueError, r"NaN"),
         ({"reference": np.array([0.5] * 9)}, ValueError, r"Row 0 holds .*0\.5"),
         ({"reference": np.array([0, np.nan] + [1] * 7)}, ValueError, r"Row 1 holds .*nan"),
@@ -470,7 +470,7 @@ def with_cell(value):
 
 
 BAD_FITS = {
-    "nan": (with_cell(np.nan), None, {}),
+    "inf": (with_cell(np.inf), None, {}),
     "strings": (pl.DataFrame({"a": ["x"]}), None, {}),
     "weights": (blobs()[0], np.full(600, -1.0), {}),
     "few weights": (blobs()[0], np.ones(7), {}),

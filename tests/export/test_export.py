@@ -804,7 +804,7 @@ def test_dumps_refuses_what_json_has_not():
         ({"feature": [True] * 7}, "feature .* holds true or false"),
         ({"feature": [0.0] * 7}, "feature .* holds a number"),
         ({"feature": [2**63] * 7}, "feature .* integer that is too large"),
-        ({"kind": [4, 0, 1, 0, 2, 0, 0]}, "Node 0 .* unknown kind"),
+        ({"kind": [9, 0, 1, 0, 2, 0, 0]}, "Node 0 .* unknown kind"),
         ({"threshold": ["1"] * 7}, "threshold .* holds a string"),
         ({"threshold": [False] * 7}, "threshold .* holds true or false"),
         ({"threshold": [10**400] * 7}, "threshold .* too large"),

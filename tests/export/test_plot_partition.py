@@ -392,8 +392,11 @@ def test_refusals(monkeypatch):
     for wrong in (5, ((0, 1),), ((1, 0), (0, 1)), ((0, math.inf), (0, 1)), "ab"):
         with pytest.raises(ValueError, match="limits must be"):
             model.plot_partition(X, limits=wrong)
+    bad = [[0.0, 1.0], [0.0, 1.0], [0.0, math.nan]]
     with pytest.raises(ValueError, match="column x1 has 1 NaN, the first in row 2"):
-        model.plot_partition([[0.0, 1.0], [0.0, 1.0], [0.0, math.nan]])
+        tc.VoronoiTree(3, random_state=0).fit(X).plot_partition(bad)
+    with pytest.raises(ValueError, match="column x1 has 1 inf, the first in row 2"):
+        model.plot_partition([*bad[:2], [0.0, math.inf]])
     with pytest.raises(ValueError, match="X has 3 features"):
         model.plot_partition(np.zeros((3, 3)))
     with pytest.raises(ValueError, match=r"tree of 1,001 leaves.*truncate"):

@@ -19,6 +19,7 @@ from scipy import sparse
 
 import treeclust_rs as tc
 from treeclust_rs._data.checks import check_finite, check_sample_weight
+from treeclust_rs._data.kinds import MIXED_TABLES
 from treeclust_rs._data.table import Table, align_table, collected, read_table, take_rows
 
 CORE_DTYPES = [
@@ -208,13 +209,13 @@ def test_object_array_of_numbers_becomes_float64(core):
             np.zeros((0, 3)),
             ValueError,
             "Found array with 0 sample(s) (shape=(0, 3)) while a minimum of 1 is required by "
-            "ExKMC.",
+            "ExKMC. X has no rows.",
         ),
         (
             np.zeros((12, 0)),
             ValueError,
             "Found array with 0 feature(s) (shape=(12, 0)) while a minimum of 1 is required by "
-            "ExKMC.",
+            "ExKMC. X has no columns.",
         ),
         ([[]], ValueError, "Found array with 0 feature(s) (shape=(1, 0))"),
         (np.zeros((2, 2), complex), ValueError, "Complex data not supported: X has dtype complex"),
@@ -223,14 +224,14 @@ def test_object_array_of_numbers_becomes_float64(core):
             np.array([["1", "b"]]),
             ValueError,
             "ExKMC needs numbers and takes no arrays of bytes/strings, but X has dtype <U1. Encode "
-            "the strings as numbers, or drop those columns.",
+            f"the strings as numbers, or drop those columns. {MIXED_TABLES}",
         ),
         (np.array([[b"1"]]), ValueError, "no arrays of bytes/strings, but X has dtype |S1"),
         (
             np.zeros((2, 1), "M8[D]"),
             TypeError,
             "ExKMC needs numbers, but X has dtype datetime64[D]. Convert dates and durations to "
-            "numbers first, such as days since some day, or drop them.",
+            f"numbers first, such as days since some day, or drop them. {MIXED_TABLES}",
         ),
         (
             np.array([[1.0, 2], [3, {"foo": "bar"}]], dtype=object),
@@ -250,7 +251,7 @@ def test_object_array_of_numbers_becomes_float64(core):
             np.ma.masked_equal([[1, 2], [3, 9], [9, 5]], 9),
             ValueError,
             "Input X contains null (masked entries, that is NaN): 2 in all, the first in row 1 "
-            "(counting from 0). Fill or drop them first.",
+            f"(counting from 0). Fill or drop them first. {MIXED_TABLES}",
         ),
         (np.matrix([[1]]), TypeError, "np.matrix is not supported."),
         (
@@ -293,7 +294,7 @@ def test_nan_and_inf_name_columns_counts_and_first_row(core):
     X[[2, 4], 1] = np.nan
     message = (
         "Input X contains NaN: column x1 has 2 NaN, the first in row 2 (rows count from 0). Fill "
-        "these cells, or drop their rows or columns."
+        f"these cells, or drop their rows or columns. {MIXED_TABLES}"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         check_finite(read(X), 1)
@@ -419,7 +420,8 @@ def test_polars_null_is_an_error(lazy):
     message = (
         "Input X contains null (missing values, that is NaN): column 'b' has 2 null, the first in "
         "row 1; column 'c' has 1 null, the first in row 2; column 'd' has 3 null, the first in row "
-        "0 (rows count from 0). Fill these cells, or drop their rows or columns."
+        "0 (rows count from 0). Fill these cells, or drop their rows or columns. "
+        f"{MIXED_TABLES}"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         read(X)
@@ -447,7 +449,7 @@ def test_polars_column_that_is_not_numbers(values, dtype, lazy):
     frame = pl.DataFrame({"age": [1, 2], "town": values})
     message = (
         f"X has a column that is not numbers: 'town' ({dtype}). ExKMC needs numbers: encode it "
-        f"(for instance one-hot, or a date as days since some day) or drop it."
+        f"(for instance one-hot, or a date as days since some day) or drop it. {MIXED_TABLES}"
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         read(frame.lazy() if lazy else frame)
@@ -624,7 +626,8 @@ def test_pandas_column_that_is_not_numbers(values, dtype):
     message = (
         f"X has a column that is not numbers: 'town' ({dtype}). ExKMC needs numbers: encode it "
         f"(for instance one-hot, or a date as days since some day"
-        f"{', or Python numbers by astype(float)' if dtype == 'object' else ''}) or drop it."
+        f"{', or Python numbers by astype(float)' if dtype == 'object' else ''}) or drop it. "
+        f"{MIXED_TABLES}"
     )
     with pytest.raises(TypeError, match=re.escape(message)):
         read(frame)

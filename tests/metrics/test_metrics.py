@@ -243,7 +243,7 @@ def test_cost_ratio_of_perfect_references():
     ("call", "message"),
     [
         (lambda: kmeans_cost([[1.0], [2.0]], [0]), "1 labels for 2 rows"),
-        (lambda: kmeans_cost([[1.0], [np.nan]], [0, 0]), "NaN"),
+        (lambda: kmeans_cost([[1.0], [np.inf]], [0, 0]), "contains inf"),
         (lambda: kmeans_cost([[1.0]], [0.5]), "labels must be integers or strings"),
         (lambda: kmeans_cost([[1.0]], [np.nan]), "labels must be integers or strings"),
         (lambda: kmeans_cost([[1.0]], [0], [-1.0]), "sample_weight must be finite and not"),

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import treeclust_rs as tc
+from treeclust_rs.tree import ClusterTree
 
 # Made on iris before the files of the package had rooms; see tests/data/README.md.
 FILES = sorted((Path(__file__).resolve().parents[1] / "data" / "models").glob("*.json"))
@@ -23,6 +24,12 @@ def test_files_of_version_1_load_and_predict(path, tmp_path):
     X = load_iris().data
     assert model.predict(X).tolist() == labels
     assert len(model.explain(X[:3])) == 3
+    if hasattr(model, "tree_"):  # which says nothing of missing cells: they are refused
+        tree, row = model.tree_, X[:1].copy()
+        assert (tree.missing_go_to_left, tree.levels, tree.below) == (None, None, None)
+        row[0, tree.tested_features[0]] = math.nan
+        with pytest.raises(ValueError, match="NaN"):
+            tree.apply(row)
     model.save(tmp_path / "again.json")
     assert tc.load(tmp_path / "again.json").predict(X).tolist() == labels
 
@@ -63,6 +70,9 @@ def test_parameters_of_version_1_have_the_names_and_values_of_today():
     unlimited = models["kauri_unlimited"]
     assert (unlimited.n_clusters, unlimited.max_leaves, unlimited.n_leaves_) == (3, math.inf, 6)
     X = load_iris().data
-    assert clone(unlimited).fit(X).tree_ == unlimited.tree_
+    again = clone(unlimited).fit(X).tree_
+    assert unlimited.tree_.missing_go_to_left is None and again.missing_go_to_left is not None
+    unknown = dict.fromkeys(("missing_go_to_left", "below", "above"))
+    assert ClusterTree(**again.arguments() | unknown) == unlimited.tree_
     for name in ("exkmc", "kernel_exkmc", "kernel_expand"):
         assert models[name].max_leaves in (5, 6)

@@ -202,4 +202,4 @@ def test_what_is_refused(estimator, options, error, message):
 
 def test_cells_that_are_no_numbers():
     with pytest.raises(ValueError, match="column x1 has 1 NaN"):
-        choose_leaves(tc.ExKMC(2), [[1.0, np.nan], [2.0, 3.0], [4.0, 5.0]])
+        choose_leaves(tc.KDTreeClusters(2), [[1.0, np.nan], [2.0, 3.0], [4.0, 5.0]])

@@ -255,7 +255,7 @@ def test_a_lazy_frame_is_collected_once(search):
     assert search(ExKMC(n_jobs=1), lazy, range(2, 5), random_state=0, **options).best_k == 3
     assert collections == [len(X)]
     with pytest.raises(TypeError, match=f"{search.__name__} needs numbers"):
-        search(ExKMC(), lazy.with_columns(s=pl.lit("x")), range(2, 5))
+        search(KMeans(), lazy.with_columns(s=pl.lit("x")), range(2, 5))
     assert collections == [len(X)]
 
 

@@ -17,7 +17,9 @@ from treeclust_rs.export import (
     plot_partition,
     plot_tree,
     to_graphviz,
+    to_narwhals_expr,
     to_polars_expr,
+    to_sql,
     tree_to_dict,
 )
 from treeclust_rs.tree import as_tree
@@ -54,6 +56,8 @@ FUNCTIONS = {
     "explain_rows": lambda tree: explain_rows(tree, as_tree(tree).apply(ROWS), ROWS),
     "to_graphviz": to_graphviz,
     "to_polars_expr": lambda tree: str(to_polars_expr(tree)),
+    "to_narwhals_expr": lambda tree: str(to_narwhals_expr(tree)),
+    "to_sql": to_sql,
     "tree_to_dict": lambda tree: str(tree_to_dict(tree)),  # as text: NaN differs from itself
     "plot_tree": pixels(plot_tree),
     "plot_partition": pixels(lambda tree: plot_partition(tree, ROWS)),

@@ -37,6 +37,27 @@ def test_a_classifier_predicts_as_before(kind, target):
         np.testing.assert_array_equal(tree.n_node_samples[tree.leaves], counts[tree.leaves])
 
 
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, ExtraTreeClassifier])
+def test_missing_values_go_where_they_go_in_scikit_learn(kind):
+    rng = np.random.default_rng(0)
+    whole = np.round(X * 8) / 8  # which float32 holds
+    n_missing_tests = 0
+    for seed in range(20):
+        gaps = rng.random(X.shape) < 0.3
+        # In some columns what is missing says more than the values.
+        if seed % 2:
+            gaps[:, 2:] = (seed % 3 == Y)[:, None]
+        rows = np.where(gaps, np.nan, whole)
+        fitted = kind(max_leaf_nodes=7, random_state=seed).fit(rows, Y)
+        tree = tc.tree.from_sklearn(fitted)
+        n_missing_tests += int((tree.kind == 5).sum())
+        everything_missing = np.full((1, 4), np.nan)
+        others = np.where(rng.random(X.shape) < 0.5, np.nan, whole)
+        for data in (rows, whole, others, everything_missing):
+            assert tree.predict(data).tolist() == fitted.predict(data).tolist()
+    assert n_missing_tests > 5 or kind is ExtraTreeClassifier  # whose random cuts are thresholds
+
+
 @pytest.mark.parametrize("kind", [DecisionTreeRegressor, ExtraTreeRegressor])
 def test_the_leaves_of_a_regressor_are_clusters(kind):
     fitted = kind(max_leaf_nodes=6, random_state=0).fit(X, X)

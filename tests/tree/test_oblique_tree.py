@@ -113,7 +113,7 @@ def changed(name, place, value):
         (changed("lower", 0, 1.0), "Node 0 .* is no interval node"),
         (changed("kind", 2, 1) | changed("feature", 2, 0), "Node 2 .* threshold that is not fin"),
         (changed("kind", 1, 3), "Node 1 .* feature -2"),
-        (changed("kind", 0, 4), "Node 0 .* unknown kind; .* 3 .oblique"),
+        (changed("kind", 0, 9), "Node 0 .* unknown kind; .* 3 .oblique"),
         (
             dict.fromkeys(["oblique_indptr", "oblique_indices", "oblique_weights", "oblique_bias"]),
             "Node 0 .* is oblique, and the tree has no weights",

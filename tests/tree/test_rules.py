@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import treeclust_rs as tc
+from mixed_trees import MixedBuilder, random_cells
 from treeclust_rs.tree import RuleTable
 from trees import chain
 
@@ -103,3 +104,12 @@ def test_names_that_read_as_numbers_or_words_of_rules_are_quoted(name, written):
     assert frame.select(model.to_polars()).to_series().to_list() == model.labels_.tolist()
     douglas = tc.Douglas(2, random_state=0, n_init=1).fit(X, feature_names=[name])
     assert all(rule.startswith(f"{written} ") for rule in douglas.rules()["rule"])
+
+
+def test_a_path_that_contradicts_itself_is_never_met():
+    """Rows without a time take the left branch, where no other row can go on to the right."""
+    builder = MixedBuilder(random_cells(np.random.default_rng(0), 20), np.zeros(20, dtype=int))
+    left = builder.test(0, 4)
+    builder.test(left, 4, at_most=0.0, missing_left=True)
+    rules = builder.tree().rules()["rule"].to_list()
+    assert rules == ["signup is missing", "never", "signup is not missing"]

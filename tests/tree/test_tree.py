@@ -73,7 +73,7 @@ def small_tree(**changes):
         ({"children_left": []}, "children_left is empty"),
         ({"children_left": [1.0, 3.0, 5.0, -1, -1, -1, -1]}, "children_left must hold integers"),
         ({"kind": [1, 1, 1, 0, 0, 0, 0]}, "Node 2 .* threshold that is not finite"),
-        ({"kind": [1, 1, 4, 0, 0, 0, 0]}, "Node 2 .* unknown kind"),
+        ({"kind": [1, 1, 9, 0, 0, 0, 0]}, "Node 2 .* unknown kind"),
         ({"kind": [1, 0, 2, 0, 0, 0, 0]}, "Node 1 .* leaf by its kind or its children"),
         ({"kind": [True] * 7}, "kind must hold integers. Got dtype bool"),
         ({"feature": [0, 2, 1, -2, -2, -2, -2]}, r"Node 1 .* feature outside of 0\.\.1"),

@@ -5,6 +5,7 @@ from .clusterer import TreeClusterer
 from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, MAX_LEAVES, Constraints, FitRows
 from .growth import Growth, Limits, check_max_leaves, grow_tree, most_leaves
 from .kernel_model import GAMMA, KernelModel
+from .read_as import ReadAs
 from .saving import NO_NEGATIVE_INERTIA, POSITIVE, Check, Fields, SavedEstimator, SavedField, load
 from .truncation import (
     COST_PATH,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,39 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
-from .._data import Table, align_table, check_finite
-from .._util import IntArray, check_keys, effective_n_jobs
-from ..metrics import n_parameters
+from .._data import (
+    FittedColumns,
+    Scale,
+    Table,
+    align_table,
+    check_finite,
+    count_gaps,
+    shown_columns,
+    warn_of_gaps,
+)
+from .._util import IntArray, check_keys, column_name, effective_n_jobs
+from ..export.explanations import explain_pairs, explanation_frame, pair_frame
+from ..export.text import Values
+from ..metrics import Profile, n_parameters
+from ..metrics.profiles import profile_of
 from ..tree import ClusterTree, NonFiniteError, RuleTable
+from .counterfactual import Counterfactual, least_change
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from matplotlib.axes import Axes
+    from onnx import ModelProto
+    from sklearn.pipeline import Pipeline
+    from sklearn.tree import DecisionTreeClassifier
+
+_DRIFT: Mapping[str, Any] = {
+    "column": pl.String,
+    "missing": pl.Int64,
+    "missing_in_fit": pl.Boolean,
+    "unknown": pl.Int64,
+    "unknown_levels": pl.List(pl.Struct({"level": pl.String, "rows": pl.Int64})),
+}
 
 
 class TreeClusterer(SavedEstimator, abstract=True):
@@ -33,6 +59,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
     _fitted_by: ClassVar[str] = "tree_"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_", "cluster_centers_", "inertia_")
 
+    # Whether `fit` takes missing cells, and of frames text, booleans and times.
+    _takes_missing: ClassVar[bool] = False
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
 
@@ -55,15 +83,24 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Numbers that make up the tree, as `treeclust_rs.metrics.n_parameters` counts them."""
         return n_parameters(self.tree_)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
+
     # ---- using a fitted model -------------------------------------------------------------
 
-    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Table, npt.NDArray[np.int64]]:
+    def _route(
+        self, X: Any, *, all_columns: bool = False, missing: bool = True
+    ) -> tuple[Table, npt.NDArray[np.int64]]:
         """Return the rows as a table, and the leaf of each.
 
         Only the columns that the tree tests are read, unless `all_columns` asks for the others.
+        `missing`: whether cells may be missing, where the tree has directions for them.
         """
         check_is_fitted(self, "tree_")
         name, tree = type(self).__name__, self.tree_
+        missing = missing and tree.missing_go_to_left is not None
         needed = None if all_columns else self._needed_features
         table = align_table(
             X,
@@ -72,12 +109,17 @@ class TreeClusterer(SavedEstimator, abstract=True):
             estimator_name=name,
             needed=needed,
             names_given=self._names_given,
+            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
         )
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
-        if all_columns:
+        if missing:
+            table = count_gaps(table, n_jobs, needed)
+            if tree.missing_go_to_left is not None:
+                warn_of_gaps(table, tree.has_missing)
+        elif all_columns:
             check_finite(table, n_jobs)
         try:
-            return table, tree.apply(table.data, n_jobs)
+            return table, tree.apply(table.data, n_jobs, missing=missing)
         except NonFiniteError:
             check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
@@ -94,7 +136,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         ndarray of shape (n_samples,)
             Labels, as the reference named them.
 
-        %(missing_columns)s
+        %(predict_errors)s
         """
         _, leaves = self._route(X)
         return self.tree_.leaf_labels[leaves]
@@ -113,8 +155,139 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return self._route(X)[1]
 
-    def explain(self, X: Any) -> list[str]:
+    def _row_values(self, table: Any) -> Values:
+        """Return the values of rows, as `export.explain_rows` takes them."""
+        return shown_columns(table)
+
+    @overload
+    def explain(self, X: Any, other: Any = ..., *, as_frame: Literal[False] = ...) -> list[str]: ...
+    @overload
+    def explain(self, X: Any, other: Any = ..., *, as_frame: bool) -> list[str] | pl.DataFrame: ...
+    def explain(
+        self, X: Any, other: Any = None, *, as_frame: bool = False
+    ) -> list[str] | pl.DataFrame:
         """Return the conditions that took each row to its cluster.
+
+        Parameters
+        ----------
+        %(rows_as_predict)s
+        other : array-like or frame of shape (n_samples, n_features), default=None
+            As many rows again: each row of X is compared with the one of `other` in its place.
+        as_frame : bool, default=False
+            Whether to return a frame with a line for each condition.
+
+        Returns
+        -------
+        list of str or polars.DataFrame
+            One line per row, with the row's own values. With `other` one line per pair of rows: the
+            conditions that keep them together, or the test at which they part. As a frame the
+            columns are `row`, `cluster`, `column`, `value` and `condition`; with `other` also
+            `other_cluster`, `other_value`, `other_condition` and `parts`, whether the rows part
+            there.
+
+        Raises
+        ------
+        ValueError
+            If `other` has not as many rows as X.
+
+        %(predict_errors)s
+        """
+        table, leaves = self._route(X)
+        values = self._row_values(table)
+        if other is None:
+            if as_frame:
+                return explanation_frame(self.tree_, leaves, values)
+            return export.explain_rows(self.tree_, leaves, values)
+        others, other_leaves = self._route(other)
+        if others.n_samples != table.n_samples:
+            raise ValueError(
+                f"X has {table.n_samples:,} rows and other {others.n_samples:,}: give a row of "
+                "other for each of X."
+            )
+        both = (values, self._row_values(others))
+        if as_frame:
+            return pair_frame(self.tree_, (leaves, other_leaves), both)
+        return explain_pairs(self.tree_, (leaves, other_leaves), both)
+
+    def counterfactual(
+        self,
+        row: Any,
+        cluster: Any,
+        *,
+        fixed: Iterable[str | int] = (),
+        costs: Mapping[Any, float] | None = None,
+    ) -> Counterfactual:
+        """Return the least change of a row that moves it to another cluster.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or frame or array of one row
+            The row, as for `predict`.
+        cluster : int or str
+            The label of the cluster to move it to.
+        fixed : iterable of str or int, default=()
+            Columns that do not change: names, or places counted from 0.
+        costs : mapping, default=None
+            By column a factor of what its changes cost, from 0 on; ``inf`` fixes it. Columns that
+            are not named have 1.
+
+        Returns
+        -------
+        Counterfactual
+            With the changed `row`, its `changes` and their `cost`.
+
+        Raises
+        ------
+        ValueError
+            If no change of the other columns leads to the cluster, there is no such cluster or
+            column, or `row` is not one row.
+        TypeError
+            If `costs` is no mapping.
+
+        %(predict_errors)s
+
+        Notes
+        -----
+        The cost of a change is the sum over the columns, in `scale_` units: of numbers and times
+        the absolute difference, 1 for a value in place of a missing one; of another level what two
+        levels are apart (1 by that column's unit). A value never becomes missing. The change is the
+        least one over all leaves of the cluster: trees without weighted sums are searched exactly,
+        box by box; below weighted sums the least change is found by linear programs
+        (`scipy.optimize.milp`), which keep about seven digits. On the far side of a test the row
+        gets the next value that its column's type holds: of columns of whole numbers, by their
+        type, the next whole number, of dates the next day, of 32-bit floats the next one of these.
+
+        Of equal costs the change of fewer columns is returned, then the first leaf from the left. A
+        missing cell gets the value of the cluster's center where the leaf allows it.
+        """
+        check_is_fitted(self, "tree_")
+        return least_change(self, row, cluster, fixed, costs)
+
+    def profile(self, X: Any, sample_weight: Any = None, *, scale: Scale = None) -> Profile:
+        """Describe the rows of each cluster by all columns, and what sets them apart.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that the tree does not test too.
+        %(sample_weight)s
+        scale : None, str, mapping or array, default=None
+            Units of the contrasts, as estimators take them; None: the model's own, `scale_`.
+
+        Returns
+        -------
+        Profile
+            With a `table` of means, medians, shares and contrasts by cluster and column, and `plot`
+            for a heat map.
+
+        %(predict_errors)s
+        """
+        table, leaves = self._route(X, all_columns=True)
+        codes = self.tree_.leaf_clusters[leaves]
+        return profile_of(self, table, codes, self.tree_.classes, sample_weight, scale)
+
+    def drift(self, X: Any) -> pl.DataFrame:
+        """Count the missing cells and the unknown levels of rows, by column that the tree tests.
 
         Parameters
         ----------
@@ -122,11 +295,38 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Returns
         -------
-        list of str
-            One line per row, with the row's own values.
+        polars.DataFrame
+            One row a column, in the order of the fit: `column`, its name; `missing`, the number of
+            missing cells, and `missing_in_fit`, whether the fit had any; `unknown`, the number of
+            cells with a level that the fit did not have, and `unknown_levels`, a list of each such
+            `level` and its number of `rows`, the most frequent first.
+
+        %(predict_errors)s
         """
-        table, leaves = self._route(X)
-        return export.explain_rows(self.tree_, leaves, table.data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of what is counted here
+            table, _ = self._route(X)
+        tree, rows = self.tree_, []
+        for feature in self._needed_features.tolist():
+            unknown = pl.Series([], dtype=pl.String)
+            n_missing = 0 if table.gaps is None else table.gaps[feature]
+            if table.unknown and feature in table.unknown:
+                levels = (tree.levels or ())[feature] or ()
+                texts = pl.Series(table.unknown[feature].of_rows(), dtype=pl.String).drop_nulls()
+                unknown = texts.filter(~texts.is_in(levels))
+            rows.append(
+                {
+                    "column": column_name(tree.feature_names, feature),
+                    "missing": n_missing - len(unknown),
+                    "missing_in_fit": bool(tree.has_missing and tree.has_missing[feature]),
+                    "unknown": len(unknown),
+                    "unknown_levels": unknown.alias("level")
+                    .value_counts(name="rows")
+                    .sort(["rows", "level"], descending=[True, False])
+                    .to_dicts(),
+                }
+            )
+        return pl.DataFrame(rows, schema=_DRIFT)
 
     def rules(self) -> RuleTable:
         """Return one rule per leaf, as `ClusterTree.rules` of `tree_` does.
@@ -143,16 +343,98 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """Return the tree as a native polars expression named ``cluster``.
 
         It runs in eager, lazy and streaming queries without calling Python. Columns are compared as
-        Float64, as `predict` does; a null or NaN in a column the tree uses gives null.
+        Float64, as `predict` does. A null or NaN in a column that the tree tests takes the way of
+        `tree_.missing_go_to_left`; without it, as after loading a file of version 1, it gives null.
 
         %(polars)s
             If the tree is too large for polars.
         """
         return export.to_polars_expr(self)
 
+    def to_sklearn(self) -> DecisionTreeClassifier | Pipeline:
+        """Return the tree as a fitted classifier of scikit-learn, whose classes are the clusters.
+
+        See `treeclust_rs.export.to_sklearn`.
+
+        Returns
+        -------
+        DecisionTreeClassifier or Pipeline
+            A pipeline, with an encoder before the classifier, if the table has text, booleans,
+            dates or times, or the tree weighted sums.
+
+        Raises
+        ------
+        ValueError
+            If float32, in which scikit-learn compares, would move a value of the fit across the
+            threshold beside it, or the intervals of the tree take more than 200,000 nodes.
+        """
+        return export.to_sklearn(self)
+
+    def to_onnx(self, *, dtype: str = "float32") -> ModelProto:
+        """Return the tree as an ONNX model (extra ``onnx``).
+
+        See `treeclust_rs.export.to_onnx` for its inputs and output.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default="float32"
+            Of numbers: the model is exact for rows of this type.
+
+        Returns
+        -------
+        onnx.ModelProto
+            For instance for ``onnx.save(model.to_onnx(), "tree.onnx")``.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the tree is too large, or float32 would move a value of the fit across the threshold
+            beside it.
+        """
+        return export.to_onnx(self, dtype=dtype)
+
+    def to_narwhals(self) -> nw.Expr:
+        """Return the tree as an expression of narwhals named ``cluster``.
+
+        It runs in polars, pandas, pyarrow, DuckDB, Dask, Ibis and Spark; see
+        `treeclust_rs.export.to_narwhals_expr`.
+
+        %(narwhals)s
+            If the tree is too large for narwhals.
+        """
+        return export.to_narwhals_expr(self)
+
+    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+        """Return the tree as SQL: a CASE expression, or a SELECT from a table.
+
+        See `treeclust_rs.export.to_sql` for how it treats times and missing cells.
+
+        %(sql)s
+            If the tree is too large for the database, or has a name that cannot be written there.
+        """
+        return export.to_sql(self, dialect, table)
+
     def to_graphviz(self) -> str:
         """Return the tree as text in Graphviz' DOT language."""
         return export.to_graphviz(self)
+
+    def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
+        """Write the tree as one HTML file to look through in a browser, offline.
+
+        See `treeclust_rs.export.to_html` for what it shows.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; one that is there is replaced.
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Rows for histograms in the nodes and for what sets the clusters apart.
+        **kwargs
+            `title` of the page.
+        """
+        export.to_html(self, path, X, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes:
         """Draw the tree with matplotlib (extra ``plot``); see `plot_tree` for the arguments.

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ from .._data import (
     check_finite,
     check_sample_weight,
     collected,
+    count_gaps,
+    observed_rows,
     read_table,
     take_rows,
     warn_of_columns,
@@ -85,6 +88,7 @@ class FitRows(WeightedRows[Rows]):
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
         compares_columns: bool = True,
+        mixed: bool = False,
         stacklevel: int = 4,
     ) -> FitRows[Any]:
         """Read and check what `fit` was given.
@@ -110,6 +114,9 @@ class FitRows(WeightedRows[Rows]):
         compares_columns : bool, default=True
             Whether rows are compared by their columns in units, so that a column with nearly all of
             the variance is worth a warning; never with a kernel matrix.
+        mixed : bool, default=False
+            Whether cells may be missing, and columns of frames be text, booleans and times. Rows
+            without an observed cell are then left out. The reader is `read_table`.
         stacklevel : int, default=4
             Of that warning; 4 is right where `fit` calls this.
 
@@ -130,16 +137,18 @@ class FitRows(WeightedRows[Rows]):
         started = time.perf_counter()
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
         name = type(estimator).__name__
-        X = collected(X, name)
-        table, names_given = with_names(reader(X, estimator_name=name), feature_names)
+        X = collected(X, name, mixed=mixed)
+        read: Callable[..., Any] = partial(_read_mixed, threads=threads) if mixed else reader
+        table, names_given = with_names(read(X, estimator_name=name), feature_names)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        if isinstance(table, Table):
+        if isinstance(table, Table) and not mixed:
             check_finite(table, threads)
         if gram is not None:
             gram = check_gram(gram, table.n_samples)
-        given = read_reference(reference, X, table, weight)
+        counted = fitted_mask(weight, None, observed_rows(table))
+        given = read_reference(reference, X, table, counted)
         given.check_n_clusters(n_clusters)
-        kept, rows = fitted_mask(weight, given.labels), table
+        kept, rows = fitted_mask(weight, given.labels, counted), table
         if kept is not None:
             given = given.take(kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
@@ -212,11 +221,41 @@ class FitRows(WeightedRows[Rows]):
         return named
 
 
-def fitted_mask(weight: FloatArray | None, labels: npt.NDArray[Any] | None) -> BoolArray | None:
-    """Return the mask of the rows to fit: of positive weight and not noise (-1); None: all."""
+def _read_mixed(X: Any, *, estimator_name: str, threads: _engine.Threads) -> Table:
+    """Return the table of a fit that takes missing cells, text, booleans and times."""
+    return count_gaps(read_table(X, estimator_name=estimator_name, mixed=True), threads)
+
+
+def fitted_mask(
+    weight: FloatArray | None,
+    labels: npt.NDArray[Any] | None,
+    observed: BoolArray | None = None,
+) -> BoolArray | None:
+    """Return the mask of the rows to fit; None: all.
+
+    They have positive weight, are not noise (-1), and are `observed` if that mask is given.
+
+    Raises
+    ------
+    ValueError
+        If no row is observed, or none of positive weight.
+    """
     kept = None if weight is None else weight > 0
     if labels is not None:
         kept = labels >= 0 if kept is None else kept & (labels >= 0)
+    if observed is not None:
+        if not observed.any():
+            raise ValueError(
+                "All cells of the rows to fit are missing: null or NaN in every column. Give rows "
+                "with at least one value."
+            )
+        kept = observed if kept is None else kept & observed
+        if not kept.any():
+            raise ValueError(
+                f"Of the {len(observed)} rows, {np.count_nonzero(observed)} have a value in some "
+                "column, and sample_weight is zero in all of these. Give one of them a positive "
+                "weight."
+            )
     return None if kept is None or kept.all() else kept
 
 

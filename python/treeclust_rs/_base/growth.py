@@ -89,7 +89,11 @@ def grow_tree(
             base_centers.high, base_centers.low, least_costs, growth.depth_factor
         )
     elif base_centers is not None:
-        base = _engine.CentersBase(base_centers.high, base_centers.low, growth.cut_score)
+        high = base_centers.high
+        if fit_rows.reference.centers is None and fit_rows.rows.levels is not None:
+            # Of the levels, medians have the most frequent ones alone, which many may share.
+            high = fit_rows.with_shares(high, labels)
+        base = _engine.CentersBase(high, base_centers.low, growth.cut_score)
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":
         criterion = _engine.LabelCost(regrets, growth.interval)

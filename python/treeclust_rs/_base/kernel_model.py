@@ -7,9 +7,17 @@ from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data import Table, Units, WeightedRows, check_sample_weight, take_rows
+from .._data import (
+    Table,
+    Units,
+    WeightedRows,
+    check_sample_weight,
+    observed_rows,
+    take_rows,
+)
 from .._kernels import (
     FeatureMap,
     Kernel,
@@ -17,9 +25,10 @@ from .._kernels import (
     KernelRows,
     check_gram,
     check_gram_argument,
+    filled_rows,
     kernel_of,
-    kernel_rows,
 )
+from .._reference.centers import column_means
 from .._util import FloatArray, IntArray, effective_n_jobs, estimator
 from ..tree import ClusterTree
 from .fit_rows import fitted_mask, square_part
@@ -78,13 +87,15 @@ class KernelModel(GrownClusterer, abstract=True):
         -------
         float
             Minus the kernel k-means cost under the kernel of the fit (the approximation, if there
-            is one); with the linear kernel the k-means cost.
+            is one); with the linear kernel the k-means cost, of the observed cells. Other kernels
+            see gaps filled with the means of these rows, and levels as `cluster_centers_` has them.
 
         %(score_errors)s
         """
         rows, labels, given = self._rows_and_labels(X, sample_weight, gram)
         if self._is_kmeans:
-            of_clusters = rows.group_means(labels.astype(np.uint32), len(self.tree_.classes))
+            near = column_means(rows, len(self.tree_.classes))
+            of_clusters = rows.encoded_means(labels.astype(np.uint32), near)
             return -float(of_clusters.spread.sum())
         return -self._stocks(rows, given).inertia(labels)
 
@@ -95,14 +106,19 @@ class KernelModel(GrownClusterer, abstract=True):
 
         Rows of weight 0 are left out. Raises as `score` says.
         """
-        table, leaves = self._route(X, all_columns=True)
+        check_is_fitted(self, "tree_")
+        tree = self.tree_
+        of_mixed = not (tree.column_kinds is None and tree.has_missing is None)
+        missing = self._is_kmeans or self._takes_missing or of_mixed
+        table, leaves = self._route(X, all_columns=True, missing=missing)
         check_gram_argument(self.kernel, self.approximation, gram is not None)
         weight = check_sample_weight(sample_weight, table.n_samples)
-        kept = fitted_mask(weight, None)
+        kept = fitted_mask(weight, None, observed_rows(table))
         if gram is not None:
             gram = square_part(check_gram(gram, table.n_samples), kept)
-        if kept is not None and weight is not None:
-            table, weight, leaves = take_rows(table, kept), weight[kept], leaves[kept]
+        if kept is not None:
+            table, leaves = take_rows(table, kept), leaves[kept]
+            weight = None if weight is None else weight[kept]
         threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         units: Units | None = self.__dict__.get("_units")
         if units is None:  # read from a file, which lacks the origin because any will do
@@ -115,10 +131,10 @@ class KernelModel(GrownClusterer, abstract=True):
         n_jobs = rows.threads.n_jobs
         if gram is not None:
             return KernelData.of_gram(gram, rows.weight, n_jobs=n_jobs)
-        matrix = kernel_rows(self.kernel, rows.rows, rows.units)
+        matrix, units, names = filled_rows(self.kernel, rows)
         kernel = self._fitted_kernel(rows.rows)
-        kernel.check(matrix, rows.rows.feature_names)
-        given = KernelRows(kernel, matrix, rows.units, rows.weight, n_jobs)
+        kernel.check(matrix, names)
+        given = KernelRows(kernel, matrix, units, rows.weight, n_jobs)
         if self.approximation is None:
             return KernelData.of_kernel(given)
         feature_map: FeatureMap | None = self.__dict__.get("_feature_map")

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import estimator_html_repr
 
-from .._data import Scale, plain_scale
+from .._data import Scale, n_coordinates, plain_scale
 from .._util import (
     FloatArray,
     IntArray,
@@ -31,6 +31,7 @@ from .._util.model_json import json_name
 from ..tree import ClusterTree
 from .display import without_data
 from .old_files import upgrade
+from .read_as import ReadAs
 
 # Types of the parameters that are written to model files; others (a reference, a random generator)
 # are not plain values.
@@ -56,6 +57,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # Parameters that the model file could not hold and that were not set since; empty for models
     # not read from a file.
     _not_saved = frozenset[str]()
+    # How the command line read columns of the fit, where its user chose it: other files are read
+    # the same way.
+    _read_as = ReadAs()
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
     # An attribute that every fitted model has, and those that take the rows of the fit, which
@@ -161,6 +165,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             params["n_clusters"] = int(getattr(self, "n_clusters_"))  # noqa: B009
         if self._names_given:
             payload["names_given"] = True
+        if self._read_as != ReadAs():
+            payload["read_as"] = self._read_as.to_dict()
         text = dumps({"model": type(self).__name__, "params": params, **payload})
         with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
             file.write(text)
@@ -281,7 +287,10 @@ def _of_text(text: str) -> SavedEstimator:
         raise ValueError(
             f"names_given in the model file must be true or false, not {json_name(names_given)}."
         )
+    read_as = ReadAs.from_dict(payload.pop("read_as")) if "read_as" in payload else None
     model = _MODELS[name]._from_payload(payload)
+    if read_as is not None:
+        model._read_as = read_as
     if names_given:
         model.__dict__.pop("feature_names_in_", None)
     return model
@@ -304,7 +313,10 @@ class SavedField:
     """A fitted number or array."""
 
     shape: str = ""
-    """Lengths: "k" (clusters), "d" (columns), "path" (any) or an integer; empty for a number."""
+    """Lengths: "k" (clusters), "d" (columns), "c" (encoded columns), "path" (any) or an integer.
+
+    Empty for a number.
+    """
     required: bool = False
     check: Check | None = None
     n_entries: Callable[[ClusterTree], int] | None = None
@@ -315,6 +327,7 @@ class SavedField:
         sizes = {
             "k": len(tree.classes),
             "d": tree.n_features,
+            "c": n_coordinates(tree.levels, tree.n_features),
             "path": len(content) if isinstance(content, list) else 0,
         }
         shape = tuple(sizes[part] if part in sizes else int(part) for part in self.shape.split())

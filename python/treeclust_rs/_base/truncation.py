@@ -76,7 +76,8 @@ class GrownClusterer(TreeClusterer, abstract=True):
 
     def _centers_and_cost(self, clusters: GroupMeans) -> tuple[FloatArray, float]:
         """Return the centers of the clusters, NaN for those without, and the cost about them."""
-        centers = np.where(clusters.weight[:, None] > 0, clusters.means, np.nan)
+        has_rows = clusters.weight[:, None] > 0
+        centers = np.where(has_rows, clusters.means, np.nan)
         return centers, float(clusters.spread.sum())
 
     @cached_property
@@ -170,7 +171,9 @@ class LeafMeans:
         """
         ids = np.flatnonzero(tree.kind == LEAF).astype(np.int64)
         group = np.zeros(tree.n_nodes, dtype=np.uint32)
-        if len(ids) * fit_rows.rows.n_features > cls.MAX_NUMBERS:
+        plain = fit_rows.rows.levels is None
+        scale = fit_rows.units.scale if plain else fit_rows.encoding.scale
+        if len(ids) * len(scale) > cls.MAX_NUMBERS:
             _, first, group[ids] = np.unique(
                 tree.leaf_clusters[ids], return_index=True, return_inverse=True
             )
@@ -178,7 +181,7 @@ class LeafMeans:
         else:
             group[ids] = np.arange(len(ids))
         near = centers[tree.leaf_clusters[ids]]
-        return cls(ids, fit_rows.group_means(group[leaf_of_row], near), fit_rows.units.scale)
+        return cls(ids, fit_rows.encoded_means(group[leaf_of_row], near), scale)
 
     def is_by_leaf(self, tree: ClusterTree) -> bool:
         """Whether every leaf has an entry of its own, so that smaller trees have theirs too."""
@@ -217,7 +220,8 @@ class LeafMeans:
 
     def _merged(self, groups: IntArray, n_groups: int) -> GroupMeans:
         """Return the means of groups of entries, and the squared distances of all rows to them."""
-        weight, means, rest, spread = self.groups
+        weight, means, rest, spread, _ = self.groups
+        counts = _by_coordinate(self.groups)
         total = np.bincount(groups, weights=weight, minlength=n_groups).astype(np.float64)
         # Each mean is compared with that of the group's heaviest entry, which is near it.
         order = np.argsort(weight, kind="stable")
@@ -225,18 +229,32 @@ class LeafMeans:
         base[groups[order]] = order
         of_base = base[groups]
         apart = (means - means[of_base]) / self.scale + (rest - rest[of_base])
-        divisor = np.where(total > 0, total, 1.0)
+        counted = np.zeros((n_groups, counts.shape[1]))
+        np.add.at(counted, groups, counts)
         moved = np.zeros((n_groups, means.shape[1]))
-        np.add.at(moved, groups, weight[:, None] * apart)
-        moved /= divisor[:, None]
+        np.add.at(moved, groups, counts * apart)
+        moved /= np.where(counted > 0, counted, 1.0)
         merged = means[base] + moved * self.scale
-        between = weight * ((apart - moved[groups]) ** 2).sum(axis=1)
+        between = _weighted(counts, (apart - moved[groups]) ** 2)
         return GroupMeans(
             total,
             merged,
             (means[base] - merged) / self.scale + (moved + rest[base]),
             np.bincount(groups, weights=spread + between, minlength=n_groups).astype(np.float64),
+            None if self.groups.observed is None else counted,
         )
+
+
+def _by_coordinate(groups: GroupMeans) -> FloatArray:
+    """Return the weight that each mean stands for: n x d, or n x 1 if no cell is missing."""
+    return groups.weight[:, None] if groups.observed is None else groups.observed
+
+
+def _weighted(counts: FloatArray, squares: FloatArray) -> FloatArray:
+    """Return the sums of rows of squares, each times its weight; `counts` as `_by_coordinate`."""
+    if counts.shape[-1] == 1:
+        return np.asarray(counts[..., 0] * squares.sum(axis=-1))
+    return np.asarray((counts * squares).sum(axis=-1))
 
 
 class _PlacedLeaves:
@@ -246,14 +264,17 @@ class _PlacedLeaves:
     """
 
     def __init__(self, means: LeafMeans, tree: ClusterTree) -> None:
-        weight, centers, rest, spread = means.groups
+        weight, centers, rest, spread, _ = means.groups
+        counts = _by_coordinate(means.groups)
         d, k = centers.shape[1], len(tree.classes)
         self.scale = means.scale
         self.labels = tree.cluster
         self.weight, self.spread = np.zeros(tree.n_nodes), np.zeros(tree.n_nodes)
+        self.counts = np.zeros((tree.n_nodes, counts.shape[1]))
         self.centers, self.rest = np.zeros((tree.n_nodes, d)), np.zeros((tree.n_nodes, d))
         for array, values in (
             (self.weight, weight),
+            (self.counts, counts),
             (self.spread, spread),
             (self.centers, centers),
             (self.rest, rest),
@@ -262,7 +283,7 @@ class _PlacedLeaves:
         clusters = means.clusters(tree)
         self.points, self.points_rest = clusters.means.copy(), clusters.rest.copy()
         self.n_leaves = np.zeros(k, dtype=np.int64)
-        self.of_cluster, self.sums = np.zeros(k), np.zeros((k, d))
+        self.of_cluster, self.sums = np.zeros((k, counts.shape[1])), np.zeros((k, d))
         self.saved, self.total = np.zeros(k), 0.0
         for leaf in means.ids.tolist():
             self._add(leaf, 1)
@@ -272,13 +293,13 @@ class _PlacedLeaves:
         pair = slice(left, left + 2)
         for leaf in (left, left + 1):
             self._add(leaf, -1)
-        weight = float(self.weight[pair].sum())
+        counts = self.counts[pair].sum(axis=0)
         base = left if self.weight[left] >= self.weight[left + 1] else left + 1
         apart = (self.centers[pair] - self.centers[base]) / self.scale + self.rest[pair]
-        moved = (self.weight[pair, None] * apart).sum(axis=0) / (weight or 1.0)
-        self.weight[parent], self.centers[parent] = weight, self.centers[base]
-        self.rest[parent] = moved
-        between = (self.weight[pair] * ((apart - moved) ** 2).sum(axis=1)).sum()
+        moved = (self.counts[pair] * apart).sum(axis=0) / np.where(counts > 0, counts, 1.0)
+        self.weight[parent], self.counts[parent] = self.weight[pair].sum(), counts
+        self.centers[parent], self.rest[parent] = self.centers[base], moved
+        between = _weighted(self.counts[pair], (apart - moved) ** 2).sum()
         self.spread[parent] = self.spread[pair].sum() + between
         self._add(parent, 1)
 
@@ -287,20 +308,23 @@ class _PlacedLeaves:
         return max(self.total - float(self.saved.sum()), 0.0)
 
     def _add(self, leaf: int, sign: int) -> None:
-        label, weight = self.labels[leaf], self.weight[leaf]
-        if sign > 0 and self.of_cluster[label] == 0.0:
+        label, counts = self.labels[leaf], self.counts[leaf]
+        if sign > 0 and not self.of_cluster[label].any():
             self.points[label], self.points_rest[label] = self.centers[leaf], self.rest[leaf]
         apart = (self.centers[leaf] - self.points[label]) / self.scale
         apart += self.rest[leaf] - self.points_rest[label]
         self.n_leaves[label] += sign
-        self.total += sign * (self.spread[leaf] + weight * np.square(apart).sum())
+        self.total += sign * (self.spread[leaf] + float(_weighted(counts, np.square(apart))))
         if self.n_leaves[label]:
-            self.of_cluster[label] += sign * weight
-            self.sums[label] += sign * weight * apart
+            self.of_cluster[label] += sign * counts
+            self.sums[label] += sign * counts * apart
         else:
             self.of_cluster[label], self.sums[label] = 0.0, 0.0
-        sums = self.sums[label]
-        self.saved[label] = np.square(sums).sum() / (self.of_cluster[label] or 1.0)
+        counted, squares = self.of_cluster[label], np.square(self.sums[label])
+        divisor = np.where(counted > 0, counted, 1.0)
+        if len(divisor) == 1:
+            squares = squares.sum()
+        self.saved[label] = (squares / divisor).sum()
 
 
 def _n_path(tree: ClusterTree) -> int:

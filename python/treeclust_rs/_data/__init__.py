@@ -1,6 +1,9 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
-from .checks import check_finite, check_sample_weight
+from .checks import check_finite, check_sample_weight, count_gaps, warn_of_gaps
+from .encoding import Encoding, encoded_names, n_coordinates
+from .kinds import is_time
+from .mixed import FittedColumns
 from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
 from .table import (
@@ -9,8 +12,15 @@ from .table import (
     check_feature_names,
     collected,
     column_of,
+    columns_of,
+    level_codes,
+    level_columns,
+    missing_cells,
+    observed_rows,
     read_table,
+    shown_columns,
     take_rows,
     with_names,
 )
-from .units import Rows, Units, WeightedRows
+from .times import next_time, start_in_gap, threshold_in_gap
+from .units import Rows, Units, WeightedRows, observed_means, shares_of

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from .._util import FloatArray, IntArray, listed
 from .._util.words import format_bytes
+from .kinds import MIXED_TABLES
 
 # The dtype each foreign float is read as; all other numbers keep theirs.
 _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
@@ -21,11 +22,16 @@ _FLOATS: dict[np.dtype[Any], np.dtype[Any]] = {
 }
 
 
-def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) -> npt.NDArray[Any]:
+def number_array(
+    X: Any, estimator_name: str, needed: IntArray | None = None, *, mixed: bool = False
+) -> npt.NDArray[Any]:
     """Return an array-like as a two-dimensional array of numbers, a view where possible.
 
-    Of Python objects only the `needed` columns are read; None reads all.
+    Of Python objects only the `needed` columns are read; None reads all. `mixed`: whether masked
+    entries become NaN.
     """
+    if mixed and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     if issparse(X):
         raise refused_sparse(X, estimator_name)
     if isinstance(X, np.matrix):
@@ -68,12 +74,12 @@ def number_array(X: Any, estimator_name: str, needed: IntArray | None = None) ->
     if array.dtype.kind in "USTV":
         raise ValueError(
             f"{estimator_name} needs numbers and takes no arrays of bytes/strings, but X has dtype "
-            f"{array.dtype}. Encode the strings as numbers, or drop those columns."
+            f"{array.dtype}. Encode the strings as numbers, or drop those columns. {MIXED_TABLES}"
         )
     if array.dtype.kind in "mM":
         raise TypeError(
             f"{estimator_name} needs numbers, but X has dtype {array.dtype}. Convert dates and "
-            "durations to numbers first, such as days since some day, or drop them."
+            f"durations to numbers first, such as days since some day, or drop them. {MIXED_TABLES}"
         )
     check_shape(array.shape, estimator_name)
     if array.dtype.kind == "O":
@@ -104,6 +110,7 @@ def filled(values: Any, what: str) -> npt.NDArray[Any]:
         raise ValueError(
             f"{what} contains null (masked entries, that is NaN): {len(places)} in all, the first "
             f"in row {places[0][0]} (counting from 0). Fill or drop them first."
+            + (f" {MIXED_TABLES}" if what == "Input X" else "")
         )
     try:
         return np.asarray(values)
@@ -125,7 +132,7 @@ def _numbers_from_objects(array: npt.NDArray[Any]) -> FloatArray:
                 kind = TypeError if isinstance(cell_error, TypeError) else ValueError
                 raise kind(
                     f"X must hold numbers, but row {row} of column x{column} holds {value!r}: "
-                    f"{cell_error}"
+                    f"{cell_error}. {MIXED_TABLES}"
                 ) from error
         raise
 
@@ -144,11 +151,13 @@ def native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def check_shape(shape: tuple[int, ...], estimator_name: str) -> None:
     """Raise ValueError if there are no rows or no columns."""
-    for count, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+    for count, what, plain in zip(
+        shape, ("sample(s)", "feature(s)"), ("rows", "columns"), strict=True
+    ):
         if count == 0:
             raise ValueError(
                 f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required by "
-                f"{estimator_name}."
+                f"{estimator_name}. X has no {plain}."
             )
 
 
@@ -171,5 +180,6 @@ def missing_message(kinds: str, problems: list[tuple[str, str, int]]) -> str:
     parts = [f"{column} has {counts}, the first in row {row}" for column, counts, row in problems]
     return (
         f"Input X contains {kinds}: {listed(parts, 'column', '; ')} (rows count from 0). "
-        f"Fill these cells, or drop their rows or columns."
+        "Fill these cells, or drop their rows or columns."
+        + (f" {MIXED_TABLES}" if "NaN" in kinds else "")
     )

@@ -1,14 +1,17 @@
 """Checks of the values of tables and of the weights of rows."""
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .. import _engine
-from .._util import FloatArray, IntArray, format_count, quoted_column
+from .._engine import MISSING_LEVEL
+from .._util import FloatArray, IntArray, format_count, listed, quoted_column, warn_user
 from .arrays import count_words, filled, missing_message
-from .table import Table
+from .table import Table, column_of, level_codes, level_columns
 
 
 def check_finite(
@@ -30,14 +33,93 @@ def check_finite(
     ValueError
         Names the columns, how many NaN and inf each holds, and the first row with one.
     """
-    columns = table.data if isinstance(table.data, list) else [table.data]
-    if all(column.dtype.kind != "f" for column in columns):
-        return
-    found = _engine.find_non_finite(table.data, n_jobs)
-    if needed is not None:
-        found = [cells for cells in found if cells.column in needed]
-    if not found:
-        return
+    found = _non_finite(table, n_jobs, needed)
+    if found:
+        raise ValueError(_non_finite_message(table, found))
+
+
+def count_gaps(
+    table: Table, n_jobs: int | _engine.Threads, needed: IntArray | None = None
+) -> Table:
+    """Return a table that knows where cells are missing.
+
+    Parameters
+    ----------
+    table : Table
+        Read with ``mixed=True``.
+    n_jobs : int or Threads
+        Passed to the core.
+    needed : ndarray of int or None, default=None
+        Indices of the columns to look at; None: all.
+
+    Returns
+    -------
+    Table
+        The same cells, with `gaps`.
+
+    Raises
+    ------
+    ValueError
+        If a column holds inf: names the columns, how many each holds and the first row with one.
+    """
+    found = _non_finite(table, n_jobs, needed)
+    if any(cells.n_inf for cells in found):
+        infinite = [cells._replace(n_nan=0) for cells in found if cells.n_inf]
+        for place, cells in enumerate(infinite):
+            rows = np.flatnonzero(np.isinf(column_of(table, cells.column)))
+            infinite[place] = cells._replace(first_row=int(rows[0]))
+        raise ValueError(_non_finite_message(table, infinite))
+    counts = [0] * table.n_features
+    for cells in found:
+        counts[cells.column] = cells.n_nan
+    for column in level_columns(table):
+        if needed is None or column in needed:
+            counts[column] = int(np.count_nonzero(level_codes(table, column) == MISSING_LEVEL))
+    return replace(table, gaps=tuple(counts)) if any(counts) else table
+
+
+def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None) -> None:
+    """Warn once if cells are missing in columns that had none missing in the fit.
+
+    `fitted_gaps`: the `gaps` of the fitted table.
+    """
+    counts = list(table.gaps or ())
+    if counts:  # of unknown levels there is another warning
+        for f, cells in (table.unknown or {}).items():
+            counts[f] = int(np.count_nonzero(cells.codes < 0))
+    found = [
+        f"column {quoted_column(table.feature_names, f)} has {format_count(count, 'missing cell')}"
+        for f, count in enumerate(counts)
+        if count and not (fitted_gaps and fitted_gaps[f])
+    ]
+    if found:
+        warn_user(
+            f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the "
+            "way that each test of the tree has for missing cells."
+        )
+
+
+def _non_finite(
+    table: Table, n_jobs: int | _engine.Threads, needed: IntArray | None
+) -> list[_engine.NonFinite]:
+    """Return the columns of numbers with NaN or infinite cells, of all or those needed."""
+    columns: list[int] | range = range(table.n_features)
+    data: _engine.Columns = table.data
+    if isinstance(data, list):
+        columns = [f for f, column in enumerate(data) if _is_float(column)]
+        data = [data[f] for f in columns]
+    if not columns or (not isinstance(data, list) and not _is_float(data)):
+        return []
+    found = _engine.find_non_finite(data, n_jobs)
+    found = [cells._replace(column=columns[cells.column]) for cells in found]
+    return found if needed is None else [cells for cells in found if cells.column in needed]
+
+
+def _is_float(column: _engine.ColumnData) -> bool:
+    return not isinstance(column, _engine.LevelColumn) and column.dtype.kind == "f"
+
+
+def _non_finite_message(table: Table, found: list[_engine.NonFinite]) -> str:
     problems = [
         (
             f"column {quoted_column(table.feature_names, column)}",
@@ -54,7 +136,7 @@ def check_finite(
         )
         if count
     ]
-    raise ValueError(missing_message(" and ".join(kinds), problems))
+    return missing_message(" and ".join(kinds), problems)
 
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-150, 1e150

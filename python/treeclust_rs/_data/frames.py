@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .._engine import ColumnData, Columns, LevelColumn
 from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
-
-Columns = npt.NDArray[Any] | list[npt.NDArray[Any]]
+from .cells import Cells, arrow_cells, pandas_cells, pandas_numbers, polars_cells, polars_numbers
+from .kinds import MIXED_TABLES, Kind, arrow_kind, pandas_kind, polars_kind
 
 
 class FrameSource:
@@ -31,15 +32,27 @@ class FrameSource:
         """Return the types of all columns."""
         raise NotImplementedError
 
-    def _is_number(self, kind: Any) -> bool:
-        """Whether a column of this type holds numbers."""
+    def _kind(self, dtype: Any) -> Kind | None:
+        """Return what a column of this type holds; None for a type that is not read."""
         raise NotImplementedError
 
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        """Return name and type of the columns among `positions` that are not numbers."""
+    def kinds(self, positions: Sequence[int]) -> list[Kind | None]:
+        """Return what some columns hold; None for types that are not read."""
         types = self._types()
-        wrong = [position for position in positions if not self._is_number(types[position])]
-        return [(self.names[position], str(types[position])) for position in wrong]
+        return [self._kind(types[position]) for position in positions]
+
+    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
+        """Return name and type of the columns that are neither numbers nor booleans, 0 and 1."""
+        types = self._types()
+        return [
+            (self.names[position], str(types[position]))
+            for position in positions
+            if self._kind(types[position]) not in ("number", "flag")
+        ]
+
+    def type_of(self, position: int) -> str:
+        """Return the type of a column as text."""
+        return str(self._types()[position])
 
     def count_rows(self) -> int:
         """Return the number of rows."""
@@ -49,6 +62,14 @@ class FrameSource:
     def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
         """Return the columns, and (name, nulls, first row) of those with nulls (data then void)."""
         raise NotImplementedError
+
+    def cells(self, positions: Sequence[int], kinds: Sequence[Kind]) -> list[Cells]:
+        """Return columns of these kinds: as `kinds` returns them."""
+        raise NotImplementedError
+
+    def block(self, positions: Sequence[int]) -> npt.NDArray[Any] | None:  # noqa: ARG002
+        """Return columns of numbers as one array if that is how the frame holds them, else None."""
+        return None
 
 
 class _PolarsSource(FrameSource):
@@ -61,8 +82,8 @@ class _PolarsSource(FrameSource):
     def _types(self) -> Sequence[Any]:
         return self.schema.dtypes()
 
-    def _is_number(self, kind: Any) -> bool:
-        return bool(kind.is_numeric()) or kind in (pl.Boolean, pl.Null)
+    def _kind(self, dtype: Any) -> Kind | None:
+        return polars_kind(dtype)
 
     def count_rows(self) -> int:
         if isinstance(self.frame, pl.DataFrame):
@@ -71,28 +92,26 @@ class _PolarsSource(FrameSource):
 
     def columns(
         self, positions: Sequence[int]
-    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
-        if isinstance(self.frame, pl.DataFrame):
-            series = [self.frame.to_series(position) for position in positions]
-        else:
-            # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
-            chosen = self.frame.select([pl.nth(position) for position in positions])
-            series = chosen.collect().get_columns()
+    ) -> tuple[list[ColumnData], list[tuple[Any, int, int]]]:
+        series = self._series(positions)
         nulls = [
             (column.name, column.null_count(), column.is_null().arg_max() or 0)
             for column in series
             if column.null_count()
         ]
-        return ([] if nulls else [_polars_column(column) for column in series]), nulls
+        return ([] if nulls else [polars_numbers(column) for column in series]), nulls
 
+    def cells(self, positions: Sequence[int], kinds: Sequence[Kind]) -> list[Cells]:
+        return [
+            polars_cells(column, kind)
+            for column, kind in zip(self._series(positions), kinds, strict=True)
+        ]
 
-def _polars_column(column: pl.Series) -> npt.NDArray[Any]:
-    """View a column without nulls as an array; copy it where it has no such view."""
-    if column.dtype.is_decimal() or str(column.dtype).endswith("Int128"):
-        column = column.cast(pl.Float64)
-    if column.n_chunks() > 1:
-        column = column.rechunk()
-    return native(column.to_numpy())
+    def _series(self, positions: Sequence[int]) -> list[pl.Series]:
+        if isinstance(self.frame, pl.DataFrame):
+            return [self.frame.to_series(position) for position in positions]
+        # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
+        return self.frame.select([pl.nth(place) for place in positions]).collect().get_columns()
 
 
 class _ArrowSource(FrameSource):
@@ -106,14 +125,12 @@ class _ArrowSource(FrameSource):
     def _types(self) -> Sequence[Any]:
         return list(self.table.schema.types)
 
-    def _is_number(self, kind: Any) -> bool:
-        types = sys.modules["pyarrow"].types
-        tests = ("is_integer", "is_floating", "is_boolean", "is_decimal", "is_null")
-        return any(getattr(types, test)(kind) for test in tests)
+    def _kind(self, dtype: Any) -> Kind | None:
+        return arrow_kind(dtype)
 
     def columns(
         self, positions: Sequence[int]
-    ) -> tuple[list[npt.NDArray[Any]], list[tuple[Any, int, int]]]:
+    ) -> tuple[list[ColumnData], list[tuple[Any, int, int]]]:
         pyarrow = sys.modules["pyarrow"]
         chosen = self.table.select(list(positions))
         if isinstance(chosen, pyarrow.RecordBatch):
@@ -126,6 +143,12 @@ class _ArrowSource(FrameSource):
         assert isinstance(frame, pl.DataFrame), "a table converts to a frame"
         return _PolarsSource(frame).columns(range(len(positions)))
 
+    def cells(self, positions: Sequence[int], kinds: Sequence[Kind]) -> list[Cells]:
+        return [
+            arrow_cells(self.table.column(position), kind, self.names[position])
+            for position, kind in zip(positions, kinds, strict=True)
+        ]
+
 
 class _PandasSource(FrameSource):
     def __init__(self, frame: Any) -> None:
@@ -136,12 +159,11 @@ class _PandasSource(FrameSource):
     def _types(self) -> Sequence[Any]:
         return list(self.frame.dtypes)
 
-    def _is_number(self, kind: Any) -> bool:
-        # pandas does not count arrow booleans as numeric
-        return bool(sys.modules["pandas"].api.types.is_numeric_dtype(kind)) or kind.kind == "b"
+    def _kind(self, dtype: Any) -> Kind | None:
+        return pandas_kind(dtype)
 
     def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
-        block = self._block(positions)
+        block = self.block(positions)
         if block is not None:
             return block, []
         series = [self.frame.iloc[:, position] for position in positions]
@@ -151,13 +173,16 @@ class _PandasSource(FrameSource):
                 missing = column.isna().to_numpy()
                 if missing.any():
                     nulls.append((self.names[position], int(missing.sum()), int(missing.argmax())))
-        return ([] if nulls else [_pandas_column(column) for column in series]), nulls
+        return ([] if nulls else [pandas_numbers(column) for column in series]), nulls
 
-    def _block(self, positions: Sequence[int]) -> npt.NDArray[Any] | None:
-        """Return the whole frame as one array if that is how pandas holds it, else None.
+    def cells(self, positions: Sequence[int], kinds: Sequence[Kind]) -> list[Cells]:
+        return [
+            pandas_cells(self.frame.iloc[:, position], kind, self.names[position])
+            for position, kind in zip(positions, kinds, strict=True)
+        ]
 
-        A frame made from a C-ordered array then keeps its rows together in memory.
-        """
+    def block(self, positions: Sequence[int]) -> npt.NDArray[Any] | None:
+        # A frame made from a C-ordered array then keeps its rows together in memory.
         n_columns = len(self.names)
         dtype = self.frame.dtypes.iloc[0]
         if (
@@ -173,16 +198,6 @@ class _PandasSource(FrameSource):
             return None
         block = self.frame.to_numpy()
         return native(block) if all(np.may_share_memory(block, view) for view in views) else None
-
-
-def _pandas_column(column: Any) -> npt.NDArray[Any]:
-    """View a column without missing values as an array; copy it where it has no such view."""
-    if isinstance(column.dtype, np.dtype):
-        return native(column.to_numpy())
-    # Sparse columns have a subtype, the others a numpy dtype (object for arrow decimals).
-    stored = getattr(column.dtype, "numpy_dtype", getattr(column.dtype, "subtype", None))
-    numbers = isinstance(stored, np.dtype) and stored.kind in "biufc"
-    return native(column.to_numpy(dtype=stored if numbers else np.float64))
 
 
 def frame_source(X: Any) -> FrameSource | None:
@@ -225,7 +240,7 @@ def check_numeric(source: FrameSource, positions: Sequence[int], estimator_name:
             hint += ", or Python numbers by astype(float)"
         raise TypeError(
             f"X has {what} not numbers: {which}. {estimator_name} needs numbers: encode {them} "
-            f"(for instance {hint}) or drop {them}."
+            f"(for instance {hint}) or drop {them}. {MIXED_TABLES}"
         )
 
 
@@ -239,9 +254,15 @@ def read_columns(source: FrameSource, positions: Sequence[int], estimator_name: 
             for name, count, first in nulls
         ]
         raise ValueError(missing_message("null (missing values, that is NaN)", problems))
-    n_samples = len(data) if isinstance(data, np.ndarray) else len(data[0])
+    n_samples = count_rows(data)
     check_shape((n_samples, len(positions)), estimator_name)
     return data
+
+
+def count_rows(data: Columns) -> int:
+    """Return the number of rows of a matrix or of columns, of which there is at least one."""
+    first = data[0] if isinstance(data, list) else data
+    return len(first.codes) if isinstance(first, LevelColumn) else len(first)
 
 
 def string_names(names: list[Any]) -> list[str] | None:

@@ -14,9 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
+from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
+from .levels import are_numbers, numbers_meant
 from .sparse import SparseTable
-from .table import Table, column_of
+from .table import (
+    Table,
+    column_of,
+    columns_of,
+    level_codes,
+    level_columns,
+    missing_cells,
+    take_rows,
+)
 
 Scale = str | Mapping[str, float] | npt.ArrayLike | None
 """As the estimators take it: "standard", "robust", units by column, or None."""
@@ -32,8 +42,12 @@ _MAX_ROWS = 1_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
+# Fewer texts of numbers are readable as levels.
+_MANY_LEVELS = 20
+
+
 class ColumnWarning(UserWarning):
-    """A column has nearly all of the variance, or looks like an identifier."""
+    """A column has nearly all of the variance, or looks like an identifier or numbers as text."""
 
 
 def plain_scale(scale: Scale, names: Sequence[str] | None = None) -> Any:
@@ -103,13 +117,47 @@ def robust_scale(table: Table, weight: FloatArray | None, deviation: FloatArray)
 
     The division makes it the standard deviation of normal columns. Quartiles are inverses of the
     distribution function, averaged where two values are (numpy's "averaged_inverted_cdf"): a weight
-    of 2 counts as the row twice.
+    of 2 counts as the row twice. Levels have none.
     """
-    scale = np.empty(table.n_features)
+    scale, of_levels = np.zeros(table.n_features), level_columns(table)
     for f in range(table.n_features):
-        first, third = _quartiles(column_of(table, f).astype(np.float64), weight)
-        scale[f] = third / _IQR_OF_NORMAL - first / _IQR_OF_NORMAL
+        column, of_cells = _observed(table, f, weight)
+        if f not in of_levels and len(column):
+            first, third = _quartiles(column.astype(np.float64), of_cells)
+            scale[f] = third / _IQR_OF_NORMAL - first / _IQR_OF_NORMAL
     return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
+
+
+def _observed(
+    table: Table, feature: int, weight: FloatArray | None
+) -> tuple[npt.NDArray[Any], FloatArray | None]:
+    """Return the cells of a column that are not missing, and their weights."""
+    column, missing = column_of(table, feature), missing_cells(table, feature)
+    if missing is None:
+        return column, weight
+    return column[~missing], None if weight is None else weight[~missing]
+
+
+def level_deviation(
+    codes: npt.NDArray[np.uint8], n_levels: int, weight: FloatArray | None
+) -> float:
+    """Return the standard deviation of levels that are 1 apart: 0 if all rows have the same.
+
+    It is the root of ``(1 - sum of squared shares) / 2``, the shares those of the observed cells.
+    """
+    counts = np.bincount(codes, weight, minlength=MISSING_LEVEL)[:n_levels]
+    if np.count_nonzero(counts) < 2:
+        return 0.0
+    shares = counts / counts.sum()
+    return math.sqrt(float((shares * (1.0 - shares)).sum()) / 2.0)
+
+
+def level_deviations(table: Table, weight: FloatArray | None) -> dict[int, float]:
+    """Return by column the standard deviation of its levels."""
+    return {
+        f: level_deviation(level_codes(table, f), table.n_levels(f), weight)
+        for f in level_columns(table)
+    }
 
 
 def _quartiles(column: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -137,10 +185,12 @@ def deviations(
     if isinstance(rows, SparseTable):
         return _sparse_deviations(rows, weight)
     scale = _engine.column_units(rows.data, weight, True, n_jobs)[1]
-    for f in np.flatnonzero(scale == 1.0):  # the core's unit for a constant column
-        column = column_of(rows, int(f))
-        if (column == column[0]).all():
+    for f in np.flatnonzero(scale == 1.0).tolist():  # the core's unit for a constant column
+        column, _ = _observed(rows, f, None)
+        if (column == column[:1]).all():
             scale[f] = 0.0
+    for f, deviation in level_deviations(rows, weight).items():
+        scale[f] = deviation
     return scale
 
 
@@ -167,7 +217,7 @@ def warn_of_columns(
     compares_columns: bool = True,
     stacklevel: int = 4,
 ) -> None:
-    """Warn, once, of a column with nearly all of the variance and of identifiers.
+    """Warn, once, of a column with nearly all of the variance, identifiers and numbers as text.
 
     The variance is that of at most 1,000 rows at even distances.
 
@@ -191,7 +241,7 @@ def warn_of_columns(
     ColumnWarning
         Names the columns, the share of the variance and the way out.
     """
-    remarks = _identifiers(table)
+    remarks = [*_identifiers(table), *_numbers_as_text(table)]
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
         remarks += _dominance(table, _sampled_deviations(table, weight) / units, scale)
     if remarks:
@@ -201,8 +251,14 @@ def warn_of_columns(
 def _sampled_deviations(table: Table, weight: FloatArray | None) -> FloatArray:
     """Return the standard deviation of every column, of at most 1,000 rows at even distances."""
     some = slice(None, None, -(-table.n_samples // _MAX_ROWS))
+    if not table.is_plain:
+        sample = np.zeros(table.n_samples, dtype=bool)
+        sample[some] = True
+        return _deviations_of_few(
+            take_rows(table, sample), None if weight is None else weight[some]
+        )
     rows = (
-        np.stack([column[some] for column in table.data], axis=1)
+        np.stack([column[some] for column in columns_of(table)], axis=1)
         if isinstance(table.data, list)
         else table.data[some]
     )
@@ -215,6 +271,22 @@ def _sampled_deviations(table: Table, weight: FloatArray | None) -> FloatArray:
         cells -= np.average(cells, axis=0, weights=weights)
         np.square(cells, out=cells)
         return np.asarray(np.sqrt(np.average(cells, axis=0, weights=weights)))
+
+
+def _deviations_of_few(table: Table, weight: FloatArray | None) -> FloatArray:
+    """Return the standard deviation of the observed cells of every column."""
+    spread = np.zeros(table.n_features)
+    for f in range(table.n_features):
+        column, weights = _observed(table, f, weight)
+        if len(column):
+            with np.errstate(over="ignore", invalid="ignore"):
+                cells = column.astype(np.float64) - float(column[0])
+                weights = None if weights is None else weights / weights.max()
+                cells -= np.average(cells, weights=weights)
+                spread[f] = np.sqrt(np.average(np.square(cells), weights=weights))
+    for f, deviation in level_deviations(table, weight).items():
+        spread[f] = deviation
+    return spread
 
 
 def _dominance(table: Table, spread: FloatArray, scale: Scale) -> list[str]:
@@ -244,19 +316,41 @@ def _identifiers(table: Table) -> list[str]:
     """Return a remark if columns look like identifiers."""
     names = table.feature_names or []
     columns = [f for f, name in enumerate(names) if _IDENTIFIER.search(name)]
-    found = [quoted_column(names, f) for f in columns if _is_enumeration(column_of(table, f))]
+    places = [f for f in columns if _is_enumeration(table, f)]
+    found = [quoted_column(names, f) for f in places]
     if not found:
         return []
+    of_text = set(places).intersection(level_columns(table))
+    what = "text" if len(of_text) == len(found) else "integers or text" if of_text else "integers"
     if len(found) == 1:
         subject, out = f"Column {found[0]} looks like an identifier", "leave it out of X"
     else:
         subject = f"Columns {listed(found, 'column')} look like identifiers"
         out = "leave them out of X"
-    return [f"{subject} (integers, all different, and named so): {out}."]
+    return [f"{subject} ({what}, all different, and named so): {out}."]
 
 
-def _is_enumeration(column: npt.NDArray[Any]) -> bool:
-    """Whether a column holds integers, no two of them equal."""
+def _numbers_as_text(table: Table) -> list[str]:
+    """Return a remark if columns hold many texts that look like numbers."""
+    found = {
+        column_name(table.feature_names, f): known
+        for f, known in enumerate(table.levels or ())
+        if known is not None and len(known) > _MANY_LEVELS and are_numbers(known)
+    }
+    if not found:
+        return []
+    quoted = listed([repr(name) for name in found], "column")
+    example = max(next(iter(found.values())), key=len)
+    subject = f"Column {quoted} holds" if len(found) == 1 else f"Columns {quoted} hold"
+    return [
+        f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
+        f"its own. {numbers_meant(list(found))}"
+    ]
+
+
+def _is_enumeration(table: Table, feature: int) -> bool:
+    """Whether a column holds integers or text, no two of them equal."""
+    column, _ = _observed(table, feature, None)
     if len(column) < 2 or column.dtype.kind not in "iuf":
         return False
     if column.dtype.kind == "f" and not (column == np.rint(column)).all():

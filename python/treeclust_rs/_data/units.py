@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _engine
-from .._engine import GroupMeans
-from .._util import Codes, FloatArray
-from .scale import Scale, deviations, given_scale, robust_scale
+from .._engine import MISSING_LEVEL, GroupMeans
+from .._util import BoolArray, Codes, FloatArray
+from .encoding import Encoding
+from .scale import Scale, deviations, given_scale, level_deviations, robust_scale
 from .sparse import SparseTable
-from .table import Table, column_of
+from .table import Table, column_of, level_codes, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``."""
+    """Origin and unit of every column: a cell counts as ``(x - shift) / scale``.
+
+    Levels have the origin 0; two different ones are ``1 / scale`` apart. Of missing cells nothing
+    is counted.
+    """
 
     shift: FloatArray
     scale: FloatArray
@@ -30,10 +36,16 @@ class Units:
     ) -> Units:
         """Return the origins of the columns and their units; `scale` as in the estimators.
 
+        With "standard" every column has the variance 1, columns of levels too, and so have these
+        with "robust": levels have no quartiles. Where all observed cells are equal the unit is 1.
+
         Raises ValueError if units that the user gives do not suit the columns.
         """
         by_word = isinstance(scale, str)
         shift, units = _engine.column_units(rows.data, weight, by_word, n_jobs)
+        if by_word:
+            for f, deviation in level_deviations(rows, weight).items():
+                units[f] = deviation or 1.0
         if by_word and scale == "robust":
             units = robust_scale(rows, weight, units)
         elif scale is not None and not by_word:
@@ -60,6 +72,21 @@ class Units:
         return matrix
 
 
+def observed_means(
+    sums: FloatArray, weights: FloatArray, others: FloatArray | float = 0.0
+) -> FloatArray:
+    """Return means from sums and weights of observed cells; `others` where none is observed."""
+    seen = weights > 0
+    return np.where(seen, sums / np.where(seen, weights, 1.0), others)
+
+
+def shares_of(weights: FloatArray) -> FloatArray:
+    """Return the share of each level in each group, where there is none that in all groups."""
+    total = weights.sum(axis=0)
+    others = observed_means(total, total.sum())
+    return observed_means(weights, weights.sum(axis=1, keepdims=True), others)
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedRows(Generic[Rows]):
     """Rows with their weights (None: ones) and units, and the threads that read them."""
@@ -76,10 +103,63 @@ class WeightedRows(Generic[Rows]):
     def label_costs(
         self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False
     ) -> _engine.LabelCosts:
-        """Return the costs of the rows about centers in units; `manhattan`: L1 distances."""
+        """Return the costs of the rows about centers in units; `manhattan`: L1 distances.
+
+        Centers are of shape (k, encoded columns), see `Encoding`. A missing cell costs nothing.
+        """
         weight, threads = self.weight, self.threads
+        levels = None
+        if self.rows.levels is not None:
+            encoding = self.encoding
+            levels = encoding.level_costs(centers, manhattan=manhattan)
+            centers = encoding.numbers(centers)
         return _engine.LabelCosts(
-            *_engine.label_costs(self.rows.data, self.units, centers, manhattan, weight, threads)
+            *_engine.label_costs(
+                self.rows.data, self.units, centers, manhattan, weight, threads, levels
+            )
+        )
+
+    @property
+    def encoding(self: WeightedRows[Table]) -> Encoding:
+        """The coordinates of the rows, in which centers lie."""
+        return Encoding.of(self.rows, self.units.shift, self.units.scale)
+
+    def take(self: WeightedRows[Table], mask: BoolArray) -> WeightedRows[Table]:
+        """Return some of the rows, in the same units."""
+        weight = None if self.weight is None else self.weight[mask]
+        return WeightedRows(take_rows(self.rows, mask), weight, self.units, self.threads)
+
+    def level_weights(
+        self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
+    ) -> FloatArray:
+        """Return the weight of the rows of each group that have each level.
+
+        n_groups x n_levels.
+        """
+        codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
+        cells = groups.astype(np.intp) * width + codes
+        counts = np.bincount(cells, self.weight, minlength=n_groups * width).reshape(-1, width)
+        return counts[:, : self.rows.n_levels(feature)].astype(np.float64)
+
+    def level_shares(
+        self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
+    ) -> FloatArray:
+        """Return the share, by weight, that each level has of the observed cells of each group.
+
+        n_groups x n_levels; groups without an observed cell have the shares of all rows.
+        """
+        return shares_of(self.level_weights(feature, groups, n_groups))
+
+    def with_shares(
+        self: WeightedRows[Table], points: FloatArray, groups: npt.NDArray[Any]
+    ) -> FloatArray:
+        """Return points, one for each group of rows, with the groups' shares of the levels.
+
+        `points`: n_groups x encoded columns, of which those of numbers stay.
+        """
+        encoding, n_groups = self.encoding, len(points)
+        return encoding.points(
+            encoding.numbers(points), lambda f: self.level_shares(f, groups, n_groups)
         )
 
     def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
@@ -95,6 +175,36 @@ class WeightedRows(Generic[Rows]):
             *_engine.group_means(
                 self.rows.data, self.units, groups, near, self.weight, self.threads
             )
+        )
+
+    def encoded_means(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+        """Return weight, mean and spread of groups of rows in the coordinates of `encoding`.
+
+        `near`: n_groups x encoded columns, a guess of the means in the columns' own units, which
+        stands where a group has no observed cell.
+        """
+        if self.rows.levels is None:
+            return self.group_means(groups, near)
+        encoding = self.encoding
+        found = self.group_means(groups, encoding.numbers(near))
+        spread, shares = found.spread, {}
+        for f, known in enumerate(self.rows.levels):
+            if known is None:
+                continue
+            weights = self.level_weights(f, groups, len(near))
+            of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
+            shares[f] = observed_means(weights, weights.sum(axis=1, keepdims=True), of_near)
+            apart = (weights * (1.0 - shares[f])).sum(axis=1)
+            spread = spread + apart / np.square(encoding.unit_of_levels(f))
+        observed = found.observed
+        if observed is not None:
+            observed = np.repeat(observed, np.diff(encoding.first), axis=1)
+        return GroupMeans(
+            found.weight,
+            encoding.points(found.means, lambda f: shares[f]),
+            encoding.points(found.rest, lambda f: np.zeros_like(shares[f])),
+            spread,
+            observed,
         )
 
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:

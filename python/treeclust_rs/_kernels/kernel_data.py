@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data import Table, Units, WeightedRows
+from .._data import Encoding, Table, Units, WeightedRows
 from .._engine import GroupMeans
+from .._reference.observed import filled_matrix
 from .._util import FloatArray, map_in_order, one_blas_thread, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
@@ -75,11 +76,11 @@ def make_kernel_data(
     weight, n_jobs = data.weight, data.threads.n_jobs
     if gram is not None:
         return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
-    matrix, names = kernel_rows(estimator.kernel, data.rows, data.units), data.rows.feature_names
+    matrix, units, names = filled_rows(estimator.kernel, data)
     kernel = kernel_of(
         estimator, matrix, gamma=estimator.gamma, sample_weight=weight, feature_names=names
     )
-    given = KernelRows(kernel, matrix, data.units, weight, n_jobs)
+    given = KernelRows(kernel, matrix, units, weight, n_jobs)
     if estimator.approximation is not None:
         return KernelData.of_approximation(
             given,
@@ -89,6 +90,23 @@ def make_kernel_data(
             random_state=rng,
         )
     return KernelData.of_kernel(given) if hold_gram else KernelData.of_rows(given)
+
+
+def filled_rows(
+    kernel: Any, data: WeightedRows[Table]
+) -> tuple[FloatArray, Units | Encoding, list[str] | None]:
+    """Return the rows as a kernel compares them, see `kernel_rows`, their units and columns' names.
+
+    Of a table with gaps or levels these are the coordinates of its `Encoding`, with gaps filled by
+    the columns' means.
+    """
+    names = data.rows.feature_names
+    if data.rows.is_plain:
+        return kernel_rows(kernel, data.rows, data.units), data.units, names
+    matrix, encoding = filled_matrix(data), data.encoding
+    if not (isinstance(kernel, str) and kernel in ORIGIN_FREE):
+        matrix += encoding.shift / encoding.scale
+    return matrix, encoding, encoding.names(names)
 
 
 def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
@@ -111,7 +129,7 @@ class KernelRows:
 
     kernel: Kernel
     matrix: FloatArray
-    units: Units
+    units: Units | Encoding
     weight: FloatArray | None
     n_jobs: int = 1
 

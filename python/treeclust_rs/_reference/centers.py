@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .._data import Table, Units, WeightedRows, column_of
-from .._engine import LabelCosts
+from .._data import (
+    Encoding,
+    Table,
+    Units,
+    WeightedRows,
+    column_of,
+    level_codes,
+    level_columns,
+    missing_cells,
+    observed_means,
+)
+from .._engine import MISSING_LEVEL, LabelCosts
 from .._util import FloatArray, map_in_order, weighted_sum
 from .kmedians import cluster_medians
 
@@ -20,7 +31,8 @@ Criterion = Literal["kmeans", "kmedians"]
 class Centers:
     """Centers in units, and in the columns' own units as unevaluated sums ``high + low``.
 
-    The mean of values near 1e8 has more digits than doubles near 1e8 can hold.
+    The mean of values near 1e8 has more digits than doubles near 1e8 can hold. All are k x encoded
+    columns (see `Encoding`): a center has the shares of the levels.
     """
 
     in_units: FloatArray
@@ -28,7 +40,7 @@ class Centers:
     low: FloatArray
 
     @classmethod
-    def from_own(cls, own: FloatArray, units: Units) -> Centers:
+    def from_own(cls, own: FloatArray, units: Units | Encoding) -> Centers:
         own = np.ascontiguousarray(own, dtype=np.float64)
         return cls(units.of_points(own), own, np.zeros_like(own))
 
@@ -40,26 +52,89 @@ class Centers:
         k: int,
         criterion: Criterion = "kmeans",
     ) -> Centers:
-        """Compute the means or lower medians of clusters that all have rows."""
+        """Compute the means, or lower medians and most frequent levels, of clusters.
+
+        Of the observed cells. Where a cluster has none, its center is that of all rows; a table
+        without gaps must have rows in every cluster.
+        """
         if criterion == "kmedians":
-            return cls.from_own(own_medians(data, labels, k), data.units)
+            if data.rows.is_plain:
+                return cls.from_own(own_medians(data, labels, k), data.units)
+            return cls.from_own(observed_medians(data, labels, k), data.encoding)
         groups = labels.astype(np.uint32)
-        weight, sums = data.group_sums(groups, k)
+        weight, sums, observed = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
-        means = sums / weight[:, None]
-        found = data.group_means(groups, means * data.units.scale + data.units.shift)
+        counts = weight[:, None] if observed is None else observed
+        means = observed_means(sums, counts)
+        near = means * data.units.scale + data.units.shift
+        if not counts.all():
+            overall = data.group_means(np.zeros_like(groups), 1).means
+            near = np.where(counts > 0, near, overall)
+            means = np.where(counts > 0, means, data.units.of_points(overall))
+        found = data.group_means(groups, near)
         rest = found.rest * data.units.scale
         # Knuth's two-sum: high + low is means + rest exactly.
         high = found.means + rest
         back = high - rest
         low = (rest - (high - back)) + (found.means - back)
-        return cls(means, np.ascontiguousarray(high), low)
+        if data.rows.levels is None:
+            return cls(means, np.ascontiguousarray(high), low)
+        encoding = data.encoding
+        shares = {f: data.level_shares(f, labels, k) for f in level_columns(data.rows)}
+        return cls(
+            encoding.points(means, lambda f: shares[f] / encoding.unit_of_levels(f)),
+            encoding.points(high, lambda f: shares[f]),
+            encoding.points(low, lambda f: np.zeros_like(shares[f])),
+        )
+
+
+def column_means(data: WeightedRows[Table], n: int) -> FloatArray:
+    """Return n points near the rows: the means of the columns, n x encoded columns.
+
+    In the columns' own units. Of tables without gaps and levels they are the origins of the units.
+    """
+    middle = data.units.shift
+    if not data.rows.is_plain:
+        groups = np.zeros(data.rows.n_samples, dtype=np.uint32)
+        middle = Centers.of_labels(data, groups, 1).high[0]
+    return np.tile(middle, (n, 1))
 
 
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
     matrix = Units.own(data.rows.n_features).matrix(data.rows)
     return cluster_medians(matrix, labels, k, data.weight)
+
+
+def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
+    """Return lower medians and most frequent levels of the observed cells, k x encoded columns.
+
+    Levels are 1 or 0, the first of equally frequent ones is 1. A cluster without an observed cell
+    in a column has what all rows have; 0 where these have none.
+    """
+    rows, weight = data.rows, data.weight
+    numbers = np.zeros((k, rows.n_features))
+    for f in range(rows.n_features):
+        if rows.n_levels(f):
+            continue
+        missing, column = missing_cells(rows, f), column_of(rows, f)
+        seen = slice(None) if missing is None else ~missing
+        cells, weights = column[seen, np.newaxis], None if weight is None else weight[seen]
+        if len(cells):
+            medians = cluster_medians(cells, labels[seen], k, weights)[:, 0]
+            overall = cluster_medians(cells, np.zeros(len(cells), dtype=int), 1, weights)
+            numbers[:, f] = np.where(np.isnan(medians), overall[0, 0], medians)
+
+    def most_frequent(f: int) -> FloatArray:
+        shares = data.level_shares(f, labels, k)
+        if not shares.size:
+            return shares  # all cells are missing
+        places = np.arange(shares.shape[1])
+        if not len(places):  # all cells are missing
+            return shares
+        return np.where(places == shares.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
+
+    return data.encoding.points(numbers, most_frequent)
 
 
 def cost_about(
@@ -79,10 +154,10 @@ def cost_about(
     ValueError
         If the cost overflows.
     """
-    weight = data.weight
+    weight, points = data.weight, _Points.of(data, centers, criterion, rest)
 
     def of_column(feature: int) -> float:
-        sizes = _column_costs(data, centers, labels, criterion, feature, rest)
+        sizes = points.costs(data, labels, feature)
         with np.errstate(over="ignore"):
             return weighted_sum(sizes, weight)
 
@@ -102,27 +177,62 @@ def row_costs(
     criterion: Criterion = "kmeans",
 ) -> FloatArray:
     """Return the weighted cost of each row, in units; `centers` as in `cost_about`."""
-    costs = np.zeros(data.rows.n_samples)
+    costs, points = np.zeros(data.rows.n_samples), _Points.of(data, centers, criterion)
     for feature in range(data.rows.n_features):
-        costs += _column_costs(data, centers, labels, criterion, feature)
+        costs += points.costs(data, labels, feature)
     return costs if data.weight is None else data.weight * costs
 
 
-def _column_costs(
-    data: WeightedRows[Table],
-    centers: FloatArray,
-    labels: npt.NDArray[Any],
-    criterion: Criterion,
-    feature: int,
-    rest: FloatArray | None = None,
-) -> FloatArray:
-    """Return what a column adds to the cost of each row, without weights."""
-    with np.errstate(over="ignore"):
-        apart: FloatArray = column_of(data.rows, feature) - centers[labels, feature]
-        apart /= data.units.scale[feature]
-        if rest is not None:
-            apart -= rest[labels, feature]
-        return np.abs(apart) if criterion == "kmedians" else np.square(apart, out=apart)
+@dataclass(frozen=True)
+class _Points:
+    """Centers as the columns' costs need them."""
+
+    criterion: Criterion
+    numbers: FloatArray
+    """k x d, in the columns' own units."""
+    rest: FloatArray | None
+    """What rounding took from `numbers`, in units."""
+    of_levels: Sequence[FloatArray | None] | None
+    """By column of levels what they cost each label, k x n_levels."""
+
+    @classmethod
+    def of(
+        cls,
+        data: WeightedRows[Table],
+        centers: FloatArray,
+        criterion: Criterion,
+        rest: FloatArray | None = None,
+    ) -> _Points:
+        """`centers`, `rest`: k x encoded columns."""
+        if data.rows.levels is None:
+            return cls(criterion, centers, rest, None)
+        encoding = data.encoding
+        of_levels = encoding.level_costs(
+            encoding.of_points(centers), manhattan=criterion == "kmedians"
+        )
+        rest = None if rest is None else encoding.numbers(rest)
+        return cls(criterion, encoding.numbers(centers), rest, of_levels)
+
+    def costs(
+        self, data: WeightedRows[Table], labels: npt.NDArray[Any], feature: int
+    ) -> FloatArray:
+        """Return what a column adds to each row's cost, without weights: 0 where it is missing."""
+        by_level = None if self.of_levels is None else self.of_levels[feature]
+        if by_level is not None:
+            # The last code, of missing cells, costs nothing.
+            costs = np.zeros((len(by_level), MISSING_LEVEL + 1))
+            costs[:, : by_level.shape[1]] = by_level
+            return np.asarray(costs[labels, level_codes(data.rows, feature)])
+        with np.errstate(over="ignore"):
+            apart: FloatArray = column_of(data.rows, feature) - self.numbers[labels, feature]
+            apart /= data.units.scale[feature]
+            if self.rest is not None:
+                apart -= self.rest[labels, feature]
+            if data.rows.gaps is not None:
+                apart[np.isnan(apart)] = 0.0
+            if self.criterion == "kmedians":
+                return np.abs(apart)
+            return np.square(apart, out=apart)
 
 
 def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._data import Table, WeightedRows
 from .._util import BoolArray, Codes, FloatArray, format_count, weighted_sum
+from .centers import Centers, cost_about
 from .read import ReferenceInput
 
 DEFAULT_N_CLUSTERS = 8
@@ -68,13 +69,19 @@ def warn_of_far_centers(
     centers = given.centers
     if centers is None or given.labels is None:
         return
-    weight, means, _, spread = data.group_means(labels, centers)
-    filled = weight > 0
-    weight, means = weight[filled], means[filled]
-    scale, own = data.units.scale, float(spread.sum())
-    moved = weighted_sum(np.square((means - centers[filled]) / scale).sum(axis=1), weight)
-    overall = np.average(means, axis=0, weights=weight)
-    between = weighted_sum(np.square((means - overall) / scale).sum(axis=1), weight)
+    if data.rows.is_plain:
+        weight, means, _, spread, _ = data.group_means(labels, centers)
+        filled = weight > 0
+        weight, means = weight[filled], means[filled]
+        scale, own = data.units.scale, float(spread.sum())
+        moved = weighted_sum(np.square((means - centers[filled]) / scale).sum(axis=1), weight)
+        overall = np.average(means, axis=0, weights=weight)
+        between = weighted_sum(np.square((means - overall) / scale).sum(axis=1), weight)
+    else:
+        one = np.zeros_like(labels)
+        own = cost_about(data, Centers.of_labels(data, labels, len(centers)).high, labels)
+        moved = cost_about(data, centers, labels) - own
+        between = cost_about(data, Centers.of_labels(data, one, 1).high, one) - own
     if moved > own + _ROUNDING * between:
         warnings.warn(
             "The centers of the reference are far from the means of the rows they stand for: the "

@@ -22,6 +22,7 @@ from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians
+from .observed import best_descent, filled_matrix
 from .read import ReferenceInput
 
 # Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
@@ -77,8 +78,9 @@ def make_reference(
     when k-means begins and ends.
     """
     labels, classes, centers = given.labels, given.classes, None
+    space = data.units if data.rows.levels is None else data.encoding
     if given.centers is not None:
-        centers = Centers.from_own(given.centers, data.units)
+        centers = Centers.from_own(given.centers, space)
     elif labels is None:
         k = n_clusters or DEFAULT_N_CLUSTERS
         check_enough_rows(k, n_clusters, data.rows.n_samples, estimator_name)
@@ -107,7 +109,12 @@ def make_reference(
     of_means = criterion == "kmeans" and labels is not None and given.centers is None
     if of_means and np.array_equal(codes, np.asarray(labels)):
         # Added up as the costs of trees about their own means: the same for the same clusters.
-        inertia = float(data.group_means(codes, len(classes)).spread.sum())
+        means = (
+            data.group_means(codes, len(classes))
+            if data.rows.levels is None
+            else data.encoded_means(codes, centers.high)
+        )
+        inertia = float(means.spread.sum())
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 
@@ -120,17 +127,41 @@ def _cluster(
     max_iter: int,
     tell: TellText | None,
 ) -> npt.NDArray[Any]:
-    matrix = data.units.matrix(data.rows)
+    plain = data.rows.levels is None
+    matrix = data.units.matrix(data.rows) if data.rows.is_plain else filled_matrix(data)
     if not np.isfinite(np.vdot(matrix, matrix)):
         raise ValueError(ROWS_OVERFLOW)
     name = "k-medians" if criterion == "kmedians" else "k-means"
     _tell_begin(tell, name, k, n_init)
+
+    def cluster(n_init: int, random_state: Any) -> tuple[npt.NDArray[Any], float]:
+        return _cluster_matrix(data, matrix, criterion, k, random_state, n_init, max_iter)
+
+    if data.rows.gaps is None and (plain or criterion == "kmeans"):
+        labels, cost = cluster(n_init, random_state)
+    else:
+        labels, cost = best_descent(
+            data, k, lambda seed: cluster(1, seed)[0], criterion, random_state, n_init, max_iter
+        )
+    _tell_end(tell, name, cost)
+    return labels
+
+
+def _cluster_matrix(
+    data: WeightedRows[Table],
+    matrix: FloatArray,
+    criterion: Criterion,
+    k: int,
+    random_state: Any,
+    n_init: int,
+    max_iter: int,
+) -> tuple[npt.NDArray[Any], float]:
+    """Return labels and cost of the rows of a matrix, which may be written to."""
     if criterion == "kmedians":
         _, labels, inertia, _ = kmedians(
             matrix, k, sample_weight=data.weight, n_init=n_init, random_state=random_state
         )
-        _tell_end(tell, name, inertia)
-        return labels
+        return labels, inertia
     from sklearn.cluster import KMeans  # a tenth of the package's import time
 
     # KMeans takes some numbers for each row.
@@ -139,8 +170,7 @@ def _cluster(
     with warnings.catch_warnings(), threadpool_limits(data.threads.n_jobs):
         warnings.simplefilter("ignore", ConvergenceWarning)  # warn_too_few replaces it
         solver.fit(matrix, sample_weight=data.weight)
-    _tell_end(tell, name, solver.inertia_)
-    return np.asarray(solver.labels_)
+    return np.asarray(solver.labels_), float(solver.inertia_)
 
 
 def _tell_begin(tell: TellText | None, name: str, k: int, n_init: int) -> None:

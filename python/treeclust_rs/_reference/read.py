@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from .._data import SparseTable, Table
-from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise
+from .._data import Encoding, SparseTable, Table
+from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise, listed
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,17 @@ class ReferenceInput:
 
 
 def read_reference(
-    reference: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+    reference: Any, X: Any, table: Table | SparseTable, counted: BoolArray | None
 ) -> ReferenceInput:
     """Read `reference=`: None, an estimator, an array of centers (2-D) or of labels (1-D).
 
-    `X`: what the user gave, for estimators that are fitted to it; no LazyFrame.
+    `X`: what the user gave, for estimators that are fitted to it; no LazyFrame. `counted`: mask of
+    the rows that count, those of positive weight with an observed cell; None: all.
     """
     if reference is None:
         return ReferenceInput()
     if hasattr(reference, "fit") and not isinstance(reference, type):
-        return _read_estimator(reference, X, table, sample_weight)
+        return _read_estimator(reference, X, table, counted)
     if isinstance(reference, (str, type)):
         shown = reference.__name__ if isinstance(reference, type) else repr(reference)
         raise TypeError(
@@ -75,7 +76,7 @@ def read_reference(
     if array.ndim == 2:
         return ReferenceInput(centers=read_centers(array, table, "reference"))
     if array.ndim == 1:
-        return read_labels(array, table, sample_weight, "reference")
+        return read_labels(array, table, counted, "reference")
     raise ValueError(
         "reference must be None, an estimator, an array of centers of shape (n_clusters, "
         f"n_features) or an array of labels of shape (n_samples,). Got an array of "
@@ -84,15 +85,19 @@ def read_reference(
 
 
 def _read_estimator(
-    estimator: Any, X: Any, table: Table | SparseTable, sample_weight: FloatArray | None
+    estimator: Any, X: Any, table: Table | SparseTable, counted: BoolArray | None
 ) -> ReferenceInput:
     name = type(estimator).__name__
+    own, is_fitted_here = _own_coordinates(table), False
     try:
         check_is_fitted(estimator)
     except NotFittedError:
         if not isinstance(estimator, BaseEstimator):
             raise
+        if own is not None:
+            X = _complete_matrix(own, table, name)
         estimator = clone(estimator).fit(X)
+        is_fitted_here = True
     except (AttributeError, TypeError) as error:
         raise TypeError(
             f"reference is a {name}, which is no scikit-learn estimator (it lacks "
@@ -108,13 +113,16 @@ def _read_estimator(
                 "X, and no predict. Fit it on the same rows, or give its labels as an array."
             )
         labels = estimator.predict(X)
-    given = read_labels(
-        np.asarray(labels), table, sample_weight, f"labels_ of the reference {name}"
-    )
+    given = read_labels(np.asarray(labels), table, counted, f"labels_ of the reference {name}")
     centers = getattr(estimator, "cluster_centers_", None)
-    if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != table.n_features:
+    width = table.n_features if own is None else own.n_coordinates
+    if centers is None or np.ndim(centers) != 2 or np.shape(centers)[1] != width:
         return given
     centers = np.asarray(centers)
+    if own is not None and is_fitted_here:
+        centers = centers * own.scale
+    elif own is not None and not _has_coordinates(estimator, own, table.feature_names):
+        return given
     k = len(centers)
     codes = np.asarray(labels)
     if codes.dtype.kind not in "iu" or codes.max() >= k:
@@ -124,6 +132,40 @@ def _read_estimator(
     return ReferenceInput(classes=list(range(k)), labels=codes.astype(np.int64), centers=centers)
 
 
+def _own_coordinates(table: Table | SparseTable) -> Encoding | None:
+    """Return the coordinates of a table with levels or gaps in its columns' own units, else None.
+
+    Numbers are as they are, and two different levels are 1 apart: what an estimator is fitted to.
+    """
+    if isinstance(table, SparseTable) or table.is_plain:
+        return None
+    return Encoding.of(table, np.zeros(table.n_features), np.ones(table.n_features))
+
+
+def _has_coordinates(estimator: Any, own: Encoding, names: list[str] | None) -> bool:
+    """Whether the centers of a fitted estimator lie in these coordinates.
+
+    What the one-hot columns of other estimators stand for is not known; those of this package have
+    names.
+    """
+    if all(known is None for known in own.levels):
+        return True
+    return list(getattr(estimator, "encoded_names_", [])) == own.names(names)
+
+
+def _complete_matrix(own: Encoding, table: Table | SparseTable, name: str) -> FloatArray:
+    """Return the rows as an estimator is fitted to them; raise ValueError if cells are missing."""
+    assert isinstance(table, Table), "sparse rows have no coordinates of their own"
+    if table.gaps is not None:
+        n_columns = sum(count > 0 for count in table.gaps)
+        raise ValueError(
+            f"The reference {name} is not fitted, and X has missing cells in "
+            f"{format_count(n_columns, 'column')}. Give the labels of its clusters as an array, or "
+            "leave reference out: k-means of the observed cells then makes them."
+        )
+    return own.matrix(table)
+
+
 def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str) -> FloatArray:
     """Check centers, an array of two dimensions that messages call `what`."""
     try:
@@ -131,7 +173,14 @@ def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str)
     except (TypeError, ValueError):
         raise TypeError(f"{what} must hold numbers. Got an array of type {array.dtype}.") from None
     k, d = centers.shape
-    if d != table.n_features:
+    own = _own_coordinates(table)
+    if own is not None and d != own.n_coordinates:
+        names = listed(own.names(table.feature_names), "column")
+        raise ValueError(
+            f"{what} has {format_count(d, 'column')}, but X has {own.n_coordinates}, of which "
+            f"columns of text have one for each level: {names}."
+        )
+    if own is None and d != table.n_features:
         raise ValueError(f"{what} has {format_count(d, 'column')}, but X has {table.n_features}.")
     if k < 1:
         raise ValueError(f"{what} has {k} rows; at least 1 center is needed.")
@@ -144,10 +193,13 @@ def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str)
 def read_labels(
     array: npt.NDArray[Any],
     table: Table | SparseTable,
-    sample_weight: FloatArray | None,
+    counted: BoolArray | None,
     what: str,
 ) -> ReferenceInput:
-    """Check labels, an array of one dimension that messages call `what`, and code them."""
+    """Check labels, an array of one dimension that messages call `what`, and code them.
+
+    Rows that are not `counted` have no say in what the clusters are.
+    """
     n = table.n_samples
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
@@ -177,9 +229,18 @@ def read_labels(
                 "mark noise by -1."
             )
         array = np.asarray(values, dtype=np.str_)
-    kept = ~noise if sample_weight is None else ~noise & (sample_weight > 0)
+    kept = ~noise if counted is None else ~noise & counted
     if not kept.any():
-        raise ValueError(f"{what} marks all {n} rows as noise (-1) or they have weight 0.")
+        n_noise = int(noise.sum())
+        others = (
+            ""
+            if n_noise == n
+            else f"; the other {n - n_noise} have weight 0 or no value in any column"
+        )
+        raise ValueError(
+            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: "
+            "give a clustering in which some rows with a value have a cluster."
+        )
     classes, codes = distinct(array[kept])
     labels = np.full(n, -1, dtype=np.int64)
     labels[kept] = codes

@@ -74,7 +74,7 @@ feature_names : list of str, default=None
 
 [kernel_errors]
 TypeError
-    If a column is not numbers, or a callable kernel gives no number.
+    If a column is not numbers (but see X), or a callable kernel gives no number.
 
 Warns
 -----
@@ -124,12 +124,14 @@ feature_importances_ : ndarray of shape (n_features,)
     Share of each column in the decrease of the surrogate cost.
 %(columns_in_and_value_error)s
 
+[labels_of_mixed_tables]
+Cuts of a column of text are single levels and the levels in the order of a label's share: with
+two labels the best of all sets. Where rows lack the cell of a cut, it is tried with them on
+either side, and the missing cells against all others; costs and means are of the observed cells.
+
 [mean_attributes]
 %(tree_attributes)s
-cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    Means of the tree's clusters, in the columns' own units; an empty cluster keeps the
-    reference's.
-%(inertia)s
+%(center_costs)s
 
 [missing_columns]
 
@@ -137,6 +139,22 @@ Raises
 ------
 ValueError
     If columns are missing, or a cell is NaN, infinite or null.
+
+[predict_errors]
+
+Raises
+------
+ValueError
+    If columns are missing, or a cell is infinite. If one is NaN or null, where the tree has no
+    directions for missing cells: with oblique tests, and after loading a file of version 1.
+TypeError
+    If a column holds another kind of thing than in the fit.
+
+Warns
+-----
+UserWarning
+    Once if cells are missing in columns without gaps in the fit, which take the way of
+    `tree_.missing_go_to_left`; and once of levels that the fit did not have: they count as missing.
 
 [explaining_attributes]
 %(explaining)s
@@ -157,6 +175,38 @@ Raises
 ------
 ValueError
 
+[narwhals]
+
+Returns
+-------
+narwhals.Expr
+    For instance for ``nw.from_native(frame).with_columns(model.to_narwhals()).to_native()``.
+
+Raises
+------
+ImportError
+    If narwhals is not installed.
+ValueError
+
+[sql]
+
+Parameters
+----------
+dialect : {"duckdb", "sqlite", "postgres", "spark", "bigquery", "snowflake"}, default="duckdb"
+    The database.
+table : str, sequence of str or None, default=None
+    The name of a table, or a path such as ``("schema", "table")``, for a SELECT of all its columns
+    and of the label as ``cluster``; None for the expression alone.
+
+Returns
+-------
+str
+    SQL without a semicolon.
+
+Raises
+------
+ValueError
+
 [scale]
 scale : None, "standard", "robust", mapping or array-like of shape (n_features,), default=None
     Units of the columns where rows are compared; tests stay in the columns' own units. None:
@@ -164,7 +214,8 @@ scale : None, "standard", "robust", mapping or array-like of shape (n_features,)
     normal column the standard deviation), which far values hardly move; where that is 0, the
     standard deviation. A mapping from names of columns (x0, x1, ... where they have none) to units
     above 0: those it lacks have 1. An array: a unit above 0 for each column. Constant columns have
-    1 unless a unit is given.
+    1 unless a unit is given. Of themselves two levels of a column of text are 1 apart, and times
+    count in microseconds.
 
 [scale_units]
 scale_ : ndarray of shape (n_features,)
@@ -178,8 +229,9 @@ tree : ClusterTree, fitted estimator or tree of scikit-learn
     The tree.
 
 [clustered_rows]
-X : array-like of shape (n_samples, n_features)
-    The data.
+X : array-like or frame of shape (n_samples, n_features)
+    The data. As for `IMM`, cells may be missing, which cost nothing, and columns of frames hold
+    text, booleans, dates and times.
 labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None
@@ -236,9 +288,11 @@ ImportError
 ValueError
 
 [center_costs]
-cluster_centers_ : ndarray of shape (n_clusters, n_features)
-    Means (medians) of the tree's clusters, in the columns' own units; an empty cluster keeps
-    the reference's.
+cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
+    Means (k-medians: medians) of the tree's clusters, in the columns' own units; an empty cluster
+    keeps the reference's. A column of text or booleans has a coordinate for each of its levels:
+    the level's share (k-medians: 1 for the most frequent, else 0). All other columns have one.
+%(encoded_names)s
 %(inertia)s
 
 [columns]
@@ -250,6 +304,10 @@ feature_names_in_ : ndarray of shape (n_features,)
 [columns_in]
 %(scale_units)s
 %(columns)s
+
+[encoded_names]
+encoded_names_ : ndarray of shape (n_coordinates,)
+    Names of the columns of `cluster_centers_`: ``age``, or ``region=north`` for a level.
 
 [explaining]
 reference : None, estimator or array, default=None
@@ -321,6 +379,7 @@ kernel_params : mapping, default=None
 X : array-like or frame of shape (n_samples, n_features)
     numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
     numbers: the columns the tree may cut, and the rows the kernel compares.
+    %(who_takes_mixed)s
 %(weight_and_gram)s
 
 [kernel_tree]
@@ -443,6 +502,11 @@ classes_ : ndarray of shape (n_clusters,)
 [labels_as_reference]
 y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
+
+[who_takes_mixed]
+Missing cells and, in frames, columns of text, booleans, dates and times are taken by
+`BestTree`, `IMM`, `ExKMC`, `KMeansTree`, `SpExTree`, `KernelExpand` with a reference and
+``base_tree=None``, and `Kauri` with ``kernel="linear"``.
 
 [weight]
 y : ignored

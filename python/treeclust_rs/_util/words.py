@@ -76,13 +76,25 @@ def column_name(names: Sequence[object] | None, column: int) -> str:
 
 
 # Names that a rule would not show to be names: empty ones, numbers, words of rules, parts of tests.
-_MISREAD = re.compile(r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|.* (and|or|<|<=|=|>=|>) .*")
+_MISREAD = re.compile(
+    r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|never|.* (and|or|<|<=|=|>=|>) .*"
+    r"|not( .*)?|.* (not )?in \{.*|.* is (not )?missing"
+)
+# Levels that a set, or the text of a row, would not show to be levels.
+_MISREAD_LEVEL = re.compile(r'\s*|\s.*|.*\s|.*[,{}"].*|.* (and|or|<|<=|=|>=|>) .*')
 
 
 def tested_name(names: Sequence[object] | None, column: int) -> str:
     """Return the name of a column as tests write it: in quotes if it reads as another thing."""
     name = column_name(names, column)
     return f'"{name}"' if _MISREAD.fullmatch(name) else name
+
+
+def tested_level(level: str) -> str:
+    """Return a level as tests write it: in quotes if it reads as another thing, or as several."""
+    if not _MISREAD_LEVEL.fullmatch(level):
+        return level
+    return '"' + level.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def shorten(text: str, max_length: int) -> str:

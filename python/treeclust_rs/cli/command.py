@@ -14,10 +14,11 @@ import polars as pl
 
 from .comparing import compare
 from .demo import demo
+from .exporting import export
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
 from .parser import make_parser
-from .using import explain, info, plot, predict, rename
+from .using import explain, info, plot, predict, profile, rename
 from .wording import in_words_of_the_command
 
 _COMMANDS = {
@@ -26,7 +27,9 @@ _COMMANDS = {
     "compare": compare,
     "predict": predict,
     "explain": explain,
+    "profile": profile,
     "plot": plot,
+    "export": export,
     "info": info,
     "rename": rename,
 }

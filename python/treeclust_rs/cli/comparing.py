@@ -5,16 +5,19 @@ import warnings
 from typing import Any
 
 import polars as pl
+from sklearn.utils import get_tags
 
+from .._base import ReadAs
 from .._data import ColumnWarning
 from ..selection import compare as compare_methods
 from ..selection.comparison import default_methods
+from .features import chosen_columns, chosen_reading, features, is_mixed
 from .fit_options import check_leaves
-from .fitting import check_sizes, chosen_columns, features, number_of_clusters, scale_of
+from .fitting import check_sizes, number_of_clusters, scale_of
 from .messages import DataError, UserError, either, write_remark
 from .methods import METHODS, method_of
-from .output import output_path, picture_path, save_picture, write_table
-from .reading import TABLE_SUFFIXES, read_source
+from .output import output_path, picture_path, print_table, save_picture, write_table
+from .reading import TABLE_SUFFIXES, Source, read_source
 from .text_files import quoted
 from .using import load_model
 
@@ -34,7 +37,12 @@ def compare(arguments: argparse.Namespace) -> None:
         for column in (arguments.reference, arguments.labels)
     )
     check_sizes(arguments, source, reference, least)
-    frame = features(source, columns, arguments)
+    read_as = chosen_reading(
+        source, columns, arguments, [model._read_as for model in models.values()]
+    )
+    frame = features(source, columns, arguments, read_as, mixed=True)
+    if is_mixed(frame):
+        methods = _that_take_mixed(methods, source, columns, arguments, read_as)
     if arguments.quiet:
         warnings.simplefilter("ignore", ColumnWarning)
     for name, model in models.items():
@@ -55,7 +63,7 @@ def compare(arguments: argparse.Namespace) -> None:
         verbose=0 if arguments.quiet else 1 + arguments.verbose,
     )
     if not arguments.quiet:
-        _print_table(found.table)
+        print_table(found.table)
     if output is not None:
         write_table(found.table, output)
         write_remark(f"table written to {output}", arguments)
@@ -81,6 +89,33 @@ def _methods(arguments: argparse.Namespace) -> dict[str, Any]:
     return estimators
 
 
+def _that_take_mixed(
+    methods: dict[str, Any],
+    source: Source,
+    columns: list[str],
+    arguments: argparse.Namespace,
+    read_as: ReadAs,
+) -> dict[str, Any]:
+    """Return the methods that take text, times and missing cells; refuse others in ``--methods``.
+
+    Kernel-expand takes them with other options than `compare` has.
+    """
+    taken, others = {}, []
+    for name, method in methods.items():
+        if get_tags(method).input_tags.allow_nan:
+            taken[name] = method
+        else:
+            others.append(name)
+    if others and arguments.methods is not None:
+        instead = f"Or take {','.join(others)} out of --methods."
+        features(source, columns, arguments, read_as, mixed=False, instead=instead)
+    if others:
+        write_remark(
+            f"left out, for they take complete numbers alone: {', '.join(others)}.", arguments
+        )
+    return taken
+
+
 def _check_columns(name: str, model: Any, frame: pl.DataFrame) -> None:
     """Raise DataError if a model looks at columns that are not compared."""
     names, needed = getattr(model, "feature_names_in_", None), model._needed_features
@@ -97,17 +132,3 @@ def _name(model: Any) -> str:
     """Return the name of a method, with the option of `fit` that tells two of one class apart."""
     has_base = model.get_params().get("base_tree", "imm")
     return method_of(model).name + ("" if has_base else " --base-tree none")
-
-
-def _print_table(table: pl.DataFrame) -> None:
-    with pl.Config(
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=10_000,
-        fmt_str_lengths=200,
-        float_precision=4,
-        tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True,
-        set_tbl_cell_numeric_alignment="RIGHT",
-    ):
-        print(table)

@@ -85,18 +85,29 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose columns."""
-    columns = parser.add_argument_group("what to cluster").add_mutually_exclusive_group()
-    columns.add_argument(
-        "--columns",
-        action="append",
-        default=[],
-        metavar="A,B,...",
-        help="use these columns only (default: all; they must be numbers)",
+    """Add the options that choose columns, and how they are read."""
+    group = parser.add_argument_group(
+        "what to cluster",
+        "In text files numbers, true and false, dates as 2024-12-31 and times as 2024-12-31 23:59 "
+        "are read as such,\nother columns as text, whose different cells are levels. Empty cells "
+        "are missing; except in text also NA,\nN/A, NaN and null. Columns of Parquet files are "
+        "what their types say.",
     )
-    columns.add_argument(
-        "--drop", action="append", default=[], metavar="A,B,...", help="leave these columns out"
+    columns = group.add_mutually_exclusive_group()
+
+    def add(to: argparse._ActionsContainer, option: str, text: str) -> None:
+        to.add_argument(option, action="append", default=[], metavar="A,B,...", help=text)
+
+    add(columns, "--columns", "use these columns only (default: all)")
+    add(columns, "--drop", "leave these columns out")
+    add(
+        group,
+        "--numbers",
+        "read text in these columns as numbers: €110.5M as 110500000 (K, M, B: thousand, million, "
+        "billion), 1,234 as 1234, 159lbs as 159 (one unit in a column), 12%% as 12, 88+2 as 90, "
+        "5'7 as 67 inches; -, ? and none are missing",
     )
+    add(group, "--levels", "take the numbers in these columns as levels: codes, not amounts")
 
 
 def add_clusters(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

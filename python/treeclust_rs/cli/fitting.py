@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from sklearn.utils import get_tags
 
 from .._data import ColumnWarning, Scale
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
+from .features import chosen_columns, chosen_reading, features
 from .fit_options import check_fit_options, value_of
 from .messages import DataError, UserError, write_remark
-from .methods import METHODS, parameter_of
+from .methods import METHODS, MIXED_METHODS, parameter_of
 from .output import draw, output_path, picture_path, print_fit, save, table_path, write_table
 from .reading import Source, read_source
 
@@ -35,10 +37,16 @@ def fit(arguments: argparse.Namespace) -> None:
     columns = chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
     check_sizes(arguments, source, reference, arguments.leaves, most=method.is_maximum)
-    frame = features(source, columns, arguments)
+    model = _estimator(arguments, columns, reference)
+    mixed = get_tags(model).input_tags.allow_nan
+    if arguments.levels and not mixed:
+        raise UserError(f"--levels: --method {method.name} takes numbers alone. {MIXED_METHODS}")
+    read_as = chosen_reading(source, columns, arguments)
+    frame = features(source, columns, arguments, read_as, mixed=mixed)
     if arguments.quiet:
         warnings.simplefilter("ignore", ColumnWarning)
-    model = _estimator(arguments, columns, reference).fit(frame)
+    model.fit(frame)
+    model._read_as = read_as
     with_costs = True
     if method.computes_costs_later:
         # A fit that finds the clusters itself has their costs. The file holds those computed.
@@ -135,42 +143,3 @@ def _estimator(
         parameters["reference"] = reference
     settings = method.settings(number_of_clusters(arguments, reference))
     return method.estimator(**(settings | parameters))
-
-
-def features(source: Source, columns: list[str], arguments: argparse.Namespace) -> pl.DataFrame:
-    """Return the columns to fit as numbers, and tell of their size."""
-    frame = source.numbers(columns, chosen_by="--columns" if arguments.columns else "--drop")
-    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
-    write_remark(f"{source.name}: {size}.", arguments)
-    return frame
-
-
-def chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
-    """Return the columns to fit: those of `--columns`, or all but `--drop` and labels."""
-    everything = source.frame.columns
-    named = _named_columns(arguments.columns or arguments.drop, source)
-    chosen = named if arguments.columns else [name for name in everything if name not in named]
-    # `compare` has true classes beside the reference.
-    kinds = {"reference": arguments.reference, "labels": getattr(arguments, "labels", None)}
-    apart = {column: kind for kind, column in kinds.items() if column is not None}
-    source.require(apart)
-    columns = [name for name in chosen if name not in apart]
-    if not columns:
-        besides = f", besides the {' and the '.join(apart.values())}," if apart else ""
-        raise DataError(f"no column of {source.name}{besides} is left to fit.")
-    for column, kind in apart.items():
-        if column in named and arguments.columns:
-            are = "is the reference" if kind == "reference" else "holds the labels"
-            write_remark(f"the column {column!r} {are}, and so no feature.", arguments)
-    return columns
-
-
-def _named_columns(options: list[str], source: Source) -> list[str]:
-    """Return the columns that `--drop` or `--columns` name, commas in names included."""
-    known = source.frame.columns
-    names: list[str] = []
-    for option in options:
-        parts = [option] if option in known else option.split(",")
-        names.extend(part if part in known else part.strip() for part in parts)
-    source.require(names)
-    return list(dict.fromkeys(names))

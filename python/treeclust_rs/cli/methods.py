@@ -304,6 +304,13 @@ _ROWS = (
 METHODS = {method.name: method for method in _ROWS}
 """All methods by name; the first is the default."""
 
+MIXED_METHODS = (
+    "Text, times and missing cells are for --method best (the default), exkmc, imm, kmeans-tree, "
+    "spex, kauri with --kernel linear and no --approximation, and kernel-expand with --reference "
+    "and --base-tree none."
+)
+"""Which methods take tables as people have them: what refusals end with."""
+
 
 def method_of(model: SavedEstimator) -> Method:
     """Return the row of a model's class."""

@@ -99,7 +99,7 @@ def can_draw() -> bool:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing_file(path: Path) -> Iterator[Path]:
     """Yield a path to write to, which replaces `path` only if no error occurs."""
     try:
         with replacing(path) as temporary:
@@ -121,7 +121,7 @@ def draw(model: SavedEstimator, path: Path, *, details: bool = True) -> None:
     if not isinstance(model, TreeClusterer):
         raise UserError(f"{path}: {method_of(model).no_tree}.")
     if path.suffix.lower() == ".dot":
-        with _replacing(path) as temporary:
+        with replacing_file(path) as temporary:
             temporary.write_text(model.to_graphviz(), encoding="utf-8")
         return
     save_picture(lambda: model.plot(details=details), path)
@@ -137,7 +137,7 @@ def save_picture(plot: Callable[[], Axes], path: Path) -> None:
 
     figure = cast(Figure, plot().figure)
     try:
-        with _replacing(path) as temporary:
+        with replacing_file(path) as temporary:
             figure.savefig(temporary, dpi=150, bbox_inches="tight", facecolor="white")
     finally:
         pyplot.close(figure)
@@ -163,11 +163,11 @@ def write_table(
             sys.stdout.write(part.write_csv(separator=separator or ",", include_header=with_header))
         return
     if path.suffix.lower() == ".json":
-        with _replacing(path) as temporary:
+        with replacing_file(path) as temporary:
             frame.write_json(temporary)
         return
     usual = TABLE_SUFFIXES[suffix_of(path) or ""]
-    with _replacing(path) as temporary, ExitStack() as files:
+    with replacing_file(path) as temporary, ExitStack() as files:
         if not usual:
             frame.write_parquet(temporary)
             return
@@ -249,6 +249,21 @@ def print_path(model: Any) -> None:
     for n_leaves, cost, *ratio in rows.iter_rows():
         cells = [f"{n_leaves:,}", f"{cost:,.6g}", *(f"{value:.4f}" for value in ratio)]
         print("  " + "".join(f"{cell:>14}" for cell in cells))
+
+
+def print_table(table: pl.DataFrame) -> None:
+    """Print all rows and columns of a table."""
+    with pl.Config(
+        tbl_rows=-1,
+        tbl_cols=-1,
+        tbl_width_chars=10_000,
+        fmt_str_lengths=200,
+        float_precision=4,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        set_tbl_cell_numeric_alignment="RIGHT",
+    ):
+        print(table)
 
 
 def print_fact(name: str, text: str) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import __version__
+from ..export.sql import DIALECTS
 from . import arguments as read
+from .exporting import FORMS
 from .fit_options import (
     add_clusters,
     add_columns,
@@ -82,7 +84,9 @@ def make_parser() -> argparse.ArgumentParser:
         _add_compare,
         _add_predict,
         _add_explain,
+        _add_profile,
         _add_plot,
+        _add_export,
         _add_info,
         _add_rename,
     ):
@@ -107,7 +111,7 @@ def _add_demo(commands: Any) -> None:
     parser = _add_command(
         commands,
         "demo",
-        "cluster a data set of real wines: a tour in ten seconds",
+        "cluster real wines, and customers as a database has them: a tour in ten seconds",
         "  treeclust demo\n  treeclust demo -o somewhere",
     )
     parser.add_argument(
@@ -122,6 +126,7 @@ def _add_fit(commands: Any) -> None:
         "find clusters in a table and the tree that explains them",
         "  treeclust fit customers.csv -k 6 -o customers.json\n"
         "  treeclust fit customers.csv -k 6 --leaves 12 --drop id,name --plot tree.png\n"
+        "  treeclust fit players.csv -k 6 --drop Name --numbers Value,Wage --levels Shirt\n"
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
         "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
         "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
@@ -190,7 +195,8 @@ def _add_predict(commands: Any) -> None:
         "  treeclust predict customers.json new.csv -o labelled.csv\n"
         "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
         "  treeclust predict customers.json new.csv | head\n"
-        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz",
+        "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz\n"
+        "  treeclust predict customers.json new.csv --drift",
     )
     _add_model_and_data(parser)
     parser.add_argument(
@@ -201,6 +207,12 @@ def _add_predict(commands: Any) -> None:
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace a column of that name in the table"
+    )
+    parser.add_argument(
+        "--drift",
+        action="store_true",
+        help="print, by column that the model tests, the missing cells and the levels that the fit "
+        "did not have; without -o nothing else",
     )
     add_escape_formulas(parser)
     add_force(parser)
@@ -218,6 +230,28 @@ def _add_explain(commands: Any) -> None:
     parser.add_argument(
         "--rows", metavar="ROWS", help="which, counted from 0: 0,3,10-19 (default: all)"
     )
+
+
+def _add_profile(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "profile",
+        "say what the rows of each cluster are like, and what sets them apart",
+        "  treeclust profile customers.json customers.csv\n"
+        "  treeclust profile customers.json customers.csv -o profile.csv --plot profile.png",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "--scale",
+        choices=("model", "standard", "robust"),
+        default="model",
+        help="units of the contrasts (default: those of the model's fit)",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="TABLE", help="the figures (.csv, .tsv, .parquet, .json)"
+    )
+    parser.add_argument("--plot", metavar="PICTURE", help="a heat map (.png, .svg, .pdf)")
+    add_force(parser)
 
 
 def _add_plot(commands: Any) -> None:
@@ -241,6 +275,43 @@ def _add_plot(commands: Any) -> None:
         "--no-details",
         action="store_true",
         help="for a slide: tests, clusters and their shares of the rows alone",
+    )
+    add_force(parser)
+    _add_truncation(parser)
+
+
+def _add_export(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "export",
+        "write the tree of a model as a page, SQL, ONNX, a picture or a table of rules",
+        "  treeclust export customers.json --to html -o tree.html\n"
+        "  treeclust export customers.json customers.csv --to html -o tree.html\n"
+        "  treeclust export customers.json --to sql --dialect postgres --table customers\n"
+        "  treeclust export customers.json --to onnx -o tree.onnx",
+    )
+    _add_model(parser)
+    _add_data(parser, "*")
+    parser.add_argument(
+        "--to",
+        required=True,
+        choices=tuple(FORMS),
+        help="html: a page to look through in a browser, offline, with histograms and contrasts of "
+        "the rows of DATA; rules: a table; the others as their names say",
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write here (default of sql and dot: to stdout)"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
+    parser.add_argument(
+        "--dialect",
+        metavar="NAME",
+        choices=tuple(DIALECTS),
+        default="duckdb",
+        help=f"of SQL: {', '.join(DIALECTS)} (default: duckdb)",
+    )
+    parser.add_argument(
+        "--table", metavar="NAME", help="a SELECT from this table (default: a CASE expression)"
     )
     add_force(parser)
     _add_truncation(parser)
@@ -300,11 +371,11 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
     _add_data(parser)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
+def _add_data(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        nargs="+",
+        nargs=nargs,
         help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; several files of the "
         "same columns are one table",
     )

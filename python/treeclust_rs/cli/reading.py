@@ -1,14 +1,15 @@
 """Tables from disk for the command: text files of any separator and encoding, and Parquet.
 
-A text file is read as text, cell by cell, and a column becomes numbers when it is needed. So a
-message can show the cell that is no number, columns that are not used may hold anything, and
-`predict` writes the cells back as they were. Several files of the same columns are one table.
+A text file is read as text, cell by cell, and a column becomes numbers, times or levels when it is
+needed. So a message can show the cell that is no number, columns that are not used may hold
+anything, and `predict` writes the cells back as they were. Several files of the same columns are
+one table.
 """
 
 import argparse
 import shlex
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob
 from itertools import accumulate
@@ -18,10 +19,24 @@ from typing import Any
 import numpy.typing as npt
 import polars as pl
 
-from .._util import format_count
+from .._base import ReadAs
+from .._util import format_count, listed
 from .._util.words import MAX_LISTED
+from .cells import (
+    DECIMAL_COMMA,
+    as_codes,
+    as_flags,
+    as_levels,
+    as_numbers,
+    as_times,
+    as_typed,
+    odd_numbers,
+    odd_times,
+    plain,
+)
 from .messages import DataError, FileError, UserError, either, one_line
-from .text_files import DECIMAL_COMMA, TextFormat, quoted, read_text
+from .number_text import read_numbers
+from .text_files import TextFormat, quoted, read_text
 
 TABLE_SUFFIXES = {
     ".csv": ",",
@@ -35,9 +50,11 @@ TABLE_SUFFIXES = {
 }
 """The separator of each kind of table; none for Parquet."""
 
-# Texts of missing cells, in small letters.
-_MISSING = ["", "na", "n/a", "nan", "null"]
 _MAX_SHOWN = 40
+# Cells that a message names.
+_MAX_ODD = 3
+AS_IT_IS = ReadAs()
+"""No column is read in another way than its own."""
 
 
 def suffix_of(name: str | Path) -> str | None:
@@ -79,32 +96,134 @@ class Source:
                 f"{quoted(self.frame.columns)}."
             )
 
-    def numbers(self, columns: Sequence[str], *, chosen_by: str | None = None) -> pl.DataFrame:
+    def typed(self, columns: Sequence[str], read_as: ReadAs, chosen_by: str) -> pl.DataFrame:
+        """Return columns as what they hold: numbers, truth values, times or text.
+
+        Raises DataError for infinite cells, and as `read_numbers`; `chosen_by` as for `numbers`.
+        """
+        frame = pl.DataFrame(
+            [
+                self._read_as(cells, read_as, lambda text: as_typed(text, self.has_decimal_comma))
+                for cells in self.frame.select(columns)
+            ]
+        )
+        self._check_gaps(frame, chosen_by, gaps=True)
+        return frame
+
+    def numbers(
+        self,
+        columns: Sequence[str],
+        read_as: ReadAs = AS_IT_IS,
+        *,
+        chosen_by: str | None = None,
+        gaps: bool = False,
+        instead: str = "",
+    ) -> pl.DataFrame:
         """Return columns as finite numbers.
 
         Raises DataError for columns with other cells. `chosen_by` is the option that can choose
-        other columns, "--drop" or "--columns", which the message then advises.
+        other columns, "--drop" or "--columns", which the message then advises; `gaps`: whether
+        cells may be missing; `instead`: the end of messages.
         """
-        frame = self.frame.select(columns)
-        if self.text is not None:
-            decimal_comma = self.text.decimal_comma
-            frame = frame.with_columns(_as_numbers(cells, decimal_comma) for cells in frame)
+        frame = pl.DataFrame(
+            [
+                self._read_as(cells, read_as, lambda text: as_numbers(text, self.has_decimal_comma))
+                for cells in self.frame.select(columns)
+            ]
+        )
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
             some = len(wrong) < frame.width
-            raise DataError(f"{self.name}: {self._not_numbers(wrong, chosen_by if some else None)}")
-        self._check_gaps(frame, chosen_by)
+            advice = self._not_numbers(wrong, chosen_by if some else None)
+            raise DataError(f"{self.name}: {advice}{instead}")
+        self._check_gaps(frame, chosen_by, gaps=gaps, instead=instead)
         return frame
+
+    def as_fitted(self, kinds: Mapping[str, str], read_as: ReadAs) -> pl.DataFrame:
+        """Return columns as what they held in a fit, cells missing or not.
+
+        Parameters
+        ----------
+        kinds : mapping
+            The columns, and what each held (see `Kind`).
+        read_as : ReadAs
+            How they were read.
+
+        Raises
+        ------
+        DataError
+            For cells that are no numbers, or no times, where these were fitted; for infinite ones.
+        """
+        numbers = [column for column, kind in kinds.items() if kind == "number"]
+        read = {column.name: column for column in self.numbers(numbers, read_as, gaps=True)}
+        for column, kind in kinds.items():
+            if column not in read:
+                of_text = {"levels": as_levels, "flag": as_flags}.get(kind, self._times)
+                read[column] = self._read_as(self.frame[column], read_as, of_text)
+        return pl.DataFrame([read[column] for column in kinds])
+
+    def read_numbers(self, column: str, unit: str | None = None) -> tuple[pl.Series, str]:
+        """Return a column as ``--numbers`` reads it, and the unit of its cells.
+
+        `unit`: that cells may have, None for that of most. Raises DataError for cells that are no
+        numbers.
+        """
+        cells = self.frame[column]
+        if _is_numeric(cells.dtype):
+            return cells, unit or ""
+        if not is_text_column(cells):
+            raise DataError(f"{self.name}: --numbers is for text, and {column!r} is {cells.dtype}.")
+        read = read_numbers(plain(cells.cast(pl.String), self.has_decimal_comma), unit)
+        if n_odd := int(read.is_odd.sum()):
+            rows = read.is_odd.arg_true().head(_MAX_ODD).to_list()
+            which = ", ".join(f"{_shown(cells[row])} in {self.row(row)}" for row in rows)
+            more = f" and {n_odd - len(rows):,} more" if n_odd > len(rows) else ""
+            others = f"; other cells are in {read.unit}" if read.unit else ""
+            way_out = f", or take {column} out of --numbers" if unit is None else ""
+            raise DataError(
+                f"{self.name}: {format_count(n_odd, 'cell')} of {column!r} cannot be read as "
+                f"numbers: {which}{more} (rows count from 0){others}. Mend or empty these cells"
+                f"{way_out}."
+            )
+        return read.numbers.alias(column), read.unit
+
+    @property
+    def has_decimal_comma(self) -> bool:
+        """Whether numbers are written with decimal commas."""
+        return self.text is not None and self.text.decimal_comma
+
+    def _read_as(
+        self, cells: pl.Series, read_as: ReadAs, of_text: Callable[[pl.Series], pl.Series]
+    ) -> pl.Series:
+        """Return a column as the user chose to read it, else as it is, of a text by `of_text`."""
+        if cells.name in read_as.numbers:
+            return self.read_numbers(cells.name, read_as.numbers[cells.name])[0]
+        if cells.name in read_as.levels:
+            return as_codes(cells, self.has_decimal_comma)
+        return cells if self.text is None else of_text(cells)
+
+    def _times(self, cells: pl.Series) -> pl.Series:
+        times = as_times(cells)
+        if times.dtype == pl.String:
+            raise DataError(
+                f"{self.name}: no date or time as 2024-12-31 or 2024-12-31 23:59: "
+                f"{self.cell(cells, odd_times(cells))}; rows count from 0."
+            )
+        return times
+
+    def cell(self, cells: pl.Series, mask: pl.Series) -> str:
+        """Return the words for the first cell of a mask: column, row and text."""
+        row = mask.arg_max()
+        assert row is not None
+        return f"{cells.name!r} ({self.row(row)}: {_shown(cells[row])})"
 
     def labels(self, column: str) -> npt.NDArray[Any]:
         """Return a column as the labels of clusters: whole numbers or text."""
         self.require([column])
         labels = self.frame[column]
         if self.text is not None:
-            numbers = _as_numbers(labels, self.text.decimal_comma)
-            labels = numbers if numbers.dtype.is_numeric() else labels.str.strip_chars()
-            if labels.dtype == pl.String:
-                labels = labels.set(labels == "", None)
+            numbers = as_numbers(labels, self.text.decimal_comma)
+            labels = numbers if numbers.dtype.is_numeric() else as_levels(labels)
         if n_empty := labels.null_count():
             first = self.row(labels.is_null().arg_max() or 0)
             fill = "write -1 for rows of no cluster" if labels.dtype.is_numeric() else "fill them"
@@ -119,26 +238,31 @@ class Source:
             )
         return labels.to_numpy()
 
-    def _check_gaps(self, frame: pl.DataFrame, chosen_by: str | None) -> None:
-        """Raise DataError for columns with missing or infinite cells."""
-        gaps, which = [], []
+    def _check_gaps(
+        self, frame: pl.DataFrame, chosen_by: str | None, *, gaps: bool, instead: str = ""
+    ) -> None:
+        """Raise DataError for columns with infinite cells, without `gaps` for missing ones too."""
+        found, which = [], []
         for column in frame:
             bad = column.is_null()
             if column.dtype.is_float():
-                bad |= ~column.fill_null(0.0).is_finite()
+                cells = column.fill_null(0.0)
+                bad = cells.is_infinite() if gaps else bad | ~cells.is_finite()
+            elif gaps:
+                continue
             if n_bad := int(bad.sum()):
-                gaps.append(column.name)
+                found.append(column.name)
                 first = self.row(bad.arg_max() or 0)
                 which.append(f"{column.name!r} {n_bad:,}, the first in {first}")
-        if not gaps:
+        if not found:
             return
-        more = len(gaps) - MAX_LISTED
-        shown = "; ".join(which[:MAX_LISTED]) + (f"; and {more} more columns" if more > 0 else "")
-        fill = "Fill these cells or remove their rows first"
-        if chosen_by is not None and len(gaps) < frame.width:
-            fill += f"; or {_leave_out(gaps, chosen_by)}"
+        what = "infinite cells" if gaps else "empty, NaN or infinite cells"
+        fill = "Empty these cells" if gaps else "Fill these cells or remove their rows first"
+        if chosen_by is not None and len(found) < frame.width:
+            fill += f"; or {leave_out(found, chosen_by)}"
         raise DataError(
-            f"{self.name} has empty, NaN or infinite cells: {shown} (rows count from 0). {fill}."
+            f"{self.name} has {what}: {listed(which, 'column', '; ')} (rows count from 0). {fill}."
+            f"{instead}"
         )
 
     def _not_numbers(self, wrong: list[pl.Series], chosen_by: str | None) -> str:
@@ -147,10 +271,10 @@ class Source:
             if self.text is None:
                 kinds.append(f"{column.name!r} ({column.dtype})")
                 continue
-            row, cell = _first_text(column, self.text.decimal_comma)
-            shown = repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
-            kinds.append(f"{column.name!r} ({self.row(row)}: {shown})")
-            commas |= not self.text.decimal_comma and DECIMAL_COMMA.fullmatch(cell) is not None
+            odd = odd_numbers(column, self.text.decimal_comma)
+            kinds.append(self.cell(column, odd))
+            if not self.text.decimal_comma:
+                commas |= DECIMAL_COMMA.fullmatch(column[odd.arg_max() or 0]) is not None
         more = len(wrong) - MAX_LISTED
         which = ", ".join(kinds) + (f" and {more} more" if more > 0 else "")
         message = f"not numbers: {which}"
@@ -159,12 +283,25 @@ class Source:
         if commas:
             return f"{message}. If these are numbers with decimal commas, add --decimal-comma."
         if chosen_by is not None:
-            advice = _leave_out([column.name for column in wrong], chosen_by)
+            advice = leave_out([column.name for column in wrong], chosen_by)
             return f"{message}. {advice[0].upper()}{advice[1:]}."
         return f"{message}."
 
 
-def _leave_out(columns: list[str], chosen_by: str) -> str:
+def is_text_column(cells: pl.Series) -> bool:
+    """Whether a column holds text by its type."""
+    return cells.dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def _is_numeric(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
+
+
+def _shown(cell: str) -> str:
+    return repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
+
+
+def leave_out(columns: list[str], chosen_by: str) -> str:
     """Return the advice to leave columns out."""
     names = ",".join(columns)
     if chosen_by == "--columns":
@@ -282,43 +419,3 @@ def _check_alike(first_name: str, first: pl.DataFrame, name: str, table: pl.Data
         numbers = _is_numeric(dtype) and _is_numeric(other)
         if dtype != other and not numbers and pl.Null not in (dtype, other):
             raise DataError(f"column {column!r} is {dtype} in {first_name}, and {other} in {name}.")
-
-
-# ---- cells --------------------------------------------------------------------------------
-
-
-def _is_numeric(dtype: pl.DataType) -> bool:
-    return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
-
-
-def _as_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
-    """Return text as numbers or truth values, missing cells as null; else the text itself."""
-    text = _plain(cells, decimal_comma)
-    for dtype in (pl.Int64, pl.Float64):
-        numbers = text.cast(dtype, strict=False)
-        if not _odd(text, numbers).any():
-            return numbers.fill_nan(None) if dtype == pl.Float64 else numbers
-    words = text.str.to_lowercase()
-    if words.is_in(["true", "false", *_MISSING]).all():
-        return (words == "true").set(words.is_in(_MISSING), None)
-    return cells
-
-
-def _first_text(cells: pl.Series, decimal_comma: bool) -> tuple[int, str]:
-    """Return row and text of the first cell that is no number and not missing."""
-    text = _plain(cells, decimal_comma)
-    row = _odd(text, text.cast(pl.Float64, strict=False)).arg_max()
-    assert row is not None
-    return row, cells[row]
-
-
-def _plain(cells: pl.Series, decimal_comma: bool) -> pl.Series:
-    text = cells.str.strip_chars()
-    # The point changes as well: with decimal commas it is for thousands, and not read.
-    return text.str.replace_many([",", "."], [".", ","]) if decimal_comma else text
-
-
-def _odd(text: pl.Series, numbers: pl.Series) -> pl.Series:
-    """Mark the cells that are not empty, are no numbers and do not stand for a missing one."""
-    odd = numbers.is_null() & text.is_not_null()
-    return odd & ~text.str.to_lowercase().is_in(_MISSING).fill_null(True) if odd.any() else odd

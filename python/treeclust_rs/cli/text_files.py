@@ -17,10 +17,8 @@ from typing import BinaryIO, TextIO, cast
 import polars as pl
 
 from .._util import column_name, listed
+from .cells import DECIMAL_COMMA
 from .messages import DataError, FileError, one_line, write_message
-
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-"""A number with a decimal comma."""
 
 _SEPARATORS = ";\t,|"
 # How files begin that are often named as tables of text.

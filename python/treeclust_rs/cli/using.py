@@ -1,22 +1,28 @@
-"""Commands that use a model: `predict`, `explain`, `plot`, `info` and `rename`."""
+"""Commands that use a model: `predict`, `explain`, `profile`, `plot`, `info` and `rename`."""
 
 import argparse
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .._base import SavedEstimator, load
+from .._base import SavedEstimator, TreeClusterer, load
+from .._util import listed
+from .._util.words import MAX_LISTED, printable
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
 from .output import (
     draw,
     output_path,
     picture_path,
+    print_fact,
     print_facts,
     print_path,
+    print_table,
     save,
+    save_picture,
     shown,
     table_path,
     write_table,
@@ -30,13 +36,21 @@ def predict(arguments: argparse.Namespace) -> None:
         raise UserError("--column: the new column needs a name.")
     output = table_path(arguments.output, arguments)
     model = _load_for(arguments)
+    if arguments.drift and not isinstance(model, TreeClusterer):
+        raise UserError(f"--drift: {method_of(model).no_tree}.")
     source = read_source(arguments)
     if arguments.column in source.frame.columns and not arguments.overwrite:
         raise DataError(
             f"{source.name} has a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
-    labels = model.predict(_features(source, model, arguments.column))
+    rows = features_of(source, model, arguments.column)
+    if arguments.drift and isinstance(model, TreeClusterer):
+        _print_drift(model, rows)
+        if output is None:
+            return
+        warnings.simplefilter("ignore", UserWarning)  # it is in the table
+    labels = model.predict(rows)
     labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
     # A table of the same kind is written in the format of the one that was read.
     first = source.files[0][0]
@@ -50,6 +64,21 @@ def predict(arguments: argparse.Namespace) -> None:
     )
 
 
+def _print_drift(model: TreeClusterer, rows: pl.DataFrame | np.ndarray) -> None:
+    """Print missing cells and unknown levels by column."""
+    drift = model.drift(rows)
+    unknown = pl.col("unknown_levels").list.eval(
+        pl.format("{} ({})", pl.element().struct.field("level"), pl.element().struct.field("rows"))
+    )
+    more = pl.col("unknown_levels").list.len().cast(pl.Int64) - MAX_LISTED
+    shown = drift.with_columns(
+        unknown.list.head(MAX_LISTED).list.join(", ")
+        + pl.when(more > 0).then(pl.format(" and {} more", more)).otherwise(pl.lit(""))
+    )
+    names = [name.replace("_", " ") for name in drift.columns]
+    print_table(shown.rename(dict(zip(drift.columns, names, strict=True))))
+
+
 def _separator_of(name: str | Path) -> str:
     return TABLE_SUFFIXES[suffix_of(name) or ""]
 
@@ -58,7 +87,7 @@ def explain(arguments: argparse.Namespace) -> None:
     """Print for each row why it is in its cluster."""
     model = _load_for(arguments)
     method_of(model)  # refuses models that explain nothing
-    features = _features(read_source(arguments), model, None)
+    features = features_of(read_source(arguments), model, None)
     rows = _row_numbers(arguments.rows, len(features))
     if rows is not None:
         features = features[rows]
@@ -68,13 +97,28 @@ def explain(arguments: argparse.Namespace) -> None:
         print(f"{number:>{width}}  {line}")
 
 
+def profile(arguments: argparse.Namespace) -> None:
+    """Print what the rows of each cluster are like, and write what is asked for."""
+    output = output_path(arguments.output, (*TABLE_SUFFIXES, ".json"), arguments)
+    picture = picture_path(arguments.plot, arguments, of_tree=False)
+    model: Any = _load_for(arguments)
+    method_of(model)  # refuses models that explain nothing
+    rows = features_of(read_source(arguments), model, None, all_columns=True)
+    found = model.profile(rows, scale=None if arguments.scale == "model" else arguments.scale)
+    print(found)
+    if output is not None:
+        write_table(found.table, output)
+    if picture is not None:
+        save_picture(found.plot, picture)
+
+
 def plot(arguments: argparse.Namespace) -> None:
     """Draw the tree of a model."""
     picture = picture_path(arguments.output, arguments)
     if arguments.no_details and picture.suffix.lower() == ".dot":
         raise UserError(f"{picture}: --no-details is for .png, .svg and .pdf.")
     draw(
-        _truncated(load_model(arguments.model), arguments),
+        truncated(load_model(arguments.model), arguments),
         picture,
         details=not arguments.no_details,
     )
@@ -83,7 +127,7 @@ def plot(arguments: argparse.Namespace) -> None:
 def info(arguments: argparse.Namespace) -> None:
     """Print the tree of a model and the facts about it, or its rules."""
     rules_path = output_path(arguments.rules_out, tuple(TABLE_SUFFIXES), arguments)
-    model = _truncated(load_model(arguments.model), arguments)
+    model = truncated(load_model(arguments.model), arguments)
     if rules_path is not None:
         write_table(model.rules().frame, rules_path)
     if arguments.rules:
@@ -98,6 +142,12 @@ def info(arguments: argparse.Namespace) -> None:
     print(shown(model))
     print()
     print_facts(model)
+    for name, columns in (
+        ("read as numbers", model._read_as.numbers),
+        ("as levels", model._read_as.levels),
+    ):
+        if columns:
+            print_fact(name, listed([printable(column) for column in columns]))
     print_path(model)
 
 
@@ -113,7 +163,7 @@ def rename(arguments: argparse.Namespace) -> None:
     save(model.rename_clusters(names), output)
 
 
-def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
+def truncated(model: Any, arguments: argparse.Namespace) -> Any:
     """Return the model cut down to `--leaves`."""
     if arguments.leaves is None:
         return model
@@ -134,18 +184,30 @@ def _truncated(model: Any, arguments: argparse.Namespace) -> Any:
     return model.truncate(arguments.leaves)
 
 
-def _features(
-    source: Source, model: SavedEstimator, column: str | None
+def features_of(
+    source: Source, model: SavedEstimator, column: str | None, *, all_columns: bool = False
 ) -> pl.DataFrame | np.ndarray:
     """Return the columns of the model: by name, or, if it has no names, all in order.
 
-    Columns that the model does not look at may be absent, or hold anything.
+    They are read as in the fit. Columns that the model does not look at may be absent, or hold
+    anything, unless all are asked for.
     """
-    names, needed = getattr(model, "feature_names_in_", None), model._needed_features
+    names = getattr(model, "feature_names_in_", None)
+    needed = None if all_columns else model._needed_features
+    wanted = range(model.n_features_in_) if needed is None else needed.tolist()
+    tree = model.tree_ if isinstance(model, TreeClusterer) else None
+    takes_gaps = tree is not None and tree.missing_go_to_left is not None
     if names is not None:
-        read = names.tolist() if needed is None else names[needed].tolist()
+        read = names[wanted].tolist()
         source.require(read)
-        return source.frame.with_columns(source.numbers(read).get_columns())
+        if tree is not None and takes_gaps:
+            kinds = tree.column_kinds or ["number"] * tree.n_features
+            frame = source.as_fitted(
+                {names[place]: kinds[place] for place in wanted}, model._read_as
+            )
+        else:
+            frame = source.numbers(read, model._read_as)
+        return source.frame.with_columns(frame.get_columns())
     columns = [name for name in source.frame.columns if name != column]
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
@@ -154,8 +216,8 @@ def _features(
             f"{n_wanted}."
         )
     rows = np.zeros((source.frame.height, n_wanted))
-    used = np.arange(n_wanted) if needed is None else needed
-    rows[:, used] = source.numbers([columns[place] for place in used.tolist()]).to_numpy()
+    numbers = source.numbers([columns[place] for place in wanted], gaps=takes_gaps)
+    rows[:, wanted] = numbers.cast(pl.Float64).to_numpy()
     return rows
 
 

@@ -29,6 +29,8 @@ _PARTS = re.compile(
     rf"The '(?P<checked>{_NAMES})' parameter of \w+"
     # A unit of a column, whose name is written as Python writes it.
     r"|\bscale=\{(?P<column>'(?:[^'\\]|\\.)*'|\"[^\"]*\"): (?P<unit>[^}]+)\}"
+    rf"|(?P<fitted>when (?:{'|'.join(_METHODS)}) was fitted)"
+    rf"|(?P<unseen>that (?:{'|'.join(_METHODS)}) did not see in the fit)"
     r"|(?P<leave>leave (?:it|them) out) of X\b"
     rf"|\b(?P<name>{_NAMES})=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;:.)]+(?:\.\d+)?)"
     # Names of columns and labels in quotes stay as they are; an apostrophe opens no quotes.
@@ -51,6 +53,10 @@ def _replace(part: re.Match[str]) -> str:
         return _OPTIONS[part["checked"]]
     if part["column"]:
         return f"--unit {part['column']}={part['unit']}"
+    if part["fitted"]:
+        return "in the fit"
+    if part["unseen"]:
+        return "that the fit did not have"
     if part["leave"]:
         return f"{part['leave']} with --drop"
     if name and part["value"] == "None":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
@@ -24,13 +26,13 @@ from .._base import (
     most_leaves,
 )
 from .._data import Table
-from .._reference.centers import Criterion, mismatch_costs, own_medians
+from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
-from ..tree import GrownTree, add_up, order_by_gain, tests_of
+from ..tree import GrownTree, add_up, order_by_gain, reordered_tests, tests_of
 from .centers_tree import CentersTree
 from .given_tree import is_tree
-from .starts import Starts
+from .starts import Start, Starts, points_of
 
 MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb", "cross")
 """What made a tree better, by the codes of the core."""
@@ -43,9 +45,6 @@ RESTARTS = (*("random rows",) * 3, "sampled columns")
 class _Effort:
     """How long and how widely the search goes."""
 
-    all_starts: bool
-    n_references: int
-    """Other runs of k-means that trees are grown for."""
     n_restarts: int
     n_survivors: int
     patience: int
@@ -66,10 +65,13 @@ class _Effort:
 
 
 _EFFORTS = {
-    "quick": _Effort(False, 0, 0, 1, 16, 0.0, 20, 3e7),
-    "normal": _Effort(True, 0, 8, 16, 300, 3e-3, 220, 5.5e8),
-    "thorough": _Effort(True, 4, 48, 32, 400, 3e-3, 2_000, 1.2e10),
+    "quick": _Effort(0, 1, 16, 0.0, 20, 3e7),
+    "normal": _Effort(8, 16, 300, 3e-3, 220, 5.5e8),
+    "thorough": _Effort(48, 32, 400, 3e-3, 2_000, 1.2e10),
 }
+"""Each begins with what those before it have found."""
+_N_REFERENCES = 4
+"""Other runs of k-means that effort="thorough" grows trees for."""
 _BATCH = 4
 _LOOKS_PER_SURVIVOR = 500
 """A start goes on if there is work to look at the whole table so many times, for each of them."""
@@ -136,12 +138,18 @@ class BestTree(CentersTree):
     -----
     Starts are trees of KMeansTree and ExKMC, with IMM's tree below it and without; from
     ``effort="normal"`` on of KernelExpand, ExGreedy, ExShallow, RandomCuts, KDTreeClusters, Kauri,
-    CUBT (without its pruning) and XRegressionTree too, and trees grown about random rows; with
-    ``effort="thorough"`` KMeansTree and ExKMC for four other runs of k-means or k-medians besides.
+    CUBT (without its pruning) and XRegressionTree too, trees grown about random rows, and what
+    ``effort="quick"`` finds; with ``effort="thorough"`` KMeansTree and ExKMC for four other runs of
+    k-means or k-medians besides, and what ``effort="normal"`` finds: more effort never costs more.
     CUBT, Kauri and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these
     are more than the search may look at cells, the larger of 550 million and 220 n d k
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
-    KernelExpand.
+    KernelExpand. Where cells are missing, or columns hold levels, trees whose growth takes no such
+    table are grown on the table with gaps at the means and a column of 0 and 1 for each level.
+
+    Missing cells are not filled: what is made small counts the observed ones. Where rows with a
+    missing cell reach a node, every cut is tried with them on either side, and missing cells
+    against all others. Sets of levels are exact.
 
     Each start is refined ("refine"): test by test, from the leaves up, the best threshold is taken,
     with the clusters' means in between. The best go on, in stages of equal work that half of them
@@ -151,7 +159,8 @@ class BestTree(CentersTree):
     subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
-    thread more.
+    thread more. A column of levels counts as one a level; with gaps or levels starts take
+    17 n d more.
 
     Examples
     --------
@@ -162,6 +171,7 @@ class BestTree(CentersTree):
     (4, True)
     """
 
+    _takes_missing: ClassVar[bool] = True
     _from_rows: ClassVar[tuple[str, ...]] = (
         *CentersTree._from_rows,
         "start_",
@@ -206,51 +216,61 @@ class BestTree(CentersTree):
         return Growth("imm", limits=limits)
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
-        rows, k, limits = fit_rows.rows, reference.n_clusters, growth.limits
-        effort = _EFFORTS[self.effort]
-        by_labels = self.objective == "labels"
-        points = None if by_labels else fit_rows.units.matrix(rows)
+        k, by_labels = reference.n_clusters, self.objective == "labels"
+        points = None if by_labels else points_of(fit_rows, self.criterion)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        max_work = effort.work(rows.n_samples * rows.n_features, k)
-        begin = Starts(fit_rows, reference, limits, points, self.criterion, seed)
+        begin = Starts(fit_rows, reference, growth.limits, points, self.criterion, seed)
         starts = [] if self.init is None else [begin.given(self.init)]
-        starts += begin.quick()
-        if effort.all_starts and not by_labels:
-            starts += begin.others(max_work)
-            starts += begin.of_other_references(effort.n_references)
-        found = _engine.search_tree(
-            rows.data,
-            objective=self.objective,
-            z=points,
-            labels=reference.labels if by_labels else None,
-            sample_weight=fit_rows.weight,
-            n_clusters=k,
-            starts=[
-                (_engine.Router(start.tests, rows.n_features), start.cluster) for start in starts
-            ],
-            max_leaves=most_leaves(limits.max_leaves, k, rows.n_samples),
-            max_depth=limits.max_depth,
-            min_samples_leaf=limits.min_samples_leaf,
-            n_restarts=effort.n_restarts,
-            n_survivors=effort.survivors(rows.n_samples * rows.n_features, k),
-            batch=_BATCH,
-            drift=effort.drift,
-            patience=effort.patience,
-            max_work=max_work,
-            max_time=self.max_time,
-            seed=seed,
-            n_jobs=fit_rows.threads,
-            progress=self._progress(fit_rows, reference),
-        )
+        n_cells, work, spent = _n_cells(fit_rows), 0, 0.0
+        for name, effort in _EFFORTS.items():
+            before, work = work, effort.work(n_cells, k)
+            if name == "quick":
+                starts += begin.quick()
+            elif not by_labels:
+                starts += (
+                    begin.others(work)
+                    if name == "normal"
+                    else begin.of_other_references(_N_REFERENCES)
+                )
+            began = time.perf_counter()
+            found = _engine.search_tree(
+                fit_rows.rows.data,
+                objective=self.objective,
+                z=points,
+                labels=reference.labels if by_labels else None,
+                sample_weight=fit_rows.weight,
+                n_clusters=k,
+                starts=[
+                    (_engine.Router(start.tests, fit_rows.rows.n_features), start.cluster)
+                    for start in starts
+                ],
+                max_leaves=most_leaves(growth.limits.max_leaves, k, fit_rows.rows.n_samples),
+                max_depth=growth.limits.max_depth,
+                min_samples_leaf=growth.limits.min_samples_leaf,
+                n_restarts=effort.n_restarts,
+                n_survivors=effort.survivors(n_cells, k),
+                batch=_BATCH,
+                drift=effort.drift,
+                patience=effort.patience,
+                max_work=work - before,
+                max_time=None if self.max_time is None else max(self.max_time - spent, 0.0),
+                seed=seed,
+                n_jobs=fit_rows.threads,
+                progress=self._progress(fit_rows, reference, name),
+            )
+            if name == self.effort:
+                break
+            spent += time.perf_counter() - began
+            starts.append(Start(f'effort="{name}"', tests_of(found), found.cluster))
         names = [start.name for start in starts]
         restarts = range(len(found.start_objectives) - len(names))
         names += [RESTARTS[restart % len(RESTARTS)] for restart in restarts]
         return _searched(fit_rows, reference, found, names, None if by_labels else self.criterion)
 
     def _progress(
-        self, fit_rows: FitRows[Table], reference: Reference
+        self, fit_rows: FitRows[Table], reference: Reference, effort: str
     ) -> Callable[[int, float], None] | None:
-        """Return what prints the rounds and the lowest cost so far; None without `verbose`."""
+        """Return what prints rounds and the lowest cost so far; None without `verbose`."""
         tell = fit_rows.tell(self.verbose)
         if tell is None:
             return None
@@ -258,7 +278,7 @@ class BestTree(CentersTree):
         def show(n_rounds: int, lowest: float) -> None:
             rounds = format_count(n_rounds, "round")
             if n_rounds == 0:
-                tell("starts grown, search begins")
+                tell(f"starts grown, {effort} search begins")
             elif self.objective == "labels":
                 tell(f"{rounds}, {lowest:.6g} of another label")
             elif reference.inertia > 0:
@@ -279,6 +299,17 @@ class BestTree(CentersTree):
         assert isinstance(grown, _SearchedTree)
         self.search_path_, self.starts_ = grown.search_path, grown.starts
         self.start_ = grown.start
+
+
+def _n_cells(fit_rows: FitRows[Table]) -> int:
+    """Return how many cells the table counts for, when it is decided how long to search.
+
+    Columns of levels are looked at once, and their coordinates, one a level, in every distance: the
+    geometric mean of both numbers counts.
+    """
+    rows = fit_rows.rows
+    n_coordinates = rows.n_features if rows.levels is None else fit_rows.encoding.n_coordinates
+    return int(rows.n_samples * math.sqrt(rows.n_features * n_coordinates))
 
 
 @dataclass(frozen=True)
@@ -306,20 +337,22 @@ def _searched(
     leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features).apply(
         fit_rows.rows.data, fit_rows.threads
     )
-    assert leaf_of_row is not None, "the rows are finite"
+    assert leaf_of_row is not None, "the rows are finite, or the tree has directions"
     cluster = found.cluster
     if criterion is not None:
         cluster = _named(cluster, leaf_of_row, reference, fit_rows.weight)
     labels = cluster[leaf_of_row]
     if criterion is None:
         label_costs = mismatch_costs(reference.labels.astype(np.int64), k, fit_rows.weight)
-    elif criterion == "kmeans":
-        means = fit_rows.group_means(labels.astype(np.uint32), reference.centers.high)
-        label_costs = fit_rows.label_costs(fit_rows.units.of_points(means.means) + means.rest)
     else:
-        medians = own_medians(fit_rows, labels, k)
-        medians = np.where(np.isnan(medians), reference.centers.high, medians)
-        label_costs = fit_rows.label_costs(fit_rows.units.of_points(medians), manhattan=True)
+        space = fit_rows.units if fit_rows.rows.levels is None else fit_rows.encoding
+        if criterion == "kmeans":
+            means = fit_rows.encoded_means(labels.astype(np.uint32), reference.centers.high)
+            label_costs = fit_rows.label_costs(space.of_points(means.means) + means.rest)
+        else:
+            medians = Centers.of_labels(fit_rows, labels, k, criterion).high
+            medians = np.where(np.isnan(medians), reference.centers.high, medians)
+            label_costs = fit_rows.label_costs(space.of_points(medians), manhattan=True)
     costs = np.zeros((len(cluster), k))
     np.add.at(costs, leaf_of_row, label_costs.regrets)
     if criterion is not None:
@@ -328,11 +361,7 @@ def _searched(
     best = np.where(cluster >= 0, cluster, costs.argmin(axis=1))
     cost = costs[np.arange(len(best)), best]
     old, number = order_by_gain(tests.children_left, cost)
-    child = tests.children_left[old], tests.children_right[old]
-    tests = _engine.TestArrays(*(array[old] for array in tests))._replace(  # type: ignore[arg-type]
-        children_left=np.where(child[0] >= 0, number[child[0]], -1),
-        children_right=np.where(child[1] >= 0, number[child[1]], -1),
-    )
+    tests = reordered_tests(tests, old, number)
     path = pl.DataFrame(
         {
             "round": found.path_round,

@@ -25,7 +25,7 @@ from .._base import (
     grow_tree,
 )
 from .._data import Table
-from .._reference.centers import Criterion, cost_about, own_medians
+from .._reference.centers import Centers, Criterion, cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
 from .._util import IntArray, StrOptions, row_blocks
@@ -40,7 +40,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         "criterion": [StrOptions({"kmeans", "kmedians"})],
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "reference_inertia_": SavedField(required=True, check=NO_NEGATIVE_INERTIA),
@@ -75,15 +75,18 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
+            %(who_takes_mixed)s
         %(weight_fitted)s
 
         Raises
         ------
         ValueError
-            If X holds NaN, inf or null, or sizes do not fit: n_clusters and the rows, the
-            reference, max_leaves.
+            If X holds inf, or NaN or null (but see X); a column of text has more than 255 levels;
+            a time lies more than 285 years from 1970; or sizes do not fit: n_clusters and the rows,
+            the reference, max_leaves.
         TypeError
-            If a column is not numbers.
+            If a column is not numbers (but see X), or of a type that no method takes: times of day,
+            lists, structs, objects.
 
         Warns
         -----
@@ -102,6 +105,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             feature_names=feature_names,
             reference=self.reference,
             n_clusters=self.n_clusters,
+            mixed=self._takes_missing,
         )
         given = fit_rows.reference
         growth = self._growth(self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS)
@@ -118,7 +122,8 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
-        tree = grown.build(reference.classes, fit_rows.table)
+        base_centers = fit_rows.encoding.numbers(reference.centers.high) if growth.base else None
+        tree = grown.build(reference.classes, fit_rows.table, fit_rows, base_centers)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
         warn_of_lost(
@@ -136,7 +141,9 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         if not by_means:
             clusters = tree.leaf_clusters[leaf_of_row]
-            medians = own_medians(fit_rows, clusters, reference.n_clusters)
+            medians = Centers.of_labels(
+                fit_rows, clusters, reference.n_clusters, self.criterion
+            ).high
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
             inertia = cost_about(fit_rows, medians, clusters, self.criterion)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it

@@ -64,6 +64,7 @@ class CUBT(JoinedTree):
         0, ..., n_clusters - 1, in the order of the leaves.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters, in the columns' own units.
+    %(encoded_names)s
     inertia_ : float
         Cost of the clusters about their means, on standardised columns if ``scale="standard"``.
     feature_importances_ : ndarray of shape (n_features,)

@@ -46,7 +46,12 @@ class IMM(CentersTree):
     O(n d) per level of the tree, plus sorting of the few bins that may hold the best cut; n d bytes
     of memory beside the table. A cut never lies above or below all centers of its node. Among cuts
     with equally few mistakes the widest gap relative to the column's range is taken, then the first
-    column, then the lowest threshold.
+    column, then the lowest threshold. A column whose observed cells are all equal is never cut,
+    not even its missing cells from the others.
+
+    Of a column of text every level goes to the side where it makes fewer mistakes; all ways to part
+    the centers of a node are tried up to 8 of them. Missing cells are not filled: costs and means
+    are of the observed cells, and rows that lack the cell of a cut may go to either side of it.
 
     A center within 1e-9 of the range of its own rows of a data value counts as that value: rounding
     in a mean does not open gaps.
@@ -70,6 +75,7 @@ class IMM(CentersTree):
     'x1 = 1 <= 4 and x0 = 0.5 <= 5'
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CentersTree._parameter_constraints,
         "cut_score": [StrOptions({"mistakes", "emn"})],

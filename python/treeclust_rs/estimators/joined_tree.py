@@ -71,6 +71,7 @@ class JoinedTree(CenterModel, abstract=True):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
+            %(who_takes_mixed)s
         y : ignored
             For the API.
         %(sample_weight)s
@@ -98,7 +99,7 @@ class JoinedTree(CenterModel, abstract=True):
         leaves = self._grow(fit_rows, whole)
         leaf_of_row = route(fit_rows, leaves.tests)
         grown, means = joined(fit_rows, leaves, leaf_of_row)
-        tree = grown.build(list(range(len(means.weight))), fit_rows.table)
+        tree = grown.build(list(range(len(means.weight))), fit_rows.table, fit_rows)
         labels = fit_rows.leaves_of_all(leaf_of_row, tree)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.

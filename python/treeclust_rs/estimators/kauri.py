@@ -33,9 +33,10 @@ from .._base import (
 )
 from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
+from .._reference.centers import column_means
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
-from ..tree import MOVES, ClusterTree, tests_of
+from ..tree import MOVES, ClusterTree, column_arguments, node_arguments, tests_of
 
 
 @estimator
@@ -95,16 +96,18 @@ class Kauri(KernelModel):
         there is one) on the data as given.
     gains_ : polars.DataFrame
         The splits in order: n_leaves after it, node, move, left_cluster, right_cluster, feature,
-        threshold, gain, objective after it. The kernel cost after each is ``kernel_cost_ +
-        objective_ - objective``: Kauri's curve of cost by number of leaves.
+        threshold (NaN for tests on levels and on missing cells), gain, objective after it. The
+        kernel cost after each is ``kernel_cost_ + objective_ - objective``: Kauri's curve of cost
+        by number of leaves.
     inertia_ : float
         The k-means cost of the clusters: squared distances to `cluster_centers_`, on standardised
         columns if ``scale="standard"``.
     kernel_cost_ : float
         Kernel k-means cost: the weighted sum of k(x, x), less `objective_`. With the linear kernel
-        it is `inertia_`. Negative only with indefinite kernels.
+        it is `inertia_`, but where cells are missing. Negative only with indefinite kernels.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters' rows, in the columns' own units, whatever the kernel is.
+        Means of the clusters' rows, in the columns' own units, whatever the kernel is; a column of
+        text has the share of each of its levels.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the gains.
     %(kernel_columns)s
@@ -135,6 +138,12 @@ class Kauri(KernelModel):
     O(n r) per column when it is made, and a round of the search O(n_features n) for each cluster
     that changed; memory is O(n (n_features + r)). With a kernel matrix a leaf costs
     O(n^2 n_features) when it is made, and memory is O(n^2).
+
+    With ``kernel="linear"`` cells may be missing, and columns of frames text, booleans, dates and
+    times. Clusters are made of the filled table, in which a gap has the column's mean and a level
+    is a coordinate of its own; `inertia_` and `score` count the observed cells alone. A test on
+    levels has one level on a side. Where missing cells reach a leaf, they may go to either side of
+    every cut, and be cut from the others.
 
     A positive semidefinite kernel makes a star of every split until there are `n_clusters`:
     double stars and mixed moves need an indefinite one.
@@ -171,7 +180,7 @@ class Kauri(KernelModel):
         **COMMON,
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
         "_kernel_cost": SavedField(required=True),
@@ -199,6 +208,10 @@ class Kauri(KernelModel):
 
     # ---- fit ------------------------------------------------------------------------------
 
+    @property
+    def _takes_missing(self) -> bool:  # type: ignore[override]
+        return self._is_kmeans
+
     def fit(
         self,
         X: Any,
@@ -217,15 +230,22 @@ class Kauri(KernelModel):
         Raises
         ------
         ValueError
-            If X or `gram` hold NaN or inf, `gram` is missing, unasked for, of another shape or not
-            symmetric, the kernel is not defined on X (negative cells), its matrix would be too
-            large, or sums of kernel values overflow.
+            If X or `gram` hold inf or NaN (but see X for gaps), `gram` is missing, unasked for, of
+            another shape or not symmetric, the kernel is not defined on X (negative cells), its
+            matrix would be too large, or sums of kernel values overflow.
         %(kernel_errors)s
             If a kernel to be approximated is seen not to be positive semidefinite.
         """
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
-        fit_rows = FitRows.read(self, X, sample_weight, gram=gram, feature_names=feature_names)
+        fit_rows = FitRows.read(
+            self,
+            X,
+            sample_weight,
+            gram=gram,
+            feature_names=feature_names,
+            mixed=self._takes_missing,
+        )
         rows, units = fit_rows.rows, fit_rows.units
         n_clusters = min(self.n_clusters or DEFAULT_N_CLUSTERS, rows.n_samples)
         rng = check_random_state(self.random_state)
@@ -249,7 +269,7 @@ class Kauri(KernelModel):
             n_jobs=fit_rows.threads,
             progress=fit_rows.progress(self.verbose),
         )
-        tree = _build_tree(fitted, rows)
+        tree = _build_tree(fitted, fit_rows)
         path = fitted.objective
         if stocks.features is None:
             kernel_cost = stocks.trace - float(path[-1])
@@ -258,7 +278,7 @@ class Kauri(KernelModel):
         else:
             kernel_cost = stocks.inertia(tree.leaf_clusters[fitted.leaf_of_row])
         leaves = fit_rows.leaves_of_all(fitted.leaf_of_row, tree)
-        middle = np.tile(units.shift, (len(tree.classes), 1))
+        middle = column_means(fit_rows, len(tree.classes))
         leaf_means = LeafMeans.of(fit_rows, fitted.leaf_of_row, tree, middle)
         # Nothing is set before everything is known: a fit that fails leaves the estimator as it
         # was.
@@ -266,7 +286,7 @@ class Kauri(KernelModel):
         self._set_tree(tree, fit_rows.names_given)
         self._objective_path = path + stocks.offset
         self._kernel_cost = kernel_cost
-        nowhere = np.full(rows.n_features, np.nan)  # all clusters have rows
+        nowhere = np.full(middle.shape[1], np.nan)  # all clusters have rows
         self._set_training(TrainingState(leaves, leaf_means, nowhere))
         fit_rows.tell_result(self.verbose, tree.n_leaves, "objective", self._objective_path[-1])
         return self
@@ -310,10 +330,12 @@ class Kauri(KernelModel):
     def kernel_cost_(self) -> float:
         """Kernel k-means cost of the clusters; with the linear kernel it is `inertia_`.
 
-        Without features it is a difference of sums of kernel values: below 1e-12 of the sum of
-        k(x, x) it is not known, and 0.
+        Of tables with gaps it is that of the filled table, which `inertia_` is not. Without
+        features it is a difference of sums of kernel values: below 1e-12 of the sum of k(x, x) it
+        is not known, and 0.
         """
-        if self._is_kmeans and "inertia_" in self.__dict__:
+        has_gaps = self.tree_.has_missing is not None
+        if self._is_kmeans and "inertia_" in self.__dict__ and not has_gaps:
             return self.inertia_
         return self._kernel_cost
 
@@ -366,11 +388,11 @@ class Kauri(KernelModel):
             raise ValueError("The model file holds a Kauri whose tree has no moves.")
 
 
-def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
-    weight = fitted.weighted_n_node_samples
+def _build_tree(fitted: _engine.FittedKauri, fit_rows: FitRows[Table]) -> ClusterTree:
+    weight, n_rows = fitted.weighted_n_node_samples, fitted.n_node_samples
     return ClusterTree(
-        **tests_of(fitted)._asdict(),
-        n_node_samples=fitted.n_node_samples,
+        **node_arguments(tests_of(fitted), None, n_rows, fitted.leaf_of_row, fit_rows),
+        n_node_samples=n_rows,
         weighted_n_node_samples=weight,
         cluster=fitted.cluster,
         move=fitted.move,
@@ -379,7 +401,6 @@ def _build_tree(fitted: _engine.FittedKauri, rows: Table) -> ClusterTree:
         value=None,
         base_cluster=np.full(len(weight), -1),
         mistakes=np.full(len(weight), np.nan),
-        n_features=rows.n_features,
+        **column_arguments(fit_rows.table),
         classes=list(range(int(fitted.cluster.max()) + 1)),
-        feature_names=rows.feature_names,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._kernels import has_features
 from .._util import estimator
 from .kernel_tree import GrownKernelTree
 
@@ -34,7 +35,10 @@ class KernelExpand(GrownKernelTree):
     Notes
     -----
     With a reference given no kernel value is computed unless `kernel_cost_` or the price is asked
-    for. Growth takes O(n k) per column and level with thresholds, O(n k^2) with intervals.
+    for. With a reference and ``base_tree=None`` cells may be missing, and columns of frames text,
+    booleans, dates and times; kernel values are then those of the filled table, in which a gap has
+    the column's mean and a level is a coordinate of its own. Growth takes O(n k) per column and
+    level with thresholds, O(n k^2) with intervals.
 
     References
     ----------
@@ -55,3 +59,9 @@ class KernelExpand(GrownKernelTree):
     """
 
     _by_mismatch = True
+
+    @property
+    def _takes_missing(self) -> bool:  # type: ignore[override]
+        # Labels are all that growth sees, and surrogate features are those of complete numbers.
+        surrogate = self.kernel != "linear" and has_features(self.kernel)
+        return self.reference is not None and (self.base_tree is None or not surrogate)

@@ -182,6 +182,7 @@ class KernelKMeans(SavedEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. With ``kernel="precomputed"`` only its shape and names matter.
+            %(who_takes_mixed)s
         %(weight_gram_fitted)s
 
         Raises

@@ -103,7 +103,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         "shift": [Interval(Real, None, None, closed="neither"), "array-like", None],
     }
     _saved: ClassVar[Fields] = {
-        "cluster_centers_": SavedField("k d"),
+        "cluster_centers_": SavedField("k c"),
         "scale_": SavedField("d", required=True, check=POSITIVE),
         "gamma_": GAMMA,
         "inertia_": SavedField(check=NO_NEGATIVE_INERTIA),
@@ -161,10 +161,10 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         Raises
         ------
         ValueError
-            If X or `gram` hold NaN or inf; sizes do not fit (n_clusters and the rows or the
-            reference, max_leaves); the kernel is not defined on X (negative cells), has no such
-            surrogate features, or they cannot tell two clusters apart; the kernel matrix would be
-            too large.
+            If X or `gram` hold inf or NaN (but see X for gaps); sizes do not fit (n_clusters and
+            the rows or the reference, max_leaves); the kernel is not defined on X (negative cells),
+            has no such surrogate features, or they cannot tell two clusters apart; the kernel
+            matrix would be too large.
         %(kernel_errors)s
             If the kernel is not positive semidefinite, or 0 for any two rows (the clusters found
             are then arbitrary), surrogate features underflow, `reference` is a `KernelKMeans` with
@@ -185,6 +185,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             feature_names=feature_names,
             reference=reference,
             n_clusters=n_clusters,
+            mixed=self._takes_missing,
         )
         rows, weight, given = fit_rows.rows, fit_rows.weight, fit_rows.reference
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
@@ -243,11 +244,11 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         )
         _warn_underflow(fitted.skipped_features, base, rows)
         grown = GrownTree.of(fitted)
-        tree = grown.build(classes, rows)
+        tree = grown.build(classes, fit_rows.table, fit_rows)
         leaf_of_row = fitted.leaf_of_row
         warn_of_lost(k, tree.filled_clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
-        reference_means = fit_rows.group_means(labels.astype(np.uint32), centers.high)
+        reference_means = fit_rows.encoded_means(labels.astype(np.uint32), centers.high)
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
         kernel_costs: dict[str, float] = {}
         if clustered:
@@ -409,7 +410,8 @@ def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], 
         found, labels = distinct(given.labels)
         return [given.classes[code] for code in found], labels
     assert given.centers is not None
-    nearest = fit_rows.label_costs(fit_rows.units.of_points(given.centers)).nearest
+    space = fit_rows.units if fit_rows.rows.levels is None else fit_rows.encoding
+    nearest = fit_rows.label_costs(space.of_points(given.centers)).nearest
     found, labels = distinct(nearest)
     return found.tolist(), labels
 

@@ -39,6 +39,8 @@ class KMeansTree(LabelsTree):
     in float64 and with thresholds of few digits. A node of one label is not split; others are, even
     without gain. O(n d k) for the sums of the first level and less for each split after it.
 
+    %(labels_of_mixed_tables)s
+
     References
     ----------
     Breiman, Friedman, Olshen, Stone (1984). Classification and Regression Trees. As a baseline in

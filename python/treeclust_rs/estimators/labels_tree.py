@@ -28,6 +28,7 @@ from .centers_tree import CentersTree
 class LabelsTree(CentersTree, abstract=True):
     """A tree whose cuts are judged by counts of the reference's labels; centers measure it."""
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {**EXPLAINING, **LIMITS}
     # Growth lowers another cost than the path's, which may rise.
     _saved: ClassVar[Fields] = {

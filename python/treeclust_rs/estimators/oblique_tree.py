@@ -57,7 +57,6 @@ from .._util import (
     estimator,
     weighted_sum,
 )
-from ..export import explain_rows
 from ..tree import (
     LEAF,
     OBLIQUE,
@@ -170,6 +169,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the tree's clusters, in the columns' own units (cosine: means of the rows divided
         by their lengths, of length 1). An empty cluster keeps the last center it had.
+    %(encoded_names)s
     inertia_ : float
         Cost of the tree's clusters about these centers, on standardised columns if
         ``scale="standard"``.
@@ -310,6 +310,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers; with ``metric="cosine"`` also a scipy.sparse matrix.
+            %(who_takes_mixed)s
         %(weight_fitted)s
 
         Raises
@@ -516,13 +517,13 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
         if self.solver == "path":
             schedule = (float(self.mu_factor), int(self.mu_steps), self.leaves == "histogram")
         fitted = self._fit_tree(start, schedule)
-        tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+        tree = _grown_tree(fitted, start).build(clustering.classes, rows, fit_rows)
         path = _rounds_of(fitted)
         most = most_leaves(self.max_leaves, len(clustering.classes), rows.n_samples)
         if tree.n_leaves > most:
             pruned = _pruned(tree, most)[0]
             fitted = self._fit_tree(start._replace(tree=pruned), schedule=None)
-            tree = _grown_tree(fitted, start).build(clustering.classes, rows)
+            tree = _grown_tree(fitted, start).build(clustering.classes, rows, fit_rows)
             rounds = _rounds_of(fitted)
             rounds[:, 0] = path[-1, 0]
             path = np.vstack([path, rounds])
@@ -651,9 +652,11 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     def _cost(self) -> Literal["kmeans", "cosine"]:
         return "cosine" if self.metric == "cosine" else "kmeans"
 
-    def _route(self, X: Any, *, all_columns: bool = False) -> tuple[Any, npt.NDArray[np.int64]]:
+    def _route(
+        self, X: Any, *, all_columns: bool = False, missing: bool = True
+    ) -> tuple[Any, npt.NDArray[np.int64]]:
         if not (issparse(X) and self.metric == "cosine"):
-            return super()._route(X, all_columns=all_columns)
+            return super()._route(X, all_columns=all_columns, missing=missing)
         check_is_fitted(self, "tree_")
         name = type(self).__name__
         needed = None if all_columns else self.tree_.tested_features
@@ -663,24 +666,11 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
                 f"X has {table.n_features} features, but {name} is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        return table, self.tree_.apply(X, effective_n_jobs(self.n_jobs))
+        leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=False)
+        return table, leaves
 
-    def explain(self, X: Any) -> list[str]:
-        """Return the conditions that took each row to its cluster.
-
-        Parameters
-        ----------
-        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-            Rows, as for `predict`.
-
-        Returns
-        -------
-        list of str
-            One line per row, with the row's own values.
-        """
-        table, leaves = self._route(X)
-        values = table.cell if isinstance(table, SparseTable) else table.data
-        return explain_rows(self.tree_, leaves, values)
+    def _row_values(self, table: Any) -> Any:
+        return table.cell if isinstance(table, SparseTable) else super()._row_values(table)
 
 
 def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:

@@ -38,6 +38,8 @@ class SpExTree(LabelsTree):
     `max_leaves`. A row of weight w counts as w rows. O(n d k) for the sums of the first level and
     less for each split after it.
 
+    %(labels_of_mixed_tables)s
+
     References
     ----------
     SpEx: A Spectral Approach to Explainable Clustering. NeurIPS 2025. SpEx-Clique.

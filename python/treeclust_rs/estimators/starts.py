@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Table, Units
-from .._reference.centers import Criterion, mismatch_costs
+from .._data import Encoding, Table, Units, WeightedRows
+from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
-from .._util import FloatArray, IntArray
-from ..tree import GrownTree, tests_of
+from .._util import FloatArray, IntArray, quoted_column
+from ..tree import ClusterTree, GrownTree, tests_of, with_directions
+from ..tree.nodes import LEVELS, THRESHOLD
 from .centers_tree import labelled_tree
 from .cubt import CUBT
 from .ex_shallow import ExShallow
@@ -27,6 +28,66 @@ from .joined_tree import joined, route
 from .kd_tree_clusters import KDTreeClusters
 from .random_cuts import RandomCuts
 from .x_regression_tree import XRegressionTree
+
+
+def points_of(data: WeightedRows[Table], criterion: Criterion) -> FloatArray:
+    """Return the rows as points whose distances are the costs of rows, NaN where a cell is missing.
+
+    Numbers are in units; a column of levels has a coordinate a level, see `Encoding`. For k-medians
+    two levels are as far apart as a row of one costs about a center of the other.
+    """
+    if data.rows.levels is None:
+        return data.units.matrix(data.rows)
+    return data.encoding.matrix(data.rows, manhattan=criterion == "kmedians")
+
+
+def decoded_tests(
+    tests: _engine.TestArrays, encoding: Encoding, means: FloatArray
+) -> _engine.TestArrays:
+    """Return thresholds on the coordinates of a filled table as tests of the columns themselves.
+
+    Rows go the ways that they went: `means` are what the gaps of the coordinates were filled with.
+    """
+    inner = np.flatnonzero(tests.kind == THRESHOLD)
+    kind, feature, threshold = tests.kind.copy(), tests.feature.copy(), tests.threshold.copy()
+    missing_left = np.zeros(len(kind), dtype=bool)
+    left: list[list[int]] = [[] for _ in kind]
+    for node in inner.tolist():
+        place, at = int(tests.feature[node]), float(tests.threshold[node])
+        missing_left[node] = means[place] <= at
+        column = int(np.searchsorted(encoding.first, place, side="right")) - 1
+        feature[node], known = column, encoding.levels[column]
+        if known is not None:
+            kind[node], threshold[node] = LEVELS, np.nan
+            level = place - int(encoding.first[column])
+            left[node] = [v for v in range(len(known)) if (v == level) <= at]
+    return tests._replace(
+        kind=kind,
+        feature=feature,
+        threshold=threshold,
+        levels_indptr=np.concatenate([[0], np.cumsum([len(codes) for codes in left])]),
+        levels_codes=np.array([code for codes in left for code in codes], dtype=np.int64),
+        missing_go_to_left=missing_left,
+    )
+
+
+def _square(points: FloatArray) -> float:
+    """Return the sum of the squares of the observed coordinates."""
+    square = float(np.vdot(points, points))
+    return float(np.nansum(np.square(points))) if math.isnan(square) else square
+
+
+def _check_levels(tree: ClusterTree, table: Table) -> None:
+    """Raise ValueError if a given tree tests a column that had other levels in its fit."""
+    for column in tree.tested_features.tolist():
+        own = tree.levels[column] if tree.levels else None
+        known = table.levels[column] if table.levels else None
+        if own != known:
+            held = "numbers" if own is None else f"the levels {', '.join(own):.60}"
+            raise ValueError(
+                f"Column {quoted_column(table.feature_names, column)} held {held} when the tree "
+                "given as init was fitted, and X holds others. Give a tree of the same levels."
+            )
 
 
 @dataclass(frozen=True)
@@ -53,12 +114,9 @@ class Starts:
     reference: Reference
     limits: Limits
     points: FloatArray | None
-    """Rows in units; None: the labels are all that counts."""
+    """Rows as `points_of`; None: the labels are all that counts."""
     criterion: Criterion
     seed: int
-
-    CUBT_MIN_ROWS: ClassVar[int] = 5
-    """Fewest rows of a leaf of CUBT, its default."""
 
     def quick(self) -> Iterator[Start]:
         """Grow trees by the labels and the costs of the reference."""
@@ -75,16 +133,35 @@ class Starts:
         """Grow trees by everything else.
 
         Those that compare all columns with all columns, O(n d^2) a level, are left out where that
-        is more than `max_work`.
+        is more than `max_work`. Of tables with missing cells or levels all that compare cells are
+        grown on the filled table; their tests become those of the table itself.
         """
-        rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
         yield self._by_mistakes()
+        if self.fit_rows.rows.is_plain:
+            yield from self._of_cells(max_work)
+            return
+        encoding = self.fit_rows.encoding
+        everyone = np.zeros(self.fit_rows.rows.n_samples, dtype=np.uint32)
+        means = Centers.of_labels(self.fit_rows, everyone, 1).high[0]
+        for start in self._filled(means)._of_cells(max_work):
+            yield replace(start, tests=decoded_tests(start.tests, encoding, means))
+
+    def _filled(self, means: FloatArray) -> Starts:
+        """Return the same for a table of numbers: gaps filled, a column for each level, 0 or 1."""
+        encoding = self.fit_rows.encoding
+        zero_one = replace(encoding, shift=np.zeros_like(means), scale=np.ones_like(means))
+        cells = zero_one.matrix(self.fit_rows.rows)
+        np.copyto(cells, means, where=np.isnan(cells))
+        table = Table(cells, len(cells), len(means), None)
+        units = Units(encoding.shift, encoding.scale)
+        fit_rows = replace(self.fit_rows, rows=table, units=units, table=table, kept=None)
+        return replace(self, fit_rows=fit_rows, points=points_of(fit_rows, self.criterion))
+
+    def _of_cells(self, max_work: int) -> Iterator[Start]:
+        """Grow the trees that compare cells, of a table of complete numbers."""
+        rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
         yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
-        of_all: dict[str, Any] = {
-            "max_leaves": limits.max_leaves,
-            "max_depth": limits.max_depth,
-            "min_samples_leaf": limits.min_samples_leaf,
-        }
+        of_all = asdict(limits)
         explaining: list[Any] = [
             ExShallow(k, criterion=self.criterion),
             RandomCuts(k, criterion=self.criterion, random_state=self.seed),
@@ -103,7 +180,7 @@ class Starts:
     def of_other_references(self, n: int) -> Iterator[Start]:
         """Grow trees that explain other runs of k-means, one from each of `n` seeds."""
         assert self.points is not None
-        if not np.isfinite(np.vdot(self.points, self.points)):
+        if not np.isfinite(_square(self.points)):
             return
         for run in range(1, n + 1):
             with warnings.catch_warnings():
@@ -129,6 +206,11 @@ class Starts:
         fit_rows, rows = self.fit_rows, self.fit_rows.rows
 
         def fit(model: Any) -> Any:
+            if rows.levels is not None:
+                raise ValueError(
+                    f"init is a {type(model).__name__} that is not fitted, and X has columns of "
+                    "levels: give its tree, init=model.tree_."
+                )
             matrix = Units.own(rows.n_features).matrix(rows)
             weight, names = fit_rows.weight, rows.feature_names
             return model.fit(matrix, sample_weight=weight, feature_names=names)
@@ -137,8 +219,11 @@ class Starts:
         if tree.oblique_indptr is not None:
             raise ValueError("init has oblique tests: BestTree searches among trees of thresholds.")
         check_columns(tree, fit_rows.table)
+        _check_levels(tree, fit_rows.table)
         arrays = {name: getattr(tree, name) for name in _engine.TestArrays._fields}
         tests = _engine.TestArrays(**arrays)
+        if not rows.is_plain:
+            tests = with_directions(tests, tree.n_node_samples)
         if len(tree.classes) <= self.reference.n_clusters:
             return Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
         return Start("init", tests, labelled_tree(fit_rows, self.reference, tests).cluster)
@@ -167,7 +252,7 @@ class Starts:
 
     def _cubt(self, of_all: dict[str, Any]) -> Start:
         """Grow CUBT's tree without its pruning, whose time grows with the square of the rows."""
-        least = max(self.limits.min_samples_leaf, self.CUBT_MIN_ROWS)
+        least = max(self.limits.min_samples_leaf, CUBT.min_samples_leaf)
         of_all = of_all | {"min_samples_leaf": least, "min_dist": 0.0}
         fit_rows = self.fit_rows
         whole = fit_rows.group_means(np.zeros(fit_rows.rows.n_samples, dtype=np.uint32), 1)

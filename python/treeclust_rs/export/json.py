@@ -10,9 +10,21 @@ import numpy as np
 from .._util import FloatArray, check_keys, check_list, float_array, int_array
 from .._util.model_json import json_name
 from ..tree import FLOAT_ARRAYS, INT_ARRAYS, ClusterTree, HasTree, as_tree
-from ..tree.nodes import FEATURE_SCALE, MOVE_ARRAYS, OBLIQUE_ARRAYS, OTHER_ARGUMENTS
+from ..tree.nodes import (
+    BESIDE_ARRAYS,
+    COLUMN_ARGUMENTS,
+    DIRECTIONS,
+    FEATURE_SCALE,
+    LEVEL_ARRAYS,
+    MOVE_ARRAYS,
+    OBLIQUE_ARRAYS,
+)
 
-_TREE_KEYS = (*OTHER_ARGUMENTS, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
+_SIZES = ("n_features", "feature_names", "classes", "n_base_leaves")
+_TREE_KEYS = (*_SIZES, *INT_ARRAYS, *FLOAT_ARRAYS, "value")
+# Null where the tree does not know; files from before they were added lack them.
+_NULL_IF_UNKNOWN = (DIRECTIONS, *BESIDE_ARRAYS, *COLUMN_ARGUMENTS)
+_OPTIONAL_KEYS = (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE, *LEVEL_ARRAYS, *_NULL_IF_UNKNOWN)
 
 
 def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
@@ -23,8 +35,8 @@ def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     Returns
     -------
     dict
-        The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain`, and the
-        oblique arrays, only if the tree has them.
+        The arguments of `ClusterTree`; `value` without its middle axis. `move` and `gain`, the
+        oblique arrays and those of levels only if the tree has them.
     """
     tree = as_tree(tree)
     content: dict[str, Any] = {
@@ -38,10 +50,20 @@ def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     for name in FLOAT_ARRAYS:
         content[name] = _with_null(getattr(tree, name))
     content["value"] = tree.value[:, 0].tolist()
-    for name in (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE):
+    for name in (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE, *LEVEL_ARRAYS):
         array = getattr(tree, name)
         if array is not None:
             content[name] = _with_null(array) if array.dtype.kind == "f" else array.tolist()
+    goes_left = tree.missing_go_to_left
+    content[DIRECTIONS] = None if goes_left is None else goes_left.tolist()
+    for name in BESIDE_ARRAYS:
+        values = getattr(tree, name)
+        content[name] = None if values is None else _with_null(values)
+    for name in COLUMN_ARGUMENTS:
+        entries = getattr(tree, name)
+        content[name] = None if entries is None else list(entries)
+    if tree.levels is not None:
+        content["levels"] = [None if own is None else list(own) for own in tree.levels]
     return content
 
 
@@ -68,8 +90,7 @@ def tree_from_dict(content: object) -> ClusterTree:
         range, or the arrays are not a tree.
     """
     where = "The tree of the model file"
-    optional = (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE)
-    tree = check_keys(content, _TREE_KEYS, where, optional)
+    tree = check_keys(content, _TREE_KEYS, where, _OPTIONAL_KEYS)
     for name in ("n_features", "n_base_leaves"):
         if type(tree[name]) is not int:
             raise ValueError(
@@ -79,7 +100,7 @@ def tree_from_dict(content: object) -> ClusterTree:
         check_list(tree["feature_names"], "feature_names", {str})
     check_list(tree["classes"], "classes", {int, str})
     n_nodes = len(check_list(tree["children_left"], "children_left", {int}))
-    arguments: dict[str, Any] = {name: tree[name] for name in OTHER_ARGUMENTS}
+    arguments: dict[str, Any] = {name: tree[name] for name in _SIZES}
     for name in INT_ARRAYS:
         arguments[name] = int_array(tree[name], name, n_nodes)
     for name in FLOAT_ARRAYS:
@@ -103,5 +124,34 @@ def tree_from_dict(content: object) -> ClusterTree:
         arguments[FEATURE_SCALE] = float_array(
             tree[FEATURE_SCALE], FEATURE_SCALE, (tree["n_features"],)
         )
+    arguments |= _levels_from(tree, n_nodes)
     value = float_array(tree["value"], "value", (n_nodes, len(tree["classes"])))
     return ClusterTree(**arguments, value=value[:, np.newaxis, :])
+
+
+def _levels_from(tree: dict[str, Any], n_nodes: int) -> dict[str, Any]:
+    """Return the arguments of levels, directions and kinds of columns."""
+    arguments: dict[str, Any] = {}
+    if any(name in tree for name in LEVEL_ARRAYS):
+        missing = [name for name in LEVEL_ARRAYS if name not in tree]
+        if missing:
+            raise ValueError(f"The tree of the model file lacks {missing[0]!r}.")
+        for name, length in zip(LEVEL_ARRAYS, (n_nodes + 1, None), strict=True):
+            arguments[name] = int_array(tree[name], name, length)
+    known = {name: tree[name] for name in _NULL_IF_UNKNOWN if tree.get(name) is not None}
+    types: dict[str, set[type]] = {
+        DIRECTIONS: {bool},
+        "has_missing": {bool},
+        "column_kinds": {str},
+        "levels": {list, type(None)},
+    }
+    for name, entries in known.items():
+        if name in BESIDE_ARRAYS:
+            arguments[name] = float_array(entries, name, (n_nodes,), null=True)
+            continue
+        n_entries = n_nodes if name == DIRECTIONS else tree["n_features"]
+        arguments[name] = check_list(entries, name, types[name], n_entries)
+    for own in known.get("levels", ()):
+        if own is not None:
+            check_list(own, "levels", {str})
+    return arguments

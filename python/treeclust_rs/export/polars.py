@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import polars as pl
 import polars.selectors as cs
 
-from ..tree import INTERVAL, LEAF, OBLIQUE, ClusterTree, HasTree, as_tree
+from ..tree import ClusterTree, HasTree, as_tree
+from ..tree.columns import NUMBERS, Column, day_of, whole_microsecond
+from ..tree.labels import Classes
+from .expressions import Language, tree_expression
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
@@ -25,10 +29,13 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
     """Return the tree as a native polars expression.
 
     Its value is the cluster label of each row, in eager and lazy frames and in the streaming
-    engine, without calls of Python. The columns that the tree tests are cast to Float64, and
-    weighted sums are added in order, as in `predict`; a null or NaN in any of them makes the label
-    null. Other columns are not read. An expression cannot refuse what `predict` does: infinite
-    cells, dates and texts of numbers are taken for the numbers they are cast to.
+    engine, without calls of Python. Columns of numbers are cast to Float64, and weighted sums are
+    added in order, as in `predict`; levels and flags are compared as text, times in the
+    microseconds of their own type, and dates by day. A null or NaN takes the way of
+    `missing_go_to_left`, and a level that the fit did not have too; in a tree without it a null or
+    NaN in any column that it tests makes the label null. Other columns are not read. An expression
+    cannot refuse what `predict` does: infinite cells, and where the tree compares numbers dates and
+    texts of numbers, are taken for the numbers they are cast to.
 
     Parameters
     ----------
@@ -63,50 +70,75 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
             f"{_MAX_SQUARES:,} as the sum of the squares). Use model.predict(frame) instead, or a "
             "sparser tree."
         )
-    label_type = pl.String if isinstance(tree.classes[0], str) else pl.Int64
-    # Children come after their parents: backwards, both children are done before their parent.
-    done: dict[int, pl.Expr] = {}
-    columns: dict[int, pl.Expr] = {}
-
-    def column(feature: int) -> pl.Expr:
-        if feature not in columns:
-            columns[feature] = column_expr(tree.feature_names, feature)
-        return columns[feature]
-
-    for node in range(tree.n_nodes - 1, -1, -1):
-        if tree.kind[node] == LEAF:
-            label = tree.classes[tree.leaf_clusters[node]]
-            done[node] = pl.lit(label, dtype=label_type)
-            continue
-        feature = int(tree.feature[node])
-        if tree.kind[node] == OBLIQUE:
-            # Term by term, as in the core: another order of additions has other last bits.
-            features, weights, bias = tree.oblique_test(node)
-            score: pl.Expr | float = bias
-            for feature, weight in zip(features.tolist(), weights.tolist(), strict=True):
-                score = score + weight * column(feature)
-            test = score < 0.0
-        elif tree.kind[node] == INTERVAL:
-            lower, upper = float(tree.lower[node]), float(tree.upper[node])
-            test = (column(feature) >= lower) & (column(feature) <= upper)
-        else:
-            test = column(feature) <= float(tree.threshold[node])
-        left = int(tree.children_left[node])
-        done[node] = pl.when(test).then(done.pop(left)).otherwise(done.pop(left + 1))
-    if not columns:
+    if tree.n_leaves == 1:
         label = tree.classes[tree.leaf_clusters[0]]
-        return pl.repeat(label, pl.len(), dtype=label_type).alias("cluster")
-    missing = pl.any_horizontal(
-        [columns[feature].is_null() | columns[feature].is_nan() for feature in sorted(columns)]
-    )
-    nothing = pl.lit(None, dtype=label_type)
-    return pl.when(missing).then(nothing).otherwise(done[0]).alias("cluster")
+        return pl.repeat(label, pl.len(), dtype=label_type(tree.classes)).alias("cluster")
+    language = _Polars(tree.feature_names, label_type(tree.classes))
+    return tree_expression(tree, language).alias("cluster")
 
 
-def column_expr(names: Sequence[str] | None, feature: int) -> pl.Expr:
-    """Return a column as Float64, whatever characters its name has; x0, x1, ... without names."""
+def label_type(labels: Classes) -> type[pl.String | pl.Int64]:
+    """Return the type of labels in polars."""
+    return pl.String if isinstance(labels[0], str) else pl.Int64
+
+
+class _Polars(Language[pl.Expr]):
+    """Expressions of polars."""
+
+    def __init__(self, names: Sequence[str] | None, label_type: type[pl.String | pl.Int64]) -> None:
+        self.names, self._label_type = names, label_type
+
+    def cells(self, feature: int, column: Column) -> pl.Expr:
+        return column_expr(self.names, feature, column)
+
+    def label(self, label: int | str) -> pl.Expr:
+        return pl.lit(label, dtype=self._label_type)
+
+    def is_missing(self, cells: pl.Expr, column: Column) -> pl.Expr:
+        is_number = not (column.has_levels or column.is_time)
+        return cells.is_nan().fill_null(True) if is_number else cells.is_null()
+
+    def is_in(self, cells: pl.Expr, column: Column, levels: list[str]) -> pl.Expr:  # noqa: ARG002
+        return cells.is_in(levels).fill_null(False) if levels else cells.is_null() & False
+
+    def at_most(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+        if column.kind == "date":
+            return cells <= day_of(time, up=False)
+        last = whole_microsecond(time, up=False)
+        if column.kind == "duration":  # whose nanoseconds belong to the microsecond before them
+            return cells < pl.lit(timedelta(microseconds=last + 1), dtype=pl.Duration("us"))
+        return cells <= last
+
+    def at_least(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+        if column.kind == "date":
+            return cells >= day_of(time, up=True)
+        first = whole_microsecond(time, up=True)
+        if column.kind == "duration":
+            return cells >= pl.lit(timedelta(microseconds=first), dtype=pl.Duration("us"))
+        return cells >= first
+
+    def choose(self, test: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
+        return pl.when(test).then(left).otherwise(right)
+
+    def unless(self, tests: list[pl.Expr], value: pl.Expr) -> pl.Expr:
+        nothing = pl.lit(None, dtype=self._label_type)
+        return pl.when(pl.any_horizontal(tests)).then(nothing).otherwise(value)
+
+
+def column_expr(names: Sequence[str] | None, feature: int, described: Column = NUMBERS) -> pl.Expr:
+    """Return a column as tests compare it, whatever characters its name has.
+
+    Numbers as Float64, levels and flags as String, dates as Date, times with a time of day as whole
+    microseconds since 1970, durations as they are. Without names the columns are x0, x1, ...
+    """
     name = f"x{feature}" if names is None else names[feature]
     # pl.col reads "*" and "^...$" as patterns; a selector takes names literally.
     is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     column = cs.by_name(name).as_expr() if is_pattern else pl.col(name)
-    return column.cast(pl.Float64)
+    if described.kind.startswith("datetime"):
+        return column.dt.timestamp("us")
+    if described.kind == "duration":
+        return column
+    if described.has_levels:
+        return column.cast(pl.String)
+    return column.cast(pl.Date if described.kind == "date" else pl.Float64)

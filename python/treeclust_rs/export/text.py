@@ -8,11 +8,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from .._engine import ColumnData, LevelColumn
 from .._util import FloatArray, format_count
 from ..tree import (
     MAX_INDENT,
     MAX_TERMS,
     ClusterTree,
+    Condition,
     HasTree,
     ObliqueCondition,
     as_tree,
@@ -22,7 +24,8 @@ from ..tree import (
 )
 
 RowValues = Callable[[int, int], object]
-Values = npt.NDArray[np.generic] | Sequence[npt.NDArray[np.generic]] | RowValues
+Values = npt.NDArray[np.generic] | Sequence[ColumnData] | RowValues
+Conditions = list[Condition | ObliqueCondition]
 
 
 def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: Values) -> list[str]:
@@ -36,13 +39,15 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
         The leaf of each row, from `ClusterTree.apply`.
     values : ndarray of shape (n_samples, n_features), sequence of arrays, or callable
         The values of the rows: one array, one array per feature, or a function of the row number
-        and the feature index.
+        and the feature index. A missing cell is None or NaN; a level is its code or its text, a
+        time its microseconds since 1970.
 
     Returns
     -------
     list of str
         One line per row, for instance ``cluster 3: income = 38.2 <= 41.5 and tenure = 7 > 5``.
         Redundant conditions are merged; of several allowed ranges only the row's own is written.
+        Of a cell without a value: ``age is missing``, or ``region = "atlantis" (unknown level)``.
         Oblique tests are written with the row's score, for instance
         ``1.2·age − 0.8·income … and 12 more + 0.3 = 2.41 >= 0``: the terms of the largest
         shares (|weight| x standard deviation of the column) and the score, with three digits.
@@ -56,6 +61,30 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
     leaves = np.asarray(leaf_ids, dtype=np.int64)
     if leaves.ndim != 1:
         raise ValueError(f"leaf_ids must have one dimension. Got {leaves.ndim} instead.")
+    conditions, values_of = met_conditions(tree, leaves, values)
+    written: dict[int, str] = {}
+    lines = []
+    for row, leaf in enumerate(leaves.tolist()):
+        try:
+            text = row_text(tree, conditions[leaf], values_of(row), written)
+        except ValueError as error:
+            raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
+        lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
+    return lines
+
+
+def met_conditions(
+    tree: ClusterTree, leaves: npt.NDArray[np.int64], values: Values
+) -> tuple[dict[int, Conditions], Callable[[int], list[object]]]:
+    """Return the conditions of some leaves, and what a row has where its leaf has conditions.
+
+    A function of the row's number: by condition the value of the row, of a weighted sum its score.
+
+    Raises
+    ------
+    ValueError
+        If there is no such leaf, or a weighted sum overflows.
+    """
     value_of = _value_getter(values)
     wanted = set(leaves.tolist())
     conditions = {leaf: path.conditions() for leaf, _, path in walk_leaves(tree) if leaf in wanted}
@@ -71,21 +100,16 @@ def explain_rows(tree: ClusterTree | HasTree, leaf_ids: npt.ArrayLike, values: V
                 found = np.asarray(part.score(partial(_cells, values, rows)))
                 _check_scores(found, rows)
                 scores.setdefault(part.node, np.empty(len(leaves)))[rows] = found
-    written: dict[int, str] = {}
-    lines = []
-    for row, leaf in enumerate(leaves.tolist()):
-        met_by: list[object] = [
+
+    def values_of(row: int) -> list[object]:
+        return [
             scores[part.node][row]
             if isinstance(part, ObliqueCondition)
             else value_of(row, part.feature)
-            for part in conditions[leaf]
+            for part in conditions[int(leaves[row])]
         ]
-        try:
-            text = row_text(tree, conditions[leaf], met_by, written)
-        except ValueError as error:
-            raise ValueError(f"Row {row} does not belong to leaf {leaf}: {error}.") from None
-        lines.append(f"cluster {tree.cluster_name(int(tree.leaf_clusters[leaf]))}: {text}")
-    return lines
+
+    return conditions, values_of
 
 
 def export_text(
@@ -157,7 +181,7 @@ def _value_getter(values: Values) -> RowValues:
     if isinstance(values, np.ndarray):
         array = values
         return lambda row, feature: array[row, feature]
-    columns = values
+    columns = [column.codes if isinstance(column, LevelColumn) else column for column in values]
     return lambda row, feature: columns[feature][row]
 
 
@@ -166,5 +190,6 @@ def _cells(values: Values, rows: npt.NDArray[np.int64], feature: int) -> FloatAr
     if callable(values):
         numbers = [float(values(row, feature)) for row in rows.tolist()]  # type: ignore[arg-type]
         return np.array(numbers)
-    cells = values[rows, feature] if isinstance(values, np.ndarray) else values[feature][rows]
-    return cells.astype(np.float64)
+    column = values[:, feature] if isinstance(values, np.ndarray) else values[feature]
+    assert not isinstance(column, LevelColumn), "oblique tests are on numbers"
+    return np.asarray(column[rows], dtype=np.float64)

@@ -19,8 +19,10 @@ from .explanations import (
     weighted_average_explanation_size,
 )
 from .matching import agreement
+from .profiles import Profile
 
 __all__ = [
+    "Profile",
     "adjusted_rand_index",
     "agreement",
     "cost_ratio",

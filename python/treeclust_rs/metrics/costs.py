@@ -13,24 +13,25 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import check_array
 
 from .. import _engine
-from .._data import Table, Units, WeightedRows, read_table, take_rows
+from .._data import Encoding, Table, Units, WeightedRows, take_rows
 from .._kernels import (
     KernelData,
     KernelRows,
     check_gram,
     check_gram_argument,
-    kernel_rows,
+    filled_rows,
     make_kernel,
 )
-from .._reference.centers import cost_about
+from .._reference.centers import column_means, cost_about
 from .._util import BoolArray, FloatArray, format_count, is_noise
 from .matching import check_clustering, check_data, check_labels, check_weights
 
 
 def kmeans_cost(
-    X: npt.ArrayLike,
+    X: Any,
     labels: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     *,
@@ -50,7 +51,10 @@ def kmeans_cost(
     Raises
     ------
     ValueError
-        If sizes do not fit, a cell or weight is NaN or infinite, or `scale` holds what is no unit.
+        If sizes do not fit, a cell or weight is infinite, a weight is NaN, or `scale` holds what is
+        no unit.
+    TypeError
+        If a column holds what is no number, text, boolean or time.
 
     Examples
     --------
@@ -62,7 +66,7 @@ def kmeans_cost(
 
 
 def _kmeans_cost(
-    data: npt.NDArray[Any],
+    data: Table,
     marks: npt.NDArray[Any],
     weights: FloatArray,
     kept: BoolArray,
@@ -73,14 +77,14 @@ def _kmeans_cost(
         return 0.0
     names, codes = np.unique(marks[kept], return_inverse=True)
     rows = _weighted_rows(data, weights, kept, scale)
-    return float(rows.group_means(codes.astype(np.uint32), len(names)).spread.sum())
+    near = column_means(rows, len(names))
+    return float(rows.encoded_means(codes.astype(np.uint32), near).spread.sum())
 
 
 def _weighted_rows(
-    data: npt.NDArray[Any], weights: FloatArray, kept: BoolArray, scale: Any, n_jobs: int = 1
+    table: Table, weights: FloatArray, kept: BoolArray, scale: Any, n_jobs: int = 1
 ) -> WeightedRows[Table]:
     """Return some of the rows with their weights and the units that `scale` says."""
-    table = read_table(data, estimator_name="metrics")
     if not kept.all():
         table, weights = take_rows(table, kept), weights[kept]
     weight = None if (weights == 1).all() else weights
@@ -155,7 +159,7 @@ def kmeans_scorer(scale: Any = None) -> Callable[..., float]:
 
 def _kmeans_score(
     estimator: Any,
-    X: npt.ArrayLike,
+    X: Any,
     y: Any = None,  # noqa: ARG001
     sample_weight: npt.ArrayLike | None = None,
     *,
@@ -165,7 +169,7 @@ def _kmeans_score(
 
 
 def surrogate_cost(
-    X: npt.ArrayLike,
+    X: Any,
     labels: npt.ArrayLike,
     centers: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
@@ -177,12 +181,12 @@ def surrogate_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
+    X : array-like or frame of shape (n_samples, n_features)
+        The data, as for `kmeans_cost`.
     labels : array-like of int, shape (n_samples,)
         Row of `centers` that each row belongs to; rows labelled -1 are left out.
     centers : array-like of shape (n_clusters, n_features)
-        The centers.
+        The centers; for a column of text with the share of each of its levels, in their order.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows, not negative; None is 1 for each.
     criterion : {"kmeans", "kmedians"}, default="kmeans"
@@ -203,13 +207,13 @@ def surrogate_cost(
     if criterion not in ("kmeans", "kmedians"):
         raise ValueError(f"criterion must be 'kmeans' or 'kmedians'. Got {criterion!r} instead.")
     data = check_data(X)
-    points = np.asarray(check_data(centers), dtype=np.float64)
-    if points.shape[1] != data.shape[1]:
+    points = np.asarray(check_array(centers, dtype="numeric"), dtype=np.float64)
+    width = Encoding.of(data, *np.ones((2, data.n_features))).n_coordinates
+    if points.shape[1] != width:
         raise ValueError(
-            f"The centers have {format_count(points.shape[1], 'column')}; the data have "
-            f"{data.shape[1]}."
+            f"The centers have {format_count(points.shape[1], 'column')}; the data have {width}."
         )
-    marks = check_labels(labels, len(data), "labels")
+    marks = check_labels(labels, data.n_samples, "labels")
     if marks.dtype.kind not in "iu":
         raise ValueError("surrogate_cost needs integer labels: row numbers of the centers.")
     kept = ~is_noise(marks)
@@ -221,12 +225,12 @@ def surrogate_cost(
         )
     if not kept.any():
         return 0.0
-    rows = _weighted_rows(data, check_weights(sample_weight, len(data)), kept, scale)
+    rows = _weighted_rows(data, check_weights(sample_weight, data.n_samples), kept, scale)
     return cost_about(rows, points, codes, criterion)
 
 
 def cost_ratio(
-    X: npt.ArrayLike,
+    X: Any,
     labels: npt.ArrayLike,
     reference_labels: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
@@ -254,7 +258,7 @@ def cost_ratio(
         1 if both costs are 0, inf if only the reference's is.
     """
     data, marks, weights = check_clustering(X, labels, sample_weight)
-    reference = check_labels(reference_labels, len(data), "reference_labels")
+    reference = check_labels(reference_labels, data.n_samples, "reference_labels")
     kept = ~(is_noise(marks) | is_noise(reference))
     cost = _kmeans_cost(data, marks, weights, kept, scale)
     return ratio_of_costs(cost, _kmeans_cost(data, reference, weights, kept, scale))
@@ -268,7 +272,7 @@ def ratio_of_costs(cost: float, reference: float) -> float:
 
 
 def kernel_cost(
-    X: npt.ArrayLike,
+    X: Any,
     labels: npt.ArrayLike,
     sample_weight: npt.ArrayLike | None = None,
     *,
@@ -315,7 +319,7 @@ def kernel_cost(
     """
     data, marks, weights = check_clustering(X, labels, sample_weight)
     check_gram_argument(kernel, None, gram is not None)
-    matrix = None if gram is None else check_gram(gram, len(data))
+    matrix = None if gram is None else check_gram(gram, data.n_samples)
     if matrix is not None and scale is not None:
         raise ValueError("scale was given together with gram, which has its units already.")
     kept = ~is_noise(marks) & (weights > 0)
@@ -328,7 +332,7 @@ def kernel_cost(
         part = matrix[np.ix_(kept, kept)]
         return KernelData.of_gram(part, weights[kept], n_jobs=n_jobs).inertia(codes)
     rows = _weighted_rows(data, weights, kept, scale, n_jobs)
-    cells = kernel_rows(kernel, rows.rows, rows.units)
+    cells, units, _ = filled_rows(kernel, rows)
     found = make_kernel(
         kernel,
         gamma=gamma,
@@ -338,5 +342,5 @@ def kernel_cost(
         X=cells,
         sample_weight=weights[kept],
     )
-    given = KernelRows(found, cells, rows.units, weights[kept], n_jobs)
+    given = KernelRows(found, cells, units, weights[kept], n_jobs)
     return KernelData.of_rows(given).inertia(codes)

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from .._util import IntArray
-from ..tree import INTERVAL, LEAF, OBLIQUE, THRESHOLD, ClusterTree, HasTree, as_tree, walk_leaves
+from ..tree import (
+    INTERVAL,
+    LEAF,
+    LEVELS,
+    MISSING,
+    OBLIQUE,
+    THRESHOLD,
+    ClusterTree,
+    HasTree,
+    as_tree,
+    walk_leaves,
+)
 
 
 def weighted_average_depth(tree: ClusterTree | HasTree) -> float:
@@ -27,8 +38,10 @@ def weighted_average_explanation_size(tree: ClusterTree | HasTree) -> float:
 
     Of the bounds on one feature in one direction only the tightest counts. An interval counts its
     finite ends, where no tighter bound replaces them; the outside of an interval counts both ends,
-    but one if a bound already decides the other side, and none if a bound implies it. An oblique
-    test counts the features it uses, every time one is met.
+    but one if a bound already decides the other side, and none if a bound implies it. The set of
+    levels that a path leaves of a column counts one, and so does that it is missing, or is not,
+    where nothing else is said of it. An oblique test counts the features it uses, every time one is
+    met.
 
     %(tree_in)s
 
@@ -78,8 +91,10 @@ def _leaf_average(tree: ClusterTree, leaves: IntArray, values: IntArray) -> floa
 def n_parameters(tree: ClusterTree | HasTree) -> int:
     """Count the numbers that make up the tree.
 
-    A threshold node has two (feature and threshold), an interval node three, an oblique node its
-    weights and its bias, a leaf one (its label): 3m - 2 for m leaves and threshold tests only.
+    A threshold node has two (feature and threshold), an interval node three, a node that tests
+    levels one more than it lists (the shorter of those that go left and the others), a node that
+    tests for missing cells one, an oblique node its weights and its bias, a leaf one (its label):
+    3m - 2 for m leaves and threshold tests only. Directions of missing cells do not count.
 
     %(tree_in)s
 
@@ -97,7 +112,13 @@ def n_parameters(tree: ClusterTree | HasTree) -> int:
     n_intervals = int((tree.kind == INTERVAL).sum())
     is_oblique = tree.kind == OBLIQUE
     n_oblique = int((tree.n_node_features[is_oblique] + 1).sum())
-    return 2 * n_thresholds + 3 * n_intervals + n_oblique + tree.n_leaves
+    n_listed = 0
+    for node in np.flatnonzero(tree.kind == LEVELS).tolist():
+        n_left, n_all = len(tree.level_test(node)), len(tree.column(tree.feature[node]).levels)
+        n_listed += 1 + (min(n_left, n_all - n_left) or n_left)
+    n_missing = int((tree.kind == MISSING).sum())
+    n_others = n_oblique + n_listed + n_missing
+    return 2 * n_thresholds + 3 * n_intervals + n_others + tree.n_leaves
 
 
 def features_per_node(tree: ClusterTree | HasTree) -> float:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 
+from .._data import Table, count_gaps, read_table
 from .._util import FloatArray, is_noise
 from .._util.arrays import NOISE
 
@@ -70,19 +71,20 @@ def agreement(
     return float(table[rows, columns].sum()) / total
 
 
-def check_data(X: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return X as an array of finite numbers of shape (n_rows, n_columns)."""
-    data: npt.NDArray[Any] = check_array(X, dtype="numeric")
-    return data
+def check_data(X: Any) -> Table:
+    """Return X as a table, in which cells may be missing; a table as it is."""
+    if isinstance(X, Table):
+        return X
+    return count_gaps(read_table(X, estimator_name="metrics", mixed=True), n_jobs=1)
 
 
 def check_clustering(
-    X: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+    X: Any, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None
+) -> tuple[Table, npt.NDArray[Any], FloatArray]:
     """Return the data, a label and a weight for each row."""
     data = check_data(X)
-    marks = check_labels(labels, len(data), "labels")
-    return data, marks, check_weights(sample_weight, len(data))
+    marks = check_labels(labels, data.n_samples, "labels")
+    return data, marks, check_weights(sample_weight, data.n_samples)
 
 
 def check_labels(labels: npt.ArrayLike, n_rows: int | None, name: str) -> npt.NDArray[Any]:

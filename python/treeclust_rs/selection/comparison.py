@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,11 +15,21 @@ import numpy.typing as npt
 import polars as pl
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import FitRows
-from .._data import align_table, check_sample_weight
+from .._base import FitRows, SavedEstimator
+from .._data import (
+    FittedColumns,
+    Table,
+    align_table,
+    check_sample_weight,
+    count_gaps,
+    warn_of_gaps,
+)
 from .._reference.kmeans import make_reference
+from .._reference.observed import filled_matrix
 from .._util import FloatArray, ProgressBar, format_count, is_number
 from ..estimators.best_tree import BestTree
 from ..estimators.cltree import CLTree
@@ -142,12 +152,15 @@ def compare(
     Parameters
     ----------
     X : array-like or frame of shape (n_samples, n_features)
-        The data, as estimators take it.
+        The data, as estimators take it. Where cells are missing, or columns hold text, booleans,
+        dates or times, estimators of other packages are fitted to the encoded table: in `scale`
+        units, a column for each level, gaps filled with the columns' means; their names then say
+        so. A Pipeline gets X as it is.
     methods : list or mapping, default=None
         What to compare, a mapping by the names to show: clusterers of this package or of
         scikit-learn, which are cloned and fitted; fitted ones, `ClusterTree` and classification
         trees of scikit-learn, which are measured as they are; arrays with a label per row. None:
-        the methods of this package for threshold trees without a kernel.
+        the methods of this package for threshold trees without a kernel that take such a table.
     n_clusters : int or None, default=None
         Number of clusters; None means the reference's, or 8.
     max_leaves : iterable of int, default=None
@@ -179,8 +192,8 @@ def compare(
     TypeError
         If one of the methods is none of these.
     ValueError
-        If X is not finite, a fit is refused, labels are not one per row, or a method that explains
-        the reference has another number of clusters.
+        If a cell is infinite, a fit is refused (as by a method that needs complete numbers), labels
+        are not one per row, or a method that explains the reference has another number of clusters.
 
     Warns
     -----
@@ -205,11 +218,13 @@ def compare(
     [('IMM', None, 3), ('ExKMC', 3, 3), ('ExKMC', 6, 5), ('ExKMC', 12, 5)]
     """
     fits.check_verbose(verbose)
-    X, table = fits.read(X, "compare")
+    X, table = fits.read(X, "compare", mixed=True)
+    # All methods take booleans as numbers.
+    is_mixed = table.gaps is not None or not {"number", "flag"}.issuperset(table.kinds or ())
     weight = check_sample_weight(sample_weight, table.n_samples)
     truth = None if labels is None else _labels_of_rows(labels, table.n_samples, "labels")
     first = IMM(n_clusters, reference=reference, scale=scale, random_state=random_state)
-    (explained, k, units), told = _recorded(_reference_of, first, X, weight)
+    (explained, k, fit_rows), told = _recorded(_reference_of, first, X, weight)
     for category, text in told:
         warnings.warn(text, category, stacklevel=2)
     shared = {
@@ -218,7 +233,21 @@ def compare(
         "scale": scale,
         "random_state": random_state,
     }
-    named = _named(default_methods() if methods is None else methods, shared)
+    if methods is None:
+        methods = [
+            method
+            for method in default_methods()
+            if not is_mixed or get_tags(method).input_tags.allow_nan
+        ]
+    named = _named(methods, shared)
+    encoded = None
+    if is_mixed and any(_needs_encoding(method) for _, method in named):
+        encoded = _encoded(fit_rows)
+        how = "encoded" if table.gaps is None else "encoded, gaps filled"
+        named = [
+            (f"{name} ({how})" if _needs_encoding(method) else name, method)
+            for name, method in named
+        ]
     sizes = _sizes(max_leaves, k)
     tasks = [
         (name, *version)
@@ -228,7 +257,10 @@ def compare(
     with ProgressBar("compare", len(tasks), verbose) as bar:
         fitted = fits.run_all(
             _fitted,
-            ((model, X, weight) for *_, model in tasks),
+            (
+                (model, encoded if encoded is not None and _needs_encoding(model) else X, weight)
+                for *_, model in tasks
+            ),
             n_jobs,
             bar,
             lambda place, _: tasks[place][0],
@@ -239,13 +271,13 @@ def compare(
             if (category, text) not in told and (category, named_text) not in told:
                 told.append((category, named_text))
                 warnings.warn(named_text, category, stacklevel=2)
-    rows = table.data if not isinstance(table.data, list) else np.column_stack(table.data)
+    units = fit_rows.units.scale
     measured = []
     for (name, max_leaves_of, _), result in zip(tasks, fitted, strict=True):
         found = result.labels
         row: dict[str, Any] = {"method": name, "max_leaves": max_leaves_of}
         row |= _of_tree(result.model)
-        row["cost_ratio"] = cost_ratio(rows, found, explained, weight, scale=units)
+        row["cost_ratio"] = cost_ratio(table, found, explained, weight, scale=units)
         row["agreement"] = agreement(found, explained, weight)
         if truth is not None:
             row["ari"] = adjusted_rand_index(truth, found)
@@ -308,11 +340,11 @@ def _sizes(max_leaves: Iterable[int] | None, k: int) -> list[int]:
 
 def _reference_of(
     first: IMM, X: Any, weight: FloatArray | None
-) -> tuple[npt.NDArray[Any], int, FloatArray | None]:
-    """Return what the trees explain: a label per row, the number of clusters, and the units."""
+) -> tuple[npt.NDArray[Any], int, FitRows[Table]]:
+    """Return what the trees explain: a label per row, the number of clusters, and the rows."""
     first._validate_params()
     fit_rows = FitRows.read(
-        first, X, weight, reference=first.reference, n_clusters=first.n_clusters
+        first, X, weight, reference=first.reference, n_clusters=first.n_clusters, mixed=True
     )
     reference = make_reference(
         fit_rows,
@@ -324,7 +356,21 @@ def _reference_of(
         follows_centers=False,
     )
     explained = fit_rows.labels_of_all(np.array(reference.classes), reference.labels)
-    return explained, reference.n_clusters, fit_rows.units.scale
+    return explained, reference.n_clusters, fit_rows
+
+
+def _needs_encoding(method: Any) -> bool:
+    """Whether this is an estimator to fit that takes numbers alone: one of another package."""
+    return (
+        _is_model(method)
+        and not isinstance(method, SavedEstimator | ClusterTree | Pipeline)
+        and not _is_fitted(method)
+    )
+
+
+def _encoded(fit_rows: FitRows[Table]) -> FloatArray:
+    """Return all rows in units, a coordinate for each level, gaps at the columns' means."""
+    return filled_matrix(replace(fit_rows, rows=fit_rows.table, weight=None))
 
 
 def _labels_of_rows(labels: Any, n_rows: int, name: str) -> npt.NDArray[Any]:
@@ -463,8 +509,18 @@ def _fitted(model: Any, X: Any, weight: FloatArray | None) -> _Measured:
     if isinstance(model, np.ndarray):
         return _Measured(model, model, None, [])
     if isinstance(model, ClusterTree):
-        names = model.feature_names
-        table = align_table(X, names, model.n_features, estimator_name="compare", names_given=True)
+        table = count_gaps(
+            align_table(
+                X,
+                model.feature_names,
+                model.n_features,
+                estimator_name="compare",
+                names_given=True,
+                fitted=FittedColumns(model.column_kinds, model.levels),
+            ),
+            n_jobs=1,
+        )
+        warn_of_gaps(table, model.has_missing)
         return _Measured(model, model.predict(table.data), None, [])
     seconds = None
     texts: list[tuple[type[Warning], str]] = []

@@ -17,8 +17,23 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from .._data import SparseTable, Table, check_finite, collected, read_sparse, read_table
-from .._util import FloatArray, ProgressBar, effective_n_jobs, is_number
+from .._data import (
+    SparseTable,
+    Table,
+    check_finite,
+    collected,
+    count_gaps,
+    read_sparse,
+    read_table,
+)
+from .._util import (
+    FloatArray,
+    ProgressBar,
+    effective_n_jobs,
+    format_count,
+    is_number,
+    quoted_column,
+)
 from ..export.pictures.selection import plot_selection
 from .views import frame_html, table_text
 
@@ -98,29 +113,53 @@ class Selection:
 # ---- rows ---------------------------------------------------------------------------------
 
 
-def read(X: Any, who: str) -> tuple[Any, Table]:
-    """Return X, collected if it is a LazyFrame, and its checked table."""
-    X = collected(X, who)
-    table = read_table(X, estimator_name=who)
+def read(X: Any, who: str, *, mixed: bool = False) -> tuple[Any, Table]:
+    """Return X, collected if it is a LazyFrame, and its checked table.
+
+    `mixed`: whether cells may be missing, and columns of frames be text, booleans and times.
+    """
+    X = collected(X, who, mixed=mixed)
+    table = read_table(X, estimator_name=who, mixed=mixed)
+    if mixed:
+        return X, count_gaps(table, effective_n_jobs(None))
     check_finite(table, effective_n_jobs(None))
     return X, table
 
 
-def rows_of(estimator: Any, X: Any, who: str) -> tuple[Any, int]:
+def rows_of(
+    estimator: Any, X: Any, who: str, check: Callable[[Any], None] | None = None
+) -> tuple[Any, int]:
     """Return X, collected if it is a LazyFrame, and its number of rows.
 
-    It is checked, but for a Pipeline, whose first steps may take what the last does not.
+    It is checked, but for a Pipeline, whose first steps may take what the last does not. Text,
+    times and gaps pass where the estimator takes them; `check` may refuse the table.
     """
     if prefix_of(estimator):
         X = X.collect() if isinstance(X, pl.LazyFrame) else X
         return X, X.shape[0] if hasattr(X, "shape") else len(X)
-    X = collected(X, who)
-    return X, read_any(X, who).n_samples
+    mixed = takes_mixed(estimator)
+    X = collected(X, who, mixed=mixed)
+    table = read_any(X, who, mixed=mixed)
+    if check is not None:
+        check(table)
+    return X, table.n_samples
 
 
-def read_any(X: Any, who: str) -> Table | SparseTable:
-    """Return the checked table of X, which may be sparse."""
-    return read_sparse(X, estimator_name=who) if issparse(X) else read(X, who)[1]
+def read_any(X: Any, who: str, *, mixed: bool = False) -> Table | SparseTable:
+    """Return the checked table of X, which may be sparse; `mixed` as for `read`."""
+    return read_sparse(X, estimator_name=who) if issparse(X) else read(X, who, mixed=mixed)[1]
+
+
+def check_no_gaps(table: Table | SparseTable, why: str) -> None:
+    """Raise ValueError if cells are missing; `why`: the beginning of the message."""
+    gaps = table.gaps if isinstance(table, Table) else None
+    for f, count in enumerate(gaps or ()):
+        if count:
+            name = quoted_column(table.feature_names, f)
+            raise ValueError(
+                f"{why}, and column {name} has {format_count(count, 'missing cell')}. stability() "
+                "takes tables with gaps; or fill them, or leave their rows out."
+            )
 
 
 # ---- estimators and the steps of a Pipeline -----------------------------------------------
@@ -131,6 +170,11 @@ def last_of(model: Any) -> Any:
     while isinstance(model, Pipeline):
         model = model.steps[-1][1]
     return model
+
+
+def takes_mixed(model: Any) -> bool:
+    """Return whether the last step takes missing cells and, of frames, text, booleans and times."""
+    return bool(getattr(last_of(model), "_takes_missing", False))
 
 
 def prefix_of(model: Any) -> str:

@@ -12,8 +12,8 @@ import polars as pl
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._data import Table, check_sample_weight
-from .._util import FloatArray, ProgressBar, is_number
+from .._data import Table, check_sample_weight, columns_of
+from .._util import FloatArray, ProgressBar, is_number, quoted_column
 from . import fits
 from .fits import Selection
 
@@ -76,11 +76,11 @@ def gap_statistic(
     Raises
     ------
     TypeError
-        If the estimator lacks the parameter or the `inertia_`.
+        If the estimator lacks the parameter or the `inertia_`, or a column holds text.
     ValueError
         If a number is out of range, X is not finite, the estimator takes a precomputed kernel or
-        refuses to fit, W is negative (kernels that are not positive semidefinite), or `param` is
-        one of an earlier step of a Pipeline.
+        refuses to fit, a column has gaps, W is negative (kernels that are not positive
+        semidefinite), or `param` is one of an earlier step of a Pipeline.
 
     Warns
     -----
@@ -130,7 +130,7 @@ def gap_statistic(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
             "precomputed kernel: give the kernel as a callable, or use silhouette()."
         )
-    X, n = fits.rows_of(estimator, X, "gap_statistic")
+    X, n = fits.rows_of(estimator, X, "gap_statistic", _check_ranges)
     weight = check_sample_weight(sample_weight, n)
     rng = check_random_state(random_state)
     models = fits.clones(estimator, param, numbers, rng)
@@ -141,7 +141,9 @@ def gap_statistic(
         for place, (k, model) in enumerate(zip(numbers, models, strict=True)):
             w[place] = fits.inertia_of(fits.fit(model, X, weight))
             bar.step(f"k {k}: inertia {w[place]:.6g}")
-        _, table = fits.read(fits.seen_by_last(models[0], X), "gap_statistic")
+        seen, mixed = fits.seen_by_last(models[0], X), fits.takes_mixed(last)
+        _, table = fits.read(seen, "gap_statistic", mixed=mixed)
+        _check_ranges(table)
         low, high = _box(table, weight)
         like_data, of_data = clone(last), fits.last_of(models[0])
         scale = getattr(of_data, "scale_", None)
@@ -202,11 +204,23 @@ def _reference_inertias(
     return [fits.inertia_of(fits.fit(model, drawn, sample_weight)) for model in models]
 
 
+def _check_ranges(table: Any) -> None:
+    """Raise ValueError if a column has gaps, TypeError if one holds text, which has no range."""
+    why = "The gap statistic draws rows in the ranges of the columns"
+    fits.check_no_gaps(table, why)
+    for f, kind in enumerate(getattr(table, "kinds", None) or ()):
+        if kind == "levels":
+            name = quoted_column(table.feature_names, f)
+            raise TypeError(
+                f"{why}, and column {name} holds text. silhouette() and stability() take text."
+            )
+
+
 def _box(table: Table, sample_weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest value of every column, over rows of positive weight."""
     kept = slice(None) if sample_weight is None else sample_weight > 0
-    columns = table.data if isinstance(table.data, list) else list(table.data.T)
-    ends = [(float(column[kept].min()), float(column[kept].max())) for column in columns]
+    columns = (column[kept] for column in columns_of(table))
+    ends = [(float(column.min()), float(column.max())) for column in columns]
     low, high = np.array(ends).T
     return low, high
 

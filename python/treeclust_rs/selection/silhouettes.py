@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import silhouette_score
 from sklearn.utils import check_random_state
 
-from .._data import SparseTable, Table, Units
-from .._kernels import check_gram, kernel_rows, make_kernel
+from .. import _engine
+from .._data import Encoding, SparseTable, Table, Units, WeightedRows
+from .._kernels import check_gram, filled_rows, make_kernel
 from .._util import FloatArray, IntArray, ProgressBar, effective_n_jobs, is_number
 from .._util.arrays import check_pairs
 from . import fits
@@ -50,7 +51,8 @@ def silhouette(
         ends in one, whose silhouettes are those of the rows that its last step sees.
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
         The data, in a form the estimator takes: sparse rows by ``ObliqueTree(metric="cosine")`` and
-        by scikit-learn's `KMeans`, for instance.
+        by scikit-learn's `KMeans`, for instance; text, booleans and times as the costs of the
+        methods that take them compare rows. Without gaps: `stability` takes them.
     k_values : iterable of int
         Numbers of clusters to try, each at least 2.
     %(selection_param)s
@@ -84,8 +86,8 @@ def silhouette(
     TypeError
         If the estimator lacks the parameter or the `labels_`.
     ValueError
-        If a number is out of range, X is not finite, the estimator refuses to fit, no number has 2
-        to n - 1 clusters, or the kernel's distances do not fit in memory.
+        If a number is out of range, X is not finite or has gaps, the estimator refuses to fit, no
+        number has 2 to n - 1 clusters, or the kernel's distances do not fit in memory.
 
     Notes
     -----
@@ -108,7 +110,7 @@ def silhouette(
     """
     param = fits.check_param(estimator, param)
     numbers = fits.check_numbers(k_values, at_least=2)
-    X, n = fits.rows_of(estimator, X, "silhouette")
+    X, n = fits.rows_of(estimator, X, "silhouette", _check_whole)
     extra = {} if gram is None else {"gram": check_gram(gram, n)}
     size = _SAMPLE_SIZE if sample_size is None else sample_size
     if size != math.inf and not (is_number(size, Integral) and size >= 2):
@@ -127,7 +129,8 @@ def silhouette(
         models = fits.run_all(_fit, tasks, n_jobs, bar, lambda i, _: f"k {numbers[i]}: fitted")
 
         def geometry(model: Any) -> tuple[FloatArray | csr_array, Any]:
-            table = fits.read_any(fits.seen_by_last(model, X), "silhouette")
+            seen, mixed = fits.seen_by_last(model, X), fits.takes_mixed(model)
+            table = fits.read_any(seen, "silhouette", mixed=mixed)
             return _geometry(fits.last_of(model), table, rows, metric, extra.get("gram"))
 
         # A Pipeline may transform the rows differently in every fit.
@@ -155,6 +158,10 @@ def silhouette(
         }
     )
     return Selection(numbers[best], models[best], frame, "silhouette")
+
+
+def _check_whole(table: Table | SparseTable) -> None:
+    fits.check_no_gaps(table, "The silhouette compares whole rows")
 
 
 def _fit(model: Any, X: Any, extra: dict[str, Any]) -> Any:
@@ -210,6 +217,7 @@ def _geometry(
     if isinstance(table, SparseTable):
         points = table.matrix() if rows is None else table.matrix()[rows]
         return points, metric or fits.parameter(model, "metric") or "euclidean"
+    _check_whole(table)
     shift = Units.of(table, None, None, effective_n_jobs(None)).shift
     scale = getattr(model, "scale_", np.ones_like(shift))
     if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
@@ -220,7 +228,11 @@ def _geometry(
         metric = "manhattan" if fits.parameter(model, "criterion") == "kmedians" else "euclidean"
     if metric not in ("euclidean", "l2", "sqeuclidean", "manhattan", "l1", "cityblock"):
         shift = np.zeros_like(shift)  # others may see the origin
-    points = Units(shift, scale).matrix(table)
+    if table.levels is None:
+        points = Units(shift, scale).matrix(table)
+    else:
+        by_differences = metric in ("manhattan", "l1", "cityblock")
+        points = Encoding.of(table, shift, scale).matrix(table, manhattan=by_differences)
     if rows is None:
         return points, metric
     return points[np.ix_(rows, rows)] if metric == "precomputed" else points[rows], metric
@@ -230,9 +242,9 @@ def _kernel_geometry(
     model: Any, table: Table, rows: IntArray | None, units: Units
 ) -> tuple[FloatArray, str]:
     """Return the kernel's features of the rows where it has some, else its distances."""
-    points = kernel_rows(model.kernel, table, units)
+    threads = _engine.Threads(effective_n_jobs(model.n_jobs))
+    points, _, names = filled_rows(model.kernel, WeightedRows(table, None, units, threads))
     others = {name: getattr(model, name) for name in ("degree", "coef0", "kernel_params")}
-    names = table.feature_names
     kernel = make_kernel(model.kernel, gamma=model.gamma_, X=points, feature_names=names, **others)
     if rows is not None:
         points = points[rows]
@@ -240,8 +252,7 @@ def _kernel_geometry(
     if features is not None:
         return features, "euclidean"
     _check_distances(len(points))
-    n_jobs = effective_n_jobs(model.n_jobs)
-    return _kernel_distances(kernel.matrix(points, n_jobs=n_jobs)), "precomputed"
+    return _kernel_distances(kernel.matrix(points, n_jobs=threads.n_jobs)), "precomputed"
 
 
 def _check_distances(n: int) -> None:

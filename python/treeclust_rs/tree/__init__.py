@@ -1,13 +1,39 @@
 """Floor 3: the tree every method ends in, its nodes, paths, words and printed text."""
 
 from .any_tree import HasTree, as_tree
-from .build import GrownTree, add_up, tests_of
+from .build import (
+    GrownTree,
+    add_up,
+    column_arguments,
+    node_arguments,
+    tests_of,
+    with_directions,
+)
 from .cluster_tree import ClusterTree, NonFiniteError
 from .from_sklearn import from_sklearn, is_sklearn_tree
 from .html import cluster_colors, cluster_html, html_table, lighten
-from .nodes import FLOAT_ARRAYS, INT_ARRAYS, INTERVAL, LEAF, MOVES, OBLIQUE, THRESHOLD, TreeNodes
-from .paths import EVERYTHING, Condition, ObliqueCondition, Span, branch_condition, walk_leaves
-from .reshape import kept_ancestor, order_by_gain, splits_by_gain
+from .nodes import (
+    FLOAT_ARRAYS,
+    INT_ARRAYS,
+    INTERVAL,
+    LEAF,
+    LEVELS,
+    MISSING,
+    MOVES,
+    OBLIQUE,
+    THRESHOLD,
+    TreeNodes,
+)
+from .paths import (
+    EVERYTHING,
+    MISSING_CELLS,
+    Condition,
+    ObliqueCondition,
+    Span,
+    branch_condition,
+    walk_leaves,
+)
+from .reshape import kept_ancestor, order_by_gain, reordered_tests, splits_by_gain
 from .rules import RuleTable
 from .sketch import TreeSketch, threshold_tests
 from .text import MAX_INDENT, tree_text

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from .._data import SparseTable, Table
-from .._engine import FittedTests, FittedTree, ObliqueArrays, TestArrays
+from .._data import (
+    SparseTable,
+    Table,
+    WeightedRows,
+    is_time,
+    next_time,
+    start_in_gap,
+    threshold_in_gap,
+)
+from .._engine import FittedTests, FittedTree, ObliqueArrays, Router, TestArrays
 from .._util import FloatArray, IntArray
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, leaf_mistakes
+from .nodes import BESIDE_ARRAYS, INTERVAL, LEAF, MISSING, OBLIQUE, THRESHOLD, leaf_mistakes
 
 Classes = list[int] | list[str]
 
@@ -101,8 +111,30 @@ class GrownTree:
             **others,
         )
 
-    def build(self, classes: Classes, rows: Table | SparseTable) -> ClusterTree:
-        """Return the tree, with what is reported of its nodes; `rows`: those of the fit."""
+    def build(
+        self,
+        classes: Classes,
+        table: Table | SparseTable,
+        fitted: WeightedRows[Any] | None = None,
+        base_centers: FloatArray | None = None,
+    ) -> ClusterTree:
+        """Return the tree, with what is reported of its nodes.
+
+        Parameters
+        ----------
+        classes : list of int or list of str
+            The labels, by code.
+        table : Table or SparseTable
+            What the columns of all rows hold.
+        fitted : WeightedRows, default=None
+            The rows of `leaf_of_row`; without them the values beside cuts are not kept.
+        base_centers : ndarray of shape (n_clusters, n_features), default=None
+            Centers of the base tree, which keep their leaves where cuts of times are moved.
+
+        Returns
+        -------
+        ClusterTree
+        """
         weight = self.weighted_n_node_samples
         divisor = np.where(weight > 0, weight, 1.0)
         value = np.minimum(self.label_weight / divisor[:, None], 1.0)
@@ -115,8 +147,11 @@ class GrownTree:
             weight[leaves], self.n_node_samples[leaves], value[leaves, labels[leaves]]
         )
         oblique = {} if self.oblique is None else self.oblique._asdict()
+        sides = None if base_centers is None else self._sides_of_centers(base_centers)
         return ClusterTree(
-            **self.tests._asdict(),
+            **node_arguments(
+                self.tests, self.oblique, self.n_node_samples, self.leaf_of_row, fitted, sides
+            ),
             **{f"oblique_{name}": array for name, array in oblique.items()},
             n_node_samples=self.n_node_samples,
             weighted_n_node_samples=weight,
@@ -126,11 +161,30 @@ class GrownTree:
             impurity=self.cost / divisor,
             value=value[:, None, :],
             mistakes=mistakes,
-            n_features=rows.n_features,
+            **column_arguments(table),
             classes=classes,
-            feature_names=rows.feature_names,
             feature_scale=self.feature_scale,
         )
+
+    def _sides_of_centers(self, centers: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return each node's greatest center on the left and least one on the right of its cut.
+
+        Infinite below the base tree. `centers`: k x n_features.
+        """
+        left, feature = self.tests.children_left, np.maximum(self.tests.feature, 0)
+        leaves = np.flatnonzero(self.base_cluster >= 0)
+        least = np.full((len(left), centers.shape[1]), np.inf)
+        most = -least
+        least[leaves] = most[leaves] = centers[self.base_cluster[leaves]]
+        n_base = max(2 * self.n_base_leaves - 1, 0)
+        low, high = np.full(len(left), -np.inf), np.full(len(left), np.inf)
+        for node in range(n_base - 1, -1, -1):  # children come after their parents
+            if 0 <= left[node] < n_base:
+                children = slice(left[node], left[node] + 2)
+                least[node], most[node] = least[children].min(axis=0), most[children].max(axis=0)
+                low[node] = most[left[node], feature[node]]
+                high[node] = least[left[node] + 1, feature[node]]
+        return low, high
 
     def _without_mistakes(self) -> IntArray:
         """Return the splits of the base tree that separate no row from its center.
@@ -200,6 +254,103 @@ class ExactSum:
 def tests_of(fitted: FittedTests) -> TestArrays:
     """Return the tests of a tree that the core fitted."""
     return TestArrays(*(getattr(fitted, name) for name in TestArrays._fields))
+
+
+def column_arguments(rows: Table | SparseTable) -> dict[str, Any]:
+    """Return the arguments of `ClusterTree` that say what the columns of a fit hold."""
+    arguments = {"n_features": rows.n_features, "feature_names": rows.feature_names}
+    if isinstance(rows, SparseTable):
+        return arguments
+    has_missing = None if rows.gaps is None else [n_missing > 0 for n_missing in rows.gaps]
+    known = {"column_kinds": rows.kinds, "levels": rows.levels, "has_missing": has_missing}
+    return arguments | known
+
+
+def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
+    """Return the tests with the directions of missing cells that the fit had none of.
+
+    Missing cells go to the side with more rows, ties left. Directions that were learned stay, and
+    trees with oblique tests have none.
+    """
+    if tests.missing_go_to_left is not None or (tests.kind == OBLIQUE).any():
+        return tests
+    left = np.maximum(tests.children_left, 0)
+    right = np.maximum(tests.children_right, 0)
+    more_left = n_node_samples[left] >= n_node_samples[right]
+    goes_left = (tests.kind != LEAF) & (more_left | (tests.kind == MISSING))
+    return tests._replace(missing_go_to_left=goes_left)
+
+
+def node_arguments(
+    tests: TestArrays,
+    oblique: ObliqueArrays | None,
+    n_node_samples: IntArray,
+    leaf_of_row: npt.NDArray[Any],
+    fitted: WeightedRows[Any] | None,
+    sides: tuple[FloatArray, FloatArray] | None = None,
+) -> dict[str, Any]:
+    """Return the arguments of `ClusterTree` that say what the nodes of a fit test.
+
+    All directions are known then, except of trees with oblique tests. Thresholds of times, and the
+    ends of their intervals, lie where people would put them: see `threshold_in_gap`.
+
+    Parameters
+    ----------
+    tests : TestArrays
+        The tests as they were grown.
+    oblique : ObliqueArrays or None
+        The oblique ones.
+    n_node_samples : ndarray of shape (n_nodes,)
+        Rows of the fit that reach each node.
+    leaf_of_row : ndarray of shape (n_samples,)
+        Leaf of each row of `fitted`.
+    fitted : WeightedRows or None
+        The rows of the fit; None: the values beside cuts are not kept.
+    sides : tuple of ndarray of shape (n_nodes,), default=None
+        What cuts of times leave on their left and on their right besides rows.
+
+    Returns
+    -------
+    dict
+    """
+    tests = with_directions(tests, n_node_samples)
+    if fitted is None or not isinstance(fitted.rows, Table):  # sparse rows have oblique tests
+        return tests._asdict()
+    rows = fitted.rows
+    if not np.isin(tests.kind, (THRESHOLD, INTERVAL)).any():
+        return tests._asdict()
+    router = Router(tests, rows.n_features, oblique)
+    leaves = leaf_of_row.astype(np.uint32, copy=False)
+    beside = router.values_beside(rows.data, leaves, fitted.threads)
+    if rows.kinds is not None:
+        tests = _with_calendar_cuts(tests, beside, rows.kinds, sides)
+    return tests._asdict() | dict(zip(BESIDE_ARRAYS, beside, strict=True))
+
+
+def _with_calendar_cuts(
+    tests: TestArrays,
+    beside: Sequence[FloatArray],
+    kinds: Sequence[str],
+    sides: tuple[FloatArray, FloatArray] | None,
+) -> TestArrays:
+    """Return the tests with the cuts of times at boundaries of calendar and clock."""
+    below, above, below_lower, above_lower = beside
+    threshold, lower, upper = tests.threshold.copy(), tests.lower.copy(), tests.upper.copy()
+    for node in np.flatnonzero(np.isin(tests.kind, (THRESHOLD, INTERVAL))).tolist():
+        kind = kinds[tests.feature[node]]
+        if not is_time(kind):
+            continue
+        end = threshold if tests.kind[node] == THRESHOLD else upper
+        if not math.isnan(below[node] + above[node]):
+            low, high = below[node], above[node]
+            if sides is not None:  # centers may lie within a day or a microsecond
+                low = next_time(max(low, sides[0][node]), kind)
+                high = next_time(min(high, sides[1][node]), kind)
+            if low < high:
+                end[node] = threshold_in_gap(low, high, kind)
+        if not math.isnan(below_lower[node] + above_lower[node]):
+            lower[node] = start_in_gap(below_lower[node], above_lower[node], kind)
+    return tests._replace(threshold=threshold, lower=lower, upper=upper)
 
 
 def add_up(left: IntArray, *of_nodes: npt.NDArray[Any]) -> None:

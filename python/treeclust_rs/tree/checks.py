@@ -1,18 +1,24 @@
 """Checks of the arrays of a tree, moves included; messages name the first node that is wrong."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .._engine import ObliqueArrays
-from .._util import BoolArray, FloatArray
+from .._data.kinds import check_kind, has_levels
+from .._data.levels import FLAG_LEVELS
+from .._data.times import MAX_TIME
+from .._engine import MISSING_LEVEL, ObliqueArrays
+from .._util import BoolArray, FloatArray, IntArray
 from .._util.words import check_column_names, check_unicode
+from .columns import Column
 from .nodes import (
     INTERVAL,
     LEAF,
+    LEVELS,
+    MISSING,
     MOVES,
     NO_CHILD,
     OBLIQUE,
@@ -137,6 +143,97 @@ def check_oblique_arrays(
     return checked
 
 
+def check_level_arrays(
+    indptr: npt.ArrayLike | None, codes: npt.ArrayLike | None, n_nodes: int
+) -> tuple[IntArray, IntArray] | None:
+    """Return copies of the arrays of level tests, whose lengths must fit; None if both are None."""
+    if indptr is None and codes is None:
+        return None
+    if indptr is None or codes is None:
+        raise ValueError("A tree has both of levels_indptr and levels_codes, or neither.")
+    starts = check_array("levels_indptr", indptr, is_int=True)
+    if len(starts) != n_nodes + 1:
+        raise ValueError(
+            f"levels_indptr has {len(starts)} entries; it needs {n_nodes + 1}, one per node and "
+            "one more."
+        )
+    return starts, check_array("levels_codes", codes, is_int=True)
+
+
+def check_directions(values: npt.ArrayLike | None, n_nodes: int) -> BoolArray | None:
+    """Return a copy of `missing_go_to_left`; None stays None."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (n_nodes,) or array.dtype.kind != "b":
+        raise ValueError(
+            f"missing_go_to_left must hold {n_nodes} bools, one per node. Got shape {array.shape} "
+            f"of dtype {array.dtype} instead."
+        )
+    return np.array(array)
+
+
+def check_columns(
+    kinds: Sequence[str] | None,
+    levels: Sequence[Sequence[str] | None] | None,
+    has_missing: Sequence[bool] | None,
+    n_features: int,
+) -> tuple[
+    tuple[str, ...] | None, tuple[tuple[str, ...] | None, ...] | None, tuple[bool, ...] | None
+]:
+    """Return the kinds of the columns, their levels and whether they had missing cells.
+
+    None of each where it says nothing: all columns hold numbers, or none had missing cells.
+    """
+    for name, entries in (
+        ("column_kinds", kinds),
+        ("levels", levels),
+        ("has_missing", has_missing),
+    ):
+        if entries is not None and (isinstance(entries, str) or len(entries) != n_features):
+            raise ValueError(f"{name} must have {n_features} entries, one per feature.")
+    for feature, kind in enumerate(kinds or ()):
+        try:
+            check_kind(kind)
+        except ValueError as error:
+            raise ValueError(
+                f"Feature {feature} of the tree is of the unknown kind {kind!r}. {error}"
+            ) from None
+    checked: tuple[tuple[str, ...] | None, ...] = tuple(
+        None if own is None else _check_levels(feature, own)
+        for feature, own in enumerate(levels or ())
+    )
+    for feature in range(n_features) if kinds or checked else ():
+        kind = kinds[feature] if kinds else "number"
+        own = checked[feature] if checked else None
+        if (own is None) == has_levels(kind):
+            raise ValueError(
+                f"Feature {feature} of the tree is of kind {kind!r} and has "
+                f"{'no ' if own is None else ''}levels; those of kind levels or flag have some."
+            )
+        if kind == "flag" and own != FLAG_LEVELS:
+            raise ValueError(f"Feature {feature} of the tree is a flag with other levels.")
+    gaps = tuple(map(bool, has_missing or ()))
+    return (
+        None if set(kinds or ()) <= {"number"} else tuple(kinds or ()),
+        checked if any(own is not None for own in checked) else None,
+        gaps if any(gaps) else None,
+    )
+
+
+def _check_levels(feature: int, levels: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(levels, str) or not all(type(level) is str for level in levels):
+        raise ValueError(f"The levels of feature {feature} must be strings.")
+    if len(set(levels)) != len(levels):
+        raise ValueError(f"The levels of feature {feature} must differ from each other.")
+    if len(levels) > MISSING_LEVEL:
+        raise ValueError(
+            f"Feature {feature} has {len(levels)} levels; at most {MISSING_LEVEL} are possible."
+        )
+    check_unicode(levels, f"Feature {feature} has a level")
+    return tuple(levels)
+
+
 def check_value_array(values: npt.ArrayLike, n_nodes: int, n_classes: int) -> FloatArray:
     """Return a copy of `value` as float64."""
     array = np.asarray(values)
@@ -184,11 +281,12 @@ def check_structure(nodes: TreeNodes) -> None:
 
 
 def check_tests(nodes: TreeNodes) -> None:
-    """Check kinds, features, thresholds, intervals and oblique terms."""
+    """Check kinds, features, thresholds, intervals, levels, directions and oblique terms."""
     kind, feature = nodes.kind, nodes.feature
     at_all(
-        (kind >= LEAF) & (kind <= OBLIQUE),
-        "has an unknown kind; known are 0 (leaf), 1 (threshold), 2 (interval) and 3 (oblique)",
+        (kind >= LEAF) & (kind <= MISSING),
+        "has an unknown kind; known are 0 (leaf), 1 (threshold), 2 (interval), 3 (oblique), "
+        "4 (levels) and 5 (missing)",
     )
     is_leaf, is_threshold, is_interval = kind == LEAF, kind == THRESHOLD, kind == INTERVAL
     is_oblique = kind == OBLIQUE
@@ -203,8 +301,8 @@ def check_tests(nodes: TreeNodes) -> None:
     at_all(~is_leaf | (nodes.threshold == UNDEFINED), "is a leaf with a threshold not -2.0")
     at_all(~is_threshold | np.isfinite(nodes.threshold), "has a threshold that is not finite")
     at_all(
-        ~(is_interval | is_oblique) | np.isnan(nodes.threshold),
-        "is an interval or oblique node and must have the threshold NaN",
+        is_leaf | is_threshold | np.isnan(nodes.threshold),
+        "is an interval, levels, missing or oblique node and must have the threshold NaN",
     )
     at_all(
         ~is_interval | (np.isfinite(nodes.lower) & np.isfinite(nodes.upper)),
@@ -215,7 +313,113 @@ def check_tests(nodes: TreeNodes) -> None:
         is_interval | (np.isnan(nodes.lower) & np.isnan(nodes.upper)),
         "is no interval node and must have NaN for lower and upper",
     )
+    ends = np.stack([np.where(is_threshold, nodes.threshold, 0.0), nodes.lower, nodes.upper])
+    is_time = _of_columns(nodes, lambda column: column.is_time) > 0
+    at_all(
+        ~(is_time & (np.abs(ends) > MAX_TIME).any(axis=0)),
+        "compares times beyond 2**53 microseconds from 1970",
+    )
     _check_oblique(nodes, is_oblique)
+    _check_level_tests(nodes)
+    _check_missing(nodes)
+    _check_beside(nodes, is_threshold, is_interval)
+
+
+def _of_columns(nodes: TreeNodes, read: Callable[[Column], int]) -> npt.NDArray[Any]:
+    """Return what `read` says of the tested column of each node; 0 where there is none."""
+    if nodes.column_kinds is None:
+        return np.zeros(nodes.n_nodes, dtype=bool)
+    of_nodes = [0 if f < 0 else read(nodes.column(f)) for f in nodes.feature.tolist()]
+    return np.array(of_nodes)
+
+
+def _check_level_tests(nodes: TreeNodes) -> None:
+    """Check that nodes test levels of columns that have them, by ascending codes."""
+    is_levels = nodes.kind == LEVELS
+    of_levels = _of_columns(nodes, lambda column: column.has_levels) > 0
+    at_all(~is_levels | of_levels, "tests levels of a feature that has none")
+    may_test = is_levels | (nodes.kind == MISSING)
+    at_all(may_test | ~of_levels, "compares a feature that has levels")
+    if nodes.levels_indptr is None or nodes.levels_codes is None:
+        at_all(~is_levels, "tests levels, and the tree has no levels_codes")
+        return
+    indptr, codes = nodes.levels_indptr, nodes.levels_codes
+    check_indptr("levels_indptr", indptr, len(codes))
+    sizes = np.diff(indptr)
+    at_all(is_levels | (sizes == 0), "has levels_codes though it does not test levels")
+    at_all(~is_levels | (sizes > 0), "tests levels and has no levels_codes")
+    node = np.repeat(np.arange(nodes.n_nodes), sizes)
+    n_levels = _of_columns(nodes, lambda column: len(column.levels))
+    at_entries(
+        nodes,
+        node,
+        (
+            (
+                (codes >= 0) & (codes < n_levels[node]),
+                "has levels_codes that are none of its feature's levels",
+            ),
+            (_rises(codes, node), "has levels_codes that do not ascend"),
+        ),
+    )
+
+
+def _check_missing(nodes: TreeNodes) -> None:
+    """Check the directions of missing cells."""
+    kind, goes_left = nodes.kind, nodes.missing_go_to_left
+    if goes_left is None:
+        at_all(
+            (kind != LEVELS) & (kind != MISSING),
+            "tests levels or missing cells, and the tree has no missing_go_to_left",
+        )
+        return
+    at_all(kind != OBLIQUE, "is oblique; sums take no missing cells: missing_go_to_left is None")
+    at_all((kind != LEAF) | ~goes_left, "is a leaf and must have missing_go_to_left False")
+    at_all(
+        (kind != MISSING) | goes_left,
+        "tests for missing cells and must have missing_go_to_left True",
+    )
+
+
+def _check_beside(nodes: TreeNodes, is_threshold: BoolArray, is_interval: BoolArray) -> None:
+    """Check the values beside thresholds and the ends of intervals."""
+    cut = np.where(is_interval, nodes.upper, nodes.threshold)
+    has_cut, lower = is_threshold | is_interval, nodes.lower
+    for values, has_value, where, is_wrong, wrong in (
+        (nodes.below, has_cut, "below {} threshold", np.greater, "above"),
+        (nodes.above, has_cut, "above {} threshold", np.less_equal, "not"),
+        (nodes.below_lower, is_interval, "below {} lower end", np.greater_equal, "not"),
+        (nodes.above_lower, is_interval, "above {} lower end", np.less, "below"),
+    ):
+        if values is None:
+            continue
+        its, of_none = where.format("its"), where.format("a")
+        at_all(~np.isinf(values), f"has a value {its} that is not finite")
+        at_all(has_value | np.isnan(values), f"has a value {of_none}, and has none")
+        end = lower if has_value is is_interval else cut
+        at_all(~(has_value & is_wrong(values, end)), f"has a value {its} that is {wrong}")
+
+
+def check_indptr(name: str, indptr: IntArray, n_entries: int) -> None:
+    """Check that the runs of nodes follow each other from the first entry to the last."""
+    if indptr[0] != 0 or indptr[-1] != n_entries or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"The {name} of the tree does not rise from 0 to {n_entries}.")
+
+
+def _rises(entries: IntArray, node: IntArray) -> BoolArray:
+    """Return whether each entry is above the one before it in the same node."""
+    rises = np.ones(len(entries), dtype=bool)
+    rises[1:] = (entries[1:] > entries[:-1]) | (node[1:] != node[:-1])
+    return rises
+
+
+def at_entries(
+    nodes: TreeNodes, node: IntArray, of_entries: Iterable[tuple[BoolArray, str]]
+) -> None:
+    """Raise ValueError naming the first node with an entry that is wrong."""
+    for is_right, complaint in of_entries:
+        at_node = np.ones(nodes.n_nodes, dtype=bool)
+        at_node[node[~is_right]] = False
+        at_all(at_node, complaint)
 
 
 def _check_oblique(nodes: TreeNodes, is_oblique: BoolArray) -> None:
@@ -224,27 +428,25 @@ def _check_oblique(nodes: TreeNodes, is_oblique: BoolArray) -> None:
         return
     indptr, indices, weights, bias = nodes.oblique_arrays
     n_terms = len(indices)
-    if indptr[0] != 0 or indptr[-1] != n_terms or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"The oblique_indptr of the tree does not rise from 0 to {n_terms}.")
+    check_indptr("oblique_indptr", indptr, n_terms)
     sizes = np.diff(indptr)
     at_all(is_oblique | (sizes == 0), "has weights though it is not oblique")
     at_all(~is_oblique | (sizes > 0), "is oblique and has no weights")
     at_all(is_oblique | np.isnan(bias), "is not oblique and must have the oblique_bias NaN")
     at_all(~is_oblique | np.isfinite(bias), "has an oblique_bias that is not finite")
     node = np.repeat(np.arange(nodes.n_nodes), sizes)
-    rises = np.ones(n_terms, dtype=bool)
-    rises[1:] = (indices[1:] > indices[:-1]) | (node[1:] != node[:-1])
-    for is_right, complaint in (
+    at_entries(
+        nodes,
+        node,
         (
-            (indices >= 0) & (indices < nodes.n_features),
-            f"has oblique_indices outside of 0..{nodes.n_features - 1}",
+            (
+                (indices >= 0) & (indices < nodes.n_features),
+                f"has oblique_indices outside of 0..{nodes.n_features - 1}",
+            ),
+            (_rises(indices, node), "has oblique_indices that do not ascend"),
+            (np.isfinite(weights) & (weights != 0), "has an oblique weight that is 0 or no number"),
         ),
-        (rises, "has oblique_indices that do not ascend"),
-        (np.isfinite(weights) & (weights != 0), "has an oblique weight that is 0 or no number"),
-    ):
-        at_node = np.ones(nodes.n_nodes, dtype=bool)
-        at_node[node[~is_right]] = False
-        at_all(at_node, complaint)
+    )
 
 
 def check_statistics(nodes: TreeNodes) -> None:
@@ -313,8 +515,8 @@ def check_moves(nodes: TreeNodes) -> None:
         np.where(is_leaf, np.isnan(nodes.gain), np.isfinite(nodes.gain) & (nodes.gain > 0)),
         "needs a finite gain above 0 if it is split, and NaN if it is a leaf",
     )
-    at_all(nodes.kind != INTERVAL, "has a move and an interval test; moves take thresholds")
-    at_all(nodes.kind != OBLIQUE, "has a move and an oblique test; moves take thresholds")
+    at_all(nodes.kind != INTERVAL, "has a move and an interval test; moves take no intervals")
+    at_all(nodes.kind != OBLIQUE, "has a move and an oblique test; moves take no sums")
     at_all(np.isnan(nodes.mistakes), "has mistakes; a tree with moves has no reference")
     if nodes.n_base_leaves:
         raise ValueError("A tree with moves has no base tree: n_base_leaves must be 0.")
@@ -322,12 +524,15 @@ def check_moves(nodes: TreeNodes) -> None:
     for node, _, path in walk_nodes(nodes):
         if is_leaf[node]:
             continue
-        span = path.span(int(nodes.feature[node]))
-        if not span.lower < nodes.threshold[node] < span.upper:
-            raise ValueError(
-                f"Node {node} of the tree has a threshold that all rows reaching it are on one "
-                "side of; a split with a move has rows on both."
-            )
+        for left in (True, False):
+            undos = path.enter(nodes, node, left)
+            if not path.admits_rows(int(nodes.feature[node])):
+                test = "threshold" if nodes.kind[node] == THRESHOLD else "test"
+                raise ValueError(
+                    f"Node {node} of the tree has a {test} that all rows reaching it are on one "
+                    "side of; a split with a move has rows on both."
+                )
+            path.leave(undos)
     _check_clusters(nodes)
 
 

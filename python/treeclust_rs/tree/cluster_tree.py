@@ -19,18 +19,23 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 
 from .. import _engine
+from .._data.frames import count_rows
 from .._util import IntArray, documented, format_count
 from . import checks
 from .checks import check_moves, own_shares
 from .html import tree_html
 from .labels import renamed
 from .nodes import (
+    BESIDE_ARRAYS,
+    COLUMN_ARGUMENTS,
     FLOAT_ARRAYS,
     INT_ARRAYS,
     INTERVAL,
+    LEVELS,
     OBLIQUE,
     OBLIQUE_ARRAYS,
     OTHER_ARGUMENTS,
+    THRESHOLD,
     TreeNodes,
 )
 from .paths import Condition, ObliqueCondition, Path
@@ -61,12 +66,12 @@ class ClusterTree(TreeNodes):
     feature : array-like of int, shape (n_nodes,)
         Index of the tested feature; -2 at leaves and oblique nodes.
     threshold : array-like of float, shape (n_nodes,)
-        At threshold nodes, rows with ``x <= threshold`` go left; NaN at interval and oblique nodes,
-        -2.0 at leaves.
+        At threshold nodes, rows with ``x <= threshold`` go left; NaN at other tests, -2.0 at
+        leaves. Of times in microseconds since 1970.
     lower, upper : array-like of float, shape (n_nodes,)
         At interval nodes, rows with ``lower <= x <= upper`` go left; NaN at all others.
     kind : array-like of int, shape (n_nodes,)
-        0 leaf, 1 threshold, 2 interval, 3 oblique.
+        0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     impurity : array-like of float, shape (n_nodes,)
         Cost of the node per unit of weight: the surrogate cost under its own best label; in a tree
         with moves the kernel cost as a cluster of its own, negative only for indefinite kernels.
@@ -122,6 +127,31 @@ class ClusterTree(TreeNodes):
         the terms of an oblique test by their share, |weight| x standard deviation, the largest
         first; with None, as after loading a file of an older version, by |weight|. None in a tree
         without oblique nodes.
+    levels_indptr : array-like of int, shape (n_nodes + 1,), or None, default=None
+        The codes of node i are ``levels_indptr[i]`` to ``levels_indptr[i + 1]``; nodes that test
+        levels have at least one, the others none.
+    levels_codes : array-like of int, shape (n_codes,), or None, default=None
+        Codes of the levels that go left, ascending within a node. A tree without tests on levels
+        has None of these two arrays.
+    missing_go_to_left : array-like of bool, shape (n_nodes,), or None, default=None
+        Whether a row whose tested cell is missing goes left; False at leaves, True at nodes that
+        test for missing cells. A level that its column does not have goes the same way. None: the
+        tree refuses missing cells, as those with oblique nodes and of model files of version 1 do.
+    below, above : array-like of float, shape (n_nodes,), or None, default=None
+        Of the rows of the fit that reach a threshold or interval node the largest value up to its
+        threshold or `upper`, and the least beyond; NaN at other nodes, and where there is none or
+        it is not known. None: not known anywhere.
+    below_lower, above_lower : array-like of float, shape (n_nodes,), or None, default=None
+        Of the rows that reach an interval node the largest value below its `lower`, and the least
+        that is not; NaN and None as for `below`.
+    column_kinds : sequence of str or None, default=None
+        What each column holds: "number", "levels", "flag", "date", "datetime[zone]" (with nothing
+        in the brackets for times without a zone) or "duration". None: numbers.
+    levels : sequence of (sequence of str or None) or None, default=None
+        The levels of each column of kind "levels" or "flag", in the order of their codes, at most
+        255; those of a flag are false and true. None for other columns, or without any such.
+    has_missing : sequence of bool or None, default=None
+        Whether each column had missing cells in the fit: texts then say where they go. None: no.
 
     Attributes
     ----------
@@ -189,6 +219,16 @@ class ClusterTree(TreeNodes):
         oblique_weights: npt.ArrayLike | None = None,
         oblique_bias: npt.ArrayLike | None = None,
         feature_scale: npt.ArrayLike | None = None,
+        levels_indptr: npt.ArrayLike | None = None,
+        levels_codes: npt.ArrayLike | None = None,
+        missing_go_to_left: npt.ArrayLike | None = None,
+        below: npt.ArrayLike | None = None,
+        above: npt.ArrayLike | None = None,
+        below_lower: npt.ArrayLike | None = None,
+        above_lower: npt.ArrayLike | None = None,
+        column_kinds: Sequence[str] | None = None,
+        levels: Sequence[Sequence[str] | None] | None = None,
+        has_missing: Sequence[bool] | None = None,
     ) -> None:
         given = dict(locals())
         if (move is None) != (gain is None):
@@ -201,6 +241,9 @@ class ClusterTree(TreeNodes):
         self.n_base_leaves = checks.check_int(n_base_leaves, "n_base_leaves", minimum=0)
         self.classes = checks.check_classes(classes)
         self.feature_names = checks.check_names(feature_names, self.n_features)
+        self.column_kinds, self.levels, self.has_missing = checks.check_columns(
+            column_kinds, levels, has_missing, self.n_features
+        )
         n_nodes: int | None = None
         for name in (*INT_ARRAYS, *FLOAT_ARRAYS):
             array = checks.check_node_array(name, given[name], n_nodes, is_int=name in INT_ARRAYS)
@@ -217,6 +260,14 @@ class ClusterTree(TreeNodes):
         )
         self._set_oblique(oblique)
         self.feature_scale = checks.check_feature_scale(feature_scale, self.n_features)
+        runs = checks.check_level_arrays(levels_indptr, levels_codes, self.n_nodes)
+        self.levels_indptr, self.levels_codes = runs or (None, None)
+        self.missing_go_to_left = checks.check_directions(missing_go_to_left, self.n_nodes)
+        for name in BESIDE_ARRAYS:
+            values = given[name]
+            if values is not None:
+                values = checks.check_node_array(name, values, n_nodes, is_int=False)
+            setattr(self, name, values)
         checks.check_structure(self)
         checks.check_tests(self)
         checks.check_statistics(self)
@@ -236,6 +287,12 @@ class ClusterTree(TreeNodes):
         if not (self.kind == OBLIQUE).any():
             self._set_oblique(None)
             self.feature_scale = None
+        if not (self.kind == LEVELS).any():
+            self.levels_indptr = self.levels_codes = None
+        if not (self.kind == INTERVAL).any():
+            self.below_lower = self.above_lower = None
+            if not (self.kind == THRESHOLD).any():
+                self.below = self.above = None
         for name in self.array_names:
             getattr(self, name).setflags(write=False)
         self._is_built = True
@@ -257,16 +314,22 @@ class ClusterTree(TreeNodes):
 
     # ---- prediction -----------------------------------------------------------------------
 
-    def apply(self, data: Any, n_jobs: int | _engine.Threads = 1) -> IntArray:
+    def apply(
+        self, data: Any, n_jobs: int | _engine.Threads = 1, *, missing: bool = True
+    ) -> IntArray:
         """Return the leaf that each row reaches.
 
         Parameters
         ----------
         data : ndarray or sparse matrix of shape (n_samples, n_features), or list of ndarray
             The features, of a dtype the core reads; a list holds one array of shape (n_samples,)
-            per feature. Sparse matrices are read by rows and never made dense.
+            per feature, or a `LevelColumn`. Cells of columns of levels are codes, those of times
+            microseconds since 1970; NaN is a missing cell. Sparse matrices are read by rows and
+            never made dense.
         n_jobs : int, default=1
             Number of threads.
+        missing : bool, default=True
+            Whether missing cells take the directions of their nodes; False refuses them.
 
         Returns
         -------
@@ -276,15 +339,17 @@ class ClusterTree(TreeNodes):
         Raises
         ------
         NonFiniteError
-            If a cell is NaN or infinite in a column that the tree tests; others are not read.
+            If a cell is infinite in a column that the tree tests, or NaN where `missing` is False
+            or `missing_go_to_left` is None; other columns are not read.
         """
         n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
         if n_columns != self.n_features:
             features = format_count(self.n_features, "feature")
             raise ValueError(f"The tree has {features}; the data have {n_columns}.")
-        n_rows = len(data[0]) if isinstance(data, list) else data.shape[0]
+        n_rows = count_rows(data) if isinstance(data, list) else data.shape[0]
         if n_rows < _MIN_ROWS_FOR_THREADS and isinstance(n_jobs, int):
             n_jobs = min(n_jobs, 1)
+        router = self.router if missing else self._router_of_complete_rows
         if issparse(data):
             by_rows = data.tocsr()
             stored = (
@@ -293,17 +358,25 @@ class ClusterTree(TreeNodes):
                 by_rows.data.astype(np.float64, copy=False),
                 n_columns,
             )
-            leaves = self.router.apply_sparse(stored, n_jobs)
+            leaves = router.apply_sparse(stored, n_jobs)
         else:
-            leaves = self.router.apply(data, n_jobs)
+            leaves = router.apply(data, n_jobs)
         if leaves is None:
-            raise NonFiniteError("The data contain NaN or inf.")
+            takes_missing = missing and self.missing_go_to_left is not None
+            what = "inf" if takes_missing else "NaN or inf"
+            raise NonFiniteError(f"The data contain {what}.")
         return leaves
 
     @cached_property
     def router(self) -> _engine.Router:
         """The tests in the core's form; the arrays are read-only. Pickles and copies have none."""
         return _engine.Router(self.test_arrays, self.n_features, self.oblique_arrays)
+
+    @cached_property
+    def _router_of_complete_rows(self) -> _engine.Router:
+        """As `router` for a tree of numbers, but missing cells are refused."""
+        tests = self.test_arrays._replace(missing_go_to_left=None)
+        return _engine.Router(tests, self.n_features, self.oblique_arrays)
 
     @cached_property
     def leaf_labels(self) -> npt.NDArray[Any]:
@@ -322,7 +395,8 @@ class ClusterTree(TreeNodes):
         """Return the conditions on the path from the root to a node, merged per feature.
 
         Of the bounds on one feature in one direction only the tightest counts, and of the outsides
-        of intervals those that no bound implies. Oblique tests are not merged.
+        of intervals those that no bound implies; sets of levels are merged to one. Oblique tests
+        are not merged.
 
         Parameters
         ----------
@@ -480,6 +554,7 @@ class ClusterTree(TreeNodes):
             and self.n_base_leaves == other.n_base_leaves
             and self.feature_names == other.feature_names
             and self.classes == other.classes
+            and all(getattr(self, name) == getattr(other, name) for name in COLUMN_ARGUMENTS)
             and self.array_names == other.array_names
             and all(
                 np.array_equal(

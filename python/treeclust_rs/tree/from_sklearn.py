@@ -23,7 +23,7 @@ from .._reference.read import read_centers, read_labels
 from .._util import FloatArray, IntArray, effective_n_jobs
 from .build import Classes, GrownTree, add_up
 from .cluster_tree import ClusterTree
-from .nodes import LEAF, leaf_mistakes, leaves_from_left
+from .nodes import LEAF, MISSING, leaf_mistakes, leaves_from_left
 from .sketch import threshold_tests
 
 
@@ -81,8 +81,7 @@ def from_sklearn(
     Notes
     -----
     scikit-learn compares columns in float32, this package in float64: rows within the rounding of a
-    threshold may go to the other side. Its trees send missing values to a side; these here refuse
-    them.
+    threshold may go to the other side. Missing values go to the side that its tree sends them to.
 
     Examples
     --------
@@ -138,12 +137,21 @@ def _structure(tree: Any) -> tuple[_engine.TestArrays, IntArray]:
         is_split = nodes.children_left[node] >= 0
         left.append(len(order) if is_split else -1)
         if is_split:
-            order += [int(nodes.children_left[node]), int(nodes.children_right[node])]
+            children = [int(nodes.children_left[node]), int(nodes.children_right[node])]
+            # Missing cells against the rest: here they are those that go left.
+            order += children[::-1] if np.isinf(nodes.threshold[node]) else children
     number = np.array(order, dtype=np.int64)
     split = np.array(left) >= 0
     feature = np.where(split, nodes.feature[number], -2).astype(np.int64)
     threshold = np.where(split, nodes.threshold[number], -2.0)
-    return threshold_tests(feature, threshold, np.array(left, dtype=np.int64)), number
+    tests = threshold_tests(feature, threshold, np.array(left, dtype=np.int64))
+    is_missing = np.isinf(threshold)
+    goes_left = split & (is_missing | (nodes.missing_go_to_left[number] != 0))
+    return tests._replace(
+        kind=np.where(is_missing, MISSING, tests.kind).astype(np.int8),
+        threshold=np.where(is_missing, np.nan, threshold),
+        missing_go_to_left=goes_left,
+    ), number
 
 
 def _with_own_counts(tree: Any, names: Any) -> ClusterTree:
@@ -205,7 +213,7 @@ def _with_counts_of(
     threads = _engine.Threads(effective_n_jobs(None))
     is_kept = np.ones(table.n_samples, dtype=bool) if weight is None else weight > 0
     if labels is not None:
-        given = read_labels(_array("labels", labels, 1), table, weight, "labels")
+        given = read_labels(_array("labels", labels, 1), table, is_kept, "labels")
         assert given.classes is not None and given.labels is not None
         classes, codes, is_kept = given.classes, given.labels, given.labels >= 0
     else:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import operator
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .._engine import ObliqueArrays, TestArrays
-from .._util import FloatArray, IntArray, column_name
+from .._util import BoolArray, FloatArray, IntArray, column_name
 from .._util.words import MAX_NAME_LENGTH, short_names, shorten, tested_name
+from .columns import NUMBERS, Column
 
-LEAF, THRESHOLD, INTERVAL, OBLIQUE = 0, 1, 2, 3
+LEAF, THRESHOLD, INTERVAL, OBLIQUE, LEVELS, MISSING = 0, 1, 2, 3, 4, 5
 # How a split of a Kauri tree places its two children, by code; -1 at leaves.
 MOVES = ("star", "double_star", "switch", "reallocation", "mixed")
+
+_Array = TypeVar("_Array", IntArray, BoolArray)
 
 NO_CHILD = -1
 UNDEFINED = -2
@@ -39,8 +42,27 @@ OBLIQUE_ARRAYS = ("oblique_indptr", "oblique_indices", "oblique_weights", "obliq
 # An entry per feature; only trees with oblique nodes have it, and not those of older files.
 FEATURE_SCALE = "feature_scale"
 
-# The other arguments of `ClusterTree`.
-OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves")
+# Only trees with tests on levels have these: the codes that go left, as in a sparse matrix by rows.
+LEVEL_ARRAYS = ("levels_indptr", "levels_codes")
+# Trees with oblique nodes and those of files of version 1 have none.
+DIRECTIONS = "missing_go_to_left"
+# The values on both sides of a threshold or of an interval's upper end, and of its lower end; None
+# where the tree has no such test, or its fit did not keep them.
+BESIDE_ARRAYS = ("below", "above", "below_lower", "above_lower")
+
+# The arrays that not every tree has.
+OPTIONAL_ARRAYS = (
+    *MOVE_ARRAYS,
+    *OBLIQUE_ARRAYS,
+    FEATURE_SCALE,
+    *LEVEL_ARRAYS,
+    DIRECTIONS,
+    *BESIDE_ARRAYS,
+)
+
+# The other arguments of `ClusterTree`; the last three are of the columns, an entry each, or None.
+COLUMN_ARGUMENTS = ("column_kinds", "levels", "has_missing")
+OTHER_ARGUMENTS = ("n_features", "feature_names", "classes", "n_base_leaves", *COLUMN_ARGUMENTS)
 
 
 class TreeNodes:
@@ -67,6 +89,16 @@ class TreeNodes:
     oblique_weights: FloatArray | None
     oblique_bias: FloatArray | None
     feature_scale: FloatArray | None
+    levels_indptr: IntArray | None
+    levels_codes: IntArray | None
+    missing_go_to_left: BoolArray | None
+    below: FloatArray | None
+    above: FloatArray | None
+    below_lower: FloatArray | None
+    above_lower: FloatArray | None
+    column_kinds: tuple[str, ...] | None
+    levels: tuple[tuple[str, ...] | None, ...] | None
+    has_missing: tuple[bool, ...] | None
     n_features: int
     n_base_leaves: int
     classes: tuple[int, ...] | tuple[str, ...]
@@ -79,9 +111,7 @@ class TreeNodes:
             *INT_ARRAYS,
             *FLOAT_ARRAYS,
             "value",
-            *(() if self.move is None else MOVE_ARRAYS),
-            *(() if self.oblique_indptr is None else OBLIQUE_ARRAYS),
-            *(() if self.feature_scale is None else (FEATURE_SCALE,)),
+            *(name for name in OPTIONAL_ARRAYS if getattr(self, name) is not None),
         )
 
     def arguments(self) -> dict[str, Any]:
@@ -154,6 +184,36 @@ class TreeNodes:
             tested = np.append(tested, self.oblique_indices)
         return _frozen(np.unique(tested))
 
+    @cached_property
+    def missing_arrives(self) -> BoolArray:
+        """Whether a missing cell of its column can get to each node: not past a test that took it.
+
+        True at leaves, oblique nodes and in trees without directions.
+        """
+        arrives = np.ones(self.n_nodes, dtype=bool)
+        if self.missing_go_to_left is None:
+            return _frozen(arrives)
+        left, features = self.children_left.tolist(), self.feature.tolist()
+        sides = self.missing_go_to_left.tolist()
+        taken = [0] * self.n_features  # by how many tests on the path the cell went the other way
+        # A node with the column whose missing cells its branch loses, or -1; or -1 with a column
+        # to restore.
+        visits = [(0, -1)]
+        while visits:
+            node, lost = visits.pop()
+            if node < 0:
+                taken[lost] -= 1
+                continue
+            if lost >= 0:
+                taken[lost] += 1
+                visits.append((-1, lost))
+            if left[node] >= 0:
+                feature = features[node]
+                arrives[node] = not taken[feature]
+                visits.append((left[node] + 1, feature if sides[node] else -1))
+                visits.append((left[node], -1 if sides[node] else feature))
+        return _frozen(arrives)
+
     @property
     def test_arrays(self) -> TestArrays:
         """The tests, as the engine takes them."""
@@ -194,6 +254,35 @@ class TreeNodes:
         indptr, indices, weights, bias = self.oblique_arrays
         terms = slice(int(indptr[node]), int(indptr[node + 1]))
         return indices[terms], weights[terms], float(bias[node])
+
+    def level_test(self, node: int) -> IntArray:
+        """Return the codes that go left at a node that tests levels, ascending.
+
+        Raises
+        ------
+        ValueError
+            If the node does not test levels.
+        """
+        self.check_node(node)
+        if self.levels_indptr is None or self.levels_codes is None or self.kind[node] != LEVELS:
+            raise ValueError(f"Node {node} of the tree does not test levels.")
+        return self.levels_codes[int(self.levels_indptr[node]) : int(self.levels_indptr[node + 1])]
+
+    def column(self, feature: int) -> Column:
+        """Return what texts need to know of a column."""
+        if self.column_kinds is None and self.has_missing is None:
+            return NUMBERS
+        if feature not in self._columns:
+            kind = NUMBERS.kind if self.column_kinds is None else self.column_kinds[feature]
+            levels = None if self.levels is None else self.levels[feature]
+            has_missing = self.has_missing is not None and self.has_missing[feature]
+            self._columns[feature] = Column(kind, levels or (), has_missing)
+        return self._columns[feature]
+
+    @cached_property
+    def _columns(self) -> dict[int, Column]:
+        """What `column` has returned."""
+        return {}
 
     def check_node(self, node: int) -> None:
         """Raise ValueError if the tree has no such node."""
@@ -237,7 +326,7 @@ class TreeNodes:
         return short_names(self.classes, range(len(self.classes)), max_length)
 
 
-def _frozen(array: IntArray) -> IntArray:
+def _frozen(array: _Array) -> _Array:
     array.setflags(write=False)
     return array
 

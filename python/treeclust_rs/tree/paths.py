@@ -7,25 +7,31 @@ tests are never merged.
 
 `Path` is changed in place while a walk goes down the tree and restored as it comes back up: one
 walk costs a few operations per node and no copies, however deep the tree is.
+
+Level tests on one column leave a single set of levels. A missing cell passes a test if the branch
+is the one that its node sends missing cells to; a path remembers per column whether they still get
+through.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from .._util import FloatArray, IntArray, format_number, format_short
-from .nodes import LEAF, OBLIQUE, THRESHOLD, TreeNodes
+from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
+from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
 
 class Span(NamedTuple):
-    """One range of values without holes; an end at infinity is open."""
+    """One range of values without holes; an end at infinity is open, ends NaN are no values."""
 
     lower: float
     lower_strict: bool
@@ -43,26 +49,48 @@ class Span(NamedTuple):
         below = value < self.upper if self.upper_strict else value <= self.upper
         return above and below
 
-    def text(self, subject: str) -> str:
+    @property
+    def is_missing(self) -> bool:
+        """Whether this stands for missing cells."""
+        return math.isnan(self.lower)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value lies in the range."""
+        if self.lower == self.upper:
+            return self.lower_strict or self.upper_strict
+        return self.lower > self.upper
+
+    def text(self, subject: str, column: Column = NUMBERS) -> str:
         """Return the range as a comparison of `subject`, for instance ``2 < age <= 7``."""
-        if self.lower == self.upper and not (self.lower_strict or self.upper_strict):
-            return f"{subject} = {format_number(self.lower)}"
         less = "<" if self.upper_strict else "<="
+        # Of a bound in the middle of a day: the days beyond it begin with the next one.
+        upper = lower = ""
+        if self.upper < math.inf:
+            upper = column.value_text(self.upper, up=self.upper_strict)
+        if self.lower > -math.inf:
+            lower = column.value_text(self.lower, up=not self.lower_strict)
+        if lower == upper and not (self.lower_strict or self.upper_strict):
+            return f"{subject} = {lower}"
         if self.lower == -math.inf:
-            return f"{subject} {less} {format_number(self.upper)}"
+            return f"{subject} {less} {upper}"
+        first, greater = ("<", ">") if self.lower_strict else ("<=", ">=")
         if self.upper == math.inf:
-            greater = ">" if self.lower_strict else ">="
-            return f"{subject} {greater} {format_number(self.lower)}"
-        first = "<" if self.lower_strict else "<="
-        return f"{format_number(self.lower)} {first} {subject} {less} {format_number(self.upper)}"
+            return f"{subject} {greater} {lower}"
+        return f"{lower} {first} {subject} {less} {upper}"
 
 
 EVERYTHING = Span(-math.inf, False, math.inf, False)
+NOTHING = Span(math.inf, True, -math.inf, True)
+MISSING_CELLS = Span(math.nan, False, math.nan, False)
+
+NEVER = "never"
+"""The text of a condition that no row meets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The values of one feature that a path allows.
+    """The values of one feature that a path allows: a range, or a set of levels.
 
     Parameters
     ----------
@@ -72,20 +100,54 @@ class Condition:
         The bounds; an end at infinity is open.
     holes : tuple of (float, float)
         Closed ranges of values that are excluded: ascending, disjoint, strictly inside the bounds.
+    codes : tuple of int or None, default=None
+        Of a column of levels the codes of those that are allowed, ascending.
+    missing : bool, default=False
+        Whether missing cells are allowed. Comparisons ignore it.
+    column : Column
+        How the column's values are written.
     """
 
     feature: int
     span: Span
     holes: tuple[tuple[float, float], ...] = ()
+    codes: tuple[int, ...] | None = None
+    missing: bool = field(default=False, compare=False)
+    column: Column = field(default=NUMBERS, compare=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no value is allowed: missing cells at most."""
+        return not self.codes if self.codes is not None else all(s.is_empty for s in self.spans)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all values are allowed."""
+        if self.codes is not None:
+            return len(self.codes) == len(self.column.levels)
+        return not self.holes and self.span == EVERYTHING
+
+    @property
+    def or_missing(self) -> bool:
+        """Whether the text says that missing cells are allowed besides some values."""
+        return self.missing and self.column.has_missing and not self.is_empty
+
+    @property
+    def is_union(self) -> bool:
+        """Whether the text has an ``or``."""
+        return bool(self.holes) or self.or_missing
 
     @property
     def size(self) -> int:
-        """Number of elementary conditions: one per finite bound, two per hole."""
-        return self.span.n_bounds + 2 * len(self.holes)
+        """Number of elementary conditions, as `Path` counts them."""
+        is_set = self.codes is not None and not self.is_everything
+        return _size(self.span, len(self.holes), is_set, self.missing)
 
     @property
     def spans(self) -> list[Span]:
         """The ranges of allowed values between the holes, ascending."""
+        if not self.holes:
+            return [self.span]
         spans: list[Span] = []
         lower, lower_strict = self.span.lower, self.span.lower_strict
         for hole_lower, hole_upper in self.holes:
@@ -94,9 +156,35 @@ class Condition:
         spans.append(Span(lower, lower_strict, self.span.upper, self.span.upper_strict))
         return spans
 
-    def text(self, name: str) -> str:
-        """Return the condition as text; several ranges are joined by ``or``."""
-        return " or ".join(span.text(name) for span in self.spans)
+    def text(self, name: str, max_levels: int | None = None) -> str:
+        """Return the condition as text; several ranges are joined by ``or``.
+
+        ``or missing`` is written where missing cells are allowed and the column had some in the
+        fit: rules of complete tables do not speak of them. ``never``: no level is left.
+
+        Parameters
+        ----------
+        name : str
+            Of the column.
+        max_levels : int, default=None
+            Most levels to write; None writes all.
+        """
+        is_nothing = self.span == NOTHING or self.codes == ()
+        if self.missing and self.is_empty and (self.column.has_missing or is_nothing):
+            return f"{name} is missing"
+        if is_nothing:
+            return NEVER
+        if not self.missing and self.is_everything:
+            return f"{name} is not missing"
+        parts = [span.text(name, self.column) for span in self.spans]
+        if self.codes is not None:
+            parts = [self.column.set_text(name, self.codes, max_levels)]
+        return " or ".join([*parts, "missing"] if self.or_missing else parts)
+
+    def lines(self, name: str, width: int) -> list[str]:
+        """Return the condition in lines of `width` or a little more, broken between levels."""
+        text = self.text(name, MAX_LEVELS_SHOWN)
+        return [text] if self.codes is None else joined(re.findall(r".+?(?:, |$)", text), width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,31 +298,56 @@ class ObliqueCondition:
     def lines(self, name: Callable[[int], str], width: int, max_terms: int) -> list[str]:
         """Return the condition with three digits in lines of `width`, broken between terms."""
         parts = self.parts(name, max_terms, short=True)
-        lines = [""]
-        for part in (*parts[:-1], f"{parts[-1]} {self.relation}"):
-            if lines[-1] and len(lines[-1]) + 1 + len(part) > width:
-                lines.append(part)
-            else:
-                lines[-1] = f"{lines[-1]} {part}".lstrip()
-        return lines
+        return joined([f"{part} " for part in (*parts[:-1], f"{parts[-1]} {self.relation}")], width)
+
+
+def joined(parts: Iterable[str], width: int) -> list[str]:
+    """Join parts, which end with the space behind them, to lines of `width`."""
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append(part)
+        else:
+            lines[-1] += part
+    return [line.rstrip() for line in lines]
 
 
 _hole_lower = itemgetter(0)
 _hole_upper = itemgetter(1)
 
 
+def _size(span: Span, n_holes: int, is_set: bool, missing: bool) -> int:
+    """Return the number of elementary conditions; see `Path`."""
+    if span == NOTHING:  # "is missing"
+        return 1
+    return span.n_bounds + 2 * n_holes + is_set or int(not missing)  # "is not missing"
+
+
 class _Region:
     """The allowed values of one feature: the mutable form of `Condition`."""
 
-    __slots__ = ("holes", "span")
+    __slots__ = ("all_codes", "codes", "column", "holes", "missing", "span")
 
-    def __init__(self) -> None:
+    def __init__(self, column: Column) -> None:
         self.span = EVERYTHING
         self.holes: list[tuple[float, float]] = []
+        self.column = column
+        # The allowed levels, one bit each; of other columns 0.
+        self.all_codes = (1 << len(column.levels)) - 1
+        self.codes = self.all_codes
+        self.missing = True
 
     @property
     def size(self) -> int:
-        return self.span.n_bounds + 2 * len(self.holes)
+        is_set = self.codes != self.all_codes
+        return _size(self.span, len(self.holes), is_set, self.missing)
+
+    def condition(self, feature: int) -> Condition:
+        codes = None
+        if self.column.has_levels:
+            codes = tuple(code for code in range(len(self.column.levels)) if self.codes >> code & 1)
+        holes = tuple(self.holes)
+        return Condition(feature, self.span, holes, codes, self.missing, self.column)
 
 
 class _Undo(NamedTuple):
@@ -246,16 +359,20 @@ class _Undo(NamedTuple):
     position: int
     removed: list[tuple[float, float]]
     n_added: int
+    codes: int
+    missing: bool
 
 
-_UNDO_OBLIQUE = _Undo(-1, False, EVERYTHING, 0, [], 0)
+_UNDO_OBLIQUE = _Undo(-1, False, EVERYTHING, 0, [], 0, 0, True)
 
 
 class Path:
     """The merged conditions between the root and one node.
 
     `size` is the number of elementary conditions, as WAES counts them: per feature the finite
-    bounds, and two for every hole; for every oblique test the features it uses.
+    bounds, and two for every hole; one for a set of levels, and one for "is missing" or "is not
+    missing" alone ("or missing" is counted with what it is added to); for every oblique test the
+    features it uses.
     """
 
     def __init__(self) -> None:
@@ -267,17 +384,19 @@ class Path:
     def conditions(self) -> list[Condition | ObliqueCondition]:
         """Return the conditions, in the order in which the path first tests their features."""
         conditions: list[Condition | ObliqueCondition] = [
-            Condition(feature, region.span, tuple(region.holes))
-            for feature, region in self._regions.items()
+            region.condition(feature) for feature, region in self._regions.items()
         ]
         for position, condition in reversed(self._oblique):
             conditions.insert(position, condition)
         return conditions
 
-    def span(self, feature: int) -> Span:
-        """Return the bounds on one feature, without the holes."""
+    def admits_rows(self, feature: int) -> bool:
+        """Return whether some value of a feature, or a missing cell as in the fit, is allowed."""
         region = self._regions.get(feature)
-        return EVERYTHING if region is None else region.span
+        if region is None:
+            return True
+        condition = region.condition(feature)
+        return not condition.is_empty or (region.missing and region.column.has_missing)
 
     def enter(self, tree: TreeNodes, parent: int, left: bool) -> list[_Undo]:
         """Move from a node to one of its children; return what `leave` needs to move back."""
@@ -289,18 +408,35 @@ class Path:
             self._oblique.append((len(self._regions), condition))
             self.size += condition.size
             return [_UNDO_OBLIQUE]
+        created = feature not in self._regions
+        if created:
+            self._regions[feature] = _Region(tree.column(feature))
+        directions = tree.missing_go_to_left
+        stays = directions is None or bool(directions[parent]) == left
         if kind == THRESHOLD:
             threshold = float(tree.threshold[parent])
             if left:
-                return [self._bound_above(feature, threshold, False)]
-            return [self._bound_below(feature, threshold, True)]
-        lower, upper = float(tree.lower[parent]), float(tree.upper[parent])
-        if left:
-            return [
-                self._bound_below(feature, lower, False),
-                self._bound_above(feature, upper, False),
-            ]
-        return [self._cut_out(feature, lower, upper)]
+                undos = [self._bound_above(feature, threshold, False)]
+            else:
+                undos = [self._bound_below(feature, threshold, True)]
+        elif kind == INTERVAL:
+            lower, upper = float(tree.lower[parent]), float(tree.upper[parent])
+            if left:
+                undos = [
+                    self._bound_below(feature, lower, False),
+                    self._bound_above(feature, upper, False),
+                ]
+            else:
+                undos = [self._cut_out(feature, lower, upper)]
+        else:
+            codes = 0
+            if kind == LEVELS:
+                codes = sum(1 << code for code in tree.level_test(parent).tolist())
+            undos = [self._restrict(feature, codes, left, stays)]
+        if not stays:  # which the undos restore
+            self._regions[feature].missing = False
+        undos[0] = undos[0]._replace(created=created)
+        return undos
 
     def leave(self, undos: list[_Undo]) -> None:
         """Undo one `enter`; the last one first."""
@@ -310,21 +446,36 @@ class Path:
                 continue
             region = self._regions[undo.feature]
             self.size -= region.size
-            region.span = undo.span
+            region.span, region.codes, region.missing = undo.span, undo.codes, undo.missing
             region.holes[undo.position : undo.position + undo.n_added] = undo.removed
             self.size += region.size
             if undo.created:
                 del self._regions[undo.feature]
 
-    def _open(self, feature: int) -> tuple[_Region, bool]:
-        region = self._regions.get(feature)
-        if region is not None:
-            return region, False
-        region = self._regions[feature] = _Region()
-        return region, True
+    def _restrict(self, feature: int, codes: int, left: bool, stays: bool) -> _Undo:
+        """Keep what a branch leaves of the levels, or of a test for missing cells (no codes).
+
+        `stays`: whether missing cells take the branch.
+        """
+        region, undo = self._regions[feature], self._undo(feature)
+        old_size = region.size
+        if codes:
+            region.codes &= codes if left else ~codes
+        elif left:
+            undo = undo._replace(removed=region.holes[:])
+            region.span, region.codes = NOTHING, 0
+            region.holes.clear()
+        region.missing &= stays
+        self.size += region.size - old_size
+        return undo
+
+    def _undo(self, feature: int) -> _Undo:
+        """Return how to undo a change that removes and adds no holes."""
+        region = self._regions[feature]
+        return _Undo(feature, False, region.span, 0, [], 0, region.codes, region.missing)
 
     def _bound_above(self, feature: int, bound: float, strict: bool) -> _Undo:
-        region, created = self._open(feature)
+        region, undo = self._regions[feature], self._undo(feature)
         old, old_size = region.span, region.size
         if bound < old.upper or (bound == old.upper and strict):
             region.span = old._replace(upper=bound, upper_strict=strict)
@@ -335,10 +486,10 @@ class Path:
             if hole[0] <= region.span.upper:
                 region.span = region.span._replace(upper=hole[0], upper_strict=True)
         self.size += region.size - old_size
-        return _Undo(feature, created, old, len(region.holes), removed[::-1], 0)
+        return undo._replace(position=len(region.holes), removed=removed[::-1])
 
     def _bound_below(self, feature: int, bound: float, strict: bool) -> _Undo:
-        region, created = self._open(feature)
+        region, undo = self._regions[feature], self._undo(feature)
         old, old_size = region.span, region.size
         if bound > old.lower or (bound == old.lower and strict):
             region.span = old._replace(lower=bound, lower_strict=strict)
@@ -352,27 +503,25 @@ class Path:
         removed = region.holes[:n_removed]
         del region.holes[:n_removed]
         self.size += region.size - old_size
-        return _Undo(feature, created, old, 0, removed, 0)
+        return undo._replace(removed=removed)
 
     def _cut_out(self, feature: int, lower: float, upper: float) -> _Undo:
-        region, created = self._open(feature)
-        span = region.span
+        region, undo = self._regions[feature], self._undo(feature)
+        span, old_size = region.span, region.size
         beside = not (_reaches_above(span, lower) and _reaches_below(span, upper))
         if not beside and lower <= span.lower:
-            undo = self._bound_below(feature, upper, True)
-        elif not beside and upper >= span.upper:
-            undo = self._bound_above(feature, lower, True)
-        else:
-            start = bisect_left(region.holes, lower, key=_hole_upper)
-            stop = start if beside else bisect_right(region.holes, upper, key=_hole_lower)
-            removed = region.holes[start:stop]
-            if removed:
-                lower, upper = min(lower, removed[0][0]), max(upper, removed[-1][1])
-            added = [] if beside else [(lower, upper)]
-            region.holes[start:stop] = added
-            self.size += 2 * (len(added) - len(removed))
-            return _Undo(feature, created, span, start, removed, len(added))
-        return undo._replace(created=created)
+            return self._bound_below(feature, upper, True)
+        if not beside and upper >= span.upper:
+            return self._bound_above(feature, lower, True)
+        start = bisect_left(region.holes, lower, key=_hole_upper)
+        stop = start if beside else bisect_right(region.holes, upper, key=_hole_lower)
+        removed = region.holes[start:stop]
+        if removed:
+            lower, upper = min(lower, removed[0][0]), max(upper, removed[-1][1])
+        added = [] if beside else [(lower, upper)]
+        region.holes[start:stop] = added
+        self.size += region.size - old_size
+        return undo._replace(position=start, removed=removed, n_added=len(added))
 
 
 def _reaches_above(span: Span, value: float) -> bool:
@@ -384,10 +533,16 @@ def _reaches_below(span: Span, value: float) -> bool:
 
 
 def branch_condition(tree: TreeNodes, parent: int, left: bool) -> Condition | ObliqueCondition:
-    """Return the condition of the branch from a node to one of its children."""
+    """Return the condition of the branch from a node to one of its children.
+
+    It allows missing cells besides values only where they can get to the node.
+    """
     path = Path()
     path.enter(tree, parent, left)
-    return path.conditions()[0]
+    condition = path.conditions()[0]
+    if isinstance(condition, Condition) and condition.or_missing and not condition.is_everything:
+        return replace(condition, missing=bool(tree.missing_arrives[parent]))
+    return condition
 
 
 def walk_leaves(tree: TreeNodes) -> Iterator[tuple[int, int, Path]]:

@@ -5,24 +5,32 @@ The functions return the arguments of the new `ClusterTree`.
 
 import math
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from .._engine import TestArrays
 from .._util import BoolArray, FloatArray, IntArray
 from .nodes import (
+    BESIDE_ARRAYS,
+    COLUMN_ARGUMENTS,
     FEATURE_SCALE,
     INTERVAL,
     LEAF,
+    LEVEL_ARRAYS,
+    LEVELS,
+    MISSING,
     NO_CHILD,
-    OBLIQUE_ARRAYS,
+    OBLIQUE,
     THRESHOLD,
     UNDEFINED,
     TreeNodes,
     leaf_mistakes,
 )
 
+# The arrays of runs of entries by node: where they start, and the entries.
+_RUNS = (("oblique_indptr", "oblique_indices", "oblique_weights"), LEVEL_ARRAYS)
 # Expanding intervals copies subtrees and may grow exponentially with the number of intervals.
 _MAX_EXPANDED_NODES = 200_000
 
@@ -30,11 +38,10 @@ _MAX_EXPANDED_NODES = 200_000
 def truncate_nodes(tree: TreeNodes, n_nodes: int) -> dict[str, Any]:
     """Return the arguments of the tree of the first nodes, those of `ClusterTree.truncate`."""
     arguments = tree.arguments()
-    for name in tree.array_names:
-        if name not in (*OBLIQUE_ARRAYS, FEATURE_SCALE):
-            arguments[name] = arguments[name][:n_nodes].copy()
+    for name in _node_arrays(tree):
+        arguments[name] = arguments[name][:n_nodes].copy()
     is_cut = arguments["children_left"] >= n_nodes
-    arguments |= _oblique_without(tree, is_cut)
+    arguments |= _runs_of(tree, np.arange(n_nodes), ~is_cut)
     for name, blank in (
         ("children_left", NO_CHILD),
         ("children_right", NO_CHILD),
@@ -43,8 +50,12 @@ def truncate_nodes(tree: TreeNodes, n_nodes: int) -> dict[str, Any]:
         ("lower", math.nan),
         ("upper", math.nan),
         ("kind", LEAF),
+        ("oblique_bias", math.nan),
+        ("missing_go_to_left", False),
+        *((name, math.nan) for name in BESIDE_ARRAYS),
     ):
-        arguments[name][is_cut] = blank
+        if arguments.get(name) is not None:
+            arguments[name][is_cut] = blank
     if tree.move is not None:
         arguments["move"][is_cut], arguments["gain"][is_cut] = -1, math.nan
         arguments["classes"] = tree.classes[: int(arguments["cluster"].max()) + 1]
@@ -63,21 +74,57 @@ def truncate_nodes(tree: TreeNodes, n_nodes: int) -> dict[str, Any]:
     return arguments
 
 
-def _oblique_without(tree: TreeNodes, is_cut: BoolArray) -> dict[str, npt.NDArray[Any]]:
-    """Return the oblique arrays of the first nodes, without the terms of those that are cut."""
-    if tree.oblique_arrays is None:
-        return {}
-    indptr, indices, weights, bias = tree.oblique_arrays
-    n_nodes = len(is_cut)
-    sizes = np.diff(indptr[: n_nodes + 1])
-    # The terms are in the order of the nodes.
-    kept = np.repeat(~is_cut, sizes)
-    return {
-        "oblique_indptr": np.concatenate([[0], np.cumsum(np.where(is_cut, 0, sizes))]),
-        "oblique_indices": indices[: len(kept)][kept],
-        "oblique_weights": weights[: len(kept)][kept],
-        "oblique_bias": np.where(is_cut, math.nan, bias[:n_nodes]),
-    }
+def _node_arrays(tree: TreeNodes) -> list[str]:
+    """Return the names of the tree's arrays that have one entry per node."""
+    others = {FEATURE_SCALE, *(name for names in _RUNS for name in names)}
+    return [name for name in tree.array_names if name not in others]
+
+
+def _runs_of(
+    tree: TreeNodes, nodes: IntArray, kept: BoolArray | bool = True
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the oblique terms and the levels of nodes in that order, of those `kept` alone."""
+    taken: dict[str, npt.NDArray[Any]] = {}
+    for indptr_name, *names in _RUNS:
+        indptr = getattr(tree, indptr_name)
+        if indptr is not None:
+            taken[indptr_name], places = take_runs(indptr, nodes, kept)
+            taken |= {name: getattr(tree, name)[places] for name in names}
+    return taken
+
+
+def take_runs(
+    indptr: IntArray, nodes: IntArray, kept: BoolArray | bool = True
+) -> tuple[IntArray, IntArray]:
+    """Return where the runs of nodes start when put in that order, and the places of their entries.
+
+    Nodes that are not `kept` have empty runs.
+    """
+    sizes = np.where(kept, np.diff(indptr)[nodes], 0)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    return starts, np.arange(starts[-1]) + np.repeat(indptr[nodes] - starts[:-1], sizes)
+
+
+def reordered_tests(tests: TestArrays, old: IntArray, number: IntArray) -> TestArrays:
+    """Return the tests of a tree with its nodes in another order; see `order_by_gain`."""
+    children = (tests.children_left[old], tests.children_right[old])
+    left, right = (np.where(child >= 0, number[child], -1) for child in children)
+    indptr, codes, goes_left = tests.levels_indptr, tests.levels_codes, tests.missing_go_to_left
+    if indptr is not None and codes is not None:
+        indptr, places = take_runs(indptr, old)
+        codes = codes[places]
+    return TestArrays(
+        kind=tests.kind[old],
+        feature=tests.feature[old],
+        threshold=tests.threshold[old],
+        lower=tests.lower[old],
+        upper=tests.upper[old],
+        children_left=left,
+        children_right=right,
+        levels_indptr=indptr,
+        levels_codes=codes,
+        missing_go_to_left=None if goes_left is None else goes_left[old],
+    )
 
 
 def kept_ancestor(tree: TreeNodes, n_nodes: int) -> IntArray:
@@ -136,86 +183,117 @@ def order_by_gain(children_left: IntArray, node_cost: FloatArray) -> tuple[IntAr
 def _renumbered(tree: TreeNodes, old: IntArray, number: IntArray) -> dict[str, Any]:
     """Return the arguments of a tree with its nodes in another order."""
     arguments = tree.arguments()
-    for name in tree.array_names:
-        if name != FEATURE_SCALE and not name.startswith("oblique_"):
-            arguments[name] = arguments[name][old]
+    for name in _node_arrays(tree):
+        arguments[name] = arguments[name][old]
     for name in ("children_left", "children_right"):
         child = arguments[name]
         arguments[name] = np.where(child >= 0, number[child], child)
-    if tree.oblique_arrays is not None:
-        indptr, indices, weights, bias = tree.oblique_arrays
-        terms = [np.arange(indptr[node], indptr[node + 1]) for node in old.tolist()]
-        places = np.concatenate(terms)
-        arguments |= {
-            "oblique_indptr": np.concatenate([[0], np.cumsum(np.diff(indptr)[old])]),
-            "oblique_indices": indices[places],
-            "oblique_weights": weights[places],
-            "oblique_bias": bias[old],
-        }
-    return arguments
+    return arguments | _runs_of(tree, old)
+
+
+class _Reach(NamedTuple):
+    """What can still occur in a column: values in (above, up_to], and missing cells."""
+
+    above: float
+    up_to: float
+    missing: bool
+
+    @property
+    def has_values(self) -> bool:
+        return self.above < self.up_to
 
 
 def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
-    """Return the arguments of the tree of `ClusterTree.to_threshold`.
+    """Return the arguments of the tree of `ClusterTree.to_threshold`; oblique tests stay.
 
-    One walk down the tree keeps, per feature, the range (above, up_to] of values that can still
-    occur; a test that all of these values answer alike is skipped.
+    One walk down the tree keeps, per feature, what can still occur; a test that all of it answers
+    alike is skipped.
     """
     left, right = tree.children_left.tolist(), tree.children_right.tolist()
     features, kinds = tree.feature.tolist(), tree.kind.tolist()
+    directions = tree.missing_go_to_left
+    goes_left = [False] * tree.n_nodes if directions is None else directions.tolist()
     # Interval tests in half-open form: inside is lower_open < x <= upper.
     upper = np.where(tree.kind == INTERVAL, tree.upper, tree.threshold).tolist()
     with np.errstate(over="ignore"):
         lower_open = np.nextafter(tree.lower, -math.inf).tolist()
 
     sources: list[int] = []  # the node that a new node copies
-    cuts: list[float] = []  # its threshold; NaN at leaves
+    cuts: list[float] = []  # its threshold; NaN where it has none
+    ends: list[bool] = []  # whether that is beside the lower end of an interval
+    sides: list[bool] = []  # whether its missing cells go left
     children: list[list[int]] = []
-    ranges: dict[int, tuple[float, float]] = {}
-    unlimited = (-math.inf, math.inf)
-    # (node, new parent, is right child, feature, range); with a negative node: restore the range.
-    stack: list[tuple[int, int, int, int, tuple[float, float]]] = [(0, -1, 0, -1, unlimited)]
+    reached: dict[int, _Reach] = {}
+    anything = _Reach(-math.inf, math.inf, directions is not None)
+
+    def answer(node: int) -> bool | None:
+        """Return the side that all that can occur at a node takes; None: it differs."""
+        above, up_to, missing = reach = reached.get(features[node], anything)
+        answers = {goes_left[node]} if missing else set()
+        if kinds[node] in (LEVELS, OBLIQUE):
+            return None
+        if kinds[node] == MISSING:
+            answers |= {False} if reach.has_values else set()
+        elif reach.has_values:
+            below_cut = lower_open[node] if kinds[node] == INTERVAL else -math.inf
+            if up_to <= below_cut or above >= upper[node]:
+                answers.add(False)
+            elif above >= below_cut and up_to <= upper[node]:
+                answers.add(True)
+            else:
+                return None
+        if len(answers) > 1:
+            return None
+        return True if not answers else answers.pop()
+
+    # (node, new parent, is right child, feature, reach); with a negative node: restore the reach.
+    stack: list[tuple[int, int, int, int, _Reach]] = [(0, -1, 0, -1, anything)]
     while stack:
         node, new_parent, side, feature, limits = stack.pop()
         if feature >= 0:
-            before = ranges.get(feature, unlimited)
-            ranges[feature] = limits
+            before = reached.get(feature, anything)
+            reached[feature] = limits
             if node >= 0:
                 stack.append((-1, -1, 0, feature, before))
         if node < 0:
             continue
-        cut = math.nan
-        targets = (node, node)
-        while kinds[node] != LEAF:
-            above, up_to = ranges.get(features[node], unlimited)
-            below_cut = lower_open[node] if kinds[node] == INTERVAL else -math.inf
-            if up_to <= below_cut or above >= upper[node]:
-                node = right[node]
-            elif above >= below_cut and up_to <= upper[node]:
-                node = left[node]
-            elif above >= below_cut:
-                cut, targets = upper[node], (left[node], right[node])
-                break
-            else:
-                # Below the interval is outside; above `below_cut` the same node is tested again.
-                cut, targets = below_cut, (right[node], node)
-                break
+        while kinds[node] != LEAF and (taken := answer(node)) is not None:
+            node = left[node] if taken else right[node]
         new = len(sources)
         if new == _MAX_EXPANDED_NODES:
             raise ValueError(
                 "Written with thresholds only, the intervals of this tree take more than "
                 f"{_MAX_EXPANDED_NODES:,} nodes. Use the tree as it is, or truncate it first."
             )
+        cut, is_lower, missing_left = math.nan, False, goes_left[node]
+        targets = left[node], right[node]
+        feature = features[node]
+        reach = reached.get(feature, anything)
+        if kinds[node] in (THRESHOLD, INTERVAL):
+            cut = upper[node]
+            below_cut = lower_open[node] if kinds[node] == INTERVAL else -math.inf
+            if reach.has_values and reach.above < below_cut:
+                # Below the interval is outside; above `below_cut` the same node is tested again.
+                cut, is_lower, missing_left = below_cut, True, not missing_left
+                targets = right[node], node
         sources.append(node)
         cuts.append(cut)
+        ends.append(is_lower)
+        sides.append(missing_left)
         children.append([-1, -1])
         if new_parent >= 0:
             children[new_parent][side] = new
-        if not math.isnan(cut):
-            feature = features[node]
-            above, up_to = ranges.get(feature, unlimited)
-            stack.append((targets[1], new, 1, feature, (cut, up_to)))
-            stack.append((targets[0], new, 0, feature, (above, cut)))
+        if kinds[node] == LEAF:
+            continue
+        on_left = reach._replace(missing=reach.missing and missing_left)
+        on_right = reach._replace(missing=reach.missing and not missing_left)
+        if kinds[node] == MISSING:
+            on_left = on_left._replace(above=math.inf)
+        elif kinds[node] in (THRESHOLD, INTERVAL):
+            on_left = on_left._replace(up_to=min(reach.up_to, cut))
+            on_right = on_right._replace(above=max(reach.above, cut))
+        stack.append((targets[1], new, 1, feature, on_right))
+        stack.append((targets[0], new, 0, feature, on_left))
 
     # Number the nodes level by level: siblings follow each other, children follow their parent.
     order = [0]
@@ -226,11 +304,22 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
     numbers[order] = np.arange(len(order))
     source = np.array(sources, dtype=np.int64)[order]
     threshold = np.array(cuts)[order]
-    is_leaf = np.isnan(threshold)
     child = np.array(children, dtype=np.int64)[order]
+    kind = np.where(tree.kind == INTERVAL, THRESHOLD, tree.kind)[source]
+    is_leaf = kind == LEAF
     child[~is_leaf] = numbers[child[~is_leaf]]
     labels = np.where(tree.kind == LEAF, tree.leaf_clusters, tree.cluster)[source]
     blank = np.full(len(order), math.nan)
+    is_lower_end = np.array(ends)[order]
+
+    def beside(upper: FloatArray | None, lower: FloatArray | None) -> FloatArray | None:
+        if upper is None or lower is None:
+            return None
+        return np.where(is_lower_end, lower[source], upper[source])
+
+    missing_go_to_left = None
+    if directions is not None:
+        missing_go_to_left = np.array(sides)[order] & ~is_leaf
     return {
         "children_left": child[:, 0],
         "children_right": child[:, 1],
@@ -238,7 +327,11 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         "threshold": np.where(is_leaf, float(UNDEFINED), threshold),
         "lower": blank,
         "upper": blank,
-        "kind": np.where(is_leaf, LEAF, THRESHOLD),
+        "kind": kind,
+        "missing_go_to_left": missing_go_to_left,
+        "below": beside(tree.below, tree.below_lower),
+        "above": beside(tree.above, tree.above_lower),
+        **_runs_of(tree, source),
         "impurity": tree.impurity[source],
         "n_node_samples": tree.n_node_samples[source],
         "weighted_n_node_samples": tree.weighted_n_node_samples[source],
@@ -249,4 +342,7 @@ def expand_intervals(tree: TreeNodes) -> dict[str, Any]:
         "n_features": tree.n_features,
         "classes": tree.classes,
         "feature_names": tree.feature_names,
+        "feature_scale": tree.feature_scale,
+        "oblique_bias": None if tree.oblique_bias is None else tree.oblique_bias[source],
+        **{name: getattr(tree, name) for name in COLUMN_ARGUMENTS},
     }

@@ -7,9 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
+from .._engine import MISSING_LEVEL
 from .._util import format_count, format_number, format_short
+from .._util.words import printable, tested_level
+from .columns import MAX_LEVELS_SHOWN
 from .nodes import LEAF, MOVES, TreeNodes
-from .paths import Condition, ObliqueCondition, Span, branch_condition
+from .paths import NEVER, Condition, ObliqueCondition, Span, branch_condition
 
 # Terms of an oblique test in printed trees and pictures: those of the largest shares.
 MAX_TERMS = 3
@@ -27,21 +30,22 @@ class NamesFeatures(Protocol):
 def branch_text(tree: TreeNodes, parent: int, left: bool, max_terms: int = MAX_TERMS) -> str:
     """Return the test on the branch from a node to one of its children.
 
-    Of an oblique test the terms of the largest shares, with three digits.
+    Of an oblique test the terms of the largest shares, with three digits; of a set of levels the
+    first five.
     """
     condition = branch_condition(tree, parent, left)
     if isinstance(condition, ObliqueCondition):
         return condition.text(tree.feature_name, max_terms, short=True)
-    return condition.text(tree.feature_name(condition.feature))
+    return condition.text(tree.feature_name(condition.feature), MAX_LEVELS_SHOWN)
 
 
 def branch_lines(
     tree: TreeNodes, parent: int, left: bool, width: int, max_terms: int = MAX_TERMS
 ) -> list[str]:
-    """Return `branch_text`, an oblique test broken into lines of `width`."""
+    """Return `branch_text`, an oblique test or a set of levels broken into lines of `width`."""
     condition = branch_condition(tree, parent, left)
     if not isinstance(condition, ObliqueCondition):
-        return [condition.text(tree.feature_name(condition.feature))]
+        return condition.lines(tree.feature_name(condition.feature), width)
     return condition.lines(tree.feature_name, width, max_terms)
 
 
@@ -63,6 +67,8 @@ def rule_text(
 ) -> str:
     """Return the conditions of a leaf as one sentence; ``always`` if there are none.
 
+    ``never`` where they contradict each other: a center that no row stands for has such a leaf.
+
     `name` returns the name of a feature. `scores` caches the texts of scores by node, for the next
     leaves.
     """
@@ -75,7 +81,9 @@ def rule_text(
             parts.append(f"{scores[condition.node]} {condition.relation}")
             continue
         text = condition.text(name(condition.feature))
-        parts.append(f"({text})" if condition.holes and len(conditions) > 1 else text)
+        parts.append(f"({text})" if condition.is_union and len(conditions) > 1 else text)
+    if NEVER in parts:
+        return NEVER
     return " and ".join(parts) if parts else _ALWAYS
 
 
@@ -87,8 +95,9 @@ def row_text(
 ) -> str:
     """Return the conditions with the values of one row, which must meet them.
 
-    Of several allowed ranges only the one that contains the row's value is written. The value of
-    an oblique condition is the score of the row. `scores` caches the texts of scores by node.
+    Of several allowed ranges only the one that contains the row's value is written. A missing cell
+    is None or NaN, a level its code or its text. The value of an oblique condition is the score of
+    the row. `scores` caches the texts of scores by node.
 
     Raises
     ------
@@ -97,8 +106,8 @@ def row_text(
     """
     parts = []
     for condition, value in zip(conditions, values, strict=True):
-        number = float(value)  # type: ignore[arg-type]
         if isinstance(condition, ObliqueCondition):
+            number = float(value)  # type: ignore[arg-type]
             if condition.node not in scores:
                 short = condition.parts(tree.feature_name, MAX_TERMS, short=True)
                 scores[condition.node] = " ".join(short)
@@ -110,17 +119,53 @@ def row_text(
             parts.append(f"{scores[condition.node]} = {_signed(number)} {condition.relation}")
             continue
         name = tree.feature_name(condition.feature)
+        if condition.codes is not None or is_missing(value):
+            parts.append(_level_part(condition, name, value))
+            continue
+        number = float(value)  # type: ignore[arg-type]
         met = [span for span in condition.spans if span.contains(number)]
         if not met:
             raise ValueError(
-                f"the value {format_number(number)} of {name} does not meet the condition "
-                f"{condition.text(name)}"
+                f"the value {condition.column.value_text(number)} of {name} does not meet the "
+                f"condition {condition.text(name)}"
             )
-        subject = f"{name} = {_format_value(value, met[0])}"
         span = met[0]
-        single = span.lower == span.upper
-        parts.append(subject if single else span.text(subject))
+        if condition.column.kind == "number":
+            subject = f"{name} = {_format_value(value, span)}"
+        else:
+            subject = f"{name} = {condition.column.value_text(number)}"
+        single = span.lower == span.upper or condition.is_everything
+        parts.append(subject if single else span.text(subject, condition.column))
     return " and ".join(parts) if parts else _ALWAYS
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a row's value is a missing cell: None or NaN."""
+    return value is None or value != value
+
+
+def _level_part(condition: Condition, name: str, value: object) -> str:
+    """Return the level of a row with the condition it meets, or that its cell is missing."""
+    column = condition.column
+    code = column.code(value)
+    if code is None:
+        if is_missing(value):
+            subject = f"{name} is missing"
+        elif value == MISSING_LEVEL:
+            subject = f"{name} is missing or an unknown level"
+        else:
+            subject = f"{name} = {tested_level(printable(value))} (unknown level)"
+        if not condition.missing:
+            raise ValueError(f"{subject}, which does not meet the condition {condition.text(name)}")
+        return subject
+    text = column.level_text(code)
+    if condition.codes is None or code not in condition.codes:
+        raise ValueError(
+            f"the value {text} of {name} does not meet the condition {condition.text(name)}"
+        )
+    if column.kind == "flag" or len(condition.codes) == 1 or condition.is_everything:
+        return f"{name} = {text}"
+    return column.set_text(f"{name} = {text}", condition.codes, MAX_LEVELS_SHOWN)
 
 
 def _signed(number: float) -> str:

@@ -10,8 +10,8 @@
 //!
 //! Symbols: mu_c, the center of cluster c, is a [`Coordinate`] per column; m_c is the number of its rows. The margin of
 //! mu_c bounds how far it may be off (`snap_margin`): a mean of m_c rows about an origin among them by
-//! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per bin for all columns, and O(n) for each
-//! column that is prepared; memory: 20 k bytes per column.
+//! m_c eps (max - min over the rows of c), and one that is given as a double by that double's rounding. Cost: O(k) per
+//! bin for all columns, and O(n) for each column that is prepared; memory: 20 k bytes per column.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -19,7 +19,9 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::CenterCut;
+use super::label_counts::OneHot;
+use super::level_mistakes::LevelShares;
+use super::{CenterCut, RowSums};
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::parallel;
@@ -42,6 +44,12 @@ pub trait CenterColumns: Sync {
     /// Half of the column's range, in its own unit: the range itself may overflow.
     fn half_range(&self, feature: usize) -> f64;
 
+    /// Of a column of levels: where the centers lie among them. None for a column of numbers.
+    fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
+        let _ = feature;
+        None
+    }
+
     /// Called before a column's cuts are compared exactly: centers of a table are then snapped to all of its values.
     fn prepare(&self, feature: usize) {
         let _ = feature;
@@ -57,6 +65,15 @@ pub trait CenterColumns: Sync {
     /// The alive centers on the left and on the right of a cut.
     fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
         let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
+        if let (Some(side), Some(shares)) = (cut.of_levels, self.level_shares(feature)) {
+            let alive: Vec<usize> = (0..alive.len()).filter(|&cluster| alive[cluster]).collect();
+            let inside = shares.clusters(side.group, &alive);
+            for cluster in alive {
+                let goes_left = inside.contains(&cluster) == side.is_left;
+                (left[cluster], right[cluster]) = (goes_left, !goes_left);
+            }
+            return (left, right);
+        }
         for (i, (_, cluster)) in self.alive(alive, feature).into_iter().enumerate() {
             let side = if i < cut.n_left { &mut left } else { &mut right };
             side[cluster] = true;
@@ -119,7 +136,8 @@ impl Coordinate {
     }
 }
 
-/// Centers (k x d, row-major) in the columns' own units, as sums `high + low`.
+/// Centers (k x coordinates, row-major) in the columns' own units, as sums `high + low`. A column of numbers is one
+/// coordinate; a column of levels is one for each level, its share of the center.
 #[derive(Debug, Clone, Copy)]
 pub struct Centers<'a> {
     /// The nearest doubles.
@@ -136,28 +154,45 @@ pub struct TableCenters<'a, 't> {
     rough: Vec<Vec<(Coordinate, u32)>>,
     /// The same, snapped to all values: computed when a column is first prepared.
     exact: Vec<OnceLock<Vec<(Coordinate, u32)>>>,
+    /// Per column: the shares of levels; none for numbers.
+    shares: Vec<Option<LevelShares>>,
 }
 
 impl<'a, 't> TableCenters<'a, 't> {
-    /// `index`: the table's. `labels`: a cluster in `[0, k)` per row. `centers`: k of them. O(k) per bin.
+    /// `index`: the table's. `rows`: cluster and weight per row. `centers`: k of them. O(k) per bin.
     ///
     /// # Errors
     /// [`Error::Shape`] if sizes disagree.
     pub fn new(
         table: &'a Table<'t>,
         index: &'a Index,
-        labels: &'a [u32],
+        rows: OneHot<'a>,
         centers: Centers<'_>,
-        k: usize,
     ) -> Result<Self> {
+        let (labels, k) = (rows.labels(), rows.width());
         let d = table.n_features();
-        Error::check_len("centers", centers.high.len(), k * d, "entries")?;
-        Error::check_len("centers", centers.low.len(), k * d, "entries")?;
+        let mut first = vec![0];
+        for feature in 0..d {
+            first.push(first[feature] + table.n_levels(feature).unwrap_or(1));
+        }
+        Error::check_len("centers", centers.high.len(), k * first[d], "entries")?;
+        Error::check_len("centers", centers.low.len(), k * first[d], "entries")?;
         Error::check_len("labels", labels.len(), table.n_samples(), "rows")?;
-        let snap = Snap::new(table, index, labels, centers, k);
+        let of_levels = |f: usize| {
+            let n_levels = table.n_levels(f)?;
+            let shares = (0..k).flat_map(|c| &centers.high[c * first[d] + first[f]..][..n_levels]);
+            Some(LevelShares::new(shares.copied().collect(), n_levels))
+        };
+        let shares: Vec<Option<LevelShares>> = (0..d).map(of_levels).collect();
+        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
+        let original = (0..d).map(|f| match shares[f] {
+            None => (0..k).map(|c| coordinate(c * first[d] + first[f])).collect(),
+            Some(_) => vec![Coordinate::exact(0.0); k],
+        });
+        let snap = Snap::new(table, index, labels, original.collect(), &shares);
         let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
-        Ok(TableCenters { snap, rough, exact })
+        Ok(TableCenters { snap, rough, exact, shares })
     }
 }
 
@@ -168,6 +203,10 @@ impl CenterColumns for TableCenters<'_, '_> {
 
     fn half_range(&self, feature: usize) -> f64 {
         self.snap.half_range[feature]
+    }
+
+    fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
+        self.shares[feature].as_ref()
     }
 
     fn prepare(&self, feature: usize) {
@@ -218,8 +257,8 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
 /// Removes the gaps between centers and values that only the rounding of a mean has opened, by `snap`.
 ///
 /// A center's margin in a column ([`snap_margin`]) goes by the range of its own cluster's rows there; with the range of
-/// all rows, one far row would merge everything else. If snapping makes two centers equal in every column, all
-/// coordinates stay as they are.
+/// all rows, one far row would merge everything else. If snapping makes two centers equal that have the same shares of
+/// all levels, all coordinates stay as they are.
 #[derive(Debug)]
 struct Snap<'a, 't> {
     table: &'a Table<'t>,
@@ -228,7 +267,7 @@ struct Snap<'a, 't> {
     k: usize,
     /// Rows of each cluster.
     n_rows: Vec<u32>,
-    /// The centers before snapping, by column.
+    /// The centers before snapping, by column; 0 in columns of levels.
     original: Vec<Vec<Coordinate>>,
     /// Half of each column's range.
     half_range: Vec<f64>,
@@ -241,27 +280,27 @@ impl<'a, 't> Snap<'a, 't> {
         table: &'a Table<'t>,
         index: &'a Index,
         labels: &'a [u32],
-        centers: Centers<'_>,
-        k: usize,
+        original: Vec<Vec<Coordinate>>,
+        shares: &[Option<LevelShares>],
     ) -> Self {
         let d = index.n_features();
-        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
-        let original: Vec<Vec<Coordinate>> =
-            (0..d).map(|f| (0..k).map(|c| coordinate(c * d + f)).collect()).collect();
+        let k = original.first().map_or(0, Vec::len);
         let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
         let mut n_rows = vec![0; k];
         labels.iter().for_each(|&label| n_rows[label as usize] += 1);
         let mut snap =
             Snap { table, index, labels, k, n_rows, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
-        let close = |a: usize, b: usize, f: usize| {
-            snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f)
+        let close = |a: usize, b: usize, f: usize| match &shares[f] {
+            Some(shares) => shares.are_equal(a, b),
+            None => snap.original[f][a].minus(&snap.original[f][b]).abs() <= 4.0 * snap.reach(f),
         };
         let any_pair =
             |test: &dyn Fn(usize, usize) -> bool| (0..k).any(|a| (0..a).any(|b| test(a, b)));
         if any_pair(&|a, b| (0..d).all(|f| close(a, b, f))) {
             let snapped = parallel::map(0..d, |f| snap.snapped(f, true));
-            snap.collide = any_pair(&|a, b| snapped.iter().all(|x| x[a] == x[b]));
+            snap.collide =
+                any_pair(&|a, b| (0..d).all(|f| close(a, b, f) && snapped[f][a] == snapped[f][b]));
         }
         snap
     }

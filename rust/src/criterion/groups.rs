@@ -2,6 +2,24 @@
 
 use crate::memory;
 
+/// What the groups of a column hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ColumnForm {
+    /// Whether values are codes of levels, whose order means nothing.
+    pub is_levels: bool,
+    /// Whether the last group is that of missing cells; its `low` and `high` are NaN.
+    pub has_missing: bool,
+}
+
+/// The rows of a node whose cell in a column is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct MissingRows<'a> {
+    /// Their number, at least 1.
+    pub count: usize,
+    /// What they add up to.
+    pub sums: &'a [f64],
+}
+
 /// Rows of one node grouped by the values of one column, in ascending order.
 ///
 /// A group is a bin or a single value. Groups may be empty (`count` 0); the rest of their entry then means nothing.
@@ -17,6 +35,26 @@ pub struct Groups<'a> {
     pub low: &'a [f64],
     /// No value in the group is larger; equal to `low` if the group is one value.
     pub high: &'a [f64],
+    /// What the groups hold.
+    pub form: ColumnForm,
+}
+
+impl<'a> Groups<'a> {
+    /// The groups of values, and the rows of the group of missing cells if it has any.
+    pub fn split_missing(self, width: usize) -> (Self, Option<MissingRows<'a>>) {
+        let Some(last) = self.len().checked_sub(1).filter(|_| self.form.has_missing) else {
+            return (self, None);
+        };
+        let values = Groups {
+            count: &self.count[..last],
+            low: &self.low[..last],
+            high: &self.high[..last],
+            form: ColumnForm { has_missing: false, ..self.form },
+            ..self
+        };
+        let (count, sums) = (self.count[last] as usize, &self.sums[last * width..][..width]);
+        (values, (count > 0).then_some(MissingRows { count, sums }))
+    }
 }
 
 impl Groups<'_> {
@@ -48,6 +86,7 @@ pub(crate) struct OwnGroups {
     pub(crate) sums: Vec<f64>,
     pub(crate) low: Vec<f64>,
     pub(crate) high: Vec<f64>,
+    pub(crate) form: ColumnForm,
 }
 
 impl OwnGroups {
@@ -64,8 +103,8 @@ impl OwnGroups {
 
     /// The groups, of the column `feature`.
     pub(crate) fn view(&self, feature: usize) -> Groups<'_> {
-        let OwnGroups { count, sums, low, high } = self;
-        Groups { feature, count, sums, low, high }
+        let OwnGroups { count, sums, low, high, form } = self;
+        Groups { feature, count, sums, low, high, form: *form }
     }
 
     /// Makes room for `n_groups` more groups.

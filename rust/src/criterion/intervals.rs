@@ -13,11 +13,15 @@
 //! place of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone
 //! queue.
 //!
+//! Where the node has rows with a missing cell, they lie outside or inside, and M[j] or M[l], what they cost the label
+//! there, is added. Which side is better does not depend on the interval, so that one search, with the less of the two,
+//! serves both as long as `min_samples_leaf` is 1. Columns of levels have the cuts of [`super::sums`].
+//!
 //! Memory: 8 k bytes per group. Scores are in the unit of the costs, as those of thresholds.
 
 use super::label_cost::{CheapestLabel, LabelCost, Regrets};
 use super::sums::{AdditiveNode, SLACK, SideCost};
-use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::memory;
 
 /// The surrogate cost with interval cuts.
@@ -34,7 +38,56 @@ impl<'c, 'a> IntervalCost<'c, 'a> {
     pub fn node(&self, totals: &[f64], n_rows: usize) -> AdditiveNode {
         self.0.node(totals, n_rows)
     }
+
+    /// The searches that together find the best scores.
+    fn searches<'n>(
+        &'n self,
+        node: &'n AdditiveNode,
+        groups: Groups<'n>,
+    ) -> impl Iterator<Item = Intervals<'n, 'a>> {
+        let one = self.0.min_samples_leaf() == 1;
+        self.on_sides(node, groups, if one { &[MissingSide::Cheaper] } else { &BOTH })
+    }
+
+    /// The search with the missing rows outside and, if there are any, that with them inside.
+    fn directions<'n>(
+        &'n self,
+        node: &'n AdditiveNode,
+        groups: Groups<'n>,
+    ) -> impl Iterator<Item = Intervals<'n, 'a>> {
+        self.on_sides(node, groups, &BOTH)
+    }
+
+    /// A search for each of the `sides` of missing rows; one if there are none.
+    fn on_sides<'n>(
+        &'n self,
+        node: &'n AdditiveNode,
+        groups: Groups<'n>,
+        sides: &'static [MissingSide],
+    ) -> impl Iterator<Item = Intervals<'n, 'a>> {
+        let (values, missing) = groups.split_missing(self.rows().width());
+        let sides = if missing.is_some() { sides } else { &sides[..1] };
+        sides.iter().map(move |&side| Intervals::new(self.0, node, values, missing, side))
+    }
+
+    /// The cut of missing cells against all others.
+    fn missing_cut(&self, node: &AdditiveNode, groups: Groups<'_>) -> Option<Candidate> {
+        let (values, missing) = groups.split_missing(self.rows().width());
+        missing.and_then(|missing| self.0.missing_cut(node, values, missing))
+    }
 }
+
+/// Where the missing rows of a node lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum MissingSide {
+    Outside,
+    Inside,
+    /// Where they cost less. Only scores have a meaning then.
+    Cheaper,
+}
+
+/// In the order of ties.
+const BOTH: [MissingSide; 2] = [MissingSide::Outside, MissingSide::Inside];
 
 impl<'a> Criterion for IntervalCost<'_, 'a> {
     type Rows = Regrets<'a>;
@@ -57,19 +110,37 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
     }
 
     fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
-        Intervals::new(self.0, node, groups).bounds(inside)
+        if groups.form.is_levels {
+            return self.0.bounds(node, groups, inside);
+        }
+        inside.fill(f64::NEG_INFINITY);
+        let best = self.searches(node, groups).map(|search| search.bounds(inside));
+        best.chain(self.missing_cut(node, groups).map(|cut| cut.score))
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// O(k n^2): the definition, for tests. The search takes the methods below, O(k^2 n) each.
     fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
-        let intervals = Intervals::new(self.0, node, groups);
-        for start in 0..intervals.n() {
-            intervals.stops(start).for_each(|stop| visit(intervals.candidate(start, stop)));
+        if groups.form.is_levels {
+            return self.0.sweep(node, groups, visit);
         }
+        let searches: Vec<Intervals<'_, '_>> = self.directions(node, groups).collect();
+        let n = searches[0].n();
+        for (start, stop) in (0..n).flat_map(|start| (start..n).map(move |stop| (start, stop))) {
+            for search in searches.iter().filter(|search| search.stops(start).contains(&stop)) {
+                visit(search.candidate(start, stop));
+            }
+        }
+        self.missing_cut(node, groups).into_iter().for_each(visit);
     }
 
     fn best_score(&self, node: &AdditiveNode, groups: Groups<'_>) -> f64 {
-        Intervals::new(self.0, node, groups).best()
+        if groups.form.is_levels {
+            return self.0.best_score(node, groups);
+        }
+        let best = self.searches(node, groups).map(|search| search.best());
+        best.chain(self.missing_cut(node, groups).map(|cut| cut.score))
+            .fold(f64::NEG_INFINITY, f64::max)
     }
 
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
@@ -77,7 +148,9 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
     }
 
     fn mark_ends(&self, node: &AdditiveNode, groups: Groups<'_>, floor: f64, marks: &mut [bool]) {
-        Intervals::new(self.0, node, groups).mark_ends(floor, marks);
+        if !groups.form.is_levels {
+            self.searches(node, groups).for_each(|search| search.mark_ends(floor, marks));
+        }
     }
 
     fn first_cut(
@@ -85,9 +158,18 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
         node: &AdditiveNode,
         groups: Groups<'_>,
         floor: f64,
-        _: f64,
+        key_floor: f64,
     ) -> Option<Cut> {
-        Intervals::new(self.0, node, groups).first(floor)
+        if groups.form.is_levels {
+            return self.0.first_cut(node, groups, floor, key_floor);
+        }
+        let first = |search: Intervals<'_, '_>| {
+            search.first(floor).map(|(ends, cut)| (ends, search.side, cut))
+        };
+        let found = self.directions(node, groups).filter_map(first);
+        let first = found.min_by_key(|&(ends, side, _)| (ends, side));
+        let missing = || self.missing_cut(node, groups).filter(|cut| cut.score >= floor);
+        first.map(|(_, _, cut)| cut).or_else(|| missing().map(|cut| cut.cut))
     }
 }
 
@@ -103,13 +185,23 @@ struct Intervals<'c, 'a> {
     prefix: Vec<Vec<f64>>,
     /// Rows in the first g groups.
     rows: Vec<usize>,
+    /// Number of missing rows, by label what they cost, capped, and where they lie.
+    n_missing: usize,
+    missing: Vec<f64>,
+    side: MissingSide,
 }
 
 impl<'c, 'a> Intervals<'c, 'a> {
     /// Sums over an interval are differences of prefix sums, which would drown small costs in one huge regret.
     /// A group on a side whose label costs it more than the whole node does now makes the cut worthless, so group
     /// sums are capped just above the node's cost: worthless stays worthless, all else is unchanged.
-    fn new(criterion: &'c LabelCost<'a>, node: &'c AdditiveNode, groups: Groups<'c>) -> Self {
+    fn new(
+        criterion: &'c LabelCost<'a>,
+        node: &'c AdditiveNode,
+        groups: Groups<'c>,
+        missing: Option<MissingRows<'_>>,
+        side: MissingSide,
+    ) -> Self {
         let mut filled: Vec<usize> =
             memory::reserved(groups.len(), "the costs of a column's intervals");
         filled.extend(groups.filled());
@@ -132,7 +224,10 @@ impl<'c, 'a> Intervals<'c, 'a> {
         for (i, &group) in filled.iter().enumerate() {
             rows.push(rows[i] + groups.count[group] as usize);
         }
-        Intervals { criterion, node, groups, filled, prefix, rows }
+        let n_missing = missing.map_or(0, |rows| rows.count);
+        let capped = |rows: MissingRows<'_>| rows.sums.iter().map(|sum| sum.min(cap)).collect();
+        let missing = missing.map_or_else(|| vec![0.0; criterion.rows().width()], capped);
+        Intervals { criterion, node, groups, filled, prefix, rows, n_missing, missing, side }
     }
 
     /// Number of non-empty groups.
@@ -143,19 +238,41 @@ impl<'c, 'a> Intervals<'c, 'a> {
     /// The range of starts allowed for `stop`; both ends grow with `stop`.
     fn starts(&self, stop: usize) -> std::ops::Range<usize> {
         let m = self.criterion.min_samples_leaf();
-        let outside_right = self.rows[self.n()] - self.rows[stop];
+        let [inside, outside] = self.n_fixed();
+        let outside_right = self.rows[self.n()] - self.rows[stop] + outside;
         let first = self.rows.partition_point(|&r| r + outside_right < m);
-        let past = self.rows.partition_point(|&r| r + m <= self.rows[stop]);
+        // At least one group lies inside.
+        let past = self.rows[..=stop].partition_point(|&r| r + m <= self.rows[stop] + inside);
+        let past = past.min(stop);
         first..past
     }
 
     /// The range of stops allowed for `start`; both ends grow with `start`.
     fn stops(&self, start: usize) -> std::ops::Range<usize> {
         let m = self.criterion.min_samples_leaf();
-        let total = self.rows[self.n()];
-        let first = self.rows.partition_point(|&r| r < self.rows[start] + m);
+        let [inside, outside] = self.n_fixed();
+        let total = self.rows[self.n()] + outside;
+        let first = self.rows.partition_point(|&r| r + inside < self.rows[start] + m);
         let past = self.rows.partition_point(|&r| r + m <= total + self.rows[start]);
-        first..past.min(self.n())
+        first.max(start + 1)..past.min(self.n())
+    }
+
+    /// The number of missing rows inside and outside.
+    fn n_fixed(&self) -> [usize; 2] {
+        match self.side {
+            MissingSide::Outside => [0, self.n_missing],
+            MissingSide::Inside => [self.n_missing, 0],
+            MissingSide::Cheaper => [0, 0], // any number is enough
+        }
+    }
+
+    /// What the missing rows cost if the inside has the label l and the outside j.
+    fn of_missing(&self, l: usize, j: usize) -> f64 {
+        match self.side {
+            MissingSide::Outside => self.missing[j],
+            MissingSide::Inside => self.missing[l],
+            MissingSide::Cheaper => self.missing[l].min(self.missing[j]),
+        }
     }
 
     /// The ordered pairs of two labels: of the inside, and of the outside.
@@ -203,7 +320,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
             for (g, change) in change.iter_mut().enumerate() {
                 *change = added(inside[g], outside[g]);
             }
-            let total = self.total(j);
+            let total = self.total(j) + self.of_missing(l, j);
             sliding_max(&change, windows, |end, largest| {
                 best[end] = best[end].min(total + change[end] - largest);
             });
@@ -234,19 +351,21 @@ impl<'c, 'a> Intervals<'c, 'a> {
     /// How far the scores of one interval may differ between the two passes and the direct evaluation, in the unit of
     /// the costs: a few roundings of the largest prefix sum.
     fn rounding(&self) -> f64 {
-        let largest = (0..self.criterion.rows().width()).map(|l| self.total(l)).fold(0.0, f64::max);
+        let totals = (0..self.criterion.rows().width()).map(|l| self.total(l) + self.missing[l]);
+        let largest = totals.fold(0.0, f64::max);
         8.0 * f64::EPSILON * largest
     }
 
-    /// The first start with an interval that scores at least `floor`, and its first stop.
-    fn first(&self, floor: f64) -> Option<Cut> {
+    /// The first start with an interval that scores at least `floor`, and its first stop; with the cut.
+    fn first(&self, floor: f64) -> Option<([usize; 2], Cut)> {
         let rounding = self.rounding();
         let best = self.best_by_start();
         let good_starts =
             (0..self.n()).filter(|&start| self.node.cost - best[start] >= floor - rounding);
         good_starts.into_iter().find_map(|start| {
             let good = |stop: &usize| self.score(start, *stop) >= floor - 2.0 * rounding;
-            self.stops(start).find(good).map(|stop| self.candidate(start, stop).cut)
+            let stop = self.stops(start).find(good)?;
+            Some(([start, stop], self.candidate(start, stop).cut))
         })
     }
 
@@ -260,28 +379,34 @@ impl<'c, 'a> Intervals<'c, 'a> {
         let group = |g: usize| self.filled.get(g).copied();
         let below_start = start.checked_sub(1).and_then(group);
         let beside = [below_start, group(start), group(stop - 1), group(stop)];
-        let cut = Cut { lower, upper: gap(stop), centers: None };
+        let missing_left = (self.n_missing > 0).then_some(self.side == MissingSide::Inside);
+        let cut = Cut::range(lower, gap(stop), missing_left);
         Candidate { score: self.score(start, stop), key: 0.0, cut, beside }
     }
 
     /// What the interval `[start, stop)` is worth.
     fn score(&self, start: usize, stop: usize) -> f64 {
         let inside = |l: usize| self.prefix[l][stop] - self.prefix[l][start];
+        let missing = |l: usize, side| if self.side == side { self.missing[l] } else { 0.0 };
         let labels = 0..self.criterion.rows().width();
-        let cost_in = labels.clone().map(inside).fold(f64::INFINITY, f64::min);
-        let cost_out = labels.map(|l| self.total(l) - inside(l)).fold(f64::INFINITY, f64::min);
+        let all_inside = |l: usize| inside(l) + missing(l, MissingSide::Inside);
+        let outside = |l: usize| (self.total(l) + missing(l, MissingSide::Outside)) - inside(l);
+        let cost_in = labels.clone().map(all_inside).fold(f64::INFINITY, f64::min);
+        let cost_out = labels.map(outside).fold(f64::INFINITY, f64::min);
         self.node.cost - (cost_in + cost_out)
     }
 
-    /// As [`Criterion::bounds`]. The pair of groups (p, q) stands for all intervals with one end inside or beside
-    /// p and the other inside or beside q: they cost at least what lies strictly between and strictly outside.
+    /// As [`Criterion::bounds`], raising bounds that are too low. The pair of groups (p, q) stands for all intervals
+    /// with one end inside or beside p and the other inside or beside q: they cost at least what lies strictly between
+    /// and strictly outside.
     fn bounds(&self, inside: &mut [f64]) -> f64 {
         let n = self.n();
         let mut least = vec![f64::INFINITY; n];
         for (l, j) in self.pairs() {
             let (pl, pj) = (&self.prefix[l], &self.prefix[j]);
             let left = |p: usize| pj[p] - pl[p + 1];
-            let right = |q: usize| pl[q] + (self.total(j) - pj[q + 1]);
+            let total = self.total(j) + self.of_missing(l, j);
+            let right = |q: usize| pl[q] + (total - pj[q + 1]);
             let mut smallest = f64::INFINITY;
             for p in (0..n).rev() {
                 least[p] = least[p].min(left(p) + smallest);
@@ -293,16 +418,20 @@ impl<'c, 'a> Intervals<'c, 'a> {
                 smallest = smallest.min(left(q));
             }
         }
-        inside.fill(f64::NEG_INFINITY);
         let m = self.criterion.min_samples_leaf();
+        let n_rows = self.rows[n] + self.n_missing;
+        let labels = 0..self.criterion.rows().width();
+        let least_missing =
+            |j: usize| labels.clone().map(|l| self.of_missing(l, j)).fold(f64::INFINITY, f64::min);
+        let least_missing: Vec<f64> = labels.clone().map(least_missing).collect();
         for (p, &group) in self.filled.iter().enumerate() {
-            for j in 0..self.criterion.rows().width() {
+            for (j, missing) in least_missing.iter().enumerate() {
                 // Both ends inside p, or one of them and the other open.
                 let outside = self.prefix[j][p] + (self.total(j) - self.prefix[j][p + 1]);
-                least[p] = least[p].min(outside);
+                least[p] = least[p].min(outside + missing);
             }
-            if self.groups.low[group] < self.groups.high[group] && self.rows[n] >= 2 * m {
-                inside[group] = self.node.cost - least[p];
+            if self.groups.low[group] < self.groups.high[group] && n_rows >= 2 * m {
+                inside[group] = inside[group].max(self.node.cost - least[p]);
             }
         }
         self.best()
@@ -338,11 +467,12 @@ fn sliding_max(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::criterion::ColumnForm;
 
     /// Whole numbers, so that scores differ by nothing or by 1 (up to the cap of sums).
     #[test]
     fn the_fast_methods_agree_with_the_sweep_over_all_intervals() {
-        for seed in 0..200u64 {
+        for seed in 0..400u64 {
             let mut state = seed;
             let mut below = |n: u64| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -351,11 +481,22 @@ mod tests {
             let (n, k) = (2 + below(9) as usize, 2 + below(3) as usize);
             let regrets: Vec<f64> = (0..n * k).map(|_| below(4) as f64).collect();
             let count: Vec<u32> = (0..n).map(|_| u32::from(below(4) > 0)).collect();
-            let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let mut x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let has_missing = below(2) > 0;
+            if has_missing {
+                x[n - 1] = f64::NAN;
+            }
             let min_samples_leaf = 1 + below(2) as usize;
             let costs = LabelCost::new(&regrets, n, k, min_samples_leaf).unwrap();
             let costs = IntervalCost::new(&costs);
-            let groups = Groups { feature: 0, count: &count, sums: &regrets, low: &x, high: &x };
+            let groups = Groups {
+                feature: 0,
+                count: &count,
+                sums: &regrets,
+                low: &x,
+                high: &x,
+                form: ColumnForm { is_levels: false, has_missing },
+            };
             let mut totals = vec![0.0; k];
             groups.filled().for_each(|g| costs.rows().add(g as u32, &mut totals));
             let node = costs.node(&totals, groups.filled().count());

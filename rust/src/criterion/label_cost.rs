@@ -111,6 +111,8 @@ impl RowSums for Regrets<'_> {
 pub struct CheapestLabel;
 
 impl SideCost for CheapestLabel {
+    const IS_OF_LABELS: bool = true;
+
     #[inline]
     fn cost(&self, sums: &[f64]) -> f64 {
         sums.iter().copied().fold(f64::INFINITY, f64::min)

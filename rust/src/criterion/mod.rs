@@ -8,15 +8,20 @@
 //! | file | criterion |
 //! |---|---|
 //! | [`sums`] | the generic criterion of side costs: a cut is worth cost(node) - cost(left) - cost(right) |
+//! | `levels` | the best sets of levels of a side cost |
 //! | [`label_cost`] | side cost: the regret of the cheapest label (ExKMC) |
 //! | [`intervals`] | the same for cuts of the form lower <= x <= upper |
 //! | [`label_counts`], [`clique`] | side costs: Gini, entropy, and the clique score of SpEx on reference labels |
 //! | [`mistakes`], [`cut_score`] | rows separated from their center (IMM), plain or per center (EMN) |
+//! | `level_mistakes` | the same for levels |
 //! | [`centers`] | where the centers lie along a column |
 //!
 //! **To add a criterion** whose cuts are scored by what the two sides add up to, implement [`sums::SideCost`]: one
 //! method. Everything else is the generic [`sums::Additive`]. Other criteria implement [`Criterion`]: a sweep over the
 //! cuts of a column and bounds.
+//!
+//! **Missing cells.** Where a node has rows with a missing cell, every cut of the column is scored with these rows on
+//! its right and on its left, and missing cells against all others are the last cut of the sweep.
 
 pub mod centers;
 pub mod clique;
@@ -25,11 +30,18 @@ mod groups;
 pub mod intervals;
 pub mod label_cost;
 pub mod label_counts;
+mod level_mistakes;
+mod levels;
 pub mod mistakes;
 pub mod sums;
 
-pub use groups::Groups;
 pub(crate) use groups::OwnGroups;
+pub use groups::{ColumnForm, Groups, MissingRows};
+pub use level_mistakes::{CenterGroup, CenterSide};
+pub(crate) use levels::Levels;
+
+use crate::table::MISSING_LEVEL;
+use crate::tree::LevelSet;
 
 /// A gap between two neighbouring values: `below < above`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,13 +52,29 @@ pub struct Gap {
     pub above: f64,
 }
 
-/// A cut of a column: rows with `lower.above <= x <= upper.below` go left.
+/// Which cells of a column go left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CutForm {
+    /// Those with `lower.above <= x <= upper.below`.
+    Range {
+        /// The gap at the lower end; none: a threshold.
+        lower: Option<Gap>,
+        /// The gap at the upper end.
+        upper: Gap,
+    },
+    /// The levels of the set.
+    Levels(LevelSet),
+    /// The missing ones.
+    Missing,
+}
+
+/// A cut of a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
-    /// The gap at the lower end; none: a threshold.
-    pub lower: Option<Gap>,
-    /// The gap at the upper end.
-    pub upper: Gap,
+    /// Which cells go left.
+    pub form: CutForm,
+    /// Whether missing cells go left; none if no searched row of the node has one.
+    pub missing_left: Option<bool>,
     /// For criteria with centers: what the cut does to them.
     pub centers: Option<CenterCut>,
 }
@@ -56,6 +84,8 @@ pub struct Cut {
 pub struct CenterCut {
     /// How many of the node's centers, in the column's order, go left.
     pub n_left: usize,
+    /// The side of the centers at a cut of levels, which have no such order.
+    pub of_levels: Option<CenterSide>,
     /// Weight of the rows that go to the other side than their center.
     pub mistakes: f64,
 }
@@ -63,19 +93,54 @@ pub struct CenterCut {
 impl Cut {
     /// The cut `x <= gap.below`.
     pub fn threshold(gap: Gap) -> Self {
-        Cut { lower: None, upper: gap, centers: None }
+        Cut::range(None, gap, None)
     }
 
-    /// Whether a value goes left.
+    /// The cut `lower.above <= x <= upper.below`, or without a lower end.
+    pub fn range(lower: Option<Gap>, upper: Gap, missing_left: Option<bool>) -> Self {
+        Cut { form: CutForm::Range { lower, upper }, missing_left, centers: None }
+    }
+
+    /// The cut of missing cells against all others.
+    pub fn missing() -> Self {
+        Cut { form: CutForm::Missing, missing_left: Some(true), centers: None }
+    }
+
+    /// The cut of the levels of a set, in which [`MISSING_LEVEL`] stands for missing cells. `has_missing`: whether a
+    /// searched row of the node has one.
+    pub(crate) fn of_levels(set: LevelSet, has_missing: bool) -> Self {
+        let left: LevelSet = set.codes().filter(|&code| code != MISSING_LEVEL).collect();
+        if left.is_empty() {
+            return Cut::missing();
+        }
+        let missing_left = has_missing.then(|| set.contains(MISSING_LEVEL));
+        Cut { form: CutForm::Levels(left), missing_left, centers: None }
+    }
+
+    /// Whether a cell goes left. A missing one goes right where the cut does not say.
     #[inline]
     pub fn goes_left(&self, x: f64) -> bool {
-        x <= self.upper.below && self.lower.is_none_or(|gap| x >= gap.above)
+        if x.is_nan() {
+            return self.missing_left == Some(true);
+        }
+        match self.form {
+            CutForm::Range { lower, upper } => {
+                x <= upper.below && lower.is_none_or(|gap| x >= gap.above)
+            }
+            CutForm::Levels(left) => left.holds(x),
+            CutForm::Missing => false,
+        }
     }
 
-    /// Whether all values between `low` and `high` go left; none if some do and some do not.
+    /// Whether all values between `low` and `high`, of one bin, go left; none if some do and some do not.
     pub fn side(&self, low: f64, high: f64) -> Option<bool> {
         let all_left = self.goes_left(low) && self.goes_left(high);
-        let outside = low > self.upper.below || self.lower.is_some_and(|gap| high < gap.above);
+        let outside = match self.form {
+            CutForm::Range { lower, upper } => {
+                low.is_nan() || low > upper.below || lower.is_some_and(|gap| high < gap.above)
+            }
+            _ => true, // bins of levels are single values
+        };
         (all_left || outside).then_some(all_left)
     }
 }
@@ -200,8 +265,18 @@ pub trait Criterion: Sync {
     /// ascending upper end.
     fn sweep(&self, node: &Self::Node, groups: Groups<'_>, visit: impl FnMut(Candidate));
 
+    /// The best score of the cuts between groups, up to rounding, and the second key of all of them, where that takes
+    /// less than a sweep.
+    fn known_best(&self, node: &Self::Node, groups: Groups<'_>) -> Option<(f64, f64)> {
+        let _ = (node, groups);
+        None
+    }
+
     /// The best score of the cuts between groups; minus infinity if there are none.
     fn best_score(&self, node: &Self::Node, groups: Groups<'_>) -> f64 {
+        if let Some((score, _)) = self.known_best(node, groups) {
+            return score;
+        }
         let mut best = f64::NEG_INFINITY;
         self.sweep(node, groups, |candidate| best = best.max(candidate.score));
         best
@@ -209,6 +284,9 @@ pub trait Criterion: Sync {
 
     /// The largest second key of the cuts that score at least `floor`; minus infinity if there are none.
     fn best_key(&self, node: &Self::Node, groups: Groups<'_>, floor: f64) -> f64 {
+        if let Some((score, key)) = self.known_best(node, groups) {
+            return if score >= floor { key } else { f64::NEG_INFINITY };
+        }
         let mut best = f64::NEG_INFINITY;
         self.sweep(node, groups, |candidate| {
             if candidate.score >= floor {
@@ -264,7 +342,8 @@ mod tests {
     fn a_range_of_values_has_a_side_if_all_its_values_have_it() {
         let gap = |below: f64| Gap { below, above: below + 1.0 };
         for lower in [None, Some(gap(1.0))] {
-            let cut = Cut { lower, upper: gap(4.0), centers: None };
+            let cut = Cut::range(lower, gap(4.0), Some(true));
+            assert_eq!(cut.side(f64::NAN, f64::NAN), Some(true));
             for (low, high) in (0..8).flat_map(|a| (a..8).map(move |b| (a, b))) {
                 let mut sides = (low..=high).map(|x| cut.goes_left(f64::from(x)));
                 let first = sides.next();

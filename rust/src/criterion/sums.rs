@@ -8,6 +8,7 @@
 //! | c(s), the cost of a side | [`SideCost::cost`] |
 //! | least c(s) over B <= s <= B + b, by component | [`SideCost::least`] |
 //! | m, rows that each side must have | `min_samples_leaf` |
+//! | M, the rows whose cell is missing | [`MissingRows`] |
 //!
 //! A [`SideCost`] defines such a criterion. [`Additive`] does the rest, the same for all of them: the
 //! sweep, the bounds for cuts inside a group, the tie rule and `min_samples_leaf`.
@@ -17,8 +18,12 @@
 //!
 //! **Bounds.** A cut inside a group leaves on its left all rows before the group and some of the group's, and on its
 //! right the others. So it scores at most cost(node) - least(left) - least(right).
+//!
+//! **Missing cells.** Where the node has any, M is added to the right side of every cut and then to the left one: the
+//! same sums, started from M instead of 0. Cuts of levels are in `levels.rs`.
 
-use super::{Candidate, Criterion, Cut, Gap, Groups, NodeScale, RowSums};
+use super::levels::{CostedSet, Levels};
+use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
 use crate::memory;
 
 /// Ties: scores closer than this share of the node's cost are equal.
@@ -35,6 +40,10 @@ const MIN_TOTAL_SHARE: f64 = 1e-3;
 pub trait SideCost: Sync {
     /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
     const TAKES_ANY_CUT: bool = false;
+
+    /// Whether sums are costs of labels and a side costs the least of them. The best set of levels is then known by
+    /// pairs of labels.
+    const IS_OF_LABELS: bool = false;
 
     /// The cost of rows that add up to `sums`.
     fn cost(&self, sums: &[f64]) -> f64;
@@ -103,16 +112,26 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         left >= self.min_samples_leaf && n_rows - left >= self.min_samples_leaf
     }
 
-    /// The cost of all groups from each group on; the last entry, after all groups, is 0. Calls
-    /// `visit(group, sums, cost)` with the sums and the cost of all groups after each.
+    /// The sums, cost and number of the rows that a side starts from.
+    fn start(&self, missing: Option<MissingRows<'_>>) -> (Vec<f64>, f64, usize) {
+        match missing {
+            None => (vec![0.0; self.rows.width()], 0.0, 0),
+            Some(rows) => (rows.sums.to_vec(), self.side.cost(rows.sums), rows.count),
+        }
+    }
+
+    /// The cost of all groups from each group on, and of the missing rows on their side; the last entry is that after
+    /// all groups. Calls `visit(group, sums, cost)` with the sums and the cost of what lies after each group.
     fn right_costs(
         &self,
         groups: Groups<'_>,
+        missing: Option<MissingRows<'_>>,
         mut visit: impl FnMut(usize, &[f64], f64),
     ) -> Vec<f64> {
         let (width, n) = (self.rows.width(), groups.len());
         let mut right: Vec<f64> = memory::zeros(n + 1, "the costs of a column's cuts");
-        let mut sums = vec![0.0; width];
+        let mut sums;
+        (sums, right[n], _) = self.start(missing);
         for group in (0..n).rev() {
             right[group] = right[group + 1];
             if groups.count[group] > 0 {
@@ -123,41 +142,27 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         }
         right
     }
-}
 
-impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
-    type Rows = R;
-    type Node = AdditiveNode;
-
-    fn rows(&self) -> &R {
-        &self.rows
-    }
-
-    fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
-        &node.totals
-    }
-
-    fn may_subtract(&self, node: &AdditiveNode, minuend: &[f64]) -> bool {
-        self.rows.is_exact() || self.side.may_subtract(&node.totals, node.cost, minuend)
-    }
-
-    fn scale(&self, node: &AdditiveNode) -> NodeScale {
-        self.side.scale(&node.totals, node.cost)
-    }
-
-    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+    /// [`Criterion::bounds`] of the cuts of values with the missing rows on the given sides.
+    fn bounds_of_values(
+        &self,
+        node: &AdditiveNode,
+        groups: Groups<'_>,
+        [on_left, on_right]: [Option<MissingRows<'_>>; 2],
+        inside: &mut [f64],
+    ) -> f64 {
         let width = self.rows.width();
         // Only groups with a cut inside need a bound.
         let has_cuts =
             |group: usize| groups.count[group] > 1 && groups.low[group] < groups.high[group];
         // `inside` holds the bound on the right side's cost until the left side's is known.
-        let right = self.right_costs(groups, |group, after, cost| {
+        let right = self.right_costs(groups, on_right, |group, after, cost| {
             if has_cuts(group) {
                 inside[group] = self.side.least(after, cost, groups.row(group, width));
             }
         });
-        let mut sums = vec![0.0; width];
-        let (mut best, mut left_cost, mut left_rows) = (f64::NEG_INFINITY, 0.0, 0);
+        let (mut sums, mut left_cost, mut left_rows) = self.start(on_left);
+        let mut best = f64::NEG_INFINITY;
         for group in 0..groups.len() {
             let right_least = std::mem::replace(&mut inside[group], f64::NEG_INFINITY);
             let count = groups.count[group] as usize;
@@ -183,23 +188,130 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         best
     }
 
-    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
+    /// [`Criterion::sweep`] over the cuts of values, each with the missing rows on every one of the given sides: where
+    /// they lie on the left, and where on the right.
+    fn sweep_values<const N: usize>(
+        &self,
+        node: &AdditiveNode,
+        groups: Groups<'_>,
+        directions: [[Option<MissingRows<'_>>; 2]; N],
+        mut visit: impl FnMut(Candidate),
+    ) {
         let width = self.rows.width();
-        let right = self.right_costs(groups, |_, _, _| {});
-        let mut sums = vec![0.0; width];
-        let (mut left_rows, mut last) = (0, None);
+        let right =
+            directions.map(|[_, on_right]| self.right_costs(groups, on_right, |_, _, _| {}));
+        let mut left = directions.map(|[on_left, _]| self.start(on_left));
+        let mut last = None;
         for group in groups.filled() {
-            if let Some(before) = last
-                && self.is_allowed(left_rows, node.n_rows)
+            for ((direction, (sums, _, left_rows)), right) in
+                directions.iter().zip(&mut left).zip(&right)
             {
-                let score = node.cost - (self.side.cost(&sums) + right[group]);
-                let gap = Gap { below: groups.high[before], above: groups.low[group] };
-                let beside = [last, Some(group), None, None];
-                visit(Candidate { score, key: 0.0, cut: Cut::threshold(gap), beside });
+                if let Some(before) = last
+                    && self.is_allowed(*left_rows, node.n_rows)
+                {
+                    let score = node.cost - (self.side.cost(sums) + right[group]);
+                    let gap = Gap { below: groups.high[before], above: groups.low[group] };
+                    let missing_left = (N > 1).then(|| direction[0].is_some());
+                    let cut = Cut::range(None, gap, missing_left);
+                    visit(Candidate {
+                        score,
+                        key: 0.0,
+                        cut,
+                        beside: [last, Some(group), None, None],
+                    });
+                }
+                *left_rows += groups.count[group] as usize;
+                add(sums, groups.row(group, width));
             }
-            left_rows += groups.count[group] as usize;
-            add(&mut sums, groups.row(group, width));
             last = Some(group);
+        }
+    }
+
+    /// The cut of missing cells against all others, if it is allowed.
+    pub(super) fn missing_cut(
+        &self,
+        node: &AdditiveNode,
+        values: Groups<'_>,
+        missing: MissingRows<'_>,
+    ) -> Option<Candidate> {
+        let others = self.right_costs(values, None, |_, _, _| {})[0];
+        let score = node.cost - (self.side.cost(missing.sums) + others);
+        let cut = Candidate { score, key: 0.0, cut: Cut::missing(), beside: [None; 4] };
+        self.is_allowed(missing.count, node.n_rows).then_some(cut)
+    }
+
+    /// The cuts of a column of levels that may be the best, in the order of the tie rule.
+    fn level_cuts(
+        &self,
+        node: &AdditiveNode,
+        groups: Groups<'_>,
+    ) -> impl Iterator<Item = Candidate> + use<R, S> {
+        let margin = self.scale(node).margin;
+        let levels = Levels::new(groups, self.rows.width(), self.min_samples_leaf, margin);
+        let sets = if S::IS_OF_LABELS {
+            levels.by_pairs()
+        } else {
+            levels.by_shares(|sums| self.side.cost(sums))
+        };
+        let has_missing = groups.split_missing(self.rows.width()).1.is_some();
+        let cost_of_node = node.cost;
+        sets.into_iter().map(move |(cost, set): CostedSet| {
+            let cut = Cut::of_levels(set, has_missing);
+            Candidate { score: cost_of_node - cost, key: 0.0, cut, beside: [None; 4] }
+        })
+    }
+}
+
+impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
+    type Rows = R;
+    type Node = AdditiveNode;
+
+    fn rows(&self) -> &R {
+        &self.rows
+    }
+
+    fn totals<'a>(&self, node: &'a AdditiveNode) -> &'a [f64] {
+        &node.totals
+    }
+
+    fn may_subtract(&self, node: &AdditiveNode, minuend: &[f64]) -> bool {
+        self.rows.is_exact() || self.side.may_subtract(&node.totals, node.cost, minuend)
+    }
+
+    fn scale(&self, node: &AdditiveNode) -> NodeScale {
+        self.side.scale(&node.totals, node.cost)
+    }
+
+    fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
+        if groups.form.is_levels {
+            inside.fill(f64::NEG_INFINITY);
+            return self.best_score(node, groups);
+        }
+        let (values, missing) = groups.split_missing(self.rows.width());
+        let (inside, of_missing) = inside.split_at_mut(values.len());
+        of_missing.fill(f64::NEG_INFINITY);
+        // With the missing rows on the right, the cut behind all values is that of missing cells against all others.
+        let best = self.bounds_of_values(node, values, [None, missing], inside);
+        if missing.is_none() {
+            return best;
+        }
+        let mut with_left = vec![0.0; inside.len()];
+        let best = best.max(self.bounds_of_values(node, values, [missing, None], &mut with_left));
+        inside.iter_mut().zip(with_left).for_each(|(a, b)| *a = a.max(b));
+        best
+    }
+
+    fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
+        if groups.form.is_levels {
+            return self.level_cuts(node, groups).for_each(visit);
+        }
+        match groups.split_missing(self.rows.width()) {
+            (values, None) => self.sweep_values(node, values, [[None, None]], visit),
+            (values, missing @ Some(rows)) => {
+                let directions = [[None, missing], [missing, None]];
+                self.sweep_values(node, values, directions, &mut visit);
+                self.missing_cut(node, values, rows).into_iter().for_each(visit);
+            }
         }
     }
 

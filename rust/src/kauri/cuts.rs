@@ -1,8 +1,10 @@
 //! The cuts of a leaf along each column, with the stocks of their two sides.
 //!
-//! A leaf N with m rows has at most m - 1 cuts along a column: between any two neighbouring rows of different values
-//! that leave `min_samples_leaf` rows on both sides. With L and R the sides of a cut, the self stocks S(L, L) and
-//! S(R, R) depend on the leaf alone, not on the clusters: they are computed once, with the leaf, and kept.
+//! A leaf N with m rows has at most m - 1 cuts along a column of numbers: between any two neighbouring rows of different
+//! values that leave `min_samples_leaf` rows on both sides. Along a column of levels each level present is cut from the
+//! others. Where rows of the leaf have a missing cell there are all cuts with these rows on the right, all with them on
+//! the left, and missing cells against the others: see [`CutSet`]. With L and R the sides of a cut, the self stocks
+//! S(L, L) and S(R, R) depend on the leaf alone, not on the clusters: they are computed once, with the leaf, and kept.
 //!
 //! | paper | here |
 //! |---|---|
@@ -12,26 +14,105 @@
 //! With a Gram matrix either side is added up from its own rows, in ascending or in descending order: S(R, R) as a
 //! difference of larger stocks would lose digits. With features the sum of R's rows is that of N's less that of L's.
 //!
-//! Cost per column: O(m rank) with features, O(m^2) with a Gram matrix, whose rows are read once for all columns.
+//! Cost per column: O(m rank) with features, O(m^2) with a Gram matrix, whose rows are read once for all columns. Only
+//! features go with levels and missing cells.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::kernel::{Kernel, Weights, add_row, lanes, norm};
+use crate::criterion::{Cut, CutForm, Gap};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, Monitor};
+use crate::partition::others_go_left;
 use crate::table::Column;
+use crate::tree::LevelSet;
 
 /// Rows of a Gram matrix between two checks for an interrupt.
 const ROWS_PER_CHECK: usize = 64;
+
+/// Rows whose features are copied together.
+const ROWS_PER_COPY: usize = 32;
+
+/// What cuts of a column tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum SetForm {
+    /// Lower from higher numbers.
+    #[default]
+    Thresholds,
+    /// One level from the others.
+    Levels,
+    /// Missing cells from the others.
+    Missing,
+}
+
+/// Cuts of one form along a column, with the missing cells on one side. The leaf's rows lie in the order of the column,
+/// missing cells last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CutSet {
+    /// The form.
+    pub form: SetForm,
+    /// Number of rows with a missing cell, if these go left; else 0.
+    pub n_missing_left: usize,
+}
+
+/// One cut: the rows that it sends left, in the order of its tie rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutRows {
+    /// What it tells apart.
+    pub form: SetForm,
+    /// Those with a value, as places among the leaf's rows with one, in the order of the column.
+    pub places: Range<usize>,
+    /// Whether those with a missing cell go left.
+    pub missing_left: bool,
+}
+
+impl CutRows {
+    /// Returns the cut. `order`: the leaf's rows in the order of the column, missing cells last.
+    pub(super) fn cut(&self, column: &Column<'_>, order: &[u32]) -> Cut {
+        let cell = |place: usize| column.get(order[place] as usize);
+        let (n_seen, end) = (n_seen(column, order), self.places.end);
+        let n_missing = order.len() - n_seen;
+        let missing_left = (n_missing > 0).then_some(self.missing_left);
+        match self.form {
+            SetForm::Thresholds => {
+                Cut::range(None, Gap { below: cell(end - 1), above: cell(end) }, missing_left)
+            }
+            SetForm::Missing => Cut::missing(),
+            SetForm::Levels => {
+                let mut left: LevelSet = [cell(self.places.start) as u8].into_iter().collect();
+                let n_left = self.places.len() + if self.missing_left { n_missing } else { 0 };
+                if others_go_left(n_left, order.len() - n_left) {
+                    let present: LevelSet = (0..n_seen).map(|place| cell(place) as u8).collect();
+                    let all = 0..column.n_levels().unwrap_or(0) as u8;
+                    all.filter(|&code| !present.contains(code)).for_each(|code| left.insert(code));
+                }
+                Cut { form: CutForm::Levels(left), missing_left, centers: None }
+            }
+        }
+    }
+
+    /// Of tied cuts of a column the one with the least key is taken: missing cells against the others last, missing
+    /// cells on the right before those on the left.
+    pub fn tie_key(&self) -> (bool, usize, bool) {
+        (self.form == SetForm::Missing, self.places.end, self.missing_left)
+    }
+}
 
 /// The cuts of one leaf along one column, ascending, with all that does not depend on the clusters. Entries by cut.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ColumnCuts {
     /// The column.
     pub feature: usize,
+    /// What the cuts are.
+    pub set: CutSet,
     /// Number of rows to the left.
     pub n_left: Vec<u32>,
+    /// Of levels: the first row of the level, as a place in the order. Without entries the rows to the left that have a
+    /// value are the first ones of the order.
+    pub starts: Vec<u32>,
     /// Weight of the left and of the right sides.
     pub weight: [Vec<f64>; 2],
     /// S(L, L) and S(R, R).
@@ -39,16 +120,91 @@ pub struct ColumnCuts {
 }
 
 impl ColumnCuts {
-    /// Returns the cuts without weights and stocks. `cells`: the values of the leaf's rows, ascending;
+    /// Returns the cuts without weights and stocks. `cells`: the cells of the leaf's rows in the order of the column;
     /// `min_samples_leaf` >= 1.
-    fn positions(feature: usize, cells: &[f64], min_samples_leaf: usize) -> Self {
-        let n = cells.len();
-        let is_cut = |&i: &usize| i < n && cells[i - 1] < cells[i];
-        let places = || min_samples_leaf..(n + 1).saturating_sub(min_samples_leaf);
+    fn positions(feature: usize, set: CutSet, cells: &[f64], min_samples_leaf: usize) -> Self {
+        let (n, n_missing) = (cells.len(), set.n_missing_left);
+        let cuts = ColumnCuts { feature, set, ..ColumnCuts::default() };
+        if set.form == SetForm::Levels {
+            return cuts.of_levels(cells, min_samples_leaf);
+        }
+        // `i` of the rows with a value go left. No number is less or more than a missing cell.
+        let is_cut = |&i: &usize| match set.form {
+            SetForm::Missing => i == 0,
+            _ => i > 0 && i < n && cells[i - 1] < cells[i],
+        };
+        let most = (n + 1).saturating_sub(min_samples_leaf + n_missing);
+        let places = || min_samples_leaf.saturating_sub(n_missing)..most;
         let n_cuts = places().filter(is_cut).count();
         let mut n_left = memory::reserved(n_cuts, "the cuts of a column");
-        n_left.extend(places().filter(is_cut).map(|i| i as u32));
-        ColumnCuts { feature, n_left, ..ColumnCuts::default() }
+        n_left.extend(places().filter(is_cut).map(|i| (n_missing + i) as u32));
+        ColumnCuts { n_left, ..cuts }
+    }
+
+    /// [`ColumnCuts::positions`] of levels: those present, unless there is only one.
+    fn of_levels(mut self, cells: &[f64], min_samples_leaf: usize) -> Self {
+        let mut start = 0;
+        let groups = cells.chunk_by(|a, b| a == b).filter(|group| !group[0].is_nan());
+        if groups.clone().nth(1).is_none() {
+            return self;
+        }
+        for group in groups {
+            let n_left = self.set.n_missing_left + group.len();
+            if n_left >= min_samples_leaf && cells.len() - n_left >= min_samples_leaf {
+                self.n_left.push(n_left as u32);
+                self.starts.push(start as u32);
+            }
+            start += group.len();
+        }
+        self
+    }
+
+    /// Returns the rows that a cut sends left.
+    pub fn rows(&self, cut: usize) -> CutRows {
+        let CutSet { form, n_missing_left } = self.set;
+        let start = self.starts.get(cut).map_or(0, |&start| start as usize);
+        let n_own = self.n_left[cut] as usize - n_missing_left;
+        CutRows { form, places: start..start + n_own, missing_left: n_missing_left > 0 }
+    }
+
+    /// Returns the rows that a cut sends left, missing cells first. `order`: the leaf's rows in the order of the column.
+    pub fn left_of<'o>(&self, cut: usize, order: &'o [u32]) -> impl Iterator<Item = u32> + use<'o> {
+        let (seen, missing) = self.split_missing(order);
+        missing.iter().chain(&seen[self.rows(cut).places]).copied()
+    }
+
+    /// Splits the order of the column before the missing cells that go left.
+    fn split_missing<'o>(&self, order: &'o [u32]) -> (&'o [u32], &'o [u32]) {
+        order.split_at(order.len() - self.set.n_missing_left)
+    }
+
+    /// Adds up the rows to the left of each cut and calls `visit` with their sums. `add` adds a row to sums.
+    #[inline(always)]
+    fn sum_left<S: Clone>(
+        &self,
+        order: &[u32],
+        mut sums: S,
+        add: impl Fn(&mut S, u32),
+        mut visit: impl FnMut(&S),
+    ) {
+        let (order, missing) = self.split_missing(order);
+        missing.iter().for_each(|&row| add(&mut sums, row));
+        let n_missing = missing.len();
+        if self.set.form != SetForm::Levels {
+            let mut start = 0;
+            for &n_left in &self.n_left {
+                let end = n_left as usize - n_missing;
+                order[start..end].iter().for_each(|&row| add(&mut sums, row));
+                start = end;
+                visit(&sums);
+            }
+            return;
+        }
+        for (&first, &n_left) in self.starts.iter().zip(&self.n_left) {
+            let (mut sums, n_own) = (sums.clone(), n_left as usize - n_missing);
+            order[first as usize..][..n_own].iter().for_each(|&row| add(&mut sums, row));
+            visit(&sums);
+        }
     }
 
     /// Whether the column has no cut.
@@ -68,10 +224,16 @@ impl ColumnCuts {
                     memory::collected(right, "the cuts of a column"),
                 ]
             }
-            Some(_) => [
-                self.prefix(order, |row| weights.of(row)),
-                self.suffix(order, |row| weights.of(row)),
-            ],
+            Some(_) => {
+                let left = self.prefix(order, |row| weights.of(row));
+                let right = if self.set.form == SetForm::Levels {
+                    let total: f64 = order.iter().map(|&row| weights.of(row)).sum();
+                    left.iter().map(|left| (total - left).max(0.0)).collect()
+                } else {
+                    self.suffix(order, |row| weights.of(row))
+                };
+                [left, right]
+            }
         };
         ColumnCuts { weight, ..self }
     }
@@ -88,40 +250,139 @@ impl ColumnCuts {
     pub fn prefix_into(&self, order: &[u32], value: impl Fn(u32) -> f64, sums: &mut Vec<f64>) {
         sums.clear();
         memory::reserve(sums, self.n_left.len(), "the cuts of a column");
-        let (mut sum, mut start) = (0.0, 0);
-        for &end in &self.n_left {
-            for &row in &order[start..end as usize] {
-                sum += value(row);
-            }
-            start = end as usize;
-            sums.push(sum);
-        }
+        self.sum_left(order, 0.0, |sum, row| *sum += value(row), |&sum| sums.push(sum));
     }
 
-    /// Returns the sums of `value(row)` over the rows right of each cut, added from the last row on.
+    /// Returns the sums of `value(row)` over the rows right of each cut, added from the last row on; not of levels.
     fn suffix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sums = memory::zeros(self.n_left.len(), "the cuts of a column");
+        let (order, missing) = self.split_missing(order);
         let (mut sum, mut end) = (0.0, order.len());
-        for (&start, place) in self.n_left.iter().zip(&mut sums).rev() {
-            for &row in order[start as usize..end].iter().rev() {
+        for (&n_left, place) in self.n_left.iter().zip(&mut sums).rev() {
+            let start = n_left as usize - missing.len();
+            for &row in order[start..end].iter().rev() {
                 sum += value(row);
             }
-            end = start as usize;
+            end = start;
             *place = sum;
         }
         sums
     }
 }
 
-/// The rows of a leaf and its order along one column.
+/// Returns the number of rows with a value. `order`: rows in the order of the column, missing cells last.
+pub(super) fn n_seen(column: &Column<'_>, order: &[u32]) -> usize {
+    order.partition_point(|&row| !column.get(row as usize).is_nan())
+}
+
+/// The rows of a leaf in the order of a column, missing cells last.
 #[derive(Debug, Clone, Copy)]
 pub struct LeafColumn<'a, 't> {
     /// The column's number.
     pub feature: usize,
     /// The column.
     pub column: &'a Column<'t>,
-    /// The leaf's rows in the order of the column.
+    /// The leaf's rows.
     pub order: &'a [u32],
+}
+
+impl LeafColumn<'_, '_> {
+    /// Returns all sets of cuts.
+    fn sets(&self) -> Vec<CutSet> {
+        let form = self.column.n_levels().map_or(SetForm::Thresholds, |_| SetForm::Levels);
+        let n_missing = self.order.len() - n_seen(self.column, self.order);
+        let mut sets = vec![CutSet { form, n_missing_left: 0 }];
+        if n_missing > 0 {
+            sets.extend(
+                [form, SetForm::Missing].map(|form| CutSet { form, n_missing_left: n_missing }),
+            );
+        }
+        sets
+    }
+}
+
+/// Returns the stocks of the rows that add up to `sum`, and of the others of those that add up to `total`.
+#[inline]
+fn stocks(sum: &[f64], total: &[f64]) -> [f64; 2] {
+    [norm(sum), lanes(total, sum, |t, s| (t - s) * (t - s))]
+}
+
+/// Adds the self stocks of sets of thresholds, which differ in the rows that their `sums` start from. `order`: the rows
+/// with a value, ascending; `row_of`: returns the features and the weight of a row.
+fn sweep<'z, const N: usize>(
+    mut sets: [&mut ColumnCuts; N],
+    order: &[u32],
+    mut sums: [Vec<f64>; N],
+    total: &[f64],
+    row_of: impl Fn(u32) -> (&'z [f64], f64),
+) {
+    // Rows lie apart in memory: copied some at a time, they come side by side.
+    let rank = total.len();
+    let mut features = Vec::with_capacity(ROWS_PER_COPY * rank);
+    let mut end = 0;
+    for rows in order.chunks(ROWS_PER_COPY) {
+        features.clear();
+        rows.iter().for_each(|&row| features.extend_from_slice(row_of(row).0));
+        for (i, &row) in rows.iter().enumerate() {
+            let (features, weight) = (&features[i * rank..][..rank], row_of(row).1);
+            end += 1;
+            let is_cut = sets.each_ref().map(|cuts| {
+                let n_left = end + cuts.set.n_missing_left as u32;
+                cuts.n_left.get(cuts.self_stock[0].len()) == Some(&n_left)
+            });
+            if is_cut == [true; N] {
+                let of_sets = add_with_stocks(&mut sums, features, weight, total);
+                for (cuts, of_set) in sets.iter_mut().zip(of_sets) {
+                    cuts.self_stock
+                        .iter_mut()
+                        .zip(of_set)
+                        .for_each(|(side, stock)| side.push(stock));
+                }
+                continue;
+            }
+            for ((cuts, sum), is_cut) in sets.iter_mut().zip(&mut sums).zip(is_cut) {
+                add_row(sum, features, weight);
+                if is_cut {
+                    let of_sides = cuts.self_stock.iter_mut().zip(stocks(sum, total));
+                    of_sides.for_each(|(side, stock)| side.push(stock));
+                }
+            }
+        }
+    }
+}
+
+/// Adds a row to sums and returns their [`stocks`], in one pass with the same bits.
+#[inline(always)]
+fn add_with_stocks<const N: usize>(
+    sums: &mut [Vec<f64>; N],
+    row: &[f64],
+    weight: f64,
+    total: &[f64],
+) -> [[f64; 2]; N] {
+    let mut sums = sums.each_mut().map(|sum| sum.as_chunks_mut::<4>());
+    let ((row4, row1), (total4, total1)) = (row.as_chunks::<4>(), total.as_chunks::<4>());
+    let mut of_lanes = [[[0.0; 4]; 2]; N];
+    for (i, (x, t)) in row4.iter().zip(total4).enumerate() {
+        for ((sum4, _), [own, other]) in sums.iter_mut().zip(&mut of_lanes) {
+            let sum = &mut sum4[i];
+            for lane in 0..4 {
+                sum[lane] += weight * x[lane];
+                own[lane] += sum[lane] * sum[lane];
+                let rest = t[lane] - sum[lane];
+                other[lane] += rest * rest;
+            }
+        }
+    }
+    let mut of_rest = [[0.0; 2]; N];
+    for (i, (x, t)) in row1.iter().zip(total1).enumerate() {
+        for ((_, sum1), [own, other]) in sums.iter_mut().zip(&mut of_rest) {
+            sum1[i] += weight * x;
+            *own += sum1[i] * sum1[i];
+            *other += (t - sum1[i]) * (t - sum1[i]);
+        }
+    }
+    let added = |lanes: [f64; 4], rest: f64| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest;
+    std::array::from_fn(|set| [0, 1].map(|side| added(of_lanes[set][side], of_rest[set][side])))
 }
 
 /// Builds the cuts of a leaf.
@@ -138,8 +399,8 @@ pub struct CutBuilder<'a> {
 }
 
 impl CutBuilder<'_> {
-    /// Returns the cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram matrix
-    /// also the stocks S({i}, N) of the rows with the leaf, in the order of the rows.
+    /// Returns the sets of cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram
+    /// matrix also the stocks S({i}, N) of the rows with the leaf, in the order of the rows.
     ///
     /// - `position`: the position of each of these rows among them, by row of the table;
     /// - `total`: the weighted sum of the rows' features, `rank` entries.
@@ -152,13 +413,14 @@ impl CutBuilder<'_> {
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
         total: &[f64],
-    ) -> Result<(Vec<ColumnCuts>, Vec<f64>)> {
+    ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
         match self.kernel {
             Kernel::Features { z, rank } => {
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
-                    let cuts = self.positions(column);
-                    Ok(self.feature_cuts(z, rank, cuts, column.order, total))
+                    let mut sets = self.positions(column);
+                    self.add_stocks(z, rank, &mut sets, column.order, total);
+                    Ok(sets)
                 };
                 Ok((parallel::try_map(columns, of_column)?, vec![]))
             }
@@ -166,39 +428,58 @@ impl CutBuilder<'_> {
         }
     }
 
-    fn positions(&self, column: &LeafColumn<'_, '_>) -> ColumnCuts {
+    /// Returns the sets of cuts along a column with their weights.
+    fn positions(&self, column: &LeafColumn<'_, '_>) -> Vec<ColumnCuts> {
         let mut cells = Vec::new();
         column.column.gather(column.order, &mut cells);
-        ColumnCuts::positions(column.feature, &cells, self.min_samples_leaf)
+        let of_set = |set: CutSet| {
+            let cuts = ColumnCuts::positions(column.feature, set, &cells, self.min_samples_leaf);
+            cuts.with_weights(column.order, self.weights)
+        };
+        column.sets().into_iter().map(of_set).collect()
     }
 
-    /// Adds weights and self stocks to cuts, from the sums of the features of either side.
-    fn feature_cuts(
+    /// Adds self stocks to the sets of a column, from the sums of the features of either side.
+    fn add_stocks(
         &self,
         z: &[f64],
         rank: usize,
-        cuts: ColumnCuts,
+        sets: &mut [ColumnCuts],
         order: &[u32],
         total: &[f64],
-    ) -> ColumnCuts {
-        let mut cuts = cuts.with_weights(order, self.weights);
-        let n_cuts = cuts.n_left.len();
-        let (mut left, mut right) = (
-            memory::reserved(n_cuts, "the cuts of a column"),
-            memory::reserved(n_cuts, "the cuts of a column"),
-        );
-        let mut sum = vec![0.0; rank];
-        let mut start = 0;
-        for &end in &cuts.n_left {
-            for &row in &order[start..end as usize] {
-                add_row(&mut sum, &z[row as usize * rank..][..rank], self.weights.of(row));
-            }
-            start = end as usize;
-            left.push(norm(&sum));
-            right.push(lanes(total, &sum, |t, s| (t - s) * (t - s)));
+    ) {
+        for cuts in &mut *sets {
+            let n_cuts = cuts.n_left.len();
+            cuts.self_stock = [0, 1].map(|_| memory::reserved(n_cuts, "the cuts of a column"));
         }
-        cuts.self_stock = [left, right];
-        cuts
+        let row_of = |row: u32| (&z[row as usize * rank..][..rank], self.weights.of(row));
+        let add = |sum: &mut Vec<f64>, row: u32| {
+            let (features, weight) = row_of(row);
+            add_row(sum, features, weight);
+        };
+        match sets {
+            [one] if one.set.form == SetForm::Thresholds => {
+                sweep([one], order, [vec![0.0; rank]], total, row_of);
+            }
+            // A row's features are read once for both directions.
+            [right, left, missing] if right.set.form == SetForm::Thresholds => {
+                let (seen, without_value) = left.split_missing(order);
+                let mut of_missing = vec![0.0; rank];
+                without_value.iter().for_each(|&row| add(&mut of_missing, row));
+                if !missing.is_empty() {
+                    missing.self_stock = stocks(&of_missing, total).map(|stock| vec![stock]);
+                }
+                sweep([right, left], seen, [vec![0.0; rank], of_missing], total, row_of);
+            }
+            _ => sets.iter_mut().for_each(|cuts| {
+                let mut self_stock = std::mem::take(&mut cuts.self_stock);
+                cuts.sum_left(order, vec![0.0; rank], add, |sum| {
+                    let of_sides = self_stock.iter_mut().zip(stocks(sum, total));
+                    of_sides.for_each(|(side, stock)| side.push(stock));
+                });
+                cuts.self_stock = self_stock;
+            }),
+        }
     }
 
     /// With a Gram matrix, S(L, L) grows at row t by its stock with itself and twice that with the rows before it in
@@ -211,7 +492,7 @@ impl CutBuilder<'_> {
         rows: &[u32],
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
-    ) -> Result<(Vec<ColumnCuts>, Vec<f64>)> {
+    ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
         let m = rows.len();
         // By column: the place of each row in its order, as f64: the type of the kernel's values makes the loop below
         // fast.
@@ -252,13 +533,16 @@ impl CutBuilder<'_> {
             },
         )?;
         let of_column = |(f, column): (usize, &LeafColumn<'_, '_>)| {
-            let mut cuts = self.positions(column).with_weights(column.order, self.weights);
+            let order = column.order;
             let at = |row: u32| position[row as usize] as usize * width;
             let grow = |row: u32| grows[at(row) + f + 1];
             // Twice the stock with the leaf is that with the rows before, itself twice, and the rows after.
             let shrink = |row: u32| 2.0 * grows[at(row)] - grow(row);
-            cuts.self_stock = [cuts.prefix(column.order, grow), cuts.suffix(column.order, shrink)];
-            cuts
+            let mut sets = self.positions(column);
+            for cuts in &mut sets {
+                cuts.self_stock = [cuts.prefix(order, grow), cuts.suffix(order, shrink)];
+            }
+            sets
         };
         let cuts = parallel::map(columns.iter().enumerate(), of_column);
         let stocks = grows.chunks(width).map(|of_row| of_row[0]);

@@ -70,8 +70,8 @@ pub struct FittedKauri {
 /// a Gram matrix.
 ///
 /// # Errors
-/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if stocks overflow, [`Error::Interrupted`] if the monitor was
-/// stopped.
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if stocks overflow or a Gram matrix comes with columns of levels,
+/// [`Error::Interrupted`] if the monitor was stopped.
 pub fn fit(
     table: &Table<'_>,
     problem: &KauriProblem<'_>,
@@ -81,6 +81,10 @@ pub fn fit(
     problem.kernel.check(n)?;
     if let Some(weights) = problem.weights {
         Error::check_len("weights", weights.len(), n, "rows")?;
+    }
+    let has_levels = (0..table.n_features()).any(|feature| table.n_levels(feature).is_some());
+    if has_levels && matches!(problem.kernel, Kernel::Gram { .. }) {
+        return Err(Error::Value("Columns of levels need features of the kernel.".into()));
     }
     let mut growth = Growth::new(table, problem, monitor)?;
     let mut objective = vec![growth.objective()];

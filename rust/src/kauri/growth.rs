@@ -17,8 +17,10 @@
 //!
 //! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
 
+use std::sync::Arc;
+
 use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
-use super::cuts::{CutBuilder, LeafColumn};
+use super::cuts::{CutBuilder, CutRows, LeafColumn, n_seen};
 use super::fit::{FittedKauri, KauriProblem};
 use super::gains::{ClusterSums, largest};
 use super::kernel::{Kernel, Weights, add_row, norm};
@@ -27,7 +29,7 @@ use super::moves::{AllowedMoves, Move, MoveKind};
 use crate::error::{Error, Result};
 use crate::grow::{GrowingTree, GrownNode, Limits};
 use crate::memory;
-use crate::orders::{OrderCut, Orders, columns_per_task};
+use crate::orders::{Orders, columns_per_task};
 use crate::parallel::{self, Monitor};
 use crate::table::Table;
 
@@ -40,8 +42,8 @@ pub(super) struct NextSplit {
     pub(super) leaf: usize,
     /// Column of the cut.
     pub(super) feature: usize,
-    /// Number of rows to the left, in the order of the column.
-    pub(super) n_left: usize,
+    /// The rows to the left.
+    pub(super) cut: CutRows,
     /// Where its sides go.
     pub(super) movement: Move,
     /// What it adds to the objective.
@@ -78,6 +80,8 @@ pub(super) struct Growth<'a, 't> {
     margin: f64,
     /// Buffer, by row of the table: the position in a leaf.
     position: Vec<u32>,
+    /// By column: whether all observed cells are equal; it is then never cut.
+    is_constant: Vec<bool>,
 }
 
 impl<'a, 't> Growth<'a, 't> {
@@ -128,6 +132,7 @@ impl<'a, 't> Growth<'a, 't> {
             n_leaves: 1,
             margin: TIE_MARGIN * largest_objective,
             position: memory::zeros(n, "the places of the rows"),
+            is_constant: parallel::map(0..table.n_features(), |f| table.column(f).is_constant()),
         };
         let root = growth.grown.nodes[0].segment;
         let stocks = growth.stocks_with(growth.grown.partition.all(root), &[0]);
@@ -169,10 +174,9 @@ impl<'a, 't> Growth<'a, 't> {
         let columns: Vec<LeafColumn<'_, '_>> = self
             .drawn_features(id)
             .into_iter()
-            .map(|feature| LeafColumn {
-                feature,
-                column: self.table.column(feature),
-                order: self.orders.of(feature, node.segment),
+            .map(|feature| {
+                let order = self.orders.of(feature, node.segment);
+                LeafColumn { feature, column: self.table.column(feature), order }
             })
             .collect();
         let builder = CutBuilder {
@@ -186,12 +190,14 @@ impl<'a, 't> Growth<'a, 't> {
         }
         let (cuts, stocks) =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
-        let cuts = cuts.into_iter().filter(|cuts| !cuts.is_empty());
-        let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |cuts| {
-            let order = self.orders.of(cuts.feature, node.segment).iter();
-            let order = order.map(|&row| self.position[row as usize]);
-            OpenColumn::new(cuts, memory::collected(order, "the orders of a leaf"))
+        let cuts = cuts.into_iter().zip(&columns);
+        let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(sets, column)| {
+            let order = column.order.iter().map(|&row| self.position[row as usize]);
+            let order: Vec<u32> = memory::collected(order, "the orders of a leaf");
+            let (order, sets) = (Arc::new(order), sets.into_iter().filter(|cuts| !cuts.is_empty()));
+            sets.map(|cuts| OpenColumn::new(cuts, Arc::clone(&order))).collect::<Vec<_>>()
         });
+        let columns: Vec<OpenColumn> = columns.into_iter().flatten().collect();
         if !columns.is_empty() {
             let cluster = self.cluster_of[id];
             self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));
@@ -205,7 +211,9 @@ impl<'a, 't> Growth<'a, 't> {
         let varies = |&feature: &usize| {
             let order = self.orders.of(feature, segment);
             let column = self.table.column(feature);
-            column.get(order[0] as usize) < column.get(order[order.len() - 1] as usize)
+            let ends = [order[0], order[order.len() - 1]].map(|row| column.get(row as usize));
+            let has_gaps = ends[1].is_nan() && !ends[0].is_nan();
+            ends[0] < ends[1] || (has_gaps && !self.is_constant[feature])
         };
         let mut features: Vec<usize> = (0..self.table.n_features()).filter(varies).collect();
         if self.problem.max_features < features.len() {
@@ -291,9 +299,13 @@ impl<'a, 't> Growth<'a, 't> {
         let leaf = self.leaves.remove(split.leaf);
         let (id, parent) = (leaf.id, leaf.segment);
         drop(leaf);
-        let NextSplit { feature, n_left, gain: score, .. } = *split;
-        let cut = OrderCut { feature, n_left, score };
-        let left = self.orders.split_leaf(self.table, &mut self.grown, id, cut);
+        let NextSplit {
+            feature, gain: score, cut: CutRows { ref places, missing_left, .. }, ..
+        } = *split;
+        let (column, order) = (self.table.column(feature), self.orders.of(feature, parent));
+        let (cut, n_seen) = (split.cut.cut(column, order), n_seen(column, order));
+        let is_left = |place: usize| places.contains(&place) || (missing_left && place >= n_seen);
+        let left = self.orders.split_by(&mut self.grown, id, feature, cut, score, is_left);
         self.kinds[id] = Some(split.movement.kind);
         self.kinds.extend([None, None]);
         self.n_leaves += 1;

@@ -16,6 +16,8 @@
 //! Cost of an update: O(rows) per column for a stale leaf, and as much per changed cluster; an exact gain takes O(rows)
 //! per column and cluster. Gains are in units of the objective.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::clusters::{ROWS_PER_TASK, WEIGHT};
@@ -37,12 +39,12 @@ use crate::partition::Segment;
 /// above it the sum of its entries, O(rest^2): the difference would lose too many digits.
 const MAX_CLUSTER_TO_REST: f64 = 64.0;
 
-/// A column of an open leaf.
+/// A set of cuts of an open leaf along a column.
 pub(super) struct OpenColumn {
     /// The cuts, ascending.
     cuts: ColumnCuts,
-    /// The leaf's rows in the order of the column, as positions in the leaf.
-    order: Vec<u32>,
+    /// The leaf's rows in the order of the column, as positions in the leaf; the same of all its sets.
+    order: Arc<Vec<u32>>,
     /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
     cross_rest: Vec<f64>,
     /// See [`OpenLeaf::bound_state`].
@@ -51,7 +53,7 @@ pub(super) struct OpenColumn {
 
 impl OpenColumn {
     /// `order`: the leaf's rows in the order of the column, as positions in the leaf.
-    pub(super) fn new(cuts: ColumnCuts, order: Vec<u32>) -> Self {
+    pub(super) fn new(cuts: ColumnCuts, order: Arc<Vec<u32>>) -> Self {
         OpenColumn { cuts, order, cross_rest: vec![], join_bounds: JoinBounds::default() }
     }
 
@@ -80,7 +82,7 @@ pub(super) struct OpenLeaf {
     pub(super) segment: Segment,
     /// Its cluster.
     state: LeafState,
-    /// Columns that have cuts, ascending.
+    /// Sets of cuts that are not empty, by ascending column.
     columns: Vec<OpenColumn>,
     /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
     stocks: Vec<f64>,
@@ -337,16 +339,16 @@ impl LeafSearch<'_, '_, '_> {
             .filter(|&cluster| needs_existing && cluster != leaf.state.cluster)
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
-        let in_column = |column: &OpenColumn| {
+        let in_set = |column: &OpenColumn| {
             let gains = leaf.gains(column);
             let join_bounds = needs_existing.then_some(&column.join_bounds);
             (0..column.cuts.n_left.len()).find_map(|cut| {
                 if gains.bound_at(cut, join_bounds, self.allowed) < floor {
                     return None;
                 }
-                let left = &column.order[..column.cuts.n_left[cut] as usize];
                 let target = |(cluster, (stocks, whole)): &(usize, (Vec<f64>, f64))| {
-                    let cross_left = left.iter().map(|&i| stocks[i as usize]).sum();
+                    let left = column.cuts.left_of(cut, &column.order);
+                    let cross_left = left.map(|i| stocks[i as usize]).sum();
                     (*cluster, self.growth.clusters[*cluster].sums, [cross_left, *whole])
                 };
                 let joins = gains.joins(cut, &others.iter().map(target).collect::<Vec<_>>());
@@ -354,14 +356,19 @@ impl LeafSearch<'_, '_, '_> {
                 Some(NextSplit {
                     leaf: at,
                     feature: column.cuts.feature,
-                    n_left: left.len(),
+                    cut: column.cuts.rows(cut),
                     movement,
                     gain,
                     self_stocks: column.cuts.self_stock.each_ref().map(|stocks| stocks[cut]),
                 })
             })
         };
-        leaf.columns
+        let by_column: Vec<&[OpenColumn]> =
+            leaf.columns.chunk_by(|a, b| a.cuts.feature == b.cuts.feature).collect();
+        let in_column = |sets: &&[OpenColumn]| {
+            sets.iter().filter_map(in_set).min_by_key(|split| split.cut.tie_key())
+        };
+        by_column
             .par_iter()
             .find_map_first(in_column)
             .ok_or_else(|| Error::Internal("the best move was lost.".into()))

@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use super::imm::KernelImm;
 use super::node_columns::NodeColumn;
+use crate::criterion::CutForm;
 use crate::criterion::centers::CenterColumns;
 use crate::grow::{GrowingTree, narrow};
 use crate::memory;
@@ -50,8 +51,10 @@ impl KernelImm<'_> {
         let dropped = dropped.map(|&row| of_rank(column.rank[row as usize]));
         let dropped: Vec<f64> = memory::collected(dropped, "the dropped rows of a node");
         let range = 2.0 * self.mistakes.columns().half_range(best.feature);
-        let gap = narrow(best.cut, &dropped, range).upper;
-        let theta = placement::between(gap.below, gap.above);
+        let theta = match narrow(best.cut, &dropped, range).form {
+            CutForm::Range { upper, .. } => placement::between(upper.below, upper.above),
+            _ => f64::NAN, // features have neither levels nor missing values
+        };
         // The run of values above the cut: of the node, and of the whole column.
         let at_node_inside = run_above(&phi, theta);
         let all = column.ranks();
@@ -103,9 +106,5 @@ fn run_above(phi: &[f64], theta: f64) -> Range<usize> {
 
 /// Whether a value of the test's column goes left. In the unit of the column, as the cells of the table.
 pub(super) fn goes_left(test: &Test, x: f64) -> bool {
-    match *test {
-        Test::Leaf | Test::Oblique { .. } => true, // Kernel IMM makes neither
-        Test::Threshold { threshold, .. } => x <= threshold,
-        Test::Interval { lower, upper, .. } => lower <= x && x <= upper,
-    }
+    test.goes_left(x, false)
 }

@@ -24,7 +24,7 @@ const SQUARES: usize = 1;
 const MEAN: usize = 2;
 
 /// The rows as points.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct KMeans<'a>(Points<'a>);
 
 impl<'a> KMeans<'a> {

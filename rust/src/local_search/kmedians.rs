@@ -9,10 +9,16 @@
 //!
 //! A leaf moves to the cluster in whose center it costs least (of those other than its own) if both clusters together
 //! then cost less about their new medians: Hartigan's rule with one candidate. Memory: 24 n d bytes at most.
+//!
+//! Missing coordinates (NaN) cost nothing, and medians are those of the others. The coordinates of a column of levels,
+//! one each, of which a row has one above 0, have no medians but the most frequent level, the first of several: it has
+//! its coordinate, and the others are 0.
+
+use std::ops::Range;
 
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -52,6 +58,8 @@ impl<'a> LeafSums<'a> {
         let of_column = |(feature, &m): (usize, &f64)| {
             let column = self.column(feature);
             let Some(&[_, weight, moment]) = column.last() else { return 0.0 };
+            // A center whose rows all lack the column gets these rows' own median.
+            let m = if m.is_nan() { self.medians[feature] } else { m };
             let behind = column.partition_point(|entry| entry[0] <= m).checked_sub(1);
             let (weight_m, moment_m) =
                 behind.map_or((0.0, 0.0), |at| (column[at][1], column[at][2]));
@@ -98,24 +106,88 @@ fn median(columns: &[&[Entry]]) -> f64 {
     median
 }
 
+/// The value of a level's coordinate and the weight of the rows that have it.
+fn level(column: &[Entry]) -> (f64, f64) {
+    match column {
+        [] => (0.0, 0.0),
+        [only] => (only[0], if only[0] > 0.0 { only[1] } else { 0.0 }),
+        [others, .., last] => (last[0], last[1] - others[1]),
+    }
+}
+
+/// Writes the most frequent level to the coordinates of its column. `levels`: of each leaf and level in turn.
+fn set_level(center: &mut [f64], levels: impl Iterator<Item = (usize, (f64, f64))>) {
+    let (mut values, mut weights) = (vec![0.0; center.len()], vec![0.0; center.len()]);
+    for (at, (value, weight)) in levels {
+        values[at] = f64::max(values[at], value);
+        weights[at] += weight;
+    }
+    let mut most = (0.0, None);
+    for (at, &weight) in weights.iter().enumerate() {
+        if weight > most.0 {
+            most = (weight, Some(at));
+        }
+    }
+    let Some(most) = most.1 else { return center.fill(f64::NAN) };
+    center.fill(0.0);
+    center[most] = values[most];
+}
+
 /// The rows as points.
-#[derive(Debug, Clone, Copy)]
-pub struct KMedians<'a>(Points<'a>);
+#[derive(Debug, Clone)]
+pub struct KMedians<'a> {
+    points: Points<'a>,
+    /// The coordinates of each column of levels.
+    levels: Vec<Range<usize>>,
+    has_gaps: bool,
+}
 
 impl<'a> KMedians<'a> {
-    /// `z`: n x d, row-major, the points whose l1 distances count. `weights`: positive; none: 1 each.
+    /// `z`: n x d, row-major, the points whose l1 distances count, NaN where a coordinate is missing. `weights`:
+    /// positive; none: 1 each.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::error::Error::Shape) if sizes disagree.
     pub fn new(z: &'a [f64], d: usize, k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
-        let distance = |a: &[f64], b: &[f64]| sum_over(a, b, f64::abs);
-        Points::new(z, d, k, weights, distance).map(KMedians)
+        KMedians::with_levels(z, d, k, weights, vec![])
+    }
+
+    /// As [`KMedians::new`]; `levels`: the coordinates of each column of levels, of which a row has one above 0, all the
+    /// same, or none of which is observed.
+    ///
+    /// # Errors
+    /// As [`KMedians::new`].
+    pub fn with_levels(
+        z: &'a [f64],
+        d: usize,
+        k: usize,
+        weights: Option<&'a [f64]>,
+        levels: Vec<Range<usize>>,
+    ) -> Result<Self> {
+        let has_gaps = z.iter().any(|x| x.is_nan());
+        let distance = if has_gaps {
+            |a: &[f64], b: &[f64]| sum_over(a, b, |x| if x.is_nan() { 0.0 } else { x.abs() })
+        } else {
+            |a: &[f64], b: &[f64]| sum_over(a, b, f64::abs)
+        };
+        let points = Points::new(z, d, k, weights, distance)?;
+        if let Some(last) = levels.last() {
+            Error::check_len("The points", d.max(last.end), d, "coordinates")?;
+        }
+        let mut objective = KMedians { points, levels, has_gaps };
+        if has_gaps {
+            let all: Vec<u32> = (0..objective.points.n_samples() as u32).collect();
+            let sums = objective.leaf(&all);
+            let medians = sums[1..=d].iter().map(|&x| if x.is_nan() { 0.0 } else { x });
+            objective.points.overall = medians.collect();
+        }
+        Ok(objective)
     }
 
     /// The medians of some leaves together, and what they cost about them; no leaf: 0.
     fn cluster(&self, leaves: &[LeafSums<'_>]) -> Cluster {
         let center = match leaves {
-            [] => vec![0.0; self.0.d],
+            [] => vec![0.0; self.points.d],
             [leaf] => leaf.medians.to_vec(),
             _ => {
                 let mut columns = Vec::with_capacity(leaves.len());
@@ -124,7 +196,14 @@ impl<'a> KMedians<'a> {
                     columns.extend(leaves.iter().map(|leaf| leaf.column(feature)));
                     median(&columns)
                 };
-                (0..self.0.d).map(median).collect()
+                let mut center: Vec<f64> = (0..self.points.d).map(median).collect();
+                for column in &self.levels {
+                    let levels = leaves
+                        .iter()
+                        .flat_map(|leaf| column.clone().map(|j| level(leaf.column(j))).enumerate());
+                    set_level(&mut center[column.clone()], levels);
+                }
+                center
             }
         };
         let cost = leaves.iter().map(|leaf| leaf.about(&center)).sum();
@@ -133,11 +212,11 @@ impl<'a> KMedians<'a> {
 
     /// The clusters of labelled leaves.
     fn clusters(&self, leaves: &[LeafSums<'_>], labels: &[u32]) -> Vec<Cluster> {
-        (0..self.0.k).map(|l| self.cluster(&with_label(leaves, labels, l))).collect()
+        (0..self.points.k).map(|l| self.cluster(&with_label(leaves, labels, l))).collect()
     }
 
     fn read<'s>(&self, leaves: &[&'s [f64]]) -> Vec<LeafSums<'s>> {
-        leaves.iter().map(|sums| LeafSums::read(sums, self.0.d)).collect()
+        leaves.iter().map(|sums| LeafSums::read(sums, self.points.d)).collect()
     }
 }
 
@@ -155,19 +234,33 @@ fn with_label<'s>(leaves: &[LeafSums<'s>], labels: &[u32], label: usize) -> Vec<
 
 impl Objective for KMedians<'_> {
     fn n_labels(&self) -> usize {
-        self.0.k
+        self.points.k
     }
 
     fn n_samples(&self) -> usize {
-        self.0.n_samples()
+        self.points.n_samples()
     }
 
     fn leaf(&self, rows: &[u32]) -> Vec<f64> {
-        let d = self.0.d;
+        let d = self.points.d;
         let (mut sums, mut cells) = (vec![0.0; 1 + 2 * d], Vec::with_capacity(rows.len()));
+        let mut levels = vec![f64::NAN; d];
+        for column in &self.levels {
+            let of_row = |&row: &u32| {
+                let cells = &self.points.row(row)[column.clone()];
+                let at = cells.iter().position(|&x| x > 0.0)?;
+                Some((at, (cells[at], self.points.weight(row))))
+            };
+            set_level(&mut levels[column.clone()], rows.iter().filter_map(of_row));
+        }
         for feature in 0..d {
             cells.clear();
-            cells.extend(rows.iter().map(|&row| (self.0.row(row)[feature], self.0.weight(row))));
+            cells.extend(
+                rows.iter().map(|&row| (self.points.row(row)[feature], self.points.weight(row))),
+            );
+            if self.has_gaps {
+                cells.retain(|(x, _)| !x.is_nan());
+            }
             cells.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
             let first = sums.len();
             let mut reached = 0.0;
@@ -178,7 +271,10 @@ impl Objective for KMedians<'_> {
             let entries = sums[first..].as_chunks_mut::<3>().0;
             let half = reached * (0.5 - MARGIN);
             let middle = entries.partition_point(|entry| entry[1] < half);
-            let own = entries.get(middle).map_or(0.0, |entry| entry[0]);
+            let own = match levels[feature] {
+                level if level.is_nan() => entries.get(middle).map_or(f64::NAN, |entry| entry[0]),
+                level => level,
+            };
             let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
             for entry in entries {
                 let part = (entry[1] - before) * (entry[0] - own);
@@ -197,7 +293,7 @@ impl Objective for KMedians<'_> {
     fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
         let leaves = self.read(leaves);
         let mut clusters = self.clusters(&leaves, labels);
-        let mut n_leaves = vec![0usize; self.0.k];
+        let mut n_leaves = vec![0usize; self.points.k];
         labels.iter().for_each(|&label| n_leaves[label as usize] += 1);
         let all: f64 = clusters.iter().map(|cluster| cluster.cost).sum();
         for _ in 0..MAX_SWEEPS {
@@ -250,12 +346,17 @@ impl Objective for KMedians<'_> {
         monitor: &Monitor,
     ) {
         let leaves = self.read(leaves);
-        let centers = self.clusters(&leaves, labels).into_iter().flat_map(|cluster| cluster.center);
+        let mut clusters = self.clusters(&leaves, labels);
+        for cluster in &mut clusters {
+            let seen = cluster.center.iter_mut().zip(&self.points.overall);
+            seen.filter(|(x, _)| x.is_nan()).for_each(|(x, &overall)| *x = overall);
+        }
+        let centers = clusters.into_iter().flat_map(|cluster| cluster.center);
         let is_used = |l: usize| labels.contains(&(l as u32));
-        self.0.update(&centers.collect::<Vec<_>>(), is_used, costs, monitor);
+        self.points.update(&centers.collect::<Vec<_>>(), is_used, costs, monitor);
     }
 
     fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
-        self.0.seed_costs(seeds, monitor)
+        self.points.seed_costs(seeds, monitor)
     }
 }

@@ -10,6 +10,7 @@
 //! | `ranks.rs` | columns as ranks of two bytes |
 //! | `segments.rs` | a subtree is one range of nodes and one of rows |
 //! | `objective.rs`, `kmeans.rs`, `kmedians.rs`, `labels.rs` | what is minimised, from sums of leaves |
+//! | `observed.rs` | k-means of rows with missing coordinates |
 //! | `points.rs` | rows as points, and what they cost about centers |
 //! | `sweep.rs` | the best cut of a node |
 //! | `regrow.rs`, `refine.rs` | a subtree grown by label cost; thresholds moved (TAO) |
@@ -25,6 +26,7 @@ mod kmedians;
 mod labels;
 mod moves;
 mod objective;
+mod observed;
 mod points;
 mod ranks;
 mod refine;
@@ -40,4 +42,5 @@ pub use kmedians::KMedians;
 pub use labels::Labels;
 pub use moves::Move;
 pub use objective::{Objective, RowCosts};
+pub use observed::ObservedKMeans;
 pub use search::{FoundTree, SearchSettings, Step, search};

@@ -155,11 +155,10 @@ impl Task<'_> {
         let least = self.limits.min_samples_leaf.max(1);
         for _ in 0..8 {
             let feature = rng.usize(0..self.ranks.n_features());
-            let column = self.ranks.column(feature);
-            let rank = column[*rng.choice(rows)? as usize];
-            let n_left = rows.iter().filter(|&&row| column[row as usize] <= rank).count();
+            let cut = self.ranks.cut_at(feature, *rng.choice(rows)?, rng);
+            let n_left = rows.iter().filter(|&&row| self.ranks.goes_left(cut, row)).count();
             if n_left >= least && n_left + least <= rows.len() {
-                return Some(RankCut { feature: feature as u32, rank });
+                return Some(cut);
             }
         }
         None

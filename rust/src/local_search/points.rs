@@ -8,8 +8,8 @@ use crate::parallel::{self, Monitor};
 /// Rows whose costs are one task.
 const ROWS_PER_TASK: usize = 1024;
 
-/// The rows as points.
-#[derive(Debug, Clone, Copy)]
+/// The rows as points. A missing coordinate is NaN.
+#[derive(Debug, Clone)]
 pub(super) struct Points<'a> {
     /// n x d, row-major.
     z: &'a [f64],
@@ -18,6 +18,8 @@ pub(super) struct Points<'a> {
     /// Number of clusters.
     pub k: usize,
     weights: Option<&'a [f64]>,
+    /// Where centers lie in coordinates that their rows lack; empty if no coordinate is missing.
+    pub overall: Vec<f64>,
     /// What a row of weight 1 costs at a distance from its center.
     distance: fn(&[f64], &[f64]) -> f64,
 }
@@ -37,7 +39,7 @@ impl<'a> Points<'a> {
         let n = z.len() / d.max(1);
         Error::check_len("z", z.len(), n * d, "entries")?;
         Error::check_len("weights", weights.map_or(n, <[f64]>::len), n, "rows")?;
-        Ok(Points { z, d, k, weights, distance })
+        Ok(Points { z, d, k, weights, overall: vec![], distance })
     }
 
     /// Number of rows.
@@ -84,15 +86,21 @@ impl<'a> Points<'a> {
                 others.map(|other| costs[other]).fold(f64::INFINITY, f64::min)
             };
             let dearest = (0..self.n_samples()).max_by(|&a, &b| least(a).total_cmp(&least(b)));
-            let row = self.row(dearest.unwrap_or(0) as u32);
-            costs.centers[l * d..][..d].copy_from_slice(row);
+            let center = self.as_center(dearest.unwrap_or(0) as u32);
+            costs.centers[l * d..][..d].iter_mut().zip(center).for_each(|(at, x)| *at = x);
             self.update_columns(&[l], costs, monitor);
         }
     }
 
+    /// A row as a center.
+    pub fn as_center(&self, row: u32) -> impl Iterator<Item = f64> {
+        let seen = |(j, &x): (usize, &f64)| if x.is_nan() { self.overall[j] } else { x };
+        self.row(row).iter().enumerate().map(seen)
+    }
+
     /// The costs of rows about the rows `seeds[l]`, k of them.
     pub fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
-        let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.row(row)).copied().collect();
+        let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.as_center(row)).collect();
         let mut costs = RowCosts::default();
         self.update(&centers, |_| true, &mut costs, monitor);
         costs

@@ -3,31 +3,78 @@
 //! Equal values have one rank, larger values larger ranks, so every threshold of a column is a rank: rows up to it go
 //! left. A column of more than 2^16 distinct values has ranks of neighbouring values in even shares; the thresholds of
 //! given trees still lie between two ranks. Building sorts each column that has no exact index: O(n log n), 2 n d bytes.
+//!
+//! Missing cells of numbers have the rank [`MISSING`], one less than 0 where ranks wrap around: so missing cells and
+//! the ranks below a number are one range too. Levels have their codes as ranks, and missing cells are one more level,
+//! the last.
 
-use crate::error::Result;
+use fastrand::Rng;
+
+use crate::criterion::ColumnForm;
+use crate::error::{Error, Result};
 use crate::index::{Index, MAX_BINS};
 use crate::memory;
 use crate::parallel::{self, Monitor};
 use crate::table::Table;
+use crate::tree::{LevelSet, Test};
 
 /// Most ranks of a column.
 const MAX_RANKS: usize = 1 << 16;
 
-/// A test of the search: rows whose rank in `feature` is at most `rank` go left.
+/// The rank of missing cells in a column of numbers that has some.
+pub(super) const MISSING: u16 = u16::MAX;
+
+/// Which ranks of a column go left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeftSide {
+    /// Those up to this one.
+    UpTo(u16),
+    /// Missing cells and the ranks below this one; 0: missing cells alone.
+    MissingAndBelow(u16),
+    /// The levels of the set.
+    Levels(LevelSet),
+}
+
+impl LeftSide {
+    /// The ranks up to one, and missing cells if they go left.
+    pub fn up_to(rank: u16, missing_left: bool) -> Self {
+        if missing_left { LeftSide::MissingAndBelow(rank + 1) } else { LeftSide::UpTo(rank) }
+    }
+
+    /// Whether a rank goes left.
+    #[inline(always)]
+    fn holds(&self, rank: u16) -> bool {
+        match self {
+            LeftSide::UpTo(last) => rank <= *last,
+            LeftSide::MissingAndBelow(end) => rank.wrapping_add(1) <= *end,
+            LeftSide::Levels(set) => set.contains(rank as u8),
+        }
+    }
+}
+
+/// A test of the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RankCut {
     /// The column.
     pub feature: u32,
-    /// The largest rank that goes left.
-    pub rank: u16,
+    /// Whose rows go left.
+    pub left: LeftSide,
 }
 
 /// One column.
 struct RankColumn {
     /// Of each row.
     ranks: Vec<u16>,
-    /// Smallest value of each rank.
+    /// Smallest value of each rank; the code of each level.
     low: Vec<f64>,
+    form: ColumnForm,
+}
+
+impl RankColumn {
+    /// The rank of missing cells in a column of levels.
+    fn missing_level(&self) -> u8 {
+        self.low.len() as u8
+    }
 }
 
 /// The table as ranks.
@@ -46,13 +93,17 @@ impl Ranks {
         let columns = parallel::try_map(0..table.n_features(), |feature| {
             monitor.check()?;
             let binned = index.column(feature);
-            if binned.low == binned.high {
-                let ranks = binned.codes.iter().map(|&code| u16::from(code));
-                let ranks = memory::collected(ranks, "the ranks of a column");
-                return Ok(RankColumn { ranks, low: binned.low.clone() });
+            let form = binned.form;
+            let n_values = binned.n_bins() - usize::from(form.has_missing);
+            if binned.low[..n_values] == binned.high[..n_values] {
+                let missing = binned.missing().filter(|_| !form.is_levels);
+                let rank = |&code: &u8| if Some(code) == missing { MISSING } else { code.into() };
+                let ranks =
+                    memory::collected(binned.codes.iter().map(rank), "the ranks of a column");
+                return Ok(RankColumn { ranks, low: binned.low[..n_values].to_vec(), form });
             }
             let here = thresholds.iter().filter(|(column, _)| *column == feature);
-            Ok(rank_column(table, feature, here.map(|(_, threshold)| *threshold).collect()))
+            Ok(rank_column(table, feature, here.map(|(_, threshold)| *threshold).collect(), form))
         })?;
         Ok(Ranks { columns })
     }
@@ -67,30 +118,100 @@ impl Ranks {
         &self.columns[feature].ranks
     }
 
+    /// What the ranks of a column stand for.
+    pub fn form(&self, feature: usize) -> ColumnForm {
+        self.columns[feature].form
+    }
+
+    /// Whether some column holds levels or missing cells.
+    pub fn is_mixed(&self) -> bool {
+        self.columns.iter().any(|column| column.form != ColumnForm::default())
+    }
+
     /// Whether a row goes left.
     #[inline]
     pub fn goes_left(&self, cut: RankCut, row: u32) -> bool {
-        self.columns[cut.feature as usize].ranks[row as usize] <= cut.rank
+        cut.left.holds(self.columns[cut.feature as usize].ranks[row as usize])
     }
 
-    /// The cut `x <= threshold`; none if no row goes left.
-    pub fn cut(&self, feature: usize, threshold: f64) -> Option<RankCut> {
-        let below = self.columns[feature].low.partition_point(|&low| low <= threshold);
-        let rank = u16::try_from(below.checked_sub(1)?).ok()?;
-        Some(RankCut { feature: feature as u32, rank })
+    /// The cut of a test; none if no row goes left.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the test is not one of what a column holds.
+    pub fn cut(&self, test: &Test, missing_left: bool) -> Result<Option<RankCut>> {
+        let Some(feature) = test.feature() else {
+            return Err(Error::Tree("a start may have tests of one column only.".into()));
+        };
+        let Some(column) = self.columns.get(feature) else {
+            return Err(Error::Tree(format!("a start tests column {feature}.")));
+        };
+        let ColumnForm { is_levels, has_missing } = column.form;
+        let missing_left = missing_left && has_missing;
+        let left = match test {
+            Test::Missing { .. } if !has_missing => return Ok(None),
+            Test::Missing { .. } if is_levels => {
+                LeftSide::Levels([column.missing_level()].into_iter().collect())
+            }
+            Test::Missing { .. } => LeftSide::MissingAndBelow(0),
+            Test::Levels { left, .. } if is_levels => {
+                let missing = missing_left.then(|| column.missing_level());
+                LeftSide::Levels(left.codes().chain(missing).collect())
+            }
+            Test::Threshold { threshold, .. } if !is_levels => {
+                let below = column.low.partition_point(|low| low <= threshold);
+                match below.checked_sub(1) {
+                    Some(last) => LeftSide::up_to(last as u16, missing_left),
+                    None if missing_left => LeftSide::MissingAndBelow(0),
+                    None => return Ok(None),
+                }
+            }
+            _ => {
+                let what = format!("a start has a test that does not suit column {feature}.");
+                return Err(Error::Tree(what));
+            }
+        };
+        Ok(Some(RankCut { feature: feature as u32, left }))
+    }
+
+    /// A cut at the cell of a row: the values up to it, its level alone or with some others, or missing cells.
+    pub fn cut_at(&self, feature: usize, row: u32, rng: &mut Rng) -> RankCut {
+        let column = &self.columns[feature];
+        let rank = column.ranks[row as usize];
+        let left = match column.form {
+            ColumnForm { is_levels: true, .. } => {
+                let mut set: LevelSet = [rank as u8].into_iter().collect();
+                if rng.bool() {
+                    (0..=column.missing_level()).filter(|_| rng.bool()).for_each(|v| set.insert(v));
+                }
+                LeftSide::Levels(set)
+            }
+            ColumnForm { has_missing: true, .. } if rank == MISSING => LeftSide::MissingAndBelow(0),
+            ColumnForm { has_missing: true, .. } => LeftSide::up_to(rank, rng.bool()),
+            _ => LeftSide::UpTo(rank),
+        };
+        RankCut { feature: feature as u32, left }
     }
 }
 
 /// The ranks of a column of many values.
-fn rank_column(table: &Table<'_>, feature: usize, mut thresholds: Vec<f64>) -> RankColumn {
+fn rank_column(
+    table: &Table<'_>,
+    feature: usize,
+    mut thresholds: Vec<f64>,
+    form: ColumnForm,
+) -> RankColumn {
     let n = table.n_samples();
     let rows: Vec<u32> = memory::collected(0..n as u32, "the rows of a column");
-    let sorted = table.column(feature).sort(&rows);
+    let mut sorted = table.column(feature).sort(&rows);
+    if form.has_missing {
+        sorted.retain(|(value, _)| !value.is_nan());
+    }
     let n_values = sorted.chunk_by(|a, b| a.0 == b.0).count();
     thresholds.sort_by(f64::total_cmp);
     let mut thresholds = thresholds.into_iter().peekable();
-    let n_shares = (MAX_RANKS - thresholds.len()).min(n_values);
-    let mut ranks = memory::zeros(n, "the ranks of a column");
+    let most = MAX_RANKS - usize::from(form.has_missing);
+    let n_shares = (most - thresholds.len()).min(n_values);
+    let mut ranks = memory::filled(MISSING, n, "the ranks of a column");
     let (mut low, mut share) = (Vec::new(), usize::MAX);
     for (value, group) in sorted.chunk_by(|a, b| a.0 == b.0).enumerate() {
         let mut is_new = value * n_shares / n_values != share;
@@ -105,5 +226,5 @@ fn rank_column(table: &Table<'_>, feature: usize, mut thresholds: Vec<f64>) -> R
             ranks[row as usize] = (low.len() - 1) as u16;
         }
     }
-    RankColumn { ranks, low }
+    RankColumn { ranks, low, form }
 }

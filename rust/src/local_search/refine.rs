@@ -1,7 +1,7 @@
 //! Refines thresholds: tree alternating optimisation for cuts of one column (see [`crate::oblique::tao`]).
 //!
 //! At an inner node every row costs something on the left and something on the right, as the two subtrees stand. The
-//! test with the least sum is found among all columns and thresholds, the two children exchanged or not; a node that
+//! test with the least sum is found among all columns and cuts, the two children exchanged or not; a node that
 //! could do with one child is removed. Nodes are visited from the last to the first in preorder, children before
 //! parents. The costs of the rows under the labels of their leaves never rise. O(rows x columns) per node, and
 //! O(rows x depth) to send rows down both sides.
@@ -93,6 +93,7 @@ impl Refine<'_> {
             values: &values,
             total: [all],
             min_rows: self.min_rows,
+            margin: TIE * size,
         };
         let found = sweep.best(&node, 0..self.ranks.n_features(), |l, r| f64::min(l[0], r[0]));
         let found = found.filter(|found| found.score < best);

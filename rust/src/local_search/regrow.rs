@@ -236,6 +236,7 @@ impl<const K: usize> Growth<'_, K> {
             values: &self.values[range],
             total: *total,
             min_rows: least,
+            margin: TIE * cheapest(total),
         };
         let score = |left: &[f64; K], right: &[f64; K]| cheapest(left) + cheapest(right);
         self.nodes[id].best = self.sweep.best(&rows, features, score);

@@ -99,6 +99,8 @@ pub struct FoundTree {
     pub refined_objectives: Vec<f64>,
     /// Rounds of all starts.
     pub n_rounds: usize,
+    /// Whether a column holds levels or missing cells, so that the tree says where missing cells go.
+    pub is_mixed: bool,
 }
 
 /// Searches for the best tree from given ones.
@@ -169,6 +171,7 @@ pub fn search(
         start_objectives,
         refined_objectives,
         n_rounds,
+        is_mixed: ranks.is_mixed(),
     })
 }
 

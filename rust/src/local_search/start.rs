@@ -10,7 +10,9 @@ use super::state::Task;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::oblique::draft::{DraftNode, DraftTree};
-use crate::tree::Test;
+use crate::partition::others_go_left;
+use crate::table::{Column, Table};
+use crate::tree::{LevelSet, Test};
 
 /// The thresholds of trees, as [`Ranks::new`] takes them.
 pub(super) fn thresholds(trees: &[DraftTree]) -> Vec<(usize, f64)> {
@@ -27,7 +29,7 @@ impl Task<'_> {
     /// rows give way to their siblings, then the siblings that cost least together are joined.
     ///
     /// # Errors
-    /// [`Error::Tree`] if a test is no threshold, [`Error::Value`] if a label or a column is out of range.
+    /// [`Error::Tree`] if a test is not one of what a column holds, [`Error::Value`] if a label is out of range.
     pub fn start(&self, given: &DraftTree) -> Result<Segments> {
         let n = self.objective.n_samples();
         let rows = memory::collected(0..n as u32, "the rows of the nodes");
@@ -131,14 +133,8 @@ impl Task<'_> {
                 }
                 return self.write(given, leaf, depth, nodes);
             }
-            DraftNode::Split { test, left, right } => {
-                let Test::Threshold { feature, threshold } = test else {
-                    return Err(Error::Tree("a start may have threshold tests only.".into()));
-                };
-                if *feature >= self.ranks.n_features() {
-                    return Err(Error::Tree(format!("a start tests column {feature}.")));
-                }
-                let Some(cut) = self.ranks.cut(*feature, *threshold) else {
+            DraftNode::Split { test, left, right, missing_left } => {
+                let Some(cut) = self.ranks.cut(test, *missing_left)? else {
                     // No row goes left.
                     nodes.pop();
                     return self.write(given, *right, depth, nodes);
@@ -153,25 +149,71 @@ impl Task<'_> {
     }
 }
 
-/// The tree with thresholds in the columns' units, between the values of the rows of each node.
-pub(super) fn finished(tree: &Segments, table: &crate::table::Table<'_>) -> DraftTree {
-    let mut cells = Vec::new();
-    let mut extreme = |rows: &[u32], feature: usize, largest: bool| {
-        table.column(feature).gather(rows, &mut cells);
-        let first = if largest { f64::NEG_INFINITY } else { f64::INFINITY };
-        cells.iter().copied().fold(first, if largest { f64::max } else { f64::min })
-    };
+/// The tree with its tests as those of columns: thresholds between the values of the rows of each node, and levels; for
+/// what no row of the node has see [`others_go_left`].
+pub(super) fn finished(tree: &Segments, table: &Table<'_>) -> DraftTree {
     let nodes = (0..tree.nodes.len()).map(|id| match tree.nodes[id].cut {
         None => DraftTree::leaf(tree.nodes[id].label).nodes.remove(0),
         Some(cut) => {
             let ([left, right], feature) = (tree.children(id), cut.feature as usize);
-            let below = extreme(tree.rows_of(left), feature, true);
-            let above = extreme(tree.rows_of(right), feature, false);
-            let threshold = crate::placement::between(below, above);
-            DraftNode::Split { test: Test::Threshold { feature, threshold }, left, right }
+            let column = table.column(feature);
+            let sides = [left, right].map(|child| Cells::of(column, tree.rows_of(child)));
+            let most_left = others_go_left(tree.nodes[left].len, tree.nodes[right].len);
+            let [on_left, on_right] = &sides;
+            if on_left.is_empty() || on_right.is_empty() {
+                let [left, right] = if on_left.is_empty() { [left, right] } else { [right, left] };
+                let test = Test::Missing { feature };
+                return DraftNode::Split { test, left, right, missing_left: true };
+            }
+            let missing_left = if on_left.has_missing == on_right.has_missing {
+                most_left
+            } else {
+                on_left.has_missing
+            };
+            let test = match column.n_levels() {
+                None => {
+                    let threshold = crate::placement::between(on_left.largest, on_right.smallest);
+                    Test::Threshold { feature, threshold }
+                }
+                Some(n_levels) if most_left => {
+                    let others = (0..n_levels as u8).filter(|&v| !on_right.levels.contains(v));
+                    Test::Levels { feature, left: others.collect() }
+                }
+                Some(_) => Test::Levels { feature, left: on_left.levels },
+            };
+            DraftNode::Split { test, left, right, missing_left }
         }
     });
     DraftTree { nodes: nodes.collect() }.compact()
+}
+
+/// What rows hold in a column.
+struct Cells {
+    smallest: f64,
+    largest: f64,
+    /// In a column of levels.
+    levels: LevelSet,
+    has_missing: bool,
+}
+
+impl Cells {
+    fn of(column: &Column<'_>, rows: &[u32]) -> Self {
+        let mut cells = Vec::new();
+        column.gather(rows, &mut cells);
+        let (smallest, largest) = cells
+            .iter()
+            // NaN is neither.
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
+        let has_missing = column.may_have_gaps() && cells.iter().any(|x| x.is_nan());
+        let of_levels = cells.iter().filter(|x| column.n_levels().is_some() && !x.is_nan());
+        let levels = of_levels.map(|&code| code as u8).collect();
+        Cells { smallest, largest, levels, has_missing }
+    }
+
+    /// Whether all cells are missing.
+    fn is_empty(&self) -> bool {
+        self.smallest > self.largest
+    }
 }
 
 /// Whether the ranks agree with the rows of an objective.

@@ -4,10 +4,16 @@
 //! so a small node deep down is seen as finely as the root. The scores between buckets choose column and bucket;
 //! where buckets hold several ranks, those beside the chosen cut are then sorted and swept rank by rank. Exact where
 //! the node has at most 256 ranks in a column. O(rows + buckets) per column, without sorting.
+//!
+//! Where the node has rows with a missing cell, every cut is scored with these on the right and on the left; behind the
+//! last bucket that is missing cells against all others. Levels have a bucket each, missing cells are one more level,
+//! and the best set is exact ([`Levels::by_pairs`]): rows of one number have the labels "left", which costs it, and
+//! "right", which costs nothing.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::ranks::{RankCut, Ranks};
+use super::ranks::{LeftSide, MISSING, RankCut, Ranks};
+use crate::criterion::{ColumnForm, Groups, Levels};
 use crate::parallel::Monitor;
 
 /// Most buckets of a column.
@@ -63,7 +69,25 @@ pub(super) struct Sweep<'w, const K: usize> {
     screens: bool,
     count: [u32; BUCKETS],
     sums: Box<[[f64; K]; BUCKETS]>,
+    /// Of the rows whose cell is missing, in a column of numbers.
+    missing: Side<K>,
     keys: Vec<u16>,
+}
+
+/// Rows on one side of a cut.
+#[derive(Debug, Clone, Copy)]
+struct Side<const K: usize> {
+    n_rows: usize,
+    sums: [f64; K],
+}
+
+impl<const K: usize> Side<K> {
+    const EMPTY: Self = Side { n_rows: 0, sums: [0.0; K] };
+
+    fn add(&mut self, n_rows: usize, sums: &[f64; K]) {
+        self.n_rows += n_rows;
+        (0..K).for_each(|l| self.sums[l] += sums[l]);
+    }
 }
 
 /// The buckets of a node's rows in one column.
@@ -75,13 +99,16 @@ struct Buckets {
     n: usize,
     /// Buckets per rank, times 2^16.
     per_rank: u32,
+    /// What the ranks stand for.
+    form: ColumnForm,
 }
 
 impl Buckets {
-    fn new(low: u16, high: u16, n_rows: usize) -> Self {
+    fn new(low: u16, high: u16, n_rows: usize, form: ColumnForm) -> Self {
         let span = usize::from(high - low) + 1;
-        let n = span.min((2 * n_rows).clamp(16, BUCKETS));
-        Buckets { low, n, per_rank: ((n << 16) / span) as u32 }
+        let most = if form.is_levels { BUCKETS } else { (2 * n_rows).clamp(16, BUCKETS) };
+        let n = span.min(most);
+        Buckets { low, n, per_rank: ((n << 16) / span) as u32, form }
     }
 
     #[inline(always)]
@@ -89,10 +116,10 @@ impl Buckets {
         ((u32::from(rank - self.low) * self.per_rank) >> 16) as u8
     }
 
-    /// The largest rank of a bucket.
+    /// The largest rank of a bucket, of values: it is below [`MISSING`].
     fn last(self, bucket: usize) -> u16 {
         let next = (((bucket as u32) + 1) << 16).div_ceil(self.per_rank);
-        (u32::from(self.low) + next - 1) as u16
+        (u32::from(self.low) + next - 1).min(u32::from(MISSING) - 1) as u16
     }
 
     fn is_exact(self) -> bool {
@@ -113,12 +140,15 @@ pub(super) struct NodeRows<'a, const K: usize> {
     pub total: [f64; K],
     /// Fewest rows on either side.
     pub min_rows: usize,
+    /// Sets of levels whose scores differ by no more are tied.
+    pub margin: f64,
 }
 
 impl<'w, const K: usize> Sweep<'w, K> {
     pub fn new(work: &'w Work<'w>, screens: bool) -> Self {
         let sums = Box::new([[0.0; K]; BUCKETS]);
-        Sweep { work, screens, count: [0; BUCKETS], sums, keys: vec![] }
+        let missing = Side::EMPTY;
+        Sweep { work, screens, count: [0; BUCKETS], sums, missing, keys: vec![] }
     }
 
     /// The cut of lowest score among the given columns; of equal ones the first. `score(left, right)` takes the sums of
@@ -146,8 +176,8 @@ impl<'w, const K: usize> Sweep<'w, K> {
             let Some(buckets) = self.fill(node, feature) else { continue };
             n_cells += buckets.n;
             let lowest = best.as_ref().map_or(f64::INFINITY, |best| best.0.score);
-            if let Some((bucket, score)) = self.scan(node, buckets, lowest, &score) {
-                let cut = RankCut { feature: feature as u32, rank: buckets.last(bucket) };
+            if let Some((bucket, left, score)) = self.scan(node, buckets, lowest, &score) {
+                let cut = RankCut { feature: feature as u32, left };
                 best = Some((ScoredCut { cut, score }, buckets, bucket));
             }
         }
@@ -170,14 +200,14 @@ impl<'w, const K: usize> Sweep<'w, K> {
         for value in &values {
             (0..K).for_each(|l| total[l] += value[l]);
         }
-        let few = NodeRows { ranks: node.ranks, rows: &rows, values: &values, total, min_rows: 1 };
+        let few = NodeRows { rows: &rows, values: &values, total, min_rows: 1, ..*node };
         let mut scored = Vec::new();
         for &feature in features {
             if self.work.is_stopped() {
                 break;
             }
             let Some(buckets) = self.fill(&few, feature) else { continue };
-            if let Some((_, score)) = self.scan(&few, buckets, f64::INFINITY, &score) {
+            if let Some((_, _, score)) = self.scan(&few, buckets, f64::INFINITY, &score) {
                 scored.push((score, feature));
             }
         }
@@ -194,18 +224,43 @@ impl<'w, const K: usize> Sweep<'w, K> {
         let column = node.ranks.column(feature);
         self.keys.clear();
         self.keys.extend(node.rows.iter().map(|&row| column[row as usize]));
+        let form = node.ranks.form(feature);
+        let has_gaps = form.has_missing && !form.is_levels;
+        if has_gaps {
+            self.share_out::<true>(node, form)
+        } else {
+            self.share_out::<false>(node, form)
+        }
+    }
+
+    /// Adds the rows with these keys up. `GAPS`: whether [`MISSING`] stands for missing cells.
+    fn share_out<const GAPS: bool>(
+        &mut self,
+        node: &NodeRows<'_, K>,
+        form: ColumnForm,
+    ) -> Option<Buckets> {
         let (mut low, mut high) = (u16::MAX, 0);
         for &key in &self.keys {
             low = low.min(key);
-            high = high.max(key);
+            // One more, which takes missing cells to 0.
+            high = high.max(if GAPS { key.wrapping_add(1) } else { key });
         }
-        if low >= high {
+        if GAPS {
+            high = high.saturating_sub(1);
+        }
+        let is_alike = low >= high && !(GAPS && low == high && self.keys.contains(&MISSING));
+        if is_alike {
             return None;
         }
-        let buckets = Buckets::new(low, high, node.rows.len());
+        let buckets = Buckets::new(low, high, node.rows.len(), form);
         self.count[..buckets.n].fill(0);
         self.sums[..buckets.n].fill([0.0; K]);
+        self.missing = Side::EMPTY;
         for (&key, value) in self.keys.iter().zip(node.values) {
+            if GAPS && key == MISSING {
+                self.missing.add(1, value);
+                continue;
+            }
             let bucket = usize::from(buckets.of(key));
             self.count[bucket] += 1;
             let sums = &mut self.sums[bucket];
@@ -216,39 +271,81 @@ impl<'w, const K: usize> Sweep<'w, K> {
         Some(buckets)
     }
 
-    /// The best cut behind a bucket, if its score is below `lowest`.
+    /// The best cut behind a bucket, or of levels, if its score is below `lowest`: the bucket, what goes left, the score.
     fn scan(
         &self,
         node: &NodeRows<'_, K>,
         buckets: Buckets,
+        lowest: f64,
+        score: impl Fn(&[f64; K], &[f64; K]) -> f64,
+    ) -> Option<(usize, LeftSide, f64)> {
+        if buckets.form.is_levels {
+            let (score, left) = self.best_levels(node, buckets)?;
+            return (score < lowest).then_some((0, left, score));
+        }
+        let (bucket, missing_left, score) = match self.missing.n_rows {
+            0 => self.scan_values(node, buckets, [Side::EMPTY], lowest, score),
+            _ => self.scan_values(node, buckets, [Side::EMPTY, self.missing], lowest, score),
+        }?;
+        Some((bucket, LeftSide::up_to(buckets.last(bucket), missing_left), score))
+    }
+
+    /// The best cut of values, the left side beginning with each of some rows in turn: the bucket, whether it began with
+    /// the second, the score.
+    fn scan_values<const N: usize>(
+        &self,
+        node: &NodeRows<'_, K>,
+        buckets: Buckets,
+        mut left: [Side<K>; N],
         mut lowest: f64,
         score: impl Fn(&[f64; K], &[f64; K]) -> f64,
-    ) -> Option<(usize, f64)> {
-        let (mut left, mut n_left, mut best) = ([0.0; K], 0, None);
+    ) -> Option<(usize, bool, f64)> {
+        let mut best = None;
         for bucket in 0..buckets.n {
             if self.count[bucket] == 0 {
                 continue;
             }
-            n_left += self.count[bucket] as usize;
-            let mut right = [0.0; K];
-            for l in 0..K {
-                left[l] += self.sums[bucket][l];
-                right[l] = node.total[l] - left[l];
-            }
-            if n_left + node.min_rows > node.rows.len() {
-                break;
-            }
-            let score = score(&left, &right);
-            if n_left >= node.min_rows && score < lowest {
-                lowest = score;
-                best = Some((bucket, score));
+            for (side, left) in left.iter_mut().enumerate() {
+                left.add(self.count[bucket] as usize, &self.sums[bucket]);
+                if left.n_rows + node.min_rows > node.rows.len() {
+                    if N == 1 {
+                        return best;
+                    }
+                    continue;
+                }
+                let mut right = [0.0; K];
+                (0..K).for_each(|l| right[l] = node.total[l] - left.sums[l]);
+                let score = score(&left.sums, &right);
+                if left.n_rows >= node.min_rows && score < lowest {
+                    lowest = score;
+                    best = Some((bucket, side > 0, score));
+                }
             }
         }
         best
     }
+
+    /// The best set of levels: its score, and what goes left.
+    fn best_levels(&self, node: &NodeRows<'_, K>, buckets: Buckets) -> Option<(f64, LeftSide)> {
+        let (count, sums) = (&self.count[..buckets.n], &self.sums[..buckets.n]);
+        let of_sides: Vec<f64>;
+        let (sums, width) = if K == 1 {
+            of_sides = sums.iter().flat_map(|sums| [sums[0], 0.0]).collect();
+            (of_sides.as_slice(), 2)
+        } else {
+            (sums.as_flattened(), K)
+        };
+        let codes: Vec<f64> = (0..buckets.n).map(|at| f64::from(buckets.low) + at as f64).collect();
+        // The code of missing cells is one like the others here.
+        let form = ColumnForm { has_missing: false, ..buckets.form };
+        let groups = Groups { feature: 0, count, sums, low: &codes, high: &codes, form };
+        let sets = Levels::new(groups, width, node.min_rows, node.margin).by_pairs();
+        sets.into_iter().next().map(|(cost, set)| (cost, LeftSide::Levels(set)))
+    }
 }
 
-/// The best cut inside the bucket before the best cut between buckets, inside the next filled one, or between them.
+/// The best cut inside the bucket before the best cut between buckets, inside the next filled one, or between them; with
+/// missing cells on the right and on the left, as between buckets.
 fn open<const K: usize>(
     node: &NodeRows<'_, K>,
     mut best: ScoredCut,
@@ -256,35 +353,111 @@ fn open<const K: usize>(
     bucket: usize,
     score: impl Fn(&[f64; K], &[f64; K]) -> f64,
 ) -> ScoredCut {
-    let column = node.ranks.column(best.cut.feature as usize);
+    let feature = best.cut.feature as usize;
+    let (column, has_gaps) = (node.ranks.column(feature), node.ranks.form(feature).has_missing);
     let rank = |i: usize| column[node.rows[i] as usize];
-    let behind = (0..node.rows.len()).map(|i| usize::from(buckets.of(rank(i))));
+    let bucket_of = |i: usize| {
+        let is_missing = has_gaps && rank(i) == MISSING;
+        (!is_missing).then(|| usize::from(buckets.of(rank(i))))
+    };
+    let behind = (0..node.rows.len()).filter_map(bucket_of);
     let next = behind.filter(|&b| b > bucket).min().unwrap_or(bucket);
-    let (mut left, mut n_left, mut inside) = ([0.0; K], 0, Vec::new());
+    // Without and with the missing cells.
+    let (mut left, mut n_missing, mut inside) = ([Side::EMPTY; 2], 0, Vec::new());
     for i in 0..node.rows.len() {
-        let b = usize::from(buckets.of(rank(i)));
-        if b < bucket {
-            n_left += 1;
-            (0..K).for_each(|l| left[l] += node.values[i][l]);
-        } else if b <= next {
-            inside.push((rank(i), i));
+        match bucket_of(i) {
+            None => {
+                left[1].add(1, &node.values[i]);
+                n_missing += 1;
+            }
+            Some(b) if b < bucket => left.iter_mut().for_each(|left| left.add(1, &node.values[i])),
+            Some(b) if b <= next => inside.push((rank(i), i)),
+            _ => {}
         }
     }
     inside.sort_unstable();
+    let n_ways = if n_missing > 0 { 2 } else { 1 };
     for group in inside.chunk_by(|a, b| a.0 == b.0) {
-        let mut right = [0.0; K];
-        for &(_, i) in group {
-            (0..K).for_each(|l| left[l] += node.values[i][l]);
-        }
-        (0..K).for_each(|l| right[l] = node.total[l] - left[l]);
-        n_left += group.len();
-        if n_left < node.min_rows || n_left + node.min_rows > node.rows.len() {
-            continue;
-        }
-        let score = score(&left, &right);
-        if score < best.score {
-            best = ScoredCut { cut: RankCut { rank: group[0].0, ..best.cut }, score };
+        for (side, left) in left[..n_ways].iter_mut().enumerate() {
+            group.iter().for_each(|&(_, i)| left.add(1, &node.values[i]));
+            let mut right = [0.0; K];
+            (0..K).for_each(|l| right[l] = node.total[l] - left.sums[l]);
+            if left.n_rows < node.min_rows || left.n_rows + node.min_rows > node.rows.len() {
+                continue;
+            }
+            let score = score(&left.sums, &right);
+            if score < best.score {
+                let left = LeftSide::up_to(group[0].0, side > 0);
+                best = ScoredCut { cut: RankCut { left, ..best.cut }, score };
+            }
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Column, Table};
+    use ndarray::Array1;
+
+    /// The best cut of rows whose ranks are 0, 1, .. and whose last cell is missing.
+    fn best_cut(values: &[f64]) -> ScoredCut {
+        let n = values.len();
+        let cells: Array1<f64> =
+            (0..n).map(|i| if i + 1 < n { i as f64 } else { f64::NAN }).collect();
+        let table = Table::new(vec![Column::from(cells.view())]).unwrap();
+        let monitor = Monitor::default();
+        let ranks = Ranks::new(&table, &[], &monitor).unwrap();
+        let rows: Vec<u32> = (0..n as u32).collect();
+        let values: Vec<[f64; 1]> = values.iter().map(|&x| [x]).collect();
+        let total = [values.iter().map(|x| x[0]).sum()];
+        let node = NodeRows {
+            ranks: &ranks,
+            rows: &rows,
+            values: &values,
+            total,
+            min_rows: 1,
+            margin: 0.0,
+        };
+        let work = Work::new(&monitor);
+        Sweep::new(&work, false).best(&node, 0..1, |l, r| f64::min(l[0], r[0])).unwrap()
+    }
+
+    #[test]
+    fn an_opened_bucket_is_swept_with_missing_cells_on_either_side() {
+        // 300 values share 256 buckets; the first two share one. Behind it missing cells are better on the right, with
+        // -0.5 on the left; between the two values they are better on the left, with 4.7 - 9.7 = -5 on the right.
+        let mut values = vec![0.0; 301];
+        values[0] = 5.0;
+        values[1] = -5.5;
+        values[299] = 0.5;
+        values[300] = 0.3;
+        let found = best_cut(&values);
+        assert_eq!(found.cut.left, LeftSide::up_to(0, true));
+        assert!((found.score + 5.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn no_cut_of_the_opened_buckets_is_better() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            ((state >> 33) % 17) as f64 - 8.0
+        };
+        for _ in 0..200 {
+            let values: Vec<f64> = (0..301).map(|_| random()).collect();
+            let (missing, total) = (values[300], values.iter().sum::<f64>());
+            let found = best_cut(&values);
+            let (LeftSide::UpTo(last) | LeftSide::MissingAndBelow(last)) = found.cut.left else {
+                panic!("a column of numbers")
+            };
+            // Whole numbers: sums are exact. The cuts beside the one found are in the same buckets.
+            let last = usize::from(last) - usize::from(found.cut.left != LeftSide::UpTo(last));
+            for with_missing in [0.0, missing] {
+                let left = with_missing + values[..=last].iter().sum::<f64>();
+                assert!(found.score <= f64::min(left, total - left));
+            }
+        }
+    }
 }

@@ -28,7 +28,16 @@ pub enum DraftNode {
         left: usize,
         /// The right child.
         right: usize,
+        /// Whether missing cells go left; false where no row has any.
+        missing_left: bool,
     },
+}
+
+impl DraftNode {
+    /// A test of complete cells.
+    pub fn split(test: Test, left: usize, right: usize) -> Self {
+        DraftNode::Split { test, left, right, missing_left: false }
+    }
 }
 
 /// A tree while it changes; node 0 is the root. Nodes that are no longer reached remain until [`DraftTree::compact`].
@@ -70,9 +79,12 @@ impl DraftTree {
             number[old] = new;
         }
         let renumber = |&old: &usize| match &self.nodes[old] {
-            DraftNode::Split { test, left, right } => {
-                DraftNode::Split { test: test.clone(), left: number[*left], right: number[*right] }
-            }
+            DraftNode::Split { test, left, right, missing_left } => DraftNode::Split {
+                test: test.clone(),
+                left: number[*left],
+                right: number[*right],
+                missing_left: *missing_left,
+            },
             leaf => leaf.clone(),
         };
         DraftTree { nodes: order.iter().map(renumber).collect() }
@@ -82,7 +94,7 @@ impl DraftTree {
     pub fn tests(&self, id: usize) -> Vec<&Test> {
         let (mut tests, mut stack) = (vec![], vec![id]);
         while let Some(id) = stack.pop() {
-            if let DraftNode::Split { test, left, right } = &self.nodes[id] {
+            if let DraftNode::Split { test, left, right, .. } = &self.nodes[id] {
                 tests.push(test);
                 stack.extend([*right, *left]);
             }
@@ -109,27 +121,48 @@ impl DraftTree {
     /// become oblique ones of a single weight that send every row the same way.
     ///
     /// # Errors
-    /// [`Error::Tree`] if a leaf has no label, or a test is an interval, or, with `axis`, oblique.
+    /// [`Error::Tree`] if a leaf has no label, or a test is neither a threshold nor, without `axis`, oblique.
     pub fn from_tree(tree: &ClusterTree, clusters: &[i64], axis: bool) -> Result<DraftTree> {
+        DraftTree::from_tests(tree, clusters, |test| match test {
+            Test::Threshold { feature, threshold } if !axis => {
+                // x <= threshold is x < the next double.
+                let weights = vec![(*feature as u32, 1.0)];
+                Some(Test::Oblique(Plane { weights, bias: -threshold.next_up() }))
+            }
+            Test::Threshold { .. } => Some(test.clone()),
+            Test::Oblique(_) if !axis => Some(test.clone()),
+            _ => None,
+        })
+    }
+
+    /// As [`DraftTree::from_tree`], the tests being thresholds, levels or missing cells.
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if a leaf has no label or a test is of another form.
+    pub fn of_columns(tree: &ClusterTree, clusters: &[i64]) -> Result<DraftTree> {
+        let is_of_column = |test: &Test| {
+            matches!(test, Test::Threshold { .. } | Test::Levels { .. } | Test::Missing { .. })
+        };
+        DraftTree::from_tests(tree, clusters, |test| is_of_column(test).then(|| test.clone()))
+    }
+
+    /// A fitted tree whose tests become what `test` says.
+    fn from_tests(
+        tree: &ClusterTree,
+        clusters: &[i64],
+        test: impl Fn(&Test) -> Option<Test>,
+    ) -> Result<DraftTree> {
         let bad = |id: usize| Error::Tree(format!("node {id} cannot be what a fit starts from."));
-        let node = |(id, test): (usize, &Test)| -> Result<DraftNode> {
-            let test = match test {
-                Test::Leaf => {
-                    let label = clusters.get(id).and_then(|&label| u32::try_from(label).ok());
-                    let label = label.ok_or_else(|| bad(id))?;
-                    return Ok(DraftNode::Leaf(Leaf { label, shares: vec![] }));
-                }
-                Test::Threshold { feature, threshold } if !axis => {
-                    // x <= threshold is x < the next double.
-                    let weights = vec![(*feature as u32, 1.0)];
-                    Test::Oblique(Plane { weights, bias: -threshold.next_up() })
-                }
-                Test::Threshold { .. } => test.clone(),
-                Test::Oblique(_) if !axis => test.clone(),
-                Test::Oblique(_) | Test::Interval { .. } => return Err(bad(id)),
-            };
+        let node = |(id, old): (usize, &Test)| -> Result<DraftNode> {
+            if *old == Test::Leaf {
+                let label = clusters.get(id).and_then(|&label| u32::try_from(label).ok());
+                let label = label.ok_or_else(|| bad(id))?;
+                return Ok(DraftNode::Leaf(Leaf { label, shares: vec![] }));
+            }
+            let test = test(old).ok_or_else(|| bad(id))?;
             let [left, right] = tree.children(id);
-            Ok(DraftNode::Split { test, left, right })
+            let missing_left = tree.missing_go_to_left().is_some_and(|goes_left| goes_left[id]);
+            Ok(DraftNode::Split { test, left, right, missing_left })
         };
         Ok(DraftTree { nodes: tree.tests().iter().enumerate().map(node).collect::<Result<_>>()? })
     }
@@ -138,8 +171,15 @@ impl DraftTree {
     pub fn arrays(&self) -> TestArrays {
         TestArrays::of(self.nodes.iter().map(|node| match node {
             DraftNode::Leaf(_) => (&Test::Leaf, [0; 2]),
-            DraftNode::Split { test, left, right } => (test, [*left, *right]),
+            DraftNode::Split { test, left, right, .. } => (test, [*left, *right]),
         }))
+    }
+
+    /// Whether missing cells go left, by node id; false at leaves.
+    pub fn missing_left(&self) -> Vec<bool> {
+        let goes_left =
+            |node: &DraftNode| matches!(node, DraftNode::Split { missing_left: true, .. });
+        self.nodes.iter().map(goes_left).collect()
     }
 
     /// The label of each leaf, by node id; -1 at inner nodes.
@@ -172,6 +212,8 @@ mod tests {
             upper: &nan,
             children_left: &[1, -1, 3, -1, -1],
             children_right: &[2, -1, 4, -1, -1],
+            levels: None,
+            missing_go_to_left: None,
             oblique: None,
         };
         let tree = ClusterTree::new(arrays, 2).unwrap();
@@ -186,7 +228,10 @@ mod tests {
         for (a, b) in a.into_iter().zip(b) {
             assert!(matches!(a, Test::Oblique(_)) && matches!(b, Test::Threshold { .. }));
             let ids = [0, 1, 2, 3];
-            assert_eq!(a.sides(Rows::from(&table), &ids), b.sides(Rows::from(&table), &ids));
+            assert_eq!(
+                a.sides(Rows::from(&table), &ids, false),
+                b.sides(Rows::from(&table), &ids, false)
+            );
         }
         assert_eq!(axis.arrays().kind, arrays.kind);
         assert_eq!(axis.arrays().children_right, arrays.children_right);

@@ -103,7 +103,7 @@ pub fn tree(
             let Some(Bisection { test, parts }) = node.best else { continue };
             let left = tree.nodes.len();
             tree.nodes.extend([DraftNode::Leaf(Leaf::default()), DraftNode::Leaf(Leaf::default())]);
-            tree.nodes[node.id] = DraftNode::Split { test, left, right: left + 1 };
+            tree.nodes[node.id] = DraftNode::split(test, left, left + 1);
             for (side, part) in parts.into_iter().enumerate() {
                 leaves.push((left + side, (place << 1) | side as u64, part));
             }

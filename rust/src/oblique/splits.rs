@@ -55,7 +55,7 @@ impl<'a, 't> Splits<'a, 't> {
     pub fn sides(&self, test: &Test, ids: &[u32], memory: &Memory) -> Vec<bool> {
         match test {
             Test::Oblique(plane) => memory.sides(plane, self.rows(), ids),
-            _ => test.sides(self.rows(), ids),
+            _ => test.sides(self.rows(), ids, false),
         }
     }
 }

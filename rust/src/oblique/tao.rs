@@ -36,9 +36,9 @@ use super::reduced::{Candidate, MIN_PENALTY, ReducedProblem, TIE};
 use super::splits::Splits;
 use crate::criterion::label_cost::LabelCost;
 use crate::error::Result;
+use crate::grow::test_of;
 use crate::memory;
 use crate::parallel::{self, Monitor};
-use crate::placement;
 use crate::search::{Engine, SearchOptions};
 use crate::tree::{Plane, Test};
 
@@ -134,7 +134,7 @@ impl Tao<'_, '_> {
         rows[0] = memory::collected(0..self.splits.n_samples() as u32, "the rows of the nodes");
         for level in tree.levels() {
             let parts = parallel::map(level, |id| match &tree.nodes[id] {
-                DraftNode::Split { test, left, right } => {
+                DraftNode::Split { test, left, right, .. } => {
                     let [low, high] = self.split(test, &rows[id]);
                     Some([(*left, low), (*right, high)])
                 }
@@ -174,7 +174,7 @@ impl Tao<'_, '_> {
                             costs[place as usize] = self.loss.of(rows[place as usize], leaf);
                         }
                     }
-                    DraftNode::Split { test, left, right } => {
+                    DraftNode::Split { test, left, right, .. } => {
                         let here: Vec<u32> = places.iter().map(|&p| rows[p as usize]).collect();
                         let mut parts = [vec![], vec![]];
                         for (place, right) in places.into_iter().zip(self.sides(test, &here)) {
@@ -234,7 +234,9 @@ impl Tao<'_, '_> {
             self.monitor.check()?;
             let updates = parallel::try_map(level, |&id| self.update(tree, id, &rows[id]))?;
             for (&id, update) in level.iter().zip(updates) {
-                let DraftNode::Split { test, left, right } = &mut tree.nodes[id] else { continue };
+                let DraftNode::Split { test, left, right, .. } = &mut tree.nodes[id] else {
+                    continue;
+                };
                 match update {
                     Update::Keep => continue,
                     Update::Replace(new, exchange) => {
@@ -284,7 +286,7 @@ impl Tao<'_, '_> {
         let rows = self.rows(tree);
         self.fit_leaves(tree, &rows);
         let of_node = |id: usize| match &tree.nodes[id] {
-            DraftNode::Split { test: Test::Oblique(plane), left, right } => {
+            DraftNode::Split { test: Test::Oblique(plane), left, right, .. } => {
                 let reduced = self.reduced(tree, [*left, *right], &rows[id]);
                 let scale = reduced.best_scale(all, plane, self.settings.lambda, shares);
                 (scale > 0.0).then(|| plane.clone().scaled(scale))
@@ -304,7 +306,7 @@ impl Tao<'_, '_> {
     /// test: its loss, its own penalty, and the penalties of the two subtrees, of which one goes with a test that is
     /// removed.
     fn update(&self, tree: &DraftTree, id: usize, rows: &[u32]) -> Result<Update> {
-        let DraftNode::Split { test, left, right } = &tree.nodes[id] else {
+        let DraftNode::Split { test, left, right, .. } = &tree.nodes[id] else {
             return Ok(Update::Keep);
         };
         let lambda = self.settings.lambda;
@@ -471,9 +473,7 @@ impl Tao<'_, '_> {
         let node = criterion.node(&reduced.all, reduced.rows.len());
         let searched = engine.search(&reduced.rows, node, false)?;
         let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
-        let gap = best.cut.upper;
-        let threshold = placement::between(gap.below, gap.above);
-        let test = Test::Threshold { feature: best.feature, threshold };
+        let test = test_of(best.feature, best.cut);
         let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))
     }
@@ -516,7 +516,7 @@ impl Tao<'_, '_> {
                 changed = true;
                 let left = tree.nodes.len();
                 tree.nodes.extend(leaves.map(DraftNode::Leaf));
-                tree.nodes[id] = DraftNode::Split { test, left, right: left + 1 };
+                tree.nodes[id] = DraftNode::split(test, left, left + 1);
                 if depth + 1 < self.settings.max_depth {
                     let children = [left, left + 1].into_iter().zip(parts);
                     open.extend(children.map(|(child, part)| (child, depth + 1, part)));

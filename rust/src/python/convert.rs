@@ -2,7 +2,7 @@
 //!
 //! | Python | core |
 //! |---|---|
-//! | a matrix of numbers or booleans (n x d), any order; or a list of n-vectors | [`Table`] by [`TableArgument`] |
+//! | a matrix of numbers or booleans (n x d), any order; or a list of columns: n-vectors, or pairs (codes, number of levels) | [`Table`] by [`TableArgument`] |
 //! | a contiguous vector, a C-ordered matrix | `&[T]` by [`slice()`], [`slice2`], [`rows_of`] |
 //! | an object with `shift` and `scale` | [`Units`] by [`UnitsArgument`] |
 //!
@@ -16,6 +16,7 @@ use numpy::{
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use crate::costs::Units;
 use crate::error::Error;
@@ -29,14 +30,21 @@ macro_rules! define_borrowed_columns {
                 #[doc = concat!("A matrix of `", stringify!($t), "`.")]
                 $variant(BorrowedArray<'py, $t>),
             )*
+            /// A column of levels: codes of shape (n,) and the number of levels.
+            Levels(PyReadonlyArray1<'py, u8>, usize),
         }
 
         impl<'py> BorrowedColumns<'py> {
-            /// Borrows an array of one of the dtypes, of shape (n, d) or (n,).
+            /// Borrows an array of one of the dtypes, of shape (n, d) or (n,), or a tuple (uint8 codes of shape (n,),
+            /// number of levels).
             ///
             /// # Errors
             /// `TypeError` for another object, dtype or number of dimensions.
             fn of(array: &Bound<'py, PyAny>) -> PyResult<Self> {
+                if array.is_instance_of::<PyTuple>() {
+                    let (codes, n_levels) = array.extract()?;
+                    return Ok(BorrowedColumns::Levels(codes, n_levels));
+                }
                 let untyped = array.cast::<PyUntypedArray>().map_err(|_| not_an_array(array))?;
                 let dtype = untyped.dtype();
                 $(
@@ -51,13 +59,20 @@ macro_rules! define_borrowed_columns {
             fn n_columns(&self) -> usize {
                 match self {
                     $(BorrowedColumns::$variant(array) => array.n_columns(),)*
+                    BorrowedColumns::Levels(..) => 1,
                 }
             }
 
             /// Views of the columns.
-            fn columns(&self) -> Vec<Column<'_>> {
+            ///
+            /// # Errors
+            /// [`Error::Value`] if a code of levels is out of range.
+            fn columns(&self) -> Result<Vec<Column<'_>>, Error> {
                 match self {
-                    $(BorrowedColumns::$variant(array) => array.columns(),)*
+                    $(BorrowedColumns::$variant(array) => Ok(array.columns()),)*
+                    BorrowedColumns::Levels(codes, n_levels) => {
+                        Ok(vec![Column::levels(codes.as_array(), *n_levels)?])
+                    }
                 }
             }
         }
@@ -172,8 +187,12 @@ impl TableArgument<'_> {
     }
 
     /// The table over the arrays.
+    ///
+    /// # Errors
+    /// As [`Table::new`] and [`Column::levels`].
     pub fn table(&self) -> Result<Table<'_>, Error> {
-        Table::new(self.0.iter().flat_map(BorrowedColumns::columns).collect())
+        let columns: Result<Vec<_>, _> = self.0.iter().map(BorrowedColumns::columns).collect();
+        Table::new(columns?.concat())
     }
 }
 

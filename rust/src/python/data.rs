@@ -7,7 +7,7 @@
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
+use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice, slice2};
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::parallel::Monitor;
@@ -51,12 +51,14 @@ pub fn column_units<'py>(
 }
 
 /// Regrets (n x k), nearest label and the weighted sum of the cheapest costs: [`costs::label_costs`]. `centers`: k x d,
-/// in units; `manhattan`: l1 distances, else squared Euclidean ones; `sample_weight`: as for [`column_units`].
+/// in units; `manhattan`: l1 distances, else squared Euclidean ones; `sample_weight`: as for [`column_units`];
+/// `levels`: by column None or, for a column of levels, their costs by label (k x number of levels).
 ///
 /// # Errors
-/// `ValueError` if the centers or units have another number of columns than the table, or a cost overflows.
+/// `ValueError` if the centers or units have another number of columns than the table, the costs of levels are missing
+/// or have another shape, or a cost overflows.
 #[pyfunction]
-#[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs))]
+#[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs, levels=None))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn label_costs<'py>(
     py: Python<'py>,
@@ -66,24 +68,31 @@ pub fn label_costs<'py>(
     manhattan: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
+    levels: Option<Vec<Option<PyReadonlyArray2<'_, f64>>>>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
     let table = table.table()?;
     let units = units.read(table.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
     let centers = rows_of(&centers, table.n_features())?;
+    let levels = levels.unwrap_or_default();
+    let levels: Vec<Option<&[f64]>> = levels
+        .iter()
+        .map(|costs| costs.as_ref().map(slice2).transpose())
+        .collect::<PyResult<_>>()?;
     let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let costs = run(py, &n_jobs, &monitor, None, || {
-        let costs = costs::label_costs(&table, &units, centers, metric, weights);
+        let costs = costs::label_costs(&table, &units, centers, metric, &levels, weights);
         monitor.check().and(costs)
     })?;
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
 }
 
-/// Weight and column sums (n_groups x d, in units) of each group of rows: [`costs::group_sums`]. `groups`: one entry
-/// per row, in `[0, n_groups)`; `sample_weight`: as for [`column_units`].
+/// Weight, column sums (n_groups x d, in units) of each group of rows, and the weight of the observed cells (n_groups x
+/// d; None if no cell is missing): [`costs::group_sums`]. `groups`: one entry per row, in `[0, n_groups)`;
+/// `sample_weight`: as for [`column_units`].
 ///
 /// # Errors
 /// `ValueError` if a group is out of range, or there is not one per row.
@@ -98,7 +107,11 @@ pub fn group_sums<'py>(
     n_groups: usize,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_jobs: Jobs<'_>,
-) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>)> {
+) -> PyResult<(
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Option<Bound<'py, PyArray2<f64>>>,
+)> {
     let table = table.table()?;
     let units = units.read(table.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
@@ -108,12 +121,14 @@ pub fn group_sums<'py>(
         let sums = costs::group_sums(&table, &units, groups, n_groups, weights);
         monitor.check().and(sums)
     })?;
-    Ok((sums.weight.into_pyarray(py), matrix(py, sums.sums, table.n_features())?))
+    let d = table.n_features();
+    let observed = sums.observed.map(|observed| matrix(py, observed, d)).transpose()?;
+    Ok((sums.weight.into_pyarray(py), matrix(py, sums.sums, d)?, observed))
 }
 
 /// Weight, means in the columns' own units, what rounding left of them (both n_groups x d) and spread of each group of
-/// rows: [`costs::group_means`]. `near`: a guess of the means, n_groups x d, in the columns' own
-/// units; the other arguments are as for `group_sums`.
+/// rows, and the weight of the observed cells as in `group_sums`: [`costs::group_means`]. `near`: a guess of the means,
+/// n_groups x d, in the columns' own units; the other arguments are as for `group_sums`.
 #[pyfunction]
 #[pyo3(signature = (table, units, groups, near, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
@@ -130,6 +145,7 @@ pub fn group_means<'py>(
     Bound<'py, PyArray2<f64>>,
     Bound<'py, PyArray2<f64>>,
     Bound<'py, PyArray1<f64>>,
+    Option<Bound<'py, PyArray2<f64>>>,
 )> {
     let table = table.table()?;
     let units = units.read(table.n_features())?;
@@ -148,5 +164,6 @@ pub fn group_means<'py>(
         matrix(py, found.means, d)?,
         matrix(py, found.rest, d)?,
         found.spread.into_pyarray(py),
+        found.observed.map(|observed| matrix(py, observed, d)).transpose()?,
     ))
 }

@@ -76,8 +76,8 @@ impl FittedTree {
     }
 }
 
-/// The base of a threshold tree: the tuple (centers, low parts of the centers, cut score) for IMM, with centers (k x d)
-/// in the columns' own units as unevaluated sums and the score "mistakes" or "emn", or "cost" for ExGreedy; the tuple
+/// The base of a threshold tree: the tuple (centers, low parts of the centers, cut score) for IMM, with centers (k x
+/// encoded columns) in the columns' own units as unevaluated sums and the score "mistakes" or "emn", or "cost" for ExGreedy; the tuple
 /// (centers, low parts, least cost of every row, depth factor) for ExShallow; surrogate features for Kernel IMM.
 #[derive(FromPyObject)]
 pub enum BaseArgument<'py> {

@@ -2,10 +2,11 @@
 //!
 //! | Python | core |
 //! |---|---|
-//! | `objective` | [`KMeans`], [`KMedians`], [`Labels`] |
+//! | `objective` | [`KMeans`] (with gaps [`ObservedKMeans`]), [`KMedians`], [`Labels`] |
 //! | `starts`: trees with the cluster of each leaf | [`DraftTree`] |
 //! | codes of `path_move` | [`Move`] |
 
+use std::ops::Range;
 use std::time::Duration;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -18,10 +19,12 @@ use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::local_search::{
-    FoundTree, KMeans, KMedians, Labels, Move, Objective, SearchSettings, search,
+    FoundTree, KMeans, KMedians, Labels, Move, Objective, ObservedKMeans, SearchSettings, search,
 };
 use crate::oblique::draft::DraftTree;
 use crate::parallel::Monitor;
+use crate::table::Table;
+use crate::tree::TestArrays;
 
 /// The tree that a search found ([`FoundTree`]): its tests, and what happened on the way.
 #[pyclass(frozen, get_all, extends = PyTestArrays, name = "SearchedTree", module = "treeclust_rs._core")]
@@ -50,12 +53,13 @@ pub struct PySearchedTree {
 }
 
 /// Searches for the best tree of at most `max_leaves` leaves from given ones. `objective`: "kmeans" and
-/// "kmedians" need `z`, the rows as points (n x d); "labels" needs `labels`, the reference's in `[0, n_clusters)`.
+/// "kmedians" need `z`, the rows as points (n x d, a column of levels being one coordinate a level, of which a row has
+/// one above 0; NaN where a cell is missing); "labels" needs `labels`, the reference's in `[0, n_clusters)`.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_time`: seconds; None for no limit. The other numbers:
 /// [`SearchSettings`]. `progress(n_leaves, gain)` is called twice a second.
 ///
 /// # Errors
-/// `ValueError` if sizes disagree, a start has other tests than thresholds, or the objective lacks what it needs;
+/// `ValueError` if sizes disagree, a start has a test that does not suit its column, or the objective lacks what it needs;
 /// `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (table, *, objective, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
@@ -87,7 +91,7 @@ pub fn search_tree(
     let table = table.table()?;
     let weights = optional(&sample_weight)?;
     let draft = |(router, clusters): &(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)| {
-        PyResult::Ok(DraftTree::from_tree(&router.get().0, slice(clusters)?, true)?)
+        PyResult::Ok(DraftTree::of_columns(&router.get().0, slice(clusters)?)?)
     };
     let starts = starts.iter().map(draft).collect::<PyResult<Vec<DraftTree>>>()?;
     let max_time = max_time.map(Duration::try_from_secs_f64).transpose();
@@ -107,10 +111,17 @@ pub fn search_tree(
     let table = table.with_monitor(&monitor);
     let objective: Box<dyn Objective> = match (objective, &z, &labels) {
         ("kmeans", Some(z), _) => {
-            Box::new(KMeans::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?)
+            let (cells, d) = (slice2(z)?, z.as_array().ncols());
+            if cells.iter().any(|x| x.is_nan()) {
+                Box::new(ObservedKMeans::new(cells, d, n_clusters, weights)?)
+            } else {
+                Box::new(KMeans::new(cells, d, n_clusters, weights)?)
+            }
         }
         ("kmedians", Some(z), _) => {
-            Box::new(KMedians::new(slice2(z)?, z.as_array().ncols(), n_clusters, weights)?)
+            let (cells, d) = (slice2(z)?, z.as_array().ncols());
+            let levels = level_coordinates(&table);
+            Box::new(KMedians::with_levels(cells, d, n_clusters, weights, levels)?)
         }
         ("labels", _, Some(labels)) => Box::new(Labels::new(slice(labels)?, n_clusters, weights)?),
         _ => {
@@ -124,10 +135,23 @@ pub fn search_tree(
     PySearchedTree::new(py, found)
 }
 
+/// The coordinates of each column of levels, columns of numbers having one each.
+fn level_coordinates(table: &Table<'_>) -> Vec<Range<usize>> {
+    let (mut first, mut levels) = (0, vec![]);
+    for n_levels in (0..table.n_features()).map(|feature| table.n_levels(feature)) {
+        let end = first + n_levels.unwrap_or(1);
+        levels.extend(n_levels.map(|_| first..end));
+        first = end;
+    }
+    levels
+}
+
 impl PySearchedTree {
     /// Moves the core's vectors into NumPy arrays; moves become their codes.
     fn new(py: Python<'_>, found: FoundTree) -> PyResult<Py<Self>> {
-        let (tests, _) = PyTestArrays::new(py, found.tree.arrays());
+        let missing_go_to_left = found.is_mixed.then(|| found.tree.missing_left());
+        let arrays = TestArrays { missing_go_to_left, ..found.tree.arrays() };
+        let (tests, _) = PyTestArrays::new(py, arrays);
         let code = |kind: Move| match kind {
             Move::Start => 0i64,
             Move::Refine => 1,

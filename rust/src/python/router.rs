@@ -4,24 +4,28 @@
 //! `ClusterTree` in `tree/cluster_tree.py` makes one on its first prediction and keeps it. Rows come in three forms:
 //! C-ordered matrices of `f64` or `f32` are read where they lie, other tables by columns, sparse matrices by rows.
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::convert::{Rows, TableArgument, slice};
 use super::run::{Jobs, run};
-use super::tree::{Arrays, Oblique, Sparse, tree_arrays};
+use super::tree::{Arrays, Floats, Oblique, Sparse, array, tree_arrays};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::Monitor;
 use crate::rows::Csr;
-use crate::tree::ClusterTree;
+use crate::tree::{Beside, ClusterTree};
 
 /// A checked tree for rows of `n_features` columns: [`ClusterTree`]. Few rows are routed without threads.
 #[pyclass(frozen, name = "Router", module = "treeclust_rs._core")]
 pub struct PyRouter(pub ClusterTree);
 
-/// The leaf of each row, of shape (n,); None if a cell is NaN or infinite.
+/// The leaf of each row, of shape (n,); None if a cell is infinite, or NaN and the tree has no directions for it.
 type Leaves<'py> = Option<Bound<'py, PyArray1<i64>>>;
+
+fn leaves(py: Python<'_>, found: Option<Vec<i64>>) -> Leaves<'_> {
+    found.map(|leaves| leaves.into_pyarray(py))
+}
 
 #[pymethods]
 impl PyRouter {
@@ -42,7 +46,8 @@ impl PyRouter {
         self.0.n_features()
     }
 
-    /// The leaf of every row of a table (n x d), as a node id; None if a cell of the table is NaN or infinite.
+    /// The leaf of every row of a table (n x d), as a node id; None if a tested cell is infinite, or NaN and
+    /// the tree has no directions for missing cells.
     ///
     /// # Errors
     /// `ValueError` if the tree tests a column that the table does not have; `KeyboardInterrupt`.
@@ -56,14 +61,16 @@ impl PyRouter {
         if let Some(rows) = table.rows() {
             let n_features = table.n_features();
             let n_rows = rows.len() / n_features.max(1);
-            return self.route(py, n_rows, &n_jobs, &monitor, || match rows {
+            let found = self.route(py, n_rows, &n_jobs, &monitor, || match rows {
                 Rows::F64(rows) => tree.apply_rows(rows, n_features),
                 Rows::F32(rows) => tree.apply_rows(rows, n_features),
-            });
+            })?;
+            return Ok(leaves(py, found));
         }
         let table = table.table()?;
         let table = table.with_monitor(&monitor);
-        self.route(py, table.n_samples(), &n_jobs, &monitor, || tree.apply(&table))
+        let found = self.route(py, table.n_samples(), &n_jobs, &monitor, || tree.apply(&table))?;
+        Ok(leaves(py, found))
     }
 
     /// As `apply` for the rows of a sparse matrix, whose columns may come in any order.
@@ -79,9 +86,32 @@ impl PyRouter {
         let (indptr, indices, values, n_features) = &rows;
         let (indptr, indices, values) = (slice(indptr)?, slice(indices)?, slice(values)?);
         let n_rows = indptr.len();
-        self.route(py, n_rows, &n_jobs, &Monitor::default(), || {
+        let found = self.route(py, n_rows, &n_jobs, &Monitor::default(), || {
             self.0.apply_sparse(&Csr::from_i64(indptr, indices, values, *n_features)?)
-        })
+        })?;
+        Ok(leaves(py, found))
+    }
+
+    /// The values beside thresholds and interval ends among the rows of a table (n x d) that have come to the leaves
+    /// `leaf_of_row`: below, above, below_lower and above_lower of [`crate::tree::Beside`], each of shape (n_nodes,).
+    ///
+    /// # Errors
+    /// `ValueError` if there is not one leaf per row, or the tree tests a column that the table does not have;
+    /// `KeyboardInterrupt`.
+    fn values_beside(
+        &self,
+        py: Python<'_>,
+        table: TableArgument<'_>,
+        leaf_of_row: PyReadonlyArray1<'_, u32>,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<(Floats, Floats, Floats, Floats)> {
+        let (monitor, leaves) = (Monitor::default(), slice(&leaf_of_row)?);
+        let table = table.table()?;
+        let table = table.with_monitor(&monitor);
+        let found = self
+            .route(py, leaves.len(), &n_jobs, &monitor, || self.0.values_beside(&table, leaves))?;
+        let Beside { below, above, below_lower, above_lower } = found;
+        Ok((array(py, below), array(py, above), array(py, below_lower), array(py, above_lower)))
     }
 }
 
@@ -90,19 +120,17 @@ impl PyRouter {
     ///
     /// # Errors
     /// What `work` returns; `RuntimeError` if it panics.
-    fn route<'py>(
+    fn route<T: Send>(
         &self,
-        py: Python<'py>,
+        py: Python<'_>,
         n_rows: usize,
         jobs: &Jobs<'_>,
         monitor: &Monitor,
-        work: impl FnOnce() -> Result<Option<Vec<i64>>> + Send,
-    ) -> PyResult<Leaves<'py>> {
-        let leaves = if self.0.is_small(n_rows) {
-            py.detach(|| memory::catch(work))?
-        } else {
-            run(py, jobs, monitor, None, work)?
-        };
-        Ok(leaves.map(|leaves| leaves.into_pyarray(py)))
+        work: impl FnOnce() -> Result<T> + Send,
+    ) -> PyResult<T> {
+        if self.0.is_small(n_rows) {
+            return Ok(py.detach(|| memory::catch(work))?);
+        }
+        run(py, jobs, monitor, None, work)
     }
 }

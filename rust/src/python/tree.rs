@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::convert::slice;
 use crate::placement;
-use crate::tree::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
+use crate::tree::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 
 /// A NumPy array of numbers, of shape (n,).
 pub type Floats = Py<PyArray1<f64>>;
@@ -15,7 +15,7 @@ pub type Integers = Py<PyArray1<i64>>;
 /// The tests of a fitted tree, one entry per node: the base class of the fitted trees.
 #[pyclass(frozen, get_all, subclass, name = "FittedTests", module = "treeclust_rs._core")]
 pub struct PyTestArrays {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     kind: Py<PyArray1<i8>>,
     /// Column of threshold and interval tests; -2 elsewhere.
     feature: Integers,
@@ -29,6 +29,12 @@ pub struct PyTestArrays {
     children_left: Integers,
     /// Right child; -1 at leaves.
     children_right: Integers,
+    /// Where the codes of each node start, and their number at the end, of shape (n_nodes + 1,).
+    levels_indptr: Integers,
+    /// The level codes that go left at level tests.
+    levels_codes: Integers,
+    /// Whether a missing cell goes left; None where the fit had no missing cells.
+    missing_go_to_left: Option<Py<PyArray1<bool>>>,
 }
 
 impl PyTestArrays {
@@ -42,6 +48,9 @@ impl PyTestArrays {
             upper: array(py, arrays.upper),
             children_left: array(py, arrays.children_left),
             children_right: array(py, arrays.children_right),
+            levels_indptr: array(py, arrays.levels_indptr),
+            levels_codes: array(py, arrays.levels_codes),
+            missing_go_to_left: arrays.missing_go_to_left.map(|sides| array(py, sides)),
         };
         (tests, arrays.oblique)
     }
@@ -72,7 +81,8 @@ pub fn thresholds(
     Ok(array(py, gaps.map(|(&below, &above)| placement::between(below, above)).collect()))
 }
 
-/// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right.
+/// A tree's arrays: kind, feature, threshold, lower, upper, children_left, children_right, levels_indptr, levels_codes,
+/// missing_go_to_left.
 pub type Arrays<'py> = (
     PyReadonlyArray1<'py, i8>,
     PyReadonlyArray1<'py, i64>,
@@ -81,6 +91,9 @@ pub type Arrays<'py> = (
     PyReadonlyArray1<'py, f64>,
     PyReadonlyArray1<'py, i64>,
     PyReadonlyArray1<'py, i64>,
+    Option<PyReadonlyArray1<'py, i64>>,
+    Option<PyReadonlyArray1<'py, i64>>,
+    Option<PyReadonlyArray1<'py, bool>>,
 );
 
 /// A tree's oblique tests: indptr, indices, weights, bias.
@@ -99,7 +112,13 @@ pub fn tree_arrays<'a>(
     tree: &'a Arrays<'_>,
     oblique: Option<&'a Oblique<'_>>,
 ) -> PyResult<TreeArrays<'a>> {
-    let (kind, feature, threshold, lower, upper, left, right) = tree;
+    let (kind, feature, threshold, lower, upper, left, right, indptr, codes, missing) = tree;
+    let levels = match (indptr, codes) {
+        (Some(indptr), Some(codes)) => {
+            Some(LevelArrays { indptr: slice(indptr)?, codes: slice(codes)? })
+        }
+        _ => None,
+    };
     let oblique = match oblique {
         Some((indptr, indices, weights, bias)) => Some(ObliqueArrays {
             indptr: slice(indptr)?,
@@ -117,6 +136,8 @@ pub fn tree_arrays<'a>(
         upper: slice(upper)?,
         children_left: slice(left)?,
         children_right: slice(right)?,
+        levels,
+        missing_go_to_left: missing.as_ref().map(slice).transpose()?,
         oblique,
     })
 }

@@ -2,15 +2,18 @@
 //!
 //! | array | entry of a node |
 //! |---|---|
-//! | `kind` | 0 leaf, 1 threshold, 2 interval, 3 oblique |
+//! | `kind` | 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing |
 //! | `feature` | the one column it reads; -2 where there is none |
 //! | `threshold` | of threshold tests; -2 at leaves, NaN elsewhere |
 //! | `lower`, `upper` | the ends of interval tests; NaN elsewhere |
 //! | `children_left`, `children_right` | node ids above its own; -1 at leaves |
 //! | `indptr`, `indices`, `weights`, `bias` | the terms of oblique tests, one run per node as in sparse rows |
+//! | `levels_indptr`, `levels_codes` | the codes that go left at level tests, one run per node as in sparse rows |
+//! | `missing_go_to_left` | whether a missing cell goes left; false at leaves, true where the test is missing |
 
-use super::test::{Plane, Test};
+use super::test::{LevelSet, Plane, Test};
 use crate::error::{Error, Result};
+use crate::table::MAX_LEVELS;
 
 /// The weights of a tree's oblique tests as they come from outside; only oblique nodes have any.
 #[derive(Debug, Clone, Copy)]
@@ -25,10 +28,19 @@ pub struct ObliqueArrays<'a> {
     pub bias: &'a [f64],
 }
 
+/// The sets of a tree's tests on levels as they come from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct LevelArrays<'a> {
+    /// Where the codes of each node start, and the number of all codes at the end.
+    pub indptr: &'a [i64],
+    /// The codes that go left, ascending within a node.
+    pub codes: &'a [i64],
+}
+
 /// A tree's arrays as they come from outside, one entry per node.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeArrays<'a> {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     pub kind: &'a [i8],
     /// Column of the test; not read where it is oblique.
     pub feature: &'a [i64],
@@ -42,6 +54,10 @@ pub struct TreeArrays<'a> {
     pub children_left: &'a [i64],
     /// Right child, -1 at leaves.
     pub children_right: &'a [i64],
+    /// The sets; needed only if there are tests on levels.
+    pub levels: Option<LevelArrays<'a>>,
+    /// Whether a missing cell goes left; none: the tree refuses missing cells.
+    pub missing_go_to_left: Option<&'a [bool]>,
     /// The weights; needed only if there are oblique nodes.
     pub oblique: Option<ObliqueArrays<'a>>,
 }
@@ -65,6 +81,12 @@ impl TreeArrays<'_> {
         }
         if let Some(oblique) = &self.oblique {
             oblique.check_runs(n)?;
+        }
+        if let Some(levels) = &self.levels {
+            check_runs("levels_indptr", levels.indptr, n, levels.codes.len())?;
+        }
+        if let Some(sides) = self.missing_go_to_left {
+            Error::check_len("missing_go_to_left", sides.len(), n, "entries")?;
         }
         let tests = (0..n).map(|i| self.test(i, n_features)).collect::<Result<Vec<_>>>()?;
         let children = self.check_children(&tests)?;
@@ -110,6 +132,11 @@ impl TreeArrays<'_> {
     /// The test of node `i`, checked: finite numbers, a column below `n_features`.
     fn test(&self, i: usize, n_features: usize) -> Result<Test> {
         match (self.kind[i], &self.oblique) {
+            (3, Some(_)) if self.missing_go_to_left.is_some() => {
+                return Err(Error::Tree(format!(
+                    "node {i} is oblique, which takes no missing cells: missing_go_to_left must be none."
+                )));
+            }
             (3, Some(oblique)) => return oblique.test(i, n_features),
             (3, None) => {
                 return Err(Error::Tree(format!(
@@ -118,6 +145,9 @@ impl TreeArrays<'_> {
             }
             (_, Some(oblique)) if oblique.indptr[i] != oblique.indptr[i + 1] => {
                 return Err(Error::Tree(format!("node {i} has weights but is not oblique.")));
+            }
+            (kind, _) if kind != 4 && !self.codes(i).is_empty() => {
+                return Err(Error::Tree(format!("node {i} has levels but does not test them.")));
             }
             (0, _) => return Ok(Test::Leaf),
             _ => {}
@@ -142,25 +172,59 @@ impl TreeArrays<'_> {
                     Err(Error::Tree(format!("the interval of node {i} is [{lower}, {upper}].")))
                 }
             }
+            4 | 5 if self.missing_go_to_left.is_none() => Err(Error::Tree(format!(
+                "node {i} tests levels or missing cells, but the tree has no missing_go_to_left."
+            ))),
+            4 => Ok(Test::Levels { feature, left: self.set(i)? }),
+            5 if self.missing_go_to_left.is_some_and(|goes_left| goes_left[i]) => {
+                Ok(Test::Missing { feature })
+            }
+            5 => Err(Error::Tree(format!("node {i} sends its missing cells right."))),
             kind => Err(Error::Tree(format!("node {i} is of unknown kind {kind}."))),
         }
     }
+
+    /// The codes of node `i`; none where it has no run.
+    fn codes(&self, i: usize) -> &[i64] {
+        match &self.levels {
+            Some(levels) => &levels.codes[levels.indptr[i] as usize..levels.indptr[i + 1] as usize],
+            None => &[],
+        }
+    }
+
+    /// The set of node `i`, checked: at least one code, ascending codes below [`MAX_LEVELS`].
+    fn set(&self, i: usize) -> Result<LevelSet> {
+        let codes = self.codes(i);
+        let complaint = if codes.is_empty() {
+            format!("node {i} tests levels but has none.")
+        } else if !codes.is_sorted_by(|a, b| a < b) {
+            format!("the levels of node {i} are not in ascending order.")
+        } else if let Some(code) = codes.iter().find(|&code| !(0..MAX_LEVELS as i64).contains(code))
+        {
+            format!("node {i} has the level {code}, which is not in the range [0, {MAX_LEVELS}).")
+        } else {
+            return Ok(codes.iter().map(|&code| code as u8).collect());
+        };
+        Err(Error::Tree(complaint))
+    }
+}
+
+/// Whether the runs of entries of `n` nodes follow each other from the first entry to the last.
+fn check_runs(what: &'static str, indptr: &[i64], n: usize, n_entries: usize) -> Result<()> {
+    Error::check_len(what, indptr.len(), n + 1, "entries")?;
+    if (indptr[0], indptr[n]) != (0, n_entries as i64) || !indptr.is_sorted() {
+        return Err(Error::Tree(format!("its {what} does not rise from 0 to {n_entries}.")));
+    }
+    Ok(())
 }
 
 impl ObliqueArrays<'_> {
-    /// Whether the runs of terms of `n` nodes follow each other from the first term to the last.
+    /// Whether the arrays of `n` nodes fit together.
     fn check_runs(&self, n: usize) -> Result<()> {
-        Error::check_len("oblique_indptr", self.indptr.len(), n + 1, "entries")?;
-        Error::check_len("oblique_bias", self.bias.len(), n, "entries")?;
         let n_terms = self.indices.len();
-        Error::check_len("oblique_weights", self.weights.len(), n_terms, "entries")?;
-        let ends = (self.indptr[0], self.indptr[n]);
-        if ends != (0, n_terms as i64) || !self.indptr.is_sorted() {
-            return Err(Error::Tree(format!(
-                "its oblique_indptr does not rise from 0 to {n_terms}."
-            )));
-        }
-        Ok(())
+        check_runs("oblique_indptr", self.indptr, n, n_terms)?;
+        Error::check_len("oblique_bias", self.bias.len(), n, "entries")?;
+        Error::check_len("oblique_weights", self.weights.len(), n_terms, "entries")
     }
 
     /// The oblique test of node `i`, checked: at least one term, ascending columns below `n_features`, finite weights
@@ -192,7 +256,7 @@ impl ObliqueArrays<'_> {
 /// The arrays of a fitted tree, by the names of the Python side.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestArrays {
-    /// 0 leaf, 1 threshold, 2 interval, 3 oblique.
+    /// 0 leaf, 1 threshold, 2 interval, 3 oblique, 4 levels, 5 missing.
     pub kind: Vec<i8>,
     /// The one column of a test; -2 at leaves and oblique tests.
     pub feature: Vec<i64>,
@@ -206,6 +270,12 @@ pub struct TestArrays {
     pub children_left: Vec<i64>,
     /// Right child; -1 at leaves.
     pub children_right: Vec<i64>,
+    /// Where the codes of each node start, and their number at the end: n_nodes + 1 entries.
+    pub levels_indptr: Vec<i64>,
+    /// The codes that go left at level tests, ascending within a node.
+    pub levels_codes: Vec<i64>,
+    /// Whether a missing cell goes left; false at leaves. None: the fit had no missing cells, and Python decides.
+    pub missing_go_to_left: Option<Vec<bool>>,
     /// The terms of oblique tests.
     pub oblique: ObliqueTerms,
 }
@@ -233,7 +303,7 @@ impl Default for ObliqueTerms {
 impl TestArrays {
     /// The arrays of nodes given by test and children; those of a leaf are not read.
     pub fn of<'a>(nodes: impl IntoIterator<Item = (&'a Test, [usize; 2])>) -> Self {
-        let mut arrays = TestArrays::default();
+        let mut arrays = TestArrays { levels_indptr: vec![0], ..TestArrays::default() };
         for (test, children) in nodes {
             arrays.push(test, children);
         }
@@ -248,6 +318,8 @@ impl TestArrays {
             Test::Threshold { threshold, .. } => (1, threshold, [nan; 2]),
             Test::Interval { lower, upper, .. } => (2, nan, [lower, upper]),
             Test::Oblique(_) => (3, nan, [nan; 2]),
+            Test::Levels { .. } => (4, nan, [nan; 2]),
+            Test::Missing { .. } => (5, nan, [nan; 2]),
         };
         self.kind.push(kind);
         self.feature.push(test.feature().map_or(-2, |feature| feature as i64));
@@ -266,5 +338,9 @@ impl TestArrays {
         }
         self.oblique.bias.push(test.plane().map_or(nan, |plane| plane.bias));
         self.oblique.indptr.push(self.oblique.indices.len() as i64);
+        if let Test::Levels { left, .. } = test {
+            self.levels_codes.extend(left.codes().map(i64::from));
+        }
+        self.levels_indptr.push(self.levels_codes.len() as i64);
     }
 }

@@ -3,20 +3,23 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `test.rs` | [`Test`]: threshold, interval, oblique; the one order of weighted sums |
+//! | `test.rs` | [`Test`]: threshold, interval, oblique, levels, missing; the one order of weighted sums |
 //! | `arrays.rs` | arrays from outside and their checks; the arrays of tests |
 //! | `routing.rs` | the leaf of each row, for dense and sparse rows |
+//! | `beside.rs` | the values beside the cuts of a fitted tree |
 //!
 //! A fit works on a tree of its own (`GrowingTree` of threshold trees, `DraftTree` of oblique ones), made of the same
 //! tests.
 
 pub mod arrays;
+mod beside;
 mod routing;
 pub mod test;
 
-pub use arrays::{ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
+pub use arrays::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
+pub use beside::Beside;
 use routing::Routes;
-pub use test::{Plane, Test};
+pub use test::{LevelSet, Plane, Test};
 
 use crate::error::Result;
 
@@ -27,6 +30,8 @@ pub struct ClusterTree {
     tests: Vec<Test>,
     /// Of each node; those of a leaf are the leaf itself.
     children: Vec<[u32; 2]>,
+    /// Whether a missing cell goes left, by node; none: missing cells are refused.
+    missing_go_to_left: Option<Vec<bool>>,
     /// Columns of the rows that the tree is for.
     n_features: usize,
     /// The nodes as routing reads them.
@@ -39,11 +44,14 @@ impl ClusterTree {
     /// # Errors
     /// [`crate::error::Error::Shape`] if the arrays differ in length; [`crate::error::Error::Tree`] if they are not one
     /// binary tree whose children come after their parents, or if a test is not finite or names a column outside
-    /// `[0, n_features)`, or if the terms of an oblique test are none, 0 or not in the order of their columns.
+    /// `[0, n_features)`, or if the terms of an oblique test are none, 0 or not in the order of their columns; or if a
+    /// test on levels has no codes, or codes that do not ascend in `[0, 255)`, or there are such tests or tests for
+    /// missing cells without directions for missing cells, or directions beside oblique tests.
     pub fn new(arrays: TreeArrays<'_>, n_features: usize) -> Result<Self> {
         let (tests, children) = arrays.check(n_features)?;
-        let routes = Routes::new(&tests, &children);
-        Ok(ClusterTree { tests, children, n_features, routes })
+        let routes = Routes::new(&tests, &children, arrays.missing_go_to_left);
+        let missing_go_to_left = arrays.missing_go_to_left.map(<[bool]>::to_vec);
+        Ok(ClusterTree { tests, children, missing_go_to_left, n_features, routes })
     }
 
     /// The test of each node.
@@ -54,6 +62,11 @@ impl ClusterTree {
     /// The two children of a node; a leaf's are the leaf itself.
     pub fn children(&self, id: usize) -> [usize; 2] {
         self.children[id].map(|child| child as usize)
+    }
+
+    /// Whether a missing cell goes left, by node; none: the tree refuses missing cells.
+    pub fn missing_go_to_left(&self) -> Option<&[bool]> {
+        self.missing_go_to_left.as_deref()
     }
 
     /// Number of columns of the rows that the tree is for.
@@ -86,6 +99,8 @@ mod tests {
             upper: &UPPER,
             children_left: &LEFT,
             children_right: &RIGHT,
+            levels: None,
+            missing_go_to_left: None,
             oblique: None,
         }
     }
@@ -182,6 +197,8 @@ mod tests {
             upper: &nan,
             children_left: &[1, 3, 5, 7, -1, -1, -1, -1, -1],
             children_right: &[2, 4, 6, 8, -1, -1, -1, -1, -1],
+            levels: None,
+            missing_go_to_left: None,
             oblique: Some(ObliqueArrays {
                 indptr: &[0, 350, 700, 1050, 1050, 1050, 1050, 1050, 1050, 1050],
                 indices: &indices,
@@ -250,6 +267,52 @@ mod tests {
         assert!(message.contains("node 0 is oblique, but the tree has no weights"), "{message}");
     }
 
+    /// The interval of node 2 is a test on levels or for missing cells.
+    fn special_arrays(kind: &'static [i8; 5]) -> TreeArrays<'static> {
+        TreeArrays {
+            kind,
+            threshold: &[0.5, -2.0, f64::NAN, -2.0, -2.0],
+            lower: &[f64::NAN; 5],
+            upper: &[f64::NAN; 5],
+            levels: Some(LevelArrays { indptr: &[0, 0, 0, 2, 2, 2], codes: &[1, 254] }),
+            missing_go_to_left: Some(&[true, false, true, false, false]),
+            ..arrays()
+        }
+    }
+    const LEVELS: [i8; 5] = [1, 0, 4, 0, 0];
+    const MISSING: [i8; 5] = [1, 0, 5, 0, 0];
+
+    #[test]
+    fn broken_levels_and_directions_are_refused() {
+        let levels = |indptr, codes| Some(LevelArrays { indptr, codes });
+        let good = special_arrays(&LEVELS);
+        let missing = TreeArrays { levels: None, ..special_arrays(&MISSING) };
+        assert!(ClusterTree::new(good, 2).is_ok() && ClusterTree::new(missing, 2).is_ok());
+        let right = Some(&[true, false, false, false, false][..]);
+        let cases: Vec<(TreeArrays<'_>, &str)> = vec![
+            (TreeArrays { levels: None, ..good }, "node 2 tests levels but has none"),
+            (TreeArrays { levels: levels(&[0, 0, 2], &[1, 2]), ..good }, "has 3 entries"),
+            (TreeArrays { levels: levels(&[0, 0, 0, 2, 1, 2], &[1, 2]), ..good }, "rise from 0"),
+            (TreeArrays { levels: levels(&[0, 0, 0, 2, 2, 2], &[2, 2]), ..good }, "ascending"),
+            (TreeArrays { levels: levels(&[0, 0, 0, 1, 1, 1], &[255]), ..good }, "level 255"),
+            (TreeArrays { levels: levels(&[0, 0, 0, 1, 1, 1], &[-1]), ..good }, "level -1"),
+            (TreeArrays { levels: levels(&[0, 0, 0, 1, 2, 2], &[1, 2]), ..good }, "node 3 has l"),
+            (TreeArrays { missing_go_to_left: None, ..good }, "has no missing_go_to_left"),
+            (TreeArrays { missing_go_to_left: None, ..missing }, "has no missing_go_to_left"),
+            (TreeArrays { missing_go_to_left: Some(&[true]), ..good }, "has 1 entries"),
+            (TreeArrays { missing_go_to_left: right, ..missing }, "sends its missing cells right"),
+        ];
+        for (arrays, expected) in cases {
+            let message = ClusterTree::new(arrays, 2).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+        let sides = Some(&[false; 5][..]);
+        let oblique = TreeArrays { oblique: Some(runs()), ..oblique_arrays() };
+        let oblique = TreeArrays { missing_go_to_left: sides, ..oblique };
+        let message = ClusterTree::new(oblique, 4).unwrap_err().to_string();
+        assert!(message.contains("node 0 is oblique, which takes no missing"), "{message}");
+    }
+
     #[test]
     fn sparse_rows_take_the_way_of_full_ones() {
         let x = array![[1.0, 1.5, 0.0], [0.0, 0.0, -2.0], [0.0, 2.5, -2.0], [0.0, 0.0, 0.0]];
@@ -315,7 +378,8 @@ mod tests {
     #[test]
     fn arrays_of_tests_make_the_same_tree() {
         let with_terms = TreeArrays { oblique: Some(runs()), ..oblique_arrays() };
-        for arrays in [arrays(), with_terms] {
+        let missing = TreeArrays { levels: None, ..special_arrays(&MISSING) };
+        for arrays in [arrays(), with_terms, special_arrays(&LEVELS), missing] {
             let tree = ClusterTree::new(arrays, 3).unwrap();
             let nodes = tree.tests().iter().enumerate();
             let own = TestArrays::of(nodes.map(|(id, test)| (test, tree.children(id))));
@@ -327,6 +391,10 @@ mod tests {
                 upper: &own.upper,
                 children_left: &own.children_left,
                 children_right: &own.children_right,
+                levels: arrays
+                    .levels
+                    .map(|_| LevelArrays { indptr: &own.levels_indptr, codes: &own.levels_codes }),
+                missing_go_to_left: arrays.missing_go_to_left,
                 oblique: arrays.oblique.map(|_| ObliqueArrays {
                     indptr: &own.oblique.indptr,
                     indices: &own.oblique.indices,

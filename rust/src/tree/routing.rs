@@ -1,11 +1,12 @@
 //! The leaf of each row: one routing for tables, C-ordered matrices and sparse rows.
 //!
 //! Rows are worked on a tile at a time, so that the cells of a tile are read from memory once: for the check that they
-//! are finite and for the tests. Columns that no test uses are not read, whatever they hold. In trees of thresholds and
-//! intervals eight rows go down side by side, since the steps of one row wait for each other; in trees with oblique
-//! tests, whose cost is in their terms, the rows of a node are tested together before any of them goes on; and a small
-//! tree over columns applies each test to all rows ([`ByTest`]). Cost: O(used columns) for the check and O(depth) tests
-//! a row, in the last case O(leaves).
+//! are finite and for the tests. Columns that no test uses are not read, whatever they hold. A missing cell is NaN and
+//! takes its node's direction: tiles without any, of trees without tests on levels, keep to comparisons of numbers. In
+//! trees of thresholds and intervals eight rows go down side by side, since the steps of one row wait for each other;
+//! in trees with oblique tests, whose cost is in their terms, the rows of a node are tested together before any of them
+//! goes on; and a small tree over columns applies each test to all rows ([`ByTest`]). Cost: O(used columns) for the
+//! check and O(depth) tests a row, in the last case O(leaves).
 //!
 //! The three ways rows come differ in where a cell is read, and in nothing else:
 //!
@@ -23,7 +24,7 @@ use std::sync::OnceLock;
 use rayon::prelude::*;
 
 use super::ClusterTree;
-use super::test::{Test, add_terms, is_left};
+use super::test::{LevelSet, Test, add_terms, is_left};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rows::CsrRows;
@@ -57,13 +58,30 @@ struct RoutingNode {
     left: u32,
     /// Where the others go.
     right: u32,
+    /// The topmost bit: a missing cell goes left. The others: 0, or 1 + the place of its set of levels.
+    special: u32,
 }
 
+/// The bit of [`RoutingNode::special`] for missing cells.
+const MISSING_LEFT: u32 = 1 << 31;
+
 impl RoutingNode {
-    /// Whether `x` goes left.
+    /// Whether the number `x` goes left.
     #[inline(always)]
     fn holds<const INTERVALS: bool>(&self, x: f64) -> bool {
         (x <= self.upper) & (!INTERVALS || self.lower <= x)
+    }
+
+    /// Whether the cell `x` goes left: a number, a level or NaN. `sets`: of the tree's level tests.
+    #[inline(always)]
+    fn goes_left(&self, x: f64, sets: &[LevelSet]) -> bool {
+        if x.is_nan() {
+            return self.special & MISSING_LEFT != 0;
+        }
+        match self.special & !MISSING_LEFT {
+            0 => self.holds::<true>(x),
+            place => sets[place as usize - 1].holds(x),
+        }
     }
 }
 
@@ -87,6 +105,8 @@ struct Nodes {
     has_intervals: bool,
     /// The oblique tests, if there are any.
     terms: Option<Terms>,
+    /// The sets of the level tests, in the order of the nodes.
+    sets: Vec<LevelSet>,
 }
 
 /// A small tree as its tests: a row starts with all leaves, each test that fails takes the leaves on its left away, and
@@ -95,8 +115,8 @@ struct Nodes {
 /// to follow each row, as long as there are few tests.
 #[derive(Debug, Clone)]
 struct ByTest {
-    /// Place of its column, least and largest value for which the test holds, and the leaves that remain if it fails.
-    tests: Vec<(usize, [f64; 2], u64)>,
+    /// The node of each test, and the leaves that remain if it fails.
+    tests: Vec<(RoutingNode, u64)>,
     /// Node ids of the leaves from left to right.
     leaves: Vec<i64>,
     /// Whether a test has a lower end.
@@ -124,17 +144,23 @@ impl ByTest {
             return 1 << (self.leaves.len() - 1);
         }
         let left = self.visit(nodes, node.left as usize);
-        self.tests.push((node.feature as usize, [node.lower, node.upper], !left));
+        self.tests.push((node, !left));
         left | self.visit(nodes, node.right as usize)
     }
 
-    /// Writes the leaf of each row of a tile: `cells[place]` has the tile's cells in a column.
-    fn route(&self, cells: &[&[f64]], leaves: &mut [i64]) {
+    /// Writes the leaf of each row of a tile: `cells[place]` has the tile's cells in a column. `sets`: those of the
+    /// tree's level tests, or none where all cells are compared as numbers.
+    fn route(&self, cells: &[&[f64]], sets: Option<&[LevelSet]>, leaves: &mut [i64]) {
         let mut remaining = [u64::MAX; TILE];
         let remaining = &mut remaining[..leaves.len()];
-        for &(place, [lower, upper], kept) in &self.tests {
-            let rows = remaining.iter_mut().zip(cells[place]);
-            if self.has_intervals {
+        for &(node, kept) in &self.tests {
+            let RoutingNode { lower, upper, .. } = node;
+            let rows = remaining.iter_mut().zip(cells[node.feature as usize]);
+            if let Some(sets) = sets {
+                rows.for_each(|(leaves, &x)| {
+                    *leaves &= kept | u64::from(node.goes_left(x, sets)).wrapping_neg();
+                });
+            } else if self.has_intervals {
                 rows.for_each(|(leaves, &x)| {
                     *leaves &= kept | u64::from((lower <= x) & (x <= upper)).wrapping_neg();
                 });
@@ -170,15 +196,19 @@ pub(super) struct Routes {
 
 impl Routes {
     /// Both numberings of the nodes of a checked tree. O(nodes and terms, times the log of the used columns).
-    pub(super) fn new(tests: &[Test], children: &[[u32; 2]]) -> Self {
+    pub(super) fn new(
+        tests: &[Test],
+        children: &[[u32; 2]],
+        missing_left: Option<&[bool]>,
+    ) -> Self {
         let mut used: Vec<usize> = tests.iter().filter_map(Test::feature).collect();
         let terms = tests.iter().filter_map(Test::plane).flat_map(|plane| &plane.weights);
         used.extend(terms.map(|&(column, _)| column as usize));
         used.sort_unstable();
         used.dedup();
         let place = |column: usize| used.binary_search(&column).unwrap_or(0) as u32;
-        let by_place = Nodes::new(tests, children, place);
-        let by_column = Nodes::new(tests, children, |column| column as u32);
+        let by_place = Nodes::new(tests, children, missing_left, place);
+        let by_column = Nodes::new(tests, children, missing_left, |column| column as u32);
         // Children come after their parents.
         let mut work = vec![0; tests.len()];
         for (id, test) in tests.iter().enumerate() {
@@ -211,8 +241,8 @@ impl ClusterTree {
         n_rows.saturating_mul(per_row) <= MAX_WORK_OF_CALLER
     }
 
-    /// The leaf each row falls into, as a node id; none if a cell in a column that the tree uses is NaN or infinite. Other
-    /// columns are not read.
+    /// The leaf each row falls into, as a node id; none if a cell in a column that the tree uses is infinite, or NaN
+    /// and the tree has no directions for missing cells. Other columns are not read.
     ///
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have.
@@ -242,12 +272,16 @@ impl ClusterTree {
                     }
                 })
                 .collect();
-            if !cells.iter().all(|cells| all_finite(cells)) {
+            let has_gaps = !cells.iter().all(|cells| all_finite(cells));
+            if has_gaps && !cells.iter().all(|cells| cells.iter().all(|&x| self.takes(x))) {
                 return false;
             }
             match by_test {
-                Some(by_test) => by_test.route(&cells, leaves),
-                None => by_place.route(|place, i| cells[place][i], leaves),
+                Some(by_test) => {
+                    let is_plain = !has_gaps && by_place.sets.is_empty();
+                    by_test.route(&cells, (!is_plain).then_some(&by_place.sets), leaves);
+                }
+                None => by_place.route(|place, i| cells[place][i], has_gaps, leaves),
             }
             !table.stopped()
         };
@@ -270,11 +304,13 @@ impl ClusterTree {
             let rows = &cells[start * width..][..leaves.len() * width];
             let groups = rows.chunks(group * width).zip(leaves.chunks_mut(group));
             groups.into_iter().all(|(rows, leaves)| {
-                let finite = all_finite(rows) || self.used_cells_are_finite(rows, width);
-                if finite {
-                    nodes.route(|column, i| rows[i * width + column].to_f64(), leaves);
+                let finite = all_finite(rows);
+                let taken = finite || self.takes_rows(rows, width);
+                if taken {
+                    let has_gaps = !finite && self.missing_go_to_left.is_some();
+                    nodes.route(|column, i| rows[i * width + column].to_f64(), has_gaps, leaves);
                 }
-                finite
+                taken
             })
         };
         Ok(self.apply_tiles(cells.len() / width, TILE, route))
@@ -303,11 +339,12 @@ impl ClusterTree {
                     }
                 }
             }
-            let finite = all_finite(cells);
-            if finite {
-                by_place.route(|place, i| cells[place * tile + i], leaves);
+            let has_gaps = !all_finite(cells);
+            let taken = !has_gaps || cells.iter().all(|&x| self.takes(x));
+            if taken {
+                by_place.route(|place, i| cells[place * tile + i], has_gaps, leaves);
             }
-            finite
+            taken
         };
         Ok(self.apply_tiles(rows.n_rows(), tile, route))
     }
@@ -333,17 +370,22 @@ impl ClusterTree {
         done.then_some(leaves)
     }
 
-    /// Whether the cells of a C-ordered matrix are finite in the columns that the tree uses.
+    /// Whether the tree routes rows with this cell: it is finite, or NaN and nodes have directions for missing cells.
+    #[inline(always)]
+    fn takes(&self, x: f64) -> bool {
+        x.is_finite() || (x.is_nan() && self.missing_go_to_left.is_some())
+    }
+
+    /// Whether the tree takes the cells of a C-ordered matrix in the columns that it uses.
     #[cold]
-    fn used_cells_are_finite<T: Value>(&self, cells: &[T], n_features: usize) -> bool {
+    fn takes_rows<T: Value>(&self, cells: &[T], n_features: usize) -> bool {
         let used = &self.routes.used;
-        cells
-            .chunks(n_features)
-            .all(|row| used.iter().all(|&column| row[column].to_f64().is_finite()))
+        let takes_row = |row: &[T]| used.iter().all(|&column| self.takes(row[column].to_f64()));
+        cells.chunks(n_features).all(takes_row)
     }
 
     /// Whether rows of so many columns have all that the tree uses.
-    fn check_width(&self, n_features: usize) -> Result<()> {
+    pub(super) fn check_width(&self, n_features: usize) -> Result<()> {
         match self.routes.used.last() {
             Some(&feature) if feature >= n_features => Err(Error::Tree(format!(
                 "it uses column {feature}, but the table has {n_features} columns."
@@ -355,12 +397,27 @@ impl ClusterTree {
 
 impl Nodes {
     /// The nodes with columns numbered by `number`.
-    fn new(tests: &[Test], children: &[[u32; 2]], number: impl Fn(usize) -> u32) -> Self {
-        let node = |(test, &[left, right]): (&Test, &[u32; 2])| {
+    fn new(
+        tests: &[Test],
+        children: &[[u32; 2]],
+        missing_left: Option<&[bool]>,
+        number: impl Fn(usize) -> u32,
+    ) -> Self {
+        let mut sets = vec![];
+        let nodes = tests.iter().zip(children).enumerate().map(|(id, (test, &[left, right]))| {
             let [lower, upper] = test.bounds();
-            RoutingNode { lower, upper, feature: test.feature().map_or(0, &number), left, right }
-        };
-        let nodes = tests.iter().zip(children).map(node).collect();
+            let mut special = 0;
+            if let Test::Levels { left, .. } = test {
+                sets.push(*left);
+                special = sets.len() as u32;
+            }
+            if missing_left.is_some_and(|goes_left| goes_left[id]) {
+                special |= MISSING_LEFT;
+            }
+            let feature = test.feature().map_or(0, &number);
+            RoutingNode { lower, upper, feature, left, right, special }
+        });
+        let nodes = nodes.collect();
         let has_intervals = tests.iter().any(|test| matches!(test, Test::Interval { .. }));
         let mut terms = Terms { runs: vec![], columns: vec![], weights: vec![] };
         for test in tests {
@@ -373,24 +430,38 @@ impl Nodes {
             terms.runs.push((start, terms.columns.len(), bias));
         }
         let terms = (!terms.columns.is_empty()).then_some(terms);
-        Nodes { nodes, has_intervals, terms }
+        Nodes { nodes, has_intervals, terms, sets }
     }
 
-    /// Writes the leaf of each row by the loop that suits the tree. `cell(column, i)` reads a cell of the i-th row, the column in the nodes' numbering.
+    /// Writes the leaf of each row by the loop that suits the tree. `cell(column, i)` reads a cell of the i-th row, the
+    /// column in the nodes' numbering; `has_gaps`: one of them may be NaN.
     #[inline(always)]
-    fn route(&self, cell: impl Fn(usize, usize) -> f64, leaves: &mut [i64]) {
+    fn route(&self, cell: impl Fn(usize, usize) -> f64, has_gaps: bool, leaves: &mut [i64]) {
         match &self.terms {
             Some(terms) => self.route_by_node(terms, cell, leaves),
-            None if self.has_intervals => self.route_together::<true>(cell, leaves),
-            None => self.route_together::<false>(cell, leaves),
+            None if !self.sets.is_empty() => {
+                self.route_together(|node, x| node.goes_left(x, &self.sets), cell, leaves);
+            }
+            None if has_gaps => {
+                // NaN is in no interval; without branches, since gaps are hard to predict.
+                let goes_left = |node: &RoutingNode, x: f64| {
+                    node.holds::<true>(x) | (x.is_nan() & (node.special & MISSING_LEFT != 0))
+                };
+                self.route_together(goes_left, cell, leaves);
+            }
+            None if self.has_intervals => {
+                self.route_together(|node, x| node.holds::<true>(x), cell, leaves);
+            }
+            None => self.route_together(|node, x| node.holds::<false>(x), cell, leaves),
         }
     }
 
     /// Routes rows in a tree without oblique tests, [`TOGETHER`] side by side. A row that has arrived stays, since a
     /// leaf leads to itself.
     #[inline(always)]
-    fn route_together<const INTERVALS: bool>(
+    fn route_together(
         &self,
+        goes_left: impl Fn(&RoutingNode, f64) -> bool,
         cell: impl Fn(usize, usize) -> f64,
         leaves: &mut [i64],
     ) {
@@ -402,7 +473,7 @@ impl Nodes {
                 for (i, at) in at.iter_mut().enumerate().take(leaves.len()) {
                     let node = &self.nodes[*at as usize];
                     let x = cell(node.feature as usize, first + i);
-                    let next = if node.holds::<INTERVALS>(x) { node.left } else { node.right };
+                    let next = if goes_left(node, x) { node.left } else { node.right };
                     moved |= next != *at;
                     *at = next;
                 }

@@ -99,7 +99,55 @@ pub fn is_left(sum: f64) -> bool {
     sum < 0.0
 }
 
-/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds.
+/// A set of level codes, one bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct LevelSet([u64; 4]);
+
+impl LevelSet {
+    /// Adds a code.
+    pub fn insert(&mut self, code: u8) {
+        self.0[usize::from(code >> 6)] |= 1 << (code & 63);
+    }
+
+    /// Whether a code is in the set.
+    #[inline(always)]
+    pub fn contains(&self, code: u8) -> bool {
+        (self.0[usize::from(code >> 6)] >> (code & 63)) & 1 == 1
+    }
+
+    /// Whether a cell that holds a code is in the set; false for NaN and for numbers that are no code.
+    #[inline(always)]
+    pub fn holds(&self, x: f64) -> bool {
+        let code = x as u8;
+        f64::from(code) == x && self.contains(code)
+    }
+
+    /// Number of codes.
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// Whether there are no codes.
+    pub fn is_empty(&self) -> bool {
+        self.0 == [0; 4]
+    }
+
+    /// The codes, ascending.
+    pub fn codes(&self) -> impl Iterator<Item = u8> + '_ {
+        (0..=u8::MAX).filter(|&code| self.contains(code))
+    }
+}
+
+impl FromIterator<u8> for LevelSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(codes: I) -> Self {
+        let mut set = LevelSet::default();
+        codes.into_iter().for_each(|code| set.insert(code));
+        set
+    }
+}
+
+/// The test of a node, in fits, fitted trees and files. "Left" is the side where the test holds. A missing cell (NaN)
+/// goes where the node's `missing_go_to_left` says, which is kept beside the test.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// No test: a leaf.
@@ -122,6 +170,18 @@ pub enum Test {
     },
     /// A weighted sum below 0 goes left: see [`is_left`].
     Oblique(Plane),
+    /// A level of the set goes left: cells are level codes.
+    Levels {
+        /// The column.
+        feature: usize,
+        /// The codes that go left.
+        left: LevelSet,
+    },
+    /// A missing cell goes left.
+    Missing {
+        /// The column.
+        feature: usize,
+    },
 }
 
 impl Test {
@@ -129,7 +189,10 @@ impl Test {
     pub fn feature(&self) -> Option<usize> {
         match *self {
             Test::Leaf | Test::Oblique(_) => None,
-            Test::Threshold { feature, .. } | Test::Interval { feature, .. } => Some(feature),
+            Test::Threshold { feature, .. }
+            | Test::Interval { feature, .. }
+            | Test::Levels { feature, .. }
+            | Test::Missing { feature } => Some(feature),
         }
     }
 
@@ -145,39 +208,51 @@ impl Test {
     pub fn n_terms(&self) -> usize {
         match self {
             Test::Leaf => 0,
-            Test::Threshold { .. } | Test::Interval { .. } => 1,
             Test::Oblique(plane) => plane.weights.len(),
+            _ => 1,
         }
     }
 
-    /// The interval of the values that go left, by the test's one column; all values where there is none.
+    /// The interval of the values that go left, by the test's one column; all values where the test compares none, and
+    /// no value where it asks for missing cells.
     pub(super) fn bounds(&self) -> [f64; 2] {
         match *self {
-            Test::Leaf | Test::Oblique(_) => [f64::NEG_INFINITY, f64::INFINITY],
             Test::Threshold { threshold, .. } => [f64::NEG_INFINITY, threshold],
             Test::Interval { lower, upper, .. } => [lower, upper],
+            Test::Missing { .. } => [f64::INFINITY, f64::NEG_INFINITY],
+            _ => [f64::NEG_INFINITY, f64::INFINITY],
         }
     }
 
-    /// Whether each of the rows `ids` goes right. Cells are finite.
-    pub fn sides(&self, rows: Rows<'_, '_>, ids: &[u32]) -> Vec<bool> {
-        let by_value = |feature: usize| {
-            let [lower, upper] = self.bounds();
-            let mut cells = vec![];
-            rows.cells(ids, feature as u32, &mut cells);
-            memory::collected(
-                cells.iter().map(|x| !(lower <= *x && *x <= upper)),
-                "the sides of rows",
-            )
-        };
+    /// Whether a cell of the test's one column goes left; NaN goes where `missing_left` says. True where the test reads
+    /// no single column.
+    #[inline]
+    pub fn goes_left(&self, x: f64, missing_left: bool) -> bool {
         match self {
-            Test::Leaf => memory::zeros(ids.len(), "the sides of rows"),
-            Test::Threshold { feature, .. } | Test::Interval { feature, .. } => by_value(*feature),
-            Test::Oblique(plane) => {
-                let sums = plane.sums(rows, ids);
-                memory::collected(sums.iter().map(|sum| !is_left(*sum)), "the sides of rows")
+            Test::Leaf | Test::Oblique(_) => true,
+            Test::Missing { .. } => x.is_nan(),
+            _ if x.is_nan() => missing_left,
+            Test::Levels { left, .. } => left.holds(x),
+            _ => {
+                let [lower, upper] = self.bounds();
+                lower <= x && x <= upper
             }
         }
+    }
+
+    /// Whether each of the rows `ids` goes right. `missing_left`: the side of missing cells; sums have none.
+    pub fn sides(&self, rows: Rows<'_, '_>, ids: &[u32], missing_left: bool) -> Vec<bool> {
+        if let Test::Oblique(plane) = self {
+            let sums = plane.sums(rows, ids);
+            return memory::collected(sums.iter().map(|sum| !is_left(*sum)), "the sides of rows");
+        }
+        let Some(feature) = self.feature() else {
+            return memory::zeros(ids.len(), "the sides of rows");
+        };
+        let mut cells = vec![];
+        rows.cells(ids, feature as u32, &mut cells);
+        let goes_right = cells.iter().map(|&x| !self.goes_left(x, missing_left));
+        memory::collected(goes_right, "the sides of rows")
     }
 }
 
@@ -203,6 +278,32 @@ mod tests {
     }
 
     #[test]
+    fn a_cell_goes_left_by_value_level_or_direction() {
+        let left: LevelSet = [0, 3, 64, 254].into_iter().collect();
+        let cases: [(Test, &[f64], &[f64]); 4] = [
+            (Test::Threshold { feature: 0, threshold: 0.5 }, &[-9.0, 0.5], &[0.5f64.next_up()]),
+            (Test::Interval { feature: 0, lower: 1.0, upper: 2.0 }, &[1.0, 2.0], &[0.9, 2.1]),
+            // Numbers that are no code are in no set.
+            (
+                Test::Levels { feature: 0, left },
+                &[0.0, 3.0, 64.0, 254.0],
+                &[1.0, 255.0, 256.0, -1.0, 3.5, 1e300],
+            ),
+            (Test::Missing { feature: 0 }, &[f64::NAN], &[0.0]),
+        ];
+        for (test, left, right) in cases {
+            for missing_left in [false, true] {
+                assert!(left.iter().all(|&x| test.goes_left(x, missing_left)), "{test:?}");
+                assert!(!right.iter().any(|&x| test.goes_left(x, missing_left)), "{test:?}");
+                let expected = missing_left || matches!(test, Test::Missing { .. });
+                assert_eq!(test.goes_left(f64::NAN, missing_left), expected, "{test:?}");
+            }
+        }
+        assert_eq!(left.codes().collect::<Vec<_>>(), [0, 3, 64, 254]);
+        assert_eq!((left.len(), left.is_empty()), (4, false));
+    }
+
+    #[test]
     fn all_forms_of_rows_have_the_sides_of_single_cells() {
         let x = array![[0.5, 0.0], [0.6, 1.0], [-2.0, 2.0], [0.0, 2.1], [f64::MAX, f64::MAX]];
         let columns = x.t().as_standard_layout().reversed_axes().to_owned();
@@ -217,21 +318,19 @@ mod tests {
             Test::Oblique(Plane { weights: vec![(0, 1.0), (1, -0.5)], bias: -0.1 }),
             // The last row is infinity minus infinity.
             Test::Oblique(Plane { weights: vec![(0, 4.0), (1, -4.0)], bias: 0.0 }),
+            Test::Levels { feature: 1, left: [0, 2].into_iter().collect() },
+            Test::Missing { feature: 0 },
             Test::Leaf,
         ];
         for test in tests {
             let goes_left = |row: usize| match &test {
-                Test::Leaf => true,
-                Test::Threshold { feature, threshold } => x[[row, *feature]] <= *threshold,
-                Test::Interval { feature, lower, upper } => {
-                    (*lower..=*upper).contains(&x[[row, *feature]])
-                }
                 Test::Oblique(plane) => is_left(plane.sum(|column| x[[row, column as usize]])),
+                _ => test.goes_left(x[[row, test.feature().unwrap_or(0)]], false),
             };
             let ids = [4, 0, 1, 2, 3, 3];
             let expected: Vec<bool> = ids.iter().map(|&id| !goes_left(id as usize)).collect();
             for rows in [Rows::from(&by_row), Rows::from(&by_column), Rows::sparse(&csr).unwrap()] {
-                assert_eq!(test.sides(rows, &ids), expected, "{test:?}");
+                assert_eq!(test.sides(rows, &ids, false), expected, "{test:?}");
             }
         }
     }

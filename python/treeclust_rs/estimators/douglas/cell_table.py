@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ import polars as pl
 from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, format_count
 from ..._util.words import MAX_NAME_LENGTH, short_names, tested_name
+from ...export.expressions import CellLabels
+from ...export.narwhals import cells_to_narwhals_expr
 from ...export.polars import column_expr
+from ...export.sql import cells_to_sql
 from ...tree import (
     Condition,
     RuleTable,
@@ -31,6 +34,9 @@ from ...tree import (
 )
 from ...tree.labels import Classes, renamed
 from .soft_bins import hard_cells
+
+if TYPE_CHECKING:
+    import narwhals as nw
 
 # Most cells of a polars expression: planning and running it then takes some milliseconds.
 MAX_EXPRESSION_CELLS = 10_000
@@ -227,12 +233,7 @@ class CellTable:
         ValueError
             If there are more than 10,000 cells.
         """
-        if self.n_cells > MAX_EXPRESSION_CELLS:
-            raise ValueError(
-                f"A table of {self.n_cells:,} cells is too large for a polars expression (at most "
-                f"{MAX_EXPRESSION_CELLS:,}). Use model.predict(frame) instead, or fit with fewer "
-                f"features (feature_mask){' or cuts (n_cuts)' if max(self.n_bins) > 2 else ''}."
-            )
+        self._check_size("a polars expression")
         if not self.cuts:
             label = self.labels[0].item()
             return pl.repeat(label, pl.len(), dtype=self._label_type).alias("cluster")
@@ -246,6 +247,41 @@ class CellTable:
         numbers = pl.Series(range(self.n_cells), dtype=pl.Int64)
         labels = pl.Series(self.labels.tolist(), dtype=self._label_type)
         return cell.replace_strict(numbers, labels, default=None).alias("cluster")
+
+    def to_narwhals(self) -> nw.Expr:
+        """Return the table as an expression of narwhals named ``cluster``.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 4,000 cells, or more than 120 cuts.
+        """
+        return cells_to_narwhals_expr(self._cell_labels)
+
+    def to_sql(self, dialect: str, table: str | Sequence[str] | None) -> str:
+        """Return the table as SQL; see `treeclust_rs.export.to_sql`.
+
+        Raises
+        ------
+        ValueError
+            If there are more than 10,000 cells.
+        """
+        self._check_size("SQL")
+        return cells_to_sql(self._cell_labels, dialect, table)
+
+    @property
+    def _cell_labels(self) -> CellLabels:
+        cuts = [own.tolist() for own in self.cuts]
+        features, labels = self.features.tolist(), self.labels.tolist()
+        return CellLabels(self.feature_names, features, cuts, labels)
+
+    def _check_size(self, what: str) -> None:
+        if self.n_cells > MAX_EXPRESSION_CELLS:
+            raise ValueError(
+                f"A table of {self.n_cells:,} cells is too large for {what} (at most "
+                f"{MAX_EXPRESSION_CELLS:,}). Use model.predict(frame) instead, or fit with fewer "
+                f"features (feature_mask){' or cuts (n_cuts)' if max(self.n_bins) > 2 else ''}."
+            )
 
     @property
     def _label_type(self) -> Any:

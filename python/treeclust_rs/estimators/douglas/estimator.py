@@ -272,6 +272,7 @@ class Douglas(BinsPredictor, SavedEstimator):
         X : array-like or frame of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers: the columns to cut, and the rows that the objective compares.
+            %(who_takes_mixed)s
         y : ignored
             For the API.
         affinity : array-like of shape (n_samples, n_samples), default=None

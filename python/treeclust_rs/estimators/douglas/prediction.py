@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
-from ..._data import Table, align_table, check_finite
+from ... import export
+from ..._data import Scale, Table, align_table, check_finite
 from ..._util import (
     FloatArray,
     IntArray,
@@ -23,12 +25,20 @@ from ..._util import (
     one_blas_thread,
 )
 from ..._util.words import check_unicode
-from ...tree import RuleTable
+from ...metrics import Profile
+from ...metrics.profiles import profile_of
+from ...tree import ClusterTree, RuleTable
 from ...tree.checks import check_classes
 from .cell_table import CellTable
+from .cell_tree import cell_tree
 from .column_bins import ColumnBins
 from .search import Trainer
 from .soft_bins import SoftBins
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    from onnx import ModelProto
+    from sklearn.tree import DecisionTreeClassifier
 
 
 @documented
@@ -186,6 +196,29 @@ class BinsPredictor:
         shares = self._probabilities(table)
         return self.table_.explain(table, shares.argmax(axis=1), shares.max(axis=1))
 
+    def profile(self, X: Any, sample_weight: Any = None, *, scale: Scale = None) -> Profile:
+        """Describe the rows of each cluster by all columns, and what sets them apart.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that are not cut too.
+        %(sample_weight)s
+        scale : None, str, mapping or array, default=None
+            Units of the contrasts, as estimators take them; None: the model's own, `scale_`.
+
+        Returns
+        -------
+        Profile
+            With a `table` of means, medians and contrasts by cluster and column, and `plot` for a
+            heat map. A row is of the cluster that `predict` returns.
+
+        %(as_for_probabilities)s
+        """
+        table = self._read(X, all_columns=True)
+        codes: IntArray = self._probabilities(table).argmax(axis=1)
+        return profile_of(self, table, codes, self.table_.classes, sample_weight, scale)
+
     def rules(self) -> RuleTable:
         """Return one rule per cell with rows.
 
@@ -198,6 +231,53 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return self.table_.rules()
+
+    def to_sklearn(self) -> DecisionTreeClassifier:
+        """Return the hard rules as a fitted classifier of scikit-learn.
+
+        Its classes are the clusters of ``table_.labels[model.apply(X)]``; see
+        `treeclust_rs.export.to_sklearn`.
+
+        Returns
+        -------
+        DecisionTreeClassifier
+
+        Raises
+        ------
+        ValueError
+            If the rules take more than 200,000 nodes, or a cut is beyond float32.
+        """
+        check_is_fitted(self, "table_")
+        names = self.table_.feature_names if hasattr(self, "feature_names_in_") else None
+        return export.to_sklearn(self._cell_tree(names))
+
+    def to_onnx(self, *, dtype: str = "float32") -> ModelProto:
+        """Return the hard rules as an ONNX model (extra ``onnx``).
+
+        Its labels are ``table_.labels[model.apply(X)]``; see `treeclust_rs.export.to_onnx`.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float64"}, default="float32"
+            Of numbers: the model is exact for rows of this type.
+
+        Returns
+        -------
+        onnx.ModelProto
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        ValueError
+            If the rules take more than 200,000 nodes, or a cut is beyond float32.
+        """
+        check_is_fitted(self, "table_")
+        return export.to_onnx(self._cell_tree(self.table_.feature_names), dtype=dtype)
+
+    def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:
+        cells = replace(self.table_, feature_names=names)
+        return cell_tree(cells, self._bins.columns.n_features)
 
     def to_polars(self) -> pl.Expr:
         """Return the hard rules as a native polars expression named ``cluster``.
@@ -212,6 +292,27 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return self.table_.to_polars()
+
+    def to_narwhals(self) -> nw.Expr:
+        """Return the hard rules as an expression of narwhals named ``cluster``.
+
+        It runs in polars, pandas, pyarrow, DuckDB, Dask, Ibis and Spark, with the results of
+        `to_polars`.
+
+        %(narwhals)s
+            If the rules have more than 4,000 cells or more than 120 cuts.
+        """
+        check_is_fitted(self, "table_")
+        return self.table_.to_narwhals()
+
+    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+        """Return the hard rules as SQL, with the results of `to_polars`.
+
+        %(sql)s
+            If the rules have more than 10,000 cells, or the database cannot write a name.
+        """
+        check_is_fitted(self, "table_")
+        return self.table_.to_sql(dialect, table)
 
 
 LOWEST_TEMPERATURE = 1e-6

@@ -5,7 +5,6 @@ such unions: one rectangle, or several outside of intervals. For the borders the
 into a grid at all ends of ranges; a border separates neighbouring grid cells of different leaves.
 """
 
-import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,22 +13,34 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._util import BoolArray, FloatArray, IntArray
-from ...tree import EVERYTHING, OBLIQUE, Condition, Span, TreeNodes, walk_leaves
+from ...tree import (
+    EVERYTHING,
+    MISSING_CELLS,
+    OBLIQUE,
+    Condition,
+    Span,
+    TreeNodes,
+    walk_leaves,
+)
 
 Limits = tuple[tuple[float, float], tuple[float, float]]
 """Ends of the horizontal and of the vertical axis."""
 
 
 class Cell(NamedTuple):
-    """A rectangle of the plane that belongs to one leaf; ends at infinity are open."""
+    """A part of the plane that belongs to one leaf: ranges of values, of codes or missing cells."""
 
     leaf: int
     x: Span
     y: Span
 
 
-def cells_of(tree: TreeNodes, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
-    """Return rectangles that cover the plane without overlap, each of one leaf.
+def cells_of(
+    tree: TreeNodes,
+    columns: tuple[int, int] = (0, 1),
+    missing: tuple[bool, bool] = (False, False),
+) -> list[Cell]:
+    """Return cells that cover the plane without overlap, each of one leaf.
 
     Parameters
     ----------
@@ -37,12 +48,14 @@ def cells_of(tree: TreeNodes, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
         A tree that tests no other columns.
     columns : (int, int), default=(0, 1)
         Columns on the horizontal and the vertical axis.
+    missing : (bool, bool), default=(False, False)
+        Whether the plane has a place for rows without a value on an axis.
 
     Returns
     -------
     list of Cell
-        Leaves from left to right, each with its rectangles in ascending order. A leaf that no
-        point can reach has none.
+        Leaves from left to right, each with its cells in ascending order, missing ones last. A leaf
+        that no point can reach has none.
 
     Raises
     ------
@@ -53,23 +66,32 @@ def cells_of(tree: TreeNodes, columns: tuple[int, int] = (0, 1)) -> list[Cell]:
         raise ValueError("The tree has oblique tests, whose cells are no rectangles.")
     cells = []
     for leaf, _, path in walk_leaves(tree):
-        spans = {
-            condition.feature: condition.spans
+        conditions = {
+            condition.feature: condition
             for condition in path.conditions()
             if isinstance(condition, Condition)
         }
         across, along = (
-            [span for span in spans.get(column, [EVERYTHING]) if not _is_empty(span)]
-            for column in columns
+            _spans(tree, column, conditions.get(column), of_missing)
+            for column, of_missing in zip(columns, missing, strict=True)
         )
         cells += [Cell(leaf, x, y) for x in across for y in along]
     return cells
 
 
-def _is_empty(span: Span) -> bool:
-    if span.lower == span.upper:
-        return span.lower_strict or span.upper_strict
-    return span.lower > span.upper
+def _spans(tree: TreeNodes, column: int, condition: Condition | None, missing: bool) -> list[Span]:
+    """Return the ranges that a path allows in a column: neighbouring codes are one."""
+    spans = [EVERYTHING] if condition is None else condition.spans
+    if tree.column(column).has_levels:
+        allowed = None if condition is None else condition.codes
+        codes = range(len(tree.column(column).levels)) if allowed is None else allowed
+        starts = [code for code in codes if code - 1 not in codes]
+        stops = [code for code in codes if code + 1 not in codes]
+        spans = [Span(start, False, stop, False) for start, stop in zip(starts, stops, strict=True)]
+    spans = [span for span in spans if not span.is_empty]
+    return (
+        [*spans, MISSING_CELLS] if missing and (condition is None or condition.missing) else spans
+    )
 
 
 class Rectangle(NamedTuple):
@@ -175,10 +197,6 @@ def _runs(
     return found
 
 
-# Share of the range of the points that is left free on each side.
-_MARGIN = 0.05
-
-
 def read_columns(tree: TreeNodes, columns: Sequence[int | str] | None) -> tuple[int, int]:
     """Return the numbers of the two columns, which must be all that the tree tests."""
     tested = np.unique(tree.feature[tree.feature >= 0]).tolist()
@@ -230,36 +248,3 @@ def _listed(tree: TreeNodes, columns: list[int], most: int = 5) -> str:
     if more:
         names.append(f"{more} more")
     return ", ".join(names) if names else "none"
-
-
-def read_limits(limits: Limits) -> Limits:
-    """Return the ends of the axes as floats."""
-    try:
-        ends = np.asarray(limits, dtype=np.float64)
-    except (TypeError, ValueError):
-        ends = np.empty(0)
-    if ends.shape != (2, 2) or not np.isfinite(ends).all() or (ends[:, 0] >= ends[:, 1]).any():
-        raise ValueError(
-            "limits must be ((left, right), (low, high)), finite and ascending. "
-            f"Got {limits!r} instead."
-        )
-    (left, right), (low, high) = ends.tolist()
-    return (left, right), (low, high)
-
-
-def window_of(cells: list[Cell], points: FloatArray | None) -> Limits:
-    """Return the ends of the axes: all ends of cells and all points, with a margin."""
-    found = []
-    for axis in range(2):
-        spans = [cell.x if axis == 0 else cell.y for cell in cells]
-        values = [end for span in spans for end in (span.lower, span.upper) if math.isfinite(end)]
-        if points is not None:
-            values += [float(points[:, axis].min()), float(points[:, axis].max())]
-        low, high = (min(values), max(values)) if values else (0.0, 1.0)
-        margin = _MARGIN * high - _MARGIN * low
-        if points is None:
-            margin *= 5  # the width of the outermost cells
-        if not margin > 0:
-            margin = 0.5 * abs(low) or 0.5
-        found.append((low - margin, high + margin))
-    return found[0], found[1]

@@ -224,8 +224,11 @@ def _test_lines(tree: TreeNodes, node: int, wording: Wording, image: NodeImage |
     """Return the lines of the test of a node."""
     condition = branch_condition(tree, node, True)
     if not isinstance(condition, ObliqueCondition):
+        name = wording.features[condition.feature]
+        if condition.codes is not None:
+            return condition.lines(name, _LINE_WIDTH)
         text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
-        return [text.replace("\0", wording.features[condition.feature])]
+        return [text.replace("\0", name)]
     if image is None:
         return condition.lines(wording.features.__getitem__, _LINE_WIDTH, wording.max_terms)
     # The weights are those in the image.

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..._util import FloatArray
 from ...tree import OBLIQUE, ClusterTree, HasTree, as_tree
 from .cells import (
-    Limits,
     Rectangle,
     borders_of,
     cells_of,
-    clip,
     read_columns,
-    read_limits,
-    window_of,
 )
 from .drawing import FONTSIZE, INK, check_colors, import_pyplot
 from .partition_drawing import (
     draw_axes,
+    draw_bands,
     draw_borders,
     draw_cells,
     draw_legend,
@@ -28,6 +29,7 @@ from .partition_drawing import (
     legend_entries,
     numbers_height,
 )
+from .plane import Plane
 from .points import Points
 from .polygons import Polygon, polygon_borders, polygons_of
 
@@ -46,7 +48,7 @@ def plot_partition(
     *,
     labels: Any = None,
     columns: Sequence[int | str] | None = None,
-    limits: Limits | None = None,
+    limits: Sequence[Sequence[Any]] | None = None,
     annotate: bool = False,
     legend: bool | None = None,
     names: bool | None = None,
@@ -61,13 +63,19 @@ def plot_partition(
     same as in `plot_tree`. Thick lines separate clusters, thin ones leaves of the same cluster. The
     outside of an interval may be several rectangles of one leaf; oblique tests make convex cells.
 
+    A column of text or booleans has a band for each of its levels, in their order, over which the
+    points are spread; times have an axis of dates. Where cells are missing (without X: where they
+    were in the fit), the rows are in a band beyond the values, in the colour of the cluster that
+    the tree sends them to.
+
     Parameters
     ----------
     tree : ClusterTree, fitted estimator or tree of scikit-learn
         A tree of two columns, or one that tests only the columns in `columns`; of at most 1,000
         leaves.
     X : array-like or frame of shape (n_samples, n_features), default=None
-        Points, read as `predict` reads them; None draws the cells alone.
+        Points, read as `predict` reads them: of a frame the two columns; None draws the cells
+        alone.
     ax : matplotlib Axes, default=None
         Where to draw; None makes a figure.
     labels : array-like of shape (n_samples,), default=None
@@ -77,9 +85,10 @@ def plot_partition(
         noise, a grey cross.
     columns : sequence of two int or str, default=None
         Columns on the horizontal and the vertical axis, by number or name; None: the two there are.
-    limits : ((float, float), (float, float)), default=None
-        Ends of the horizontal and the vertical axis, in units of the columns. None: all points and
-        all thresholds, and a margin.
+    limits : ((object, object), (object, object)), default=None
+        Ends of the horizontal and the vertical axis, in units of the columns: numbers, dates or
+        datetimes, lengths of time; the bands of levels are 1 wide, the first one around 0. None:
+        all points and all thresholds, and a margin.
     annotate : bool, default=False
         Write the numbers of the tests at the upper and the right edge of the picture; without room
         for all, those of the longest borders. Trees with oblique tests have none.
@@ -104,7 +113,8 @@ def plot_partition(
 
     %(needs_matplotlib)s
         If the tree has other than two columns and `columns` is None, if it tests others than
-        `columns`, if it has more than 1,000 leaves, if X is not finite, or a parameter is invalid.
+        `columns`, if it has more than 1,000 leaves, if X holds what `predict` refuses, or a
+        parameter is invalid.
 
     Examples
     --------
@@ -126,11 +136,10 @@ def plot_partition(
     is_oblique = bool((tree.kind == OBLIQUE).any())
     if is_oblique and X is None and limits is None:
         raise ValueError("Oblique tests have no thresholds to see the limits by: give X or limits.")
-    cells = [] if is_oblique else cells_of(tree, pair)
-    if limits is None:
-        window = window_of(cells, None if points is None else points.xy)
-    else:
-        window = read_limits(limits)
+    xy = None if points is None else points.xy
+    cells = [] if is_oblique else cells_of(tree, pair, _with_missing(tree, pair, xy))
+    plane = Plane.of([tree.column(column) for column in pair], cells, xy, limits)
+    window = plane.window
     own_figure = ax is None
     if ax is None:
         _, ax = plt.subplots(figsize=_SIZE, layout="constrained")
@@ -141,17 +150,19 @@ def plot_partition(
         drawn = polygons_of(tree, pair, window)
         lines, strong = polygon_borders(tree, drawn, pair, window)
     else:
-        drawn = [cell for cell in (clip(cell, window) for cell in cells) if cell is not None]
+        drawn = plane.rectangles(cells)
         borders = borders_of(tree, drawn, window)
         lines, strong = borders.segments, borders.strong
     draw_cells(ax, tree, drawn, shades, scale)
     draw_borders(ax, lines, strong, scale)
+    draw_bands(ax, plane, scale)
     if points is not None:
-        draw_points(ax, points, point_size, scale)
-    draw_axes(ax, tree, pair, window, fontsize)
+        placed = replace(points, xy=plane.scattered(points.xy))
+        draw_points(ax, placed, point_size, scale)
+    draw_axes(ax, tree, pair, plane, fontsize)
     numbers = []
     if annotate and borders is not None:
-        numbers = draw_numbers(ax, borders, window, fontsize)
+        numbers = draw_numbers(ax, borders, plane, fontsize)
     if title is not None:
         pad = 6.0 + numbers_height(numbers, fontsize)
         ax.set_title(title, fontsize=1.2 * fontsize, color=INK, pad=pad, parse_math=False)
@@ -165,5 +176,14 @@ def plot_partition(
         ax.figure.figure.draw_without_rendering()
         for number in numbers:
             number.remove()
-        draw_numbers(ax, borders, window, fontsize)
+        draw_numbers(ax, borders, plane, fontsize)
     return ax
+
+
+def _with_missing(
+    tree: ClusterTree, columns: tuple[int, int], points: FloatArray | None
+) -> tuple[bool, bool]:
+    """Return whether cells are missing in either column: of the points, without them of the fit."""
+    if points is None:
+        return tree.column(columns[0]).has_missing, tree.column(columns[1]).has_missing
+    return bool(np.isnan(points[:, 0]).any()), bool(np.isnan(points[:, 1]).any())

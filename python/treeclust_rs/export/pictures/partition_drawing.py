@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from ..._util import BoolArray, FloatArray, format_number
+from ..._data.times import zone_of
+from ..._util import BoolArray, FloatArray
 from ..._util.words import short_names, shorten
 from ...tree import TreeNodes, lighten
 from .cells import Borders, Limits, Rectangle
 from .drawing import FONTSIZE, INK, QUIET, size_in_points, text_width
+from .plane import Plane, PlaneAxis
 from .points import Points
 from .polygons import Polygon
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.text import Annotation
 
 FILL_LIGHTNESS = 0.72  # share of white in the colour of a cell
@@ -30,6 +33,7 @@ _MANY_POINTS = 3000
 _LEAF_BORDER = 0.7
 _CLUSTER_BORDER = 1.5
 _SEAM = 0.4
+_SEPARATOR = 3.0
 
 
 def draw_cells(
@@ -118,20 +122,84 @@ def draw_points(ax: Axes, points: Points, size: float | None, scale: float) -> N
         )
 
 
+def draw_bands(ax: Axes, plane: Plane, scale: float) -> None:
+    """Separate the bands of missing cells from the values."""
+    style: dict[str, Any] = {"color": "white", "linewidth": _SEPARATOR * scale, "zorder": 0.95}
+    if plane.across.has_missing:
+        ax.axvline(plane.across.high, **style)
+    if plane.along.has_missing:
+        ax.axhline(plane.along.high, **style)
+
+
 def draw_axes(
-    ax: Axes, tree: TreeNodes, columns: tuple[int, int], window: Limits, fontsize: float
+    ax: Axes, tree: TreeNodes, columns: tuple[int, int], plane: Plane, fontsize: float
 ) -> None:
     """Set the ends, ticks and names of the axes."""
-    ax.set_xlim(window[0])
-    ax.set_ylim(window[1])
+    ax.set_xlim(plane.window[0])
+    ax.set_ylim(plane.window[1])
     ax.grid(visible=False)
     ax.tick_params(labelsize=fontsize, color=QUIET, labelcolor=INK)
     names = short_names(tree.feature_names, columns, 2 * MAX_NAME_LENGTH)
-    across, along = (names[column] for column in columns)
+    across, along = (
+        f"{names[column]} ({axis.unit_name})" if axis.unit_name else names[column]
+        for column, axis in zip(columns, plane, strict=True)
+    )
     ax.set_xlabel(across, fontsize=fontsize, color=INK, parse_math=False)
     ax.set_ylabel(along, fontsize=fontsize, color=INK, parse_math=False)
+    ticked = zip((ax.xaxis, ax.yaxis), plane, size_in_points(ax), strict=True)
+    for drawn, axis, length in ticked:
+        _set_ticks(drawn, axis, length, fontsize)
     for spine in ax.spines.values():
         spine.set_edgecolor(QUIET)
+
+
+_TICK_ROOM = 6.0
+"""Points between the word "missing" below an axis and the number before it."""
+
+
+def _set_ticks(drawn: Axis, axis: PlaneAxis, length: float, fontsize: float) -> None:
+    """Set the ticks of an axis of `length` points: levels, dates, and the band of missing cells."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    if axis.column.has_levels:
+        _set_level_ticks(drawn, axis, length, fontsize)
+    elif axis.is_calendar:
+        zone = zone_of(axis.column.kind)
+        drawn.axis_date(zone)
+        locator = AutoDateLocator(tz=zone, maxticks=7)  # type: ignore[no-untyped-call]
+        drawn.set_major_locator(locator)
+        formatter = ConciseDateFormatter(locator, tz=zone)  # type: ignore[no-untyped-call]
+        drawn.set_major_formatter(formatter)
+        drawn.get_offset_text().set(fontsize=fontsize, color=INK)
+    if axis.has_missing:
+        middle = 0.5 * (axis.high + axis.end)
+        if not axis.column.has_levels:
+            places = drawn.get_majorticklocs()
+            places = places[(places >= axis.low) & (places <= axis.high)]
+            room = np.full(len(places), _LINE_HEIGHT * fontsize)
+            if drawn is drawn.axes.xaxis:
+                texts = drawn.get_major_formatter().format_ticks(places.tolist())
+                widths = [text_width(text, fontsize, bold=False) for text in ["missing", *texts]]
+                room = 0.5 * (widths[0] + np.array(widths[1:])) + _TICK_ROOM
+            drawn.set_ticks(places[(middle - places) * length / (axis.end - axis.low) > room])
+        drawn.set_ticks([middle], ["missing"], minor=True, fontsize=fontsize, color=INK)
+        drawn.set_tick_params(which="minor", length=0.0)
+
+
+def _set_level_ticks(drawn: Axis, axis: PlaneAxis, length: float, fontsize: float) -> None:
+    """Name the levels on an axis, every second or third only where there is no room for all."""
+    slot = length / (axis.end - axis.low)
+    codes = [code for code in range(len(axis.column.levels)) if axis.low <= code <= axis.high]
+    codes = codes[:: math.ceil(_LINE_HEIGHT * fontsize / slot)]
+    # Without mathematics.
+    texts = [axis.column.level_text(code).replace("$", r"\$") for code in codes]
+    widest = max((text_width(text, fontsize, bold=False) for text in texts), default=0.0)
+    style: dict[str, Any] = {}
+    if drawn is drawn.axes.xaxis and widest > 0.9 * slot * (
+        codes[1] - codes[0] if codes[1:] else 1
+    ):
+        style = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    drawn.set_ticks(codes, texts, **style)
 
 
 _MAX_CELL_NAME = 12
@@ -183,25 +251,26 @@ _LINE_HEIGHT = 1.25  # in units of the size of the numbers
 _LEADER = 9.0  # points
 
 
-def draw_numbers(ax: Axes, borders: Borders, window: Limits, fontsize: float) -> list[Annotation]:
-    """Write the places of borders beside the axes; without room for all, of the longest."""
+def draw_numbers(ax: Axes, borders: Borders, plane: Plane, fontsize: float) -> list[Annotation]:
+    """Write the tests at borders beside the axes; without room for all, those of the longest."""
     size = _SIZE * fontsize
     written = []
     for axis, length in enumerate(size_in_points(ax)):
-        low, high = window[axis]
-        own = borders.axis == axis
+        low, high = plane.window[axis]
+        has_text = [plane[axis].border_text(place) is not None for place in borders.place.tolist()]
+        own = (borders.axis == axis) & np.array(has_text, dtype=bool)
         places, which = np.unique(borders.place[own], return_inverse=True)
         lengths = np.bincount(which, weights=(borders.end - borders.start)[own])
         step = _LINE_HEIGHT * size
         fitting = np.sort(np.argsort(-lengths, kind="stable")[: max(int(length / step), 1)])
         places = places[fitting]
-        texts = [format_number(place) for place in places.tolist()]
+        texts = [plane[axis].border_text(place) for place in places.tolist()]
         wanted = (places - low) / (high - low) * length
         for shown, at, text_at in zip(texts, wanted, spread(wanted, step, length), strict=True):
             # Axes coordinates along the edge, points away from it.
             edge, text = at / length, text_at - at
             number = ax.annotate(
-                shown,
+                shown or "",
                 xy=(edge, 1.0) if axis == 0 else (1.0, edge),
                 xycoords="axes fraction",
                 xytext=(text, _LEADER) if axis == 0 else (_LEADER, text),

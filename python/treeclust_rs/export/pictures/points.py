@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data import align_table, check_finite
+from ..._data import FittedColumns, align_table, check_finite, column_of, count_gaps
 from ..._util import FloatArray, IntArray
 from ..._util.words import printable
 from ...tree import ClusterTree, cluster_colors
@@ -20,6 +20,7 @@ class Points:
     """The points and their colours."""
 
     xy: FloatArray
+    """Of shape (n, 2); NaN where a cell is missing."""
     codes: IntArray
     """Index of each point's colour; -1 is noise."""
     colors: list[str]
@@ -31,12 +32,22 @@ class Points:
         cls, tree: ClusterTree, X: Any, columns: tuple[int, int], labels: Any, colors: list[str]
     ) -> Points:
         """Read points, and colour them by their labels or, without, by their clusters."""
-        table = align_table(X, tree.feature_names, tree.n_features, estimator_name="plot_partition")
-        check_finite(table, 1)
-        data = table.data
-        xy = np.column_stack([data[f] if isinstance(data, list) else data[:, f] for f in columns])
+        missing, needed = tree.missing_go_to_left is not None, np.sort(columns)
+        table = align_table(
+            X,
+            tree.feature_names,
+            tree.n_features,
+            estimator_name="plot_partition",
+            needed=needed,
+            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
+        )
+        if missing:
+            table = count_gaps(table, 1, needed)
+        else:
+            check_finite(table, 1, needed)
+        xy = np.column_stack([column_of(table, f) for f in columns])
         xy = xy.astype(np.float64)
-        clusters = tree.leaf_clusters[tree.apply(data)]
+        clusters = tree.leaf_clusters[tree.apply(table.data)]
         if labels is None:
             return cls(xy, clusters, colors, [])
         names, codes = _read_labels(labels, len(xy))

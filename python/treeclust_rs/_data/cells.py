@@ -1,0 +1,153 @@
+"""Columns of mixed frames as arrays of numbers and times, and as texts: one reader per library."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from .arrays import native
+from .kinds import Kind
+from .levels import FLAG_LEVELS, Texts, object_texts
+from .times import microseconds
+
+Cells = npt.NDArray[Any] | Texts
+"""A column: numbers and times (NaN: missing), or texts."""
+
+
+def polars_numbers(column: pl.Series) -> npt.NDArray[Any]:
+    """View a column of numbers as an array, NaN for null; copy it where it has no such view."""
+    if column.dtype == pl.Null:
+        return np.full(len(column), np.nan)
+    has_nulls = column.null_count() > 0
+    dtype = column.dtype
+    if dtype.is_decimal() or str(dtype).endswith("Int128") or (has_nulls and not dtype.is_float()):
+        column = column.cast(pl.Float64)
+    if has_nulls:
+        column = column.fill_null(float("nan"))
+    if column.n_chunks() > 1:
+        column = column.rechunk()
+    return native(column.to_numpy())
+
+
+def polars_cells(column: pl.Series, kind: Kind) -> Cells:
+    """Return a column of polars."""
+    if kind == "number":
+        return polars_numbers(column)
+    if kind == "flag":
+        return Texts(column.cast(pl.Int8).fill_null(-1).to_numpy(), FLAG_LEVELS, is_ordered=True)
+    if kind == "levels":
+        if isinstance(column.dtype, pl.Categorical):
+            return _polars_categories(column)
+        is_enum = isinstance(column.dtype, pl.Enum)
+        if not is_enum:
+            column = column.cast(pl.Enum(column.unique().drop_nulls().sort()))
+        assert isinstance(column.dtype, pl.Enum)
+        codes = column.to_physical().cast(pl.Int64).fill_null(-1)
+        return Texts(codes.to_numpy(), column.dtype.categories.to_list(), is_ordered=is_enum)
+    unit = "d" if kind == "date" else getattr(column.dtype, "time_unit", "us")
+    values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+    return microseconds(values, unit, column.is_null().to_numpy(), column.name)
+
+
+def _polars_categories(column: pl.Series) -> Texts:
+    """Return a categorical column; its codes are places among the categories of all columns."""
+    physical = column.to_physical()
+    if column.null_count():
+        physical = physical.cast(pl.Int64).fill_null(-1)
+    codes = physical.to_numpy().astype(np.int64)
+    row_of = np.full(codes.max(initial=-1) + 2, -1)  # of each code some row; the last: missing
+    row_of[codes] = np.arange(len(codes))
+    row_of[-1] = -1
+    present = np.flatnonzero(row_of >= 0)
+    places = np.full(len(row_of), -1)
+    places[present] = np.arange(len(present))
+    texts = column[row_of[present]].cast(pl.String).to_list()
+    return Texts(places[codes], texts, is_ordered=False)
+
+
+def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:
+    """Return a column of pyarrow, an Array or a ChunkedArray."""
+    pyarrow = sys.modules["pyarrow"]
+    if isinstance(column, pyarrow.Array):
+        column = pyarrow.chunked_array([column])
+    types = pyarrow.types
+    if types.is_dictionary(column.type):
+        joined = column.unify_dictionaries().combine_chunks()
+        codes = joined.indices.cast(pyarrow.int64()).fill_null(-1)
+        return _categories(
+            codes.to_numpy(zero_copy_only=False), joined.dictionary.to_pylist(), joined.type.ordered
+        )
+    if kind in ("number", "flag", "levels"):
+        if types.is_decimal(column.type):  # polars panics on 256 bits
+            column = column.cast(pyarrow.float64())
+        series = pl.from_arrow(column, rechunk=False)
+        assert isinstance(series, pl.Series), "a column converts to a series"
+        return polars_cells(series, kind)
+    if kind == "date":
+        column = column.cast(pyarrow.date32())
+    unit = "d" if kind == "date" else column.type.unit
+    counts = column.cast(pyarrow.int32()) if kind == "date" else column.cast(pyarrow.int64())
+    values = counts.fill_null(0).to_numpy()
+    return microseconds(values, unit, column.is_null().to_numpy(), name)
+
+
+def pandas_numbers(column: Any) -> npt.NDArray[Any]:
+    """View a column of numbers as an array, NaN for missing ones; copy it if it has no view."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return native(column.to_numpy())
+    # Sparse columns have a subtype, the others a numpy dtype (object for arrow decimals).
+    stored = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", None))
+    if not isinstance(stored, np.dtype) or stored.kind not in "biufc":
+        stored = np.dtype(np.float64)
+    if hasattr(dtype, "subtype") or not column.isna().any():
+        return native(column.to_numpy(dtype=stored))
+    if stored.kind != "f":
+        stored = np.dtype(np.float64)
+    return native(column.to_numpy(dtype=stored, na_value=np.nan))
+
+
+def pandas_cells(column: Any, kind: Kind, name: object) -> Cells:
+    """Return a column of pandas."""
+    pandas, dtype = sys.modules["pandas"], column.dtype
+    if hasattr(dtype, "pyarrow_dtype") and kind != "number":
+        return arrow_cells(column.array.__arrow_array__(), kind, name)
+    if kind == "number":
+        return pandas_numbers(column)
+    missing = column.isna().to_numpy()
+    if kind == "flag":
+        codes = np.where(missing, -1, column.fillna(False).to_numpy(dtype=bool))
+        return Texts(codes, FLAG_LEVELS, is_ordered=True)
+    if isinstance(dtype, pandas.CategoricalDtype):
+        codes = column.cat.codes.to_numpy().astype(np.int64)
+        return _categories(codes, column.cat.categories, column.cat.ordered)
+    if kind == "levels":
+        return _pandas_texts(column, missing, name)
+    if kind.startswith("datetime") and kind != "datetime[]":
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = column.to_numpy()
+    return microseconds(values.view(np.int64), np.datetime_data(values.dtype)[0], missing, name)
+
+
+def _pandas_texts(column: Any, missing: npt.NDArray[np.bool_], name: object) -> Texts:
+    try:
+        codes, found = sys.modules["pandas"].factorize(column)
+    except TypeError:  # a cell that cannot be hashed
+        found = [None]
+    if all(isinstance(text, str) for text in found):
+        return Texts(codes, list(found), is_ordered=False)
+    # Factors take 1, 1.0 and True for one.
+    return object_texts(column.to_numpy(dtype=object), missing, name)
+
+
+def _categories(codes: npt.NDArray[Any], categories: Sequence[object], is_ordered: bool) -> Texts:
+    """Return categories as texts, by `str`; one that is null or NaN is missing."""
+    is_missing = [value is None or value != value for value in categories]
+    if any(is_missing):
+        codes = np.where(np.array([*is_missing, True])[codes], -1, codes)
+    return Texts(codes, [str(value) for value in categories], bool(is_ordered))

@@ -1,0 +1,155 @@
+"""Levels: texts as codes, in the fit and afterwards.
+
+The levels of a column are those that occur in the rows given to fit, sorted by code point; of a
+polars Enum or an ordered category in the declared order. Levels that differ in case or in spaces
+are different, and the empty string is a level.
+"""
+
+from __future__ import annotations
+
+import json
+import numbers
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import MISSING_LEVEL, LevelColumn
+from .._util import IntArray
+from .._util.words import check_unicode
+
+LevelNames = tuple[str, ...]
+"""The names of the levels of a column, in the order of their codes."""
+
+FLAG_LEVELS: LevelNames = ("false", "true")
+
+
+# So many texts are looked up faster than the rows are searched for those that occur.
+_FEW_TEXTS = 1000
+
+
+class Texts(NamedTuple):
+    """A column of text or of booleans, as its frame holds it."""
+
+    codes: npt.NDArray[np.signedinteger[Any]]
+    """By row the place in `texts`, -1 where the cell is missing."""
+    texts: Sequence[str]
+    """May hold texts that no row has, and the same text twice."""
+    is_ordered: bool
+    """Whether the order of `texts` was declared."""
+
+    def present(self) -> IntArray:
+        """Return the places that occur, ascending."""
+        counts = np.bincount(self.codes + 1, minlength=1)
+        return np.flatnonzero(counts[1:])
+
+    def of_rows(self) -> npt.NDArray[np.object_]:
+        """Return the text of each row, None where it is missing."""
+        texts: npt.NDArray[np.object_] = np.array([*self.texts, None], dtype=object)
+        return np.asarray(texts[self.codes])
+
+    def coded(self, levels: LevelNames) -> LevelColumn:
+        """Return the codes of the rows among the levels of a column."""
+        places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing
+        order = {level: code for code, level in enumerate(levels)}
+        n_texts = len(self.texts)
+        for place in range(n_texts) if n_texts <= _FEW_TEXTS else self.present().tolist():
+            places[place] = order.get(self.texts[place], MISSING_LEVEL)
+        return LevelColumn(places[self.codes], len(levels))
+
+
+def fitted_levels(cells: Texts, name: object) -> LevelNames:
+    """Return the levels of a column of a fit, however many; see `check_numbers_of_levels`.
+
+    Raises
+    ------
+    ValueError
+        If one is not valid Unicode.
+    """
+    found = dict.fromkeys(cells.texts[place] for place in cells.present())
+    check_unicode(found, f"Column {name!r} has a level")
+    return tuple(found) if cells.is_ordered else tuple(sorted(found))
+
+
+def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
+    """Raise ValueError if columns have more than 255 levels: names all of them and the ways out.
+
+    `columns`: the levels of columns by their names.
+    """
+    bad = {name: levels for name, levels in columns.items() if len(levels) > MISSING_LEVEL}
+    if not bad:
+        return
+    if len(bad) == 1:
+        (name, levels), them = *bad.items(), "it"
+        which = f"Column {name!r} has {len(levels):,} levels; at most {MISSING_LEVEL} are taken."
+        which += f" Is it an identifier or free text, as in {levels[0]!r:.60}?"
+    else:
+        counts = [f"{n!r} ({len(levels):,}, as {levels[0]!r:.60})" for n, levels in bad.items()]
+        which = f"{len(bad)} columns have more than {MISSING_LEVEL} levels, which is the most: "
+        which += f"{', '.join(counts)}. Are they identifiers or free text?"
+        them = "them"
+    numbers = [name for name, levels in bad.items() if are_numbers(levels)]
+    meant = f" {numbers_meant(numbers)}" if numbers else ""
+    raise ValueError(
+        f"{which} Drop {them}, in polars by X.drop({quoted_list(bad)}), or join rare levels into "
+        f"one.{meant}"
+    )
+
+
+_NUMBER = re.compile(r"[^\w\s]{0,2}\s?\d[\d.,]*(?:\s?[^\W\d_]{1,3}|%|\+\d+)?\"?")
+
+
+def are_numbers(levels: LevelNames) -> bool:
+    """Return whether nearly all texts of a column look like numbers: €110.5M, 88+2, 159lbs.
+
+    Digits alone may be codes: they count where other such texts are among them.
+    """
+    matching = [level for level in levels if _NUMBER.fullmatch(level)]
+    return len(matching) >= 0.9 * len(levels) and not all(map(str.isdigit, matching))
+
+
+def numbers_meant(names: Sequence[object]) -> str:
+    """Say how columns of such texts become numbers in polars."""
+    these = "this column" if len(names) == 1 else "these columns"
+    return (
+        f"If {these} should be numbers: X.with_columns(pl.col({quoted_list(names)})"
+        '.str.replace_all(",", "").str.replace("K$", "e3").str.replace("M$", "e6")'
+        r'.str.extract(r"(-?[\d.]+(?:e\d)?)").cast(pl.Float64)) takes the first number of each '
+        "text, with K for thousands and M for millions."
+    )
+
+
+def quoted_list(names: Iterable[object]) -> str:
+    """Return the names as they are written in Python."""
+    return ", ".join(json.dumps(str(name), ensure_ascii=False) for name in names)
+
+
+def unknown_levels(cells: Texts, levels: LevelNames) -> list[str]:
+    """Return the levels of some rows that the fit did not have, sorted."""
+    return sorted({cells.texts[place] for place in cells.present()}.difference(levels))
+
+
+def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: object) -> Texts:
+    """Return Python objects as texts: text, numbers by `str`, and booleans as flags have them.
+
+    Raises
+    ------
+    TypeError
+        If a cell is something else.
+    """
+    order: dict[str, int] = {}
+    codes = np.full(len(cells), -1)
+    for row in np.flatnonzero(~missing):
+        value = cells[row]
+        if not isinstance(value, str | bool | np.bool_ | numbers.Number):
+            raise TypeError(
+                f"Column {name!r} holds objects: {value!r:.60}, a {type(value).__name__}, in row "
+                f"{row} (counting from 0). Give the column a type of its own, for example by "
+                "pandas.to_datetime or astype(str), or drop it."
+            )
+        is_flag = isinstance(value, bool | np.bool_)
+        text = FLAG_LEVELS[bool(value)] if is_flag else str(value)
+        codes[row] = order.setdefault(text, len(order))
+    return Texts(codes, list(order), is_ordered=False)

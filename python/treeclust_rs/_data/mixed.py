@@ -1,0 +1,224 @@
+"""Frames as people have them: numbers with gaps, levels, flags and times, read in fit and predict.
+
+The type of a column decides what it holds, never its values. Missing are nulls of polars and
+pyarrow, None, NaN, NaT and NA of pandas, and NaN everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .._engine import ColumnData, Columns
+from .._util import listed, warn_user
+from .arrays import check_shape
+from .cells import Cells
+from .frames import FrameSource, count_rows
+from .kinds import Kind, has_levels, kind_words
+from .levels import LevelNames, Texts, check_numbers_of_levels, fitted_levels, unknown_levels
+from .times import MICROSECONDS
+
+
+class MixedColumns(NamedTuple):
+    """Columns of a frame."""
+
+    data: Columns
+    kinds: tuple[Kind, ...] | None
+    """None: all are numbers."""
+    levels: tuple[LevelNames | None, ...] | None
+    """By column, None where it has none; as a whole None if no column has."""
+
+
+class FittedColumns(NamedTuple):
+    """What the columns of a fit hold: as a tree keeps it."""
+
+    kinds: Sequence[Kind] | None
+    levels: Sequence[LevelNames | None] | None
+
+    def kind(self, column: int) -> Kind:
+        return "number" if self.kinds is None else self.kinds[column]
+
+    def known_levels(self, column: int) -> LevelNames | None:
+        return None if self.levels is None else self.levels[column]
+
+
+def check_kinds(
+    source: FrameSource, positions: Sequence[int], estimator_name: str
+) -> tuple[Kind, ...]:
+    """Return what some columns of a frame hold.
+
+    Raises
+    ------
+    TypeError
+        If a column is neither numbers, levels nor times.
+    ValueError
+        If there is no column.
+    """
+    if not positions:
+        check_shape((source.n_rows or 0, 0), estimator_name)
+    kinds = source.kinds(positions)
+    bad = [
+        f"{source.names[position]!r} ({source.type_of(position)})"
+        for position, kind in zip(positions, kinds, strict=True)
+        if kind is None
+    ]
+    if bad:
+        them = "it" if len(bad) == 1 else "them"
+        raise TypeError(
+            f"X has columns that are not numbers, text, booleans, dates or times with a zone that "
+            f"is known: {listed(bad, 'column')}. Make numbers or text of {them} (of a time of day "
+            f"its hour, of a list its length), or drop {them}."
+        )
+    return tuple(kind for kind in kinds if kind is not None)
+
+
+def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: str) -> MixedColumns:
+    """Read some columns of a frame in a fit.
+
+    Raises
+    ------
+    TypeError
+        As `check_kinds`, and for objects of pandas that are no text.
+    ValueError
+        For no rows, more than 255 levels, times too far from 1970.
+    """
+    kinds = check_kinds(source, positions, estimator_name)
+    block = _block(source, positions, kinds)
+    if block is not None:
+        check_shape(block.shape, estimator_name)
+        return MixedColumns(block, None, None)
+    read: list[Cells] = []
+    levels: list[LevelNames | None] = []
+    for position, cells in zip(positions, source.cells(positions, kinds), strict=True):
+        known = None
+        if isinstance(cells, Texts):
+            is_flag = kinds[len(levels)] == "flag"
+            known = tuple(cells.texts) if is_flag else fitted_levels(cells, source.names[position])
+        read.append(cells)
+        levels.append(known)
+    by_name = zip((source.names[position] for position in positions), levels, strict=True)
+    check_numbers_of_levels({name: known for name, known in by_name if known is not None})
+    data: list[ColumnData] = [
+        cells.coded(known or ()) if isinstance(cells, Texts) else cells
+        for cells, known in zip(read, levels, strict=True)
+    ]
+    check_shape((count_rows(data), len(data)), estimator_name)
+    any_levels = any(known is not None for known in levels)
+    return MixedColumns(
+        data, kinds if set(kinds) - {"number"} else None, tuple(levels) if any_levels else None
+    )
+
+
+def _block(
+    source: FrameSource, positions: Sequence[int], kinds: Sequence[Kind]
+) -> npt.NDArray[Any] | None:
+    """Return columns of numbers as one array if that is how the frame holds them, else None."""
+    return source.block(positions) if set(kinds) == {"number"} else None
+
+
+def read_as_fitted(
+    source: FrameSource,
+    positions: Sequence[int],
+    fitted: FittedColumns,
+    columns: Sequence[int],
+    estimator_name: str,
+) -> tuple[Columns, dict[int, Texts]]:
+    """Read some columns of a frame as the columns of a fit.
+
+    Parameters
+    ----------
+    source : FrameSource
+        The frame.
+    positions : sequence of int
+        The columns to read.
+    fitted : FittedColumns
+        What the columns of the fit hold.
+    columns : sequence of int
+        The columns of the fit that they stand for.
+    estimator_name : str
+        Named in messages.
+
+    Returns
+    -------
+    data : Columns
+        The columns; levels that the fit did not have are missing.
+    unknown : dict
+        By column of the fit the cells of those that have such levels.
+
+    Raises
+    ------
+    TypeError
+        If a column holds something else than in the fit; one without any value never does.
+    ValueError
+        For no rows, and times too far from 1970.
+
+    Warns
+    -----
+    UserWarning
+        Once, of levels that the fit did not have: they count as missing.
+    """
+    kinds = check_kinds(source, positions, estimator_name)
+    wanted_kinds = [fitted.kind(column) for column in columns]
+    block = _block(source, positions, (*kinds, *wanted_kinds))
+    if block is not None:
+        check_shape(block.shape, estimator_name)
+        return block, {}
+    data: list[ColumnData] = []
+    unknown: dict[int, Texts] = {}
+    remarks = []
+    for position, read, kind, wanted, column in zip(
+        positions, source.cells(positions, kinds), kinds, wanted_kinds, columns, strict=True
+    ):
+        cells = _converted(read, kind, wanted)
+        if cells is None:
+            raise TypeError(
+                f"Column {source.names[position]!r} held {kind_words(wanted)} when "
+                f"{estimator_name} was fitted, and now holds {kind_words(kind)} "
+                f"({source.type_of(position)}). Convert it to the type that it had."
+            )
+        if isinstance(cells, Texts):
+            known = fitted.known_levels(column)
+            assert known is not None, "text was text in the fit"
+            new = [repr(level) for level in unknown_levels(cells, known)]
+            if new:
+                unknown[column] = cells
+                remarks.append(f"column {source.names[position]!r} has {listed(new, 'level')}")
+            data.append(cells.coded(known))
+        else:
+            data.append(cells)
+    check_shape((count_rows(data), len(data)), estimator_name)
+    if remarks:
+        warn_user(
+            f"X has levels that {estimator_name} did not see in the fit: "
+            f"{listed(remarks, 'column', '; ')}. They count as missing."
+        )
+    return data, unknown
+
+
+_DAY = MICROSECONDS["d"]
+
+
+def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
+    """Return cells as those of another kind of column, None if they are none."""
+    wants_text = has_levels(wanted)
+    if isinstance(cells, Texts):
+        if wants_text:
+            return cells
+        if (kind, wanted) != ("flag", "number") and (cells.codes >= 0).any():
+            return None
+        # As in tables of numbers alone, booleans are 0 and 1.
+        return np.where(cells.codes < 0, np.nan, cells.codes)
+    if cells.dtype.kind == "f" and np.isnan(cells).all():
+        return Texts(np.full(len(cells), -1), (), is_ordered=False) if wants_text else cells
+    if kind == wanted or (_is_zoned(kind) and _is_zoned(wanted)):
+        return cells
+    if {kind, wanted} == {"date", "datetime[]"}:
+        return np.floor_divide(cells, _DAY) * _DAY if wanted == "date" else cells
+    return None
+
+
+def _is_zoned(kind: Kind) -> bool:
+    return kind.startswith("datetime") and kind != "datetime[]"

@@ -1,0 +1,87 @@
+"""The command `export`: the tree of a model in another form."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .messages import UserError
+from .methods import method_of
+from .output import draw, output_path, picture_path, replacing_file, write_table
+from .reading import TABLE_SUFFIXES, read_source
+from .using import features_of, load_model, truncated
+
+
+class _Form(NamedTuple):
+    """What a tree is written as."""
+
+    method: str
+    """Of the models that can."""
+    suffixes: tuple[str, ...]
+    write: Callable[[Any, Path, argparse.Namespace], None]
+    text: Callable[[Any, argparse.Namespace], str] | None = None
+    """For stdout; None: the form needs a file."""
+
+
+def _write_html(model: Any, path: Path, arguments: argparse.Namespace) -> None:
+    rows = None
+    if arguments.data:
+        rows = features_of(read_source(arguments), model, None, all_columns=True)
+    with replacing_file(path) as temporary:
+        model.to_html(temporary, rows, title=arguments.title or type(model).__name__)
+
+
+def _write_onnx(model: Any, path: Path, _: argparse.Namespace) -> None:
+    content = model.to_onnx().SerializeToString()
+    with replacing_file(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _write_text(model: Any, path: Path, arguments: argparse.Namespace) -> None:
+    text = FORMS[arguments.to].text
+    assert text is not None, "a form that is text"
+    content = text(model, arguments)
+    with replacing_file(path) as temporary:
+        temporary.write_text(content, encoding="utf-8")
+
+
+def _sql(model: Any, arguments: argparse.Namespace) -> str:
+    text: str = model.to_sql(arguments.dialect, arguments.table)
+    return text + "\n"
+
+
+FORMS = {
+    "html": _Form("to_html", (".html", ".htm"), _write_html),
+    "sql": _Form("to_sql", (".sql",), _write_text, _sql),
+    "onnx": _Form("to_onnx", (".onnx",), _write_onnx),
+    "dot": _Form("to_graphviz", (".dot", ".gv"), _write_text, lambda model, _: model.to_graphviz()),
+    "png": _Form("plot", (".png",), lambda model, path, _: draw(model, path)),
+    "svg": _Form("plot", (".svg",), lambda model, path, _: draw(model, path)),
+    "rules": _Form(
+        "rules",
+        tuple(TABLE_SUFFIXES),
+        lambda model, path, _: write_table(model.rules().frame, path),
+    ),
+}
+
+
+def export(arguments: argparse.Namespace) -> None:
+    """Write the tree of a model in another form."""
+    form = FORMS[arguments.to]
+    for option, owner in (("data", "html"), ("title", "html"), ("table", "sql")):
+        if getattr(arguments, option) and arguments.to != owner:
+            name = "DATA" if option == "data" else f"--{option}"
+            raise UserError(f"{name} is for --to {owner}.")
+    path = output_path(arguments.output, form.suffixes, arguments)
+    if arguments.to in ("png", "svg"):
+        path = picture_path(arguments.output, arguments)
+    if path is None and form.text is None:
+        raise UserError(f"--to {arguments.to} needs a file: -o tree{form.suffixes[0]}.")
+    model = truncated(load_model(arguments.model), arguments)
+    if not hasattr(model, form.method):
+        raise UserError(f"--to {arguments.to}: {method_of(model).no_tree}.")
+    if path is not None:
+        form.write(model, path, arguments)
+    elif form.text is not None:
+        sys.stdout.write(form.text(model, arguments))

@@ -1,0 +1,214 @@
+"""The page: the template, the tree as JSON, and what the rows add to it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import os
+import re
+from importlib import resources
+from typing import Any
+
+from ..._util import format_count
+from ..._util.files import replacing
+from ..._util.words import printable
+from ...tree import (
+    INTERVAL,
+    LEAF,
+    LEVELS,
+    OBLIQUE,
+    THRESHOLD,
+    ClusterTree,
+    HasTree,
+    as_tree,
+    cluster_colors,
+    format_share,
+    format_weight,
+    rule_text,
+    split_text,
+    tree_text,
+    walk_leaves,
+)
+from ...tree.words import MAX_TERMS, branch_text, format_gain, shares_text, summary_text
+from .rows import PageRows
+
+_MAX_LEAVES = 1000
+
+
+def to_html(
+    tree: ClusterTree | HasTree,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    *,
+    title: str | None = None,
+) -> None:
+    """Write the tree as one HTML file to look through in a browser.
+
+    The file needs no network and no other file. The tree can be zoomed, moved, folded and
+    searched, by mouse and by keys; nodes show their numbers; the values of a row, typed or chosen,
+    light up its path; each cluster has a card with its rules and its size. It follows the
+    browser's choice of light or dark. Names and values are text in it, whatever they hold.
+
+    %(tree_in)s
+    path : str or path-like
+        The file; one that is there is replaced.
+    X : array-like or frame of shape (n_samples, n_features), default=None
+        Rows, read as `predict` reads them, but with all columns of the fit. Each node then has a
+        histogram of its tested column by cluster, and each card the columns that set the cluster
+        apart: by Cliff's delta for numbers and times, and by the difference of shares for levels
+        and missing cells. The file holds counts and medians, no rows.
+    title : str, default=None
+        Title of the page; None: the name of the method.
+
+    Raises
+    ------
+    ValueError
+        If the tree has more than 1,000 leaves, or X holds what `predict` refuses.
+    OSError
+        If the file cannot be written.
+    """
+    name = type(tree).__name__ if title is None else title
+    tree = as_tree(tree)
+    if tree.n_leaves > _MAX_LEAVES:
+        raise ValueError(
+            f"A tree of {tree.n_leaves:,} leaves is too large for a page (at most "
+            f"{_MAX_LEAVES:,}). Use a smaller tree: truncate(m)."
+        )
+    rows = None if X is None else PageRows(tree, X)
+    data = json.dumps(_content(tree, rows), allow_nan=False, separators=(",", ":"))
+    # No name can end the script or open another tag; the two are line ends in old JavaScript.
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    style, script = (_asset(f"tree.{suffix}") for suffix in ("css", "js"))
+    parts = {
+        "title": html.escape(printable(name)),
+        "summary": html.escape(summary_text(tree).partition(": ")[2]),
+        "style": style,
+        "style hash": _hash(style),
+        "script": script,
+        "script hash": _hash(script),
+        "text": html.escape(tree_text(tree)),
+        "data": data,
+    }
+    # In one pass: what is filled in is not looked at again.
+    page = re.sub(r"\{\{([a-z ]+)\}\}", lambda found: parts[found[1]], _asset("tree.html"))
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+
+
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which the page allows this style or script, and no other."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
+    """Return what the script reads."""
+    columns = tree.tested_features.tolist()
+    places = {feature: place for place, feature in enumerate(columns)}
+    rules = {
+        leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS)
+        for leaf, _, path in walk_leaves(tree)
+    }
+    colors = cluster_colors(len(tree.classes))
+    contrasts = rows.contrasts() if rows is not None else [[] for _ in tree.classes]
+    nodes = [_node(tree, node, places, rules) for node in range(tree.n_nodes)]
+    if rows is not None:
+        for node in range(tree.n_nodes):
+            nodes[node] |= rows.of_node(node)
+    return {
+        "takesMissing": tree.missing_go_to_left is not None,
+        "columns": [_column(tree, feature, rows) for feature in columns],
+        "clusters": [
+            {
+                "name": tree.cluster_name(code),
+                "color": colors[code],
+                "size": _cluster_size(tree, code),
+                "contrasts": contrasts[code],
+            }
+            for code in range(len(tree.classes))
+        ],
+        "nodes": nodes,
+    }
+
+
+def _cluster_size(tree: ClusterTree, code: int) -> str:
+    leaves = tree.leaf_clusters == code
+    n_rows = int(tree.n_node_samples[leaves].sum())
+    share = format_share(n_rows / max(int(tree.n_node_samples[0]), 1))
+    return (
+        f"{format_count(n_rows, 'row')} ({share}), "
+        f"{format_count(int(leaves.sum()), 'leaf', 'leaves')}"
+    )
+
+
+def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> dict[str, Any]:
+    """Return how a value of a column is typed or chosen."""
+    column = tree.column(feature)
+    content: dict[str, Any] = {"name": tree.feature_name(feature), "kind": column.kind}
+    if column.has_levels:
+        content["levels"] = [column.level_text(code) for code in range(len(column.levels))]
+    zone = column.kind.partition("[")[2].removesuffix("]")
+    if zone:
+        content["zone"] = zone
+    if rows is not None and column.kind == "number":
+        content["typical"] = rows.median_text(feature)
+    return content
+
+
+def _node(
+    tree: ClusterTree, node: int, places: dict[int, int], rules: dict[int, str]
+) -> dict[str, Any]:
+    """Return a node: its rows, and its test, as the script compares and as people read it."""
+    n_rows, kind = int(tree.n_node_samples[node]), int(tree.kind[node])
+    content: dict[str, Any] = {
+        "rows": n_rows,
+        "share": format_share(n_rows / max(int(tree.n_node_samples[0]), 1)),
+        "facts": _facts(tree, node),
+    }
+    if kind == LEAF:
+        code = int(tree.leaf_clusters[node])
+        cluster = tree.cluster_name(code)
+        return content | {"cluster": code, "rule": rules[node], "find": [f"cluster {cluster}"]}
+    yes, no = (branch_text(tree, node, left) for left in (True, False))
+    content |= {"left": int(tree.children_left[node]), "yes": yes, "no": no, "find": [yes]}
+    if kind == OBLIQUE:
+        features, weights, bias = tree.oblique_test(node)
+        pairs = zip(features.tolist(), weights.tolist(), strict=True)
+        terms = [[places[feature], weight] for feature, weight in pairs]
+        names = [tree.feature_name(feature) for feature in features.tolist()]
+        return content | {"terms": terms, "bias": bias, "find": [yes, *names]}
+    content["column"] = places[int(tree.feature[node])]
+    if tree.missing_go_to_left is not None:
+        content["missingLeft"] = bool(tree.missing_go_to_left[node])
+    if kind == THRESHOLD:
+        content["threshold"] = float(tree.threshold[node])
+    elif kind == INTERVAL:
+        content["between"] = [float(tree.lower[node]), float(tree.upper[node])]
+    elif kind == LEVELS:
+        codes, column = tree.level_test(node).tolist(), tree.column(int(tree.feature[node]))
+        content["codes"] = codes
+        content["find"] = [yes, *(column.level_text(code, whole=True) for code in codes)]
+    return content
+
+
+def _facts(tree: ClusterTree, node: int) -> list[tuple[str, str]]:
+    """Return the figures of a node, each with its name."""
+    impurity, is_leaf = float(tree.impurity[node]), tree.kind[node] == LEAF
+    mistakes = float(tree.mistakes[node])
+    known = {
+        "Weight": ""
+        if tree.weighted_n_node_samples[node] == tree.n_node_samples[node]
+        else format_weight(float(tree.weighted_n_node_samples[node])),
+        "Cost per row": format_gain(impurity) if math.isfinite(impurity) else "",
+        "Mistakes" if is_leaf else "Mistakes of the cut": format_weight(mistakes),
+        "By reference": shares_text(tree, node) if tree.move is None else "",
+        "Split": split_text(tree, node),
+    }
+    return [(name, text) for name, text in known.items() if text]

@@ -1,0 +1,316 @@
+//! The best sets of levels of a column.
+//!
+//! | formula | here |
+//! |---|---|
+//! | S_v, what the node's rows of level v add up to | `sums` |
+//! | V, the levels present at the node, missing cells as one more code, the last | `codes` |
+//! | m, rows that each side must have | `min_rows` |
+//!
+//! **Label costs** (`by_pairs`). If the left side gets the label l and the right side j, every level goes where
+//! it costs less: the best set is {v : S_v[j] - S_v[l] > margin}. So the best of all 2^V sets is the best of k (k - 1),
+//! in O(V k^2). Where the best set of a pair leaves fewer than m rows on a side, a dynamic programme over row counts
+//! finds the best one that does not, in O(V m) a pair; above `MOST_EXACT` rows, the best set of a sweep over the levels
+//! in order of (S_v[l] - S_v[j]) per row is taken instead.
+//!
+//! **Label counts** (`by_shares`) have no such formula: the sets are those of one level, and those of the
+//! sweeps over the levels in order of each label's share, O(V k) sets. With two labels these hold the best set of Gini
+//! and entropy (Breiman, Friedman, Olshen and Stone 1984, section 4.2).
+//!
+//! **Ties.** Of sets within the margin of the best, the one of fewest levels comes first, then the one of the first
+//! codes. A set and its complement are one cut; only where a pair's ties leave a set no complement is it taken as it
+//! is.
+
+use std::cmp::Ordering;
+
+use super::Groups;
+use super::sums::add;
+use crate::table::MISSING_LEVEL;
+use crate::tree::LevelSet;
+
+/// Most rows per side that a set is chosen for exactly.
+pub(super) const MOST_EXACT: usize = 64;
+
+/// A set of levels that go left and what its two sides cost; [`MISSING_LEVEL`] stands for missing cells.
+pub(crate) type CostedSet = (f64, LevelSet);
+
+/// The levels present at a node.
+pub(crate) struct Levels<'a> {
+    /// Ascending; [`MISSING_LEVEL`] for missing cells.
+    pub(super) codes: Vec<u8>,
+    /// Rows of each.
+    rows: Vec<usize>,
+    /// What these rows add up to.
+    pub(super) sums: Vec<&'a [f64]>,
+    n_rows: usize,
+    /// Fewest rows on either side, at least 1.
+    min_rows: usize,
+    /// Sets that cost at most so much more than the best are tied.
+    margin: f64,
+}
+
+/// The sets within the margin of the best so far.
+struct Best {
+    margin: f64,
+    least: f64,
+    sets: Vec<CostedSet>,
+}
+
+impl Best {
+    fn offer(&mut self, cost: f64, set: impl FnOnce() -> LevelSet) {
+        if cost <= self.least + self.margin {
+            self.least = self.least.min(cost);
+            self.sets.push((cost, set()));
+        }
+    }
+
+    /// In the order of ties, each set once.
+    fn sorted(mut self) -> Vec<CostedSet> {
+        let most = self.least + self.margin;
+        self.sets.retain(|(cost, _)| *cost <= most);
+        self.sets.sort_by(|a, b| in_order(&a.1, &b.1).then(a.0.total_cmp(&b.0)));
+        self.sets.dedup_by_key(|(_, set)| *set);
+        self.sets
+    }
+}
+
+/// The sum of `of(a, b)` over pairs of entries, in four sums side by side.
+pub(super) fn sum_of(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
+    let ((a4, a), (b4, b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
+    let mut lanes = [0.0; 4];
+    for (a, b) in a4.iter().zip(b4) {
+        for i in 0..4 {
+            lanes[i] += of(a[i], b[i]);
+        }
+    }
+    let rest: f64 = a.iter().zip(b).map(|(a, b)| of(*a, *b)).sum();
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
+}
+
+/// The sums of the first 0, 1, 2, ... rows, which are `k` wide; all rows last.
+fn prefix_sums<'a>(k: usize, rows: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
+    let mut sums = vec![vec![0.0; k]];
+    for row in rows {
+        let mut next = sums[sums.len() - 1].clone();
+        add(&mut next, row);
+        sums.push(next);
+    }
+    sums
+}
+
+/// Fewer levels first, then the first codes.
+pub(super) fn in_order(a: &LevelSet, b: &LevelSet) -> Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.codes().cmp(b.codes()))
+}
+
+impl<'a> Levels<'a> {
+    /// The levels among `groups` that hold rows, which add up to `width` numbers.
+    pub(crate) fn new(groups: Groups<'a>, width: usize, min_rows: usize, margin: f64) -> Self {
+        let mut levels =
+            Levels { codes: vec![], rows: vec![], sums: vec![], n_rows: 0, min_rows, margin };
+        for group in (0..groups.len()).filter(|&group| groups.count[group] > 0) {
+            let code = groups.low[group];
+            levels.codes.push(if code.is_nan() { MISSING_LEVEL } else { code as u8 });
+            levels.rows.push(groups.count[group] as usize);
+            levels.sums.push(&groups.sums[group * width..][..width]);
+            levels.n_rows += groups.count[group] as usize;
+        }
+        levels
+    }
+
+    fn best(&self) -> Best {
+        Best { margin: self.margin, least: f64::INFINITY, sets: vec![] }
+    }
+
+    fn is_allowed(&self, n_left: usize) -> bool {
+        n_left >= self.min_rows && self.n_rows - n_left >= self.min_rows
+    }
+
+    /// The set of the levels at the places where `goes_left` is true.
+    pub(super) fn set(&self, goes_left: &[bool]) -> LevelSet {
+        let left = self.codes.iter().zip(goes_left).filter(|(_, left)| **left);
+        left.map(|(&code, _)| code).collect()
+    }
+
+    /// The best sets of label costs: a side costs what its label costs on it. A set that puts no row on a side saves
+    /// nothing and is none of them.
+    pub(crate) fn by_pairs(&self) -> Vec<CostedSet> {
+        let k = self.sums.first().map_or(0, |sums| sums.len());
+        let by_label = |l: usize| self.sums.iter().map(|sums| sums[l]).collect::<Vec<f64>>();
+        let by_label: Vec<Vec<f64>> = (0..k).map(by_label).collect();
+        // No set of a pair costs less than if every level cost the less of the two.
+        let least = |l: usize, j: usize| sum_of(&by_label[l], &by_label[j], f64::min);
+        let pairs = (0..k).flat_map(|l| (0..l).map(move |j| (l, j)));
+        let mut pairs: Vec<_> = pairs.map(|(l, j)| (least(l, j), l, j)).collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut best, mut forbidden) = (self.best(), vec![]);
+        let mut goes_left = vec![false; self.codes.len()];
+        for (least, l, j) in pairs.into_iter().flat_map(|(x, l, j)| [(x, l, j), (x, j, l)]) {
+            // Twice the margin: the sums are rounded in another order.
+            if least > best.least + 2.0 * self.margin {
+                break;
+            }
+            let (mut cost, mut n_left) = (0.0, 0);
+            for ((left, sums), rows) in goes_left.iter_mut().zip(&self.sums).zip(&self.rows) {
+                *left = sums[j] - sums[l] > self.margin;
+                cost += if *left { sums[l] } else { sums[j] };
+                n_left += if *left { *rows } else { 0 };
+            }
+            if self.is_allowed(n_left) {
+                best.offer(cost, || self.set(&goes_left));
+            } else if 0 < n_left && n_left < self.n_rows {
+                forbidden.push((cost, l, j));
+            }
+        }
+        // The cheapest first: a pair whose forbidden set costs more than an allowed one is not looked at.
+        forbidden.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (cost, l, j) in forbidden {
+            if cost > best.least + self.margin {
+                break;
+            }
+            let found = if self.min_rows <= MOST_EXACT {
+                self.exact_set(l, j)
+            } else {
+                self.swept_set(l, j)
+            };
+            if let Some((cost, set)) = found {
+                best.offer(cost, || set);
+            }
+        }
+        best.sorted()
+    }
+
+    /// The cheapest allowed set if the left side has the label l and the right side j; of equal ones the first. The
+    /// programme holds, of the levels so far, the best set for every number of rows below `min_rows` on the left or on
+    /// the right, and the best with enough rows on both sides.
+    fn exact_set(&self, l: usize, j: usize) -> Option<CostedSet> {
+        let m = self.min_rows;
+        // States: a < m rows on the left; m + b, b < m rows on the right and enough on the left; 2 m, enough on both.
+        let state = |left: usize, right: usize| match (left < m, right < m) {
+            (true, _) => left,
+            (_, true) => m + right,
+            _ => 2 * m,
+        };
+        let none = || vec![(f64::INFINITY, LevelSet::default()); 2 * m + 1];
+        let mut best = none();
+        best[0].0 = 0.0;
+        let mut passed = 0;
+        for ((sums, &rows), &code) in self.sums.iter().zip(&self.rows).zip(&self.codes) {
+            let mut next = none();
+            for (i, &(cost, set)) in best.iter().enumerate().filter(|(_, s)| s.0.is_finite()) {
+                // Of "enough", m rows are as good as more.
+                let (left, right) = match i {
+                    i if i < m => (i, passed - i),
+                    i if i < 2 * m => (passed - (i - m), i - m),
+                    _ => (m, m),
+                };
+                let mut longer = set;
+                longer.insert(code);
+                for (to, here) in [
+                    (state(left, right + rows), (cost + sums[j], set)),
+                    (state(left + rows, right), (cost + sums[l], longer)),
+                ] {
+                    let order = here.0.total_cmp(&next[to].0);
+                    if order.then_with(|| in_order(&here.1, &next[to].1)).is_lt() {
+                        next[to] = here;
+                    }
+                }
+            }
+            passed += rows;
+            best = next;
+        }
+        Some(best[2 * m]).filter(|(cost, _)| cost.is_finite())
+    }
+
+    /// The cheapest allowed set of the sweep over the levels in order of what a row costs more with the label l, on the
+    /// left, than with j.
+    fn swept_set(&self, l: usize, j: usize) -> Option<CostedSet> {
+        let per_row =
+            |place: usize| (self.sums[place][l] - self.sums[place][j]) / self.rows[place] as f64;
+        let order = self.order_by(per_row);
+        let mut cost: f64 = self.sums.iter().map(|sums| sums[j]).sum();
+        let (mut n_left, mut found) = (0, None);
+        let mut goes_left = vec![false; self.codes.len()];
+        for place in order {
+            goes_left[place] = true;
+            n_left += self.rows[place];
+            cost += self.sums[place][l] - self.sums[place][j];
+            if self.is_allowed(n_left) && found.as_ref().is_none_or(|(least, _)| cost < *least) {
+                found = Some((cost, goes_left.clone()));
+            }
+        }
+        let (_, goes_left) = found?;
+        let sides = self.sums.iter().zip(&goes_left);
+        let cost = sides.map(|(sums, &left)| if left { sums[l] } else { sums[j] }).sum();
+        Some((cost, self.set(&goes_left)))
+    }
+
+    /// The places in ascending order of a key, equal ones by code.
+    fn order_by(&self, key: impl Fn(usize) -> f64) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.codes.len()).collect();
+        order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+        order
+    }
+
+    /// The best sets of one level, and of the levels where a label's share is largest, by what the sums of a side cost.
+    pub(super) fn by_shares(&self, cost: impl Fn(&[f64]) -> f64) -> Vec<CostedSet> {
+        let k = self.sums.first().map_or(0, |sums| sums.len());
+        let n = self.codes.len();
+        // Costs with the place of the level that goes left, or with an order and the number of its levels that go left.
+        let mut costs: Vec<(f64, Option<usize>, usize)> = vec![];
+        // Both sides are summed from their own end: the levels before each one, and backwards those after it.
+        let before: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().copied());
+        let after: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().rev().copied());
+        for place in (0..n).filter(|&place| self.is_allowed(self.rows[place])) {
+            let mut others = before[place].clone();
+            add(&mut others, &after[n - 1 - place]);
+            costs.push((cost(self.sums[place]) + cost(&others), None, place));
+        }
+        let weights: Vec<f64> = self.sums.iter().map(|sums| sums.iter().sum()).collect();
+        let order_of = |label: usize| {
+            let share =
+                |place: usize| self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
+            let shares: Vec<f64> = (0..n).map(share).collect();
+            self.order_by(|place| -shares[place])
+        };
+        let orders: Vec<Vec<usize>> = (0..k).map(order_of).collect();
+        let mut left_costs = vec![];
+        for (label, order) in orders.iter().enumerate() {
+            let (mut sums, mut n_left) = (vec![0.0; k], self.n_rows);
+            left_costs.clear();
+            for &place in order {
+                add(&mut sums, self.sums[place]);
+                left_costs.push(cost(&sums));
+            }
+            sums.fill(0.0);
+            for (i, (&place, left_cost)) in order.iter().zip(&left_costs).enumerate().rev() {
+                if self.is_allowed(n_left) {
+                    costs.push((left_cost + cost(&sums), Some(label), i + 1));
+                }
+                n_left -= self.rows[place];
+                add(&mut sums, self.sums[place]);
+            }
+        }
+        let mut best = self.best();
+        best.least = costs.iter().map(|(cost, ..)| *cost).fold(f64::INFINITY, f64::min);
+        for (cost, label, which) in costs {
+            best.offer(cost, || {
+                let mut goes_left = vec![false; n];
+                match label {
+                    None => goes_left[which] = true,
+                    Some(label) => {
+                        orders[label][..which].iter().for_each(|&place| goes_left[place] = true);
+                    }
+                }
+                self.smaller_side(&goes_left)
+            });
+        }
+        best.sorted()
+    }
+
+    /// The set or its complement, whichever comes first.
+    pub(super) fn smaller_side(&self, goes_left: &[bool]) -> LevelSet {
+        let others: Vec<bool> = goes_left.iter().map(|left| !left).collect();
+        let (set, other) = (self.set(goes_left), self.set(&others));
+        if in_order(&other, &set).is_lt() { other } else { set }
+    }
+}

@@ -1,0 +1,349 @@
+"""Tables with text, flags, dates, gaps and numbers in text on the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.utils import get_tags
+
+import treeclust_rs as tc
+from treeclust_rs.cli import main
+from treeclust_rs.cli.methods import METHODS, MIXED_METHODS
+from treeclust_rs.datasets import make_customers
+
+FIT = ["-k", "3", "--scale", "standard", "--effort", "quick", "-o", "m.json"]
+
+
+def customers() -> pl.DataFrame:
+    return make_customers(300).drop("customer_id")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pl.DataFrame:
+    """The customers, in customers.csv and customers.parquet of this folder."""
+    monkeypatch.chdir(tmp_path)
+    customers().write_csv("customers.csv")
+    customers().write_parquet("customers.parquet")
+    return customers()
+
+
+def players(n: int = 300) -> pl.DataFrame:
+    """Names, money, ratings, codes and cities as they come: the text of FIFA 19."""
+    rows = np.arange(n)
+    group = rows % 3
+    return pl.DataFrame(
+        {
+            "name": [f"player {row}" for row in rows],
+            "value": [f"€{row + 400 * g}.5K" for row, g in zip(rows, group, strict=True)],
+            "rating": [f"{50 + 10 * g + row % 5}+2" for row, g in zip(rows, group, strict=True)],
+            "shirt": 1 + rows % 4,
+            "city": np.array(["Rome", "Oslo", "Bern"])[group],
+        }
+    )
+
+
+def write_players(name: str = "players.csv") -> None:
+    frame = players()
+    frame.write_csv(name) if name.endswith("csv") else frame.write_parquet(name)
+
+
+# ---- fit and predict ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_table_of_a_database_fits_without_options(table, suffix, capsys):
+    assert main(["fit", f"customers.{suffix}", *FIT]) == 0
+    assert capsys.readouterr().err.startswith(
+        f"treeclust: customers.{suffix}: 300 rows, 11 columns: 4 of numbers, 1 of true and false "
+        "(newsletter), 1 of dates (signup), 1 of times (last_order), 4 of text (region, channel, "
+        "occupation, plan); missing cells in 10 columns.\n"
+    )
+    expected = tc.BestTree(3, scale="standard", effort="quick", random_state=0)
+    # The levels of text files are sorted; a Parquet file keeps the order of an Enum.
+    frame = table if suffix == "parquet" else table.with_columns(pl.col("plan").cast(pl.String))
+    assert tc.load("m.json").tree_ == expected.fit(frame).tree_
+
+
+def test_new_rows_with_an_unknown_level_and_a_gap(table, capsys):
+    labels = [0 if region == "north" else 1 for region in table["region"].fill_null("east")]
+    model = tc.KMeansTree(reference=labels).fit(table.select("region", "age"))
+    model.save("m.json")
+    new = table.select("region", "age", "income")[:3]
+    new = new.with_columns(region=pl.Series(["Atlantis", None, "north"]))
+    new.write_csv("new.csv")
+    assert main(["predict", "m.json", "new.csv", "-o", "out.csv"]) == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning == (
+        "treeclust: warning: The table has levels that the fit did not have: column 'region' has "
+        "'Atlantis'. They count as missing."
+    )
+    with pytest.warns(UserWarning, match="Atlantis"):
+        assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(new).tolist()
+    assert main(["explain", "m.json", "new.csv", "--rows", "0-1"]) == 0
+    unknown, missing = capsys.readouterr().out.splitlines()
+    assert "region = Atlantis (unknown level)" in unknown
+    assert "region is missing" in missing
+
+
+def test_text_files_and_parquet_are_predicted_alike(table):
+    assert main(["fit", "customers.csv", *FIT, "-q", "--leaves", "8"]) == 0
+    labels = []
+    for name in ("customers.csv", "customers.parquet"):
+        assert main(["predict", "m.json", name, "-o", "out.csv", "--force"]) == 0
+        labels.append(pl.read_csv("out.csv")["cluster"].to_list())
+    assert labels[0] == labels[1]
+    expression = tc.load("m.json").to_polars()
+    assert table.select(expression).to_series().to_list() == labels[0]
+
+
+def test_times_of_a_fit_are_read_as_times(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    days = [date(2020, 1, 1) + timedelta(days=day * 10) for day in range(60)]
+    frame = pl.DataFrame({"signup": days})
+    frame.write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT[:2], "-o", "m.json", "-q"]) == 0
+    assert main(["info", "m.json", "--rules"]) == 0
+    assert "signup <= 2020-" in capsys.readouterr().out
+    Path("new.csv").write_text("signup\n2021-01-01\n\nsoon\n")
+    assert main(["predict", "m.json", "new.csv"]) == 3
+    assert (
+        "new.csv: no date or time as 2024-12-31 or 2024-12-31 23:59: 'signup' (row 2: 'soon')"
+        in capsys.readouterr().err
+    )
+    Path("new.csv").write_text("signup\n2021-01-01 12:00\n\n")
+    assert main(["predict", "m.json", "new.csv"]) == 0
+
+
+def test_flags_of_a_text_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [("TRUE", 1), ("False", 2), ("", 3)] * 10
+    pl.DataFrame(rows, schema=["flag", "x"], orient="row").write_csv("t.csv")
+    labels = [0, 1, 1] * 10
+    model = tc.KMeansTree(reference=labels)
+    frame = pl.DataFrame({"flag": [True, False, None] * 10, "x": [1, 2, 3] * 10})
+    model.fit(frame.select("flag")).save("m.json")
+    assert main(["predict", "m.json", "t.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == labels
+    Path("t.csv").write_text("flag\ntrue\nperhaps\n")
+    capsys.readouterr()
+    assert main(["predict", "m.json", "t.csv", "--drift"]) == 0
+    assert "perhaps (1)" in capsys.readouterr().out
+
+
+# ---- --numbers and --levels ---------------------------------------------------------------------
+
+
+def test_text_that_cannot_be_levels_is_refused_with_the_options_that_get_on(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    write_players()
+    assert main(["fit", "players.csv", *FIT]) == 3
+    assert capsys.readouterr().err == (
+        "treeclust: players.csv: text of more than 255 levels: 'name' (300 levels, such as "
+        "'player 0'); numbers that are written as text: 'value' (row 0: '€0.5K') (rows count from "
+        "0). To go on, add --numbers value --drop name.\n"
+    )
+    assert main(["fit", "players.csv", *FIT, "--numbers", "value", "--drop", "name"]) == 0
+    said = capsys.readouterr().err
+    assert "players.csv: 300 rows, 4 columns: 2 of numbers, 2 of text (rating, city)." in said
+    assert "treeclust: numbers in text: value without €.\n" in said
+    assert "text that looks like numbers is text; for numbers add --numbers rating\n" in said
+    assert main(["fit", "players.csv", *FIT, "--columns", "name,value"]) == 3
+    assert "add --numbers value. Take name out of --columns." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["players.csv", "players.parquet"])
+def test_what_was_chosen_is_in_the_model(tmp_path, monkeypatch, name, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_players(name)
+    options = ["--numbers", "value, rating", "--levels", "shirt", "--drop", "name"]
+    assert main(["fit", name, *FIT, *options, "--leaves", "6"]) == 0
+    content = json.loads(Path("m.json").read_text())
+    assert content["read_as"] == {"numbers": {"value": "€", "rating": ""}, "levels": ["shirt"]}
+    frame = players().with_columns(
+        value=pl.col("value").str.extract(r"([\d.]+)").cast(pl.Float64) * 1000,
+        rating=pl.col("rating").str.extract(r"^(\d+)").cast(pl.Float64) + 2,
+        shirt=pl.col("shirt").cast(pl.String),
+    )
+    expected = tc.BestTree(3, max_leaves=6, scale="standard", effort="quick", random_state=0)
+    expected.fit(frame.drop("name"))
+    model = tc.load("m.json")
+    assert model.tree_ == expected.tree_
+    for source in ("players.csv", "players.parquet"):
+        write_players(source)
+        assert main(["predict", "m.json", source, "-o", "out.csv", "--force"]) == 0
+        assert pl.read_csv("out.csv")["cluster"].to_list() == expected.labels_.tolist()
+    capsys.readouterr()
+    assert main(["info", "m.json"]) == 0
+    printed = capsys.readouterr().out
+    assert "  read as numbers   value, rating\n  as levels         shirt\n" in printed
+    # Models that are made of the model read tables the same way.
+    assert main(["rename", "m.json", "0=first", "-o", "named.json"]) == 0
+    model.truncate(4).save("small.json")
+    for name in ("named.json", "small.json"):
+        assert json.loads(Path(name).read_text())["read_as"] == content["read_as"]
+    assert main(["explain", "named.json", "players.csv", "--rows", "0"]) == 0
+    capsys.readouterr()
+    assert main(["compare", "players.csv", "-k", "3", "--drop", "name", "--model", "m.json"]) == 0
+    assert "m.json" in capsys.readouterr().out
+
+
+def test_numbers_that_cannot_be_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    cells = ["€1.5K"] * 8 + ["x", "$3", "", "?"]
+    pl.DataFrame({"v": cells, "w": range(12)}).write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT, "--numbers", "v"]) == 3
+    assert capsys.readouterr().err == (
+        "treeclust: t.csv: 2 cells of 'v' cannot be read as numbers: 'x' in row 8, '$3' in row 9 "
+        "(rows count from 0); other cells are in €. Mend or empty these cells, or take v out of "
+        "--numbers.\n"
+    )
+    pl.DataFrame({"v": [*cells[:8], "€4"], "w": range(9)}).write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT[:2], "-o", "m.json", "--columns", "v", "--numbers", "v"]) == 0
+    capsys.readouterr()
+    pl.DataFrame({"v": ["$4"]}).write_csv("t.csv")
+    assert main(["predict", "m.json", "t.csv"]) == 3
+    assert capsys.readouterr().err.endswith("Mend or empty these cells.\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--numbers", "name,shirt", "--drop", "shirt"], 3, "--numbers: 'shirt' is not among the"),
+        (["--levels", "nobody"], 3, "players.csv has no column 'nobody'"),
+        (["--levels", "shirt", "--numbers", "shirt"], 2, "by --numbers and by --levels: give one"),
+        (["--levels", "shirt", "--method", "cubt"], 2, "--method cubt takes numbers alone. Text,"),
+        (["--levels", "name,value"], 3, "(300 levels). Take name,value out of --levels."),
+        (
+            ["--method", "cubt", "--columns", "shirt,city"],
+            3,
+            f"'city' (row 0: 'Rome'); rows count from 0. Take city out of --columns. "
+            f"{MIXED_METHODS}",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path, monkeypatch, options, status, message, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_players()
+    assert main(["fit", "players.csv", *FIT[:4], *options]) == status
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (
+            [*map(str, range(300)), "?"],
+            "numbers that are written as text: 'v' (row 300: '?') (rows count from 0). To go on, "
+            "add --numbers v.",
+        ),
+        (
+            [*map(str, range(99)), "high"],
+            "numbers or times but for some cells: 'v' (row 99: 'high') (rows count from 0). Mend "
+            "or empty these cells, or leave columns out: add --drop v. To take them as text, add "
+            "--levels v.",
+        ),
+        (
+            [*(str(date(2024, 1, 1) + timedelta(days=day)) for day in range(300)), "0000-00-00"],
+            "numbers or times but for some cells: 'v' (row 300: '0000-00-00')",
+        ),
+        (
+            [f"{1 + day % 28:02}.{1 + day // 28:02}.2024" for day in range(300)],
+            "dates in another form than 2024-12-31: 'v' (row 0: '01.01.2024') (rows count from 0). "
+            "Write dates as 2024-12-31, or leave columns out: add --drop v.",
+        ),
+        (
+            [f'"1,{n:03}"' for n in range(300)],
+            "To go on, add --numbers v, or --decimal-comma if that is what their commas are.",
+        ),
+        ([f'"{n},5"' for n in range(300)], "numbers with decimal commas: 'v' (row 0: '0,5')"),
+    ],
+)
+def test_columns_that_are_hardly_meant_as_text(tmp_path, monkeypatch, cells, message, capsys):
+    monkeypatch.chdir(tmp_path)
+    lines = ["v,w", *(f"{cell},{row}" for row, cell in enumerate(cells))]
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    assert main(["fit", "t.csv", *FIT]) == 3
+    assert message in capsys.readouterr().err
+
+
+def test_dates_of_few_days_in_another_form_are_text_and_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{1 + row % 9}/12/2024,{row}" for row in range(90)]
+    Path("t.csv").write_text("\n".join(["day,x", *rows]) + "\n")
+    assert main(["fit", "t.csv", *FIT]) == 0
+    said = capsys.readouterr().err
+    assert "treeclust: dates that are not written as 2024-12-31 are text: day.\n" in said
+
+
+def test_names_with_commas_in_the_advice_can_be_copied(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = players().rename({"value": "value, in euro", "name": "full name"})
+    frame.write_csv("players.csv")
+    assert main(["fit", "players.csv", *FIT]) == 3
+    options = ["--numbers", "value, in euro", "--drop", "full name"]
+    assert "add --numbers 'value, in euro' --drop 'full name'." in capsys.readouterr().err
+    assert main(["fit", "players.csv", *FIT, *options]) == 0
+
+
+# ---- other methods and commands -----------------------------------------------------------------
+
+
+def test_the_methods_that_take_mixed_tables_are_named():
+    taking = [name for name, method in METHODS.items() if _takes_mixed(method.estimator())]
+    assert {"best", "exkmc", "imm", "kmeans-tree", "spex", "kauri"} == set(taking)
+    assert all(f"{name}" in MIXED_METHODS for name in taking)
+    expand = METHODS["kernel-expand"].estimator(reference=[0, 1], base_tree=None)
+    assert _takes_mixed(expand)
+
+
+def _takes_mixed(model) -> bool:
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
+@pytest.mark.parametrize("method", ["exkmc", "imm", "kauri", "kmeans-tree", "spex"])
+def test_methods_fit_mixed_tables(table, method):
+    assert main(["fit", "customers.csv", *FIT[:4], "--method", method, "-q", "-o", "m.json"]) == 0
+    assert main(["predict", "m.json", "customers.csv", "-o", "out.csv"]) == 0
+
+
+def test_kernel_expand_explains_labels_by_a_mixed_table(table):
+    frame = table.with_columns(segment=pl.col("region").fill_null("none"))
+    frame.write_csv("t.csv")
+    options = ["--method", "kernel-expand", "--reference", "segment", "--base-tree", "none"]
+    assert main(["fit", "t.csv", *options, "-q", "-o", "m.json"]) == 0
+
+
+def test_compare_leaves_out_methods_on_numbers(table, capsys):
+    assert main(["compare", "customers.csv", "-k", "3", "--leaves", "3", "-o", "found.csv"]) == 0
+    said = capsys.readouterr().err
+    assert "left out, for they take complete numbers alone: ex-greedy, ex-shallow," in said
+    methods = pl.read_csv("found.csv")["method"].to_list()
+    assert methods == [
+        *("best", "imm", "exkmc", "exkmc --base-tree none", "kauri", "kmeans-tree", "spex")
+    ]
+
+
+def test_drift_is_printed_by_column(table, capsys):
+    labels = [0 if region == "north" else 1 for region in table["region"].fill_null("east")]
+    tc.KMeansTree(reference=labels).fit(table.select("region")).save("m.json")
+    cells = ["north", None, *["Atlantis"] * 2, "Mars", "Venus", "Pluto", "Io", "Europa", "Titan"]
+    pl.DataFrame({"region": cells}).write_csv("new.csv")
+    assert main(["predict", "m.json", "new.csv", "--drift"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert " region ┆       1 ┆ true           ┆       8 ┆ Atlantis (2), Europa (1), Io (1)" in (
+        printed.out
+    )
+    assert "Mars (1), Pluto (1) and 2 more" in printed.out
+    assert "cluster" not in printed.out
+    assert main(["predict", "m.json", "new.csv", "--drift", "-o", "out.csv"]) == 0
+    printed = capsys.readouterr()
+    assert "Atlantis (2)" in printed.out and printed.err == ""
+    assert pl.read_csv("out.csv").height == len(cells)
