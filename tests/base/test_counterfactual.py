@@ -11,7 +11,7 @@ import pytest
 import mixed_trees
 import treeclust_rs as tc
 import trees
-from oblique_models import fit, turned_blobs
+from oblique_models import documents, fit, turned_blobs
 from sizes import repeats
 from treeclust_rs.tree import INTERVAL, LEAF, THRESHOLD, ClusterTree
 
@@ -345,3 +345,24 @@ def test_of_whole_numbers_below_weighted_sums_they_are_the_least_of_all_points()
         else:
             assert found.cost <= costs.min() * (1 + 1e-9)
     assert n_reached > repeats(5, 40)
+
+
+def test_a_value_beside_a_short_one_is_told_by_that_one():
+    builder = trees.Builder(np.array([[1.0], [2.0]]), [0, 1])
+    builder.split(0, 0, 1.9)
+    model = model_of(builder.tree())
+    found = model.counterfactual([1.0], 1)
+    assert repr(found) == "cluster 0 → 1: x0 1 → just above 1.9 (cost 0.9)"
+    assert found.changes["after"].to_list() == ["1.9000000000000001"]
+    assert found.row.tolist() == [[np.nextafter(1.9, 2.0)]]
+
+
+def test_rows_of_sparse_matrices_are_refused_with_the_way_out():
+    X = documents(n=60, d=20)
+    model = fit(tc.ObliqueTree(4, metric="cosine", random_state=0), X)
+    assert model.explain(X[:2], as_frame=True).height >= 2
+    assert len(model.explain(X[:2], X[2:4])) == 2
+    with pytest.raises(TypeError, match="dense row"):
+        model.counterfactual(X[:1], 0)
+    with pytest.raises(TypeError, match="dense rows"):
+        model.profile(X)
