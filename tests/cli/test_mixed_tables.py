@@ -307,6 +307,15 @@ def _takes_mixed(model) -> bool:
     return bool(get_tags(model).input_tags.allow_nan)
 
 
+def test_methods_on_numbers_take_numbers_in_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_players()
+    options = ["--method", "ex-greedy", "--columns", "value,rating", "--numbers", "value,rating"]
+    assert main(["fit", "players.csv", *FIT[:4], *options, "-q", "-o", "m.json"]) == 0
+    assert main(["predict", "m.json", "players.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].n_unique() == 3
+
+
 @pytest.mark.parametrize("method", ["exkmc", "imm", "kauri", "kmeans-tree", "spex"])
 def test_methods_fit_mixed_tables(table, method):
     assert main(["fit", "customers.csv", *FIT[:4], "--method", method, "-q", "-o", "m.json"]) == 0

@@ -303,10 +303,17 @@ def _shown(cell: str) -> str:
 
 def leave_out(columns: list[str], chosen_by: str) -> str:
     """Return the advice to leave columns out."""
-    names = ",".join(columns)
     if chosen_by == "--columns":
-        return f"take {names} out of --columns"
-    return f"leave columns out: add --drop {shlex.quote(names)}"
+        return f"take {','.join(columns)} out of --columns"
+    return f"leave columns out: add {option_text('--drop', columns)}"
+
+
+def option_text(option: str, columns: list[str]) -> str:
+    """Return an option with columns, each with a comma in its name in an option of its own."""
+    plain_names = [name for name in columns if "," not in name]
+    values = [",".join(plain_names)] if plain_names else []
+    values += [name for name in columns if "," in name]
+    return " ".join(f"{option} {shlex.quote(value)}" for value in values)
 
 
 def table_names(names: Sequence[str]) -> list[str]:
