@@ -139,7 +139,7 @@ impl<'a> GrowingTree<'a> {
     }
 
     /// Splits a leaf by a cut of a column; returns the left child's id (the right one follows) and the rows that are
-    /// not searched from here on. [`others_go_left`] says on which side lies what the cut leaves open: missing cells and
+    /// not searched from here on. `others_go_left` says on which side lies what the cut leaves open: missing cells and
     /// levels that no searched row has.
     ///
     /// `binned`: the cut's column. `keep(row, left)`: whether a searched row stays one on its side.

@@ -13,7 +13,7 @@
 //! place of the O(k n) of enumeration. With `min_samples_leaf` the maximum runs over a window, kept in a monotone
 //! queue.
 //!
-//! Where the node has rows with a missing cell, they lie outside or inside, and M[j] or M[l], what they cost the label
+//! Where the node has rows with a missing cell, they lie outside or inside, and `M[j]` or `M[l]`, what they cost the label
 //! there, is added. Which side is better does not depend on the interval, so that one search, with the less of the two,
 //! serves both as long as `min_samples_leaf` is 1. Columns of levels have the cuts of [`super::sums`].
 //!
