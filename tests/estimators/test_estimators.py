@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import treeclust_rs as tc
 from oracles import threshold as oracle
-from processes import interrupt, start
+from processes import interrupt, output_of, start
 from sizes import repeats
 from treeclust_rs import _engine
 
@@ -685,27 +685,34 @@ def test_fit_collects_a_lazy_frame_once(make):
     assert (model.labels_ == make().fit(frame).labels_).all()
 
 
-def fit_in_worker(X):
-    from treeclust_rs._base.clusterer import effective_n_jobs
+# In a process of its own: loky keeps its workers, and tests of minutes in between end them.
+IN_WORKERS = """
+import sys
+import joblib
+import numpy as np
+import treeclust_rs as tc
+from treeclust_rs._base.clusterer import effective_n_jobs
 
+X = np.random.default_rng(0).normal(size=(300, 4))
+
+def fit(X):
     model = tc.ExKMC(max_leaves=8, reference=X[[0, 100, 200]]).fit(X)
-    return effective_n_jobs(None), effective_n_jobs(2), bits(model)
+    tree = tc.export.tree_to_dict(model.tree_)
+    return effective_n_jobs(None), effective_n_jobs(2), tree, model.labels_.tolist()
+
+own = fit(X)
+assert own[0] == joblib.cpu_count()
+parallel = joblib.Parallel(n_jobs=2, backend=sys.argv[1])
+for others in parallel(joblib.delayed(fit)(X) for _ in range(3)):
+    assert others == (1, 2, *own[2:])
+print("all are alike")
+"""
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_one_thread_inside_joblib_workers(backend, monkeypatch):
-    from treeclust_rs._base.clusterer import effective_n_jobs
-
-    X, _ = blobs()
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert effective_n_jobs(None) == joblib.cpu_count()
-    results = joblib.Parallel(n_jobs=2, backend=backend)(
-        joblib.delayed(fit_in_worker)(X) for _ in range(3)
-    )
-    own = bits(tc.ExKMC(max_leaves=8, reference=X[[0, 100, 200]]).fit(X))
-    for n_threads, n_asked, others in results:
-        assert n_threads == 1 and n_asked == 2
-        assert others == own
+    assert output_of(IN_WORKERS, backend).strip() == "all are alike"
 
 
 FORKED = """
