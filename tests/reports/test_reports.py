@@ -16,7 +16,6 @@ from treeclust_rs.datasets import make_customers
 from treeclust_rs.reports.costs import changes_of, quality_of
 from treeclust_rs.reports.names import cluster_names
 from treeclust_rs.reports.rows import ReportRows
-from trees import Builder
 
 NAUGHTY = (
     '</style><script>window.hit=1</script><img src=x onerror="window.hit=1">\u202e{{cards}}\'&'
@@ -90,19 +89,18 @@ def test_the_page_has_all_parts(tmp_path, customers):
 
 
 def test_names_have_the_telling_conditions():
-    # Young people, and of the others those who earn much and those who do not.
-    tree = Builder([[20.0, 1.0], [25.0, 9.0], [50.0, 1.0], [60.0, 9.0]] * 5, [0, 0, 1, 2] * 5)
-    right = tree.split(0, 0, 30.0)[1]
-    tree.split(right, 1, 5.0)
-    frame = pl.DataFrame(tree.X, schema=["age", "income"], orient="row")
-    model = tc.ExKMC(3, max_leaves=3, reference=[0, 0, 1, 2] * 5, base_tree=None).fit(frame)
+    # Young people, and of the others those who earn little and those who earn much.
+    cells = [[20.0, 1.0], [25.0, 9.0], [50.0, 1.0], [60.0, 1.0], [50.0, 9.0], [60.0, 9.0]]
+    frame = pl.DataFrame(cells * 4, schema=["age", "income"], orient="row")
+    model = tc.ExKMC(reference=[0, 0, 1, 1, 2, 2] * 4, base_tree=None).fit(frame)
+    assert model.n_leaves_ == 3
     names = cluster_names(ReportRows(model, frame))
-    ages = float(re.search(r"[\d.]+", names[0])[0])
-    assert names[0] == f"age up to {ages:g}"
-    assert 25 < ages < 50
-    assert set(names[1].split(", ")[0].split()[:1]) <= {"age", "income"}
-    assert len(set(names)) == 3
-    one = tc.ExKMC(reference=[0] * 20).fit(frame)
+    words = [re.sub(r" [\d.]+", "", name) for name in names]
+    assert words[0] == "age up to"
+    assert sorted(words[1].split(", ")) == ["age above", "income up to"]
+    assert sorted(words[2].split(", ")) == ["age above", "income above"]
+    assert 25 < float(names[0].split()[-1]) < 50
+    one = tc.ExKMC(reference=[0] * 24).fit(frame)
     assert cluster_names(ReportRows(one, frame)) == ["all rows"]
 
 
@@ -199,7 +197,7 @@ def test_wrong_arguments_are_refused(tmp_path, customers):
 
 def naughty_model():
     frame = pl.DataFrame(
-        {NAUGHTY: [NAUGHTY, "b", "c"] * 8, "x" * 300: np.repeat([0.0, 1e300, -5.0], 8)}
+        {NAUGHTY: [NAUGHTY, "b", "c"] * 8, "x" * 300: np.repeat([0.0, 1e150, -5.0], 8)}
     )
     model = tc.ExKMC(reference=[0, 1, 2] * 8, max_leaves=5).fit(frame)
     return model.rename_clusters({0: NAUGHTY}), frame

@@ -172,8 +172,8 @@ def _quality(quality: Quality) -> str:
         by = "" if is_same else f": {format_share(abs(more))} {'more' if more > 0 else 'less'}"
         where = "" if quality.of_fit else ", on these rows"
         texts.append(
-            f"The {quality.word} of these clusters, the spread of the rows in them, is {times}that of "
-            f"free clusters, which need no rules{by}{where}."
+            f"The {quality.word} of these clusters, the spread of the rows in them, is {times}"
+            f"that of free clusters, which need no rules{by}{where}."
         )
     if quality.agreement is not None:
         texts.append(
@@ -265,7 +265,8 @@ def _changes(changes: Changes, rows: ReportRows, names: list[str]) -> str:
     gone = f"Without a successor: {', '.join(map(title_of, changes.gone))}." if changes.gone else ""
     return (
         "<h2>What changed against the older model</h2>"
-        f"{_paragraph(text)}<table>{''.join(lines)}</table>{_paragraph(gone)}"
+        f"{_paragraph(text)}"
+        f'<div class="wide"><table>{"".join(lines)}</table></div>{_paragraph(gone)}'
     )
 
 
