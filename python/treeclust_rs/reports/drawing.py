@@ -15,7 +15,8 @@ from .costs import Quality
 
 _WIDTH, _HEIGHT = 640, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 12, 40
-# Trees of so many levels and leaves are drawn to the right; others as an indented list.
+# Trees of so many levels and leaves are drawn to the right on wide screens; others, and all on
+# paper, as an indented list.
 _MAX_LEVELS, _MAX_ACROSS = 4, 16
 _MAX_NODES = 63
 
