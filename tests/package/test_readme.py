@@ -197,7 +197,7 @@ def test_estimators_have_all_sections(name):
     assert order == list(SECTIONS)
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load"])
+@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load", "report"])
 def test_documented_parameters_are_those_of_the_signature(name):
     thing = getattr(tc, name)
     assert_documents_its_parameters(thing, doc_of(thing))
