@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation: python docs/make_figures.py (needs the extra ``plot``).
 
-methods.png has the cells of eight methods on the same rows. tree.png is the tree of the README's first example, costs.png what trees of more leaves cost, and
-customers.png the tree of its table with text, dates and gaps.
+tree.png is the tree of the README's first example, costs.png what trees of more leaves cost, and
+customers.png the tree of its table with text, dates and gaps. methods.png has the cells of eight
+methods on the same rows.
 moons.png and circles.png show what kernels are for: above, the cells of IMM's tree for k-means and
 those of Kernel Expand's for kernel k-means, the points coloured by the truth; below, Kernel
 Expand's tree. digits.png is an oblique tree of images.

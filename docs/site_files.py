@@ -13,6 +13,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs" / "site"
 # Pages of the repository, by their place on the site.
 PAGES = {
     "readme.md": "README.md",
@@ -43,6 +44,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     if source is None:
         return markdown
     places = {path: place for place, path in sources().items()}
+    places |= {path: path.relative_to(SITE).as_posix() for path in SITE.rglob("*.md")}
 
     def link(match: re.Match[str]) -> str:
         name, anchor = match[1], match[2] or ""

@@ -1,6 +1,6 @@
 """Hook of mkdocs: the reference, written from the docstrings.
 
-A line ``::: treeclust_rs.IMM`` of a page becomes the signature and the docstring of that name; after
+A line ``::: treeclust_rs.IMM`` becomes the signature and the docstring of that name. After
 a colon the line may name methods to show below a class: ``::: treeclust_rs.Kauri: objective``.
 Docstrings are read from the imported package, where the parts that they share are filled in.
 """

@@ -73,7 +73,7 @@ def comparable(text: str) -> list[str]:
 
 
 def run_page(page: Path, shown_only: frozenset[str] = frozenset()) -> int:
-    """Run a page's blocks but those of the languages `shown_only`; return how many were compared."""
+    """Run the blocks of a page, but those in `shown_only`; return how many outputs it compared."""
     namespace: dict[str, object] = {"__name__": "__page__"}
     printed, n_compared = None, 0
     for block in blocks_of(page.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""What is written for readers holds: the README's examples, and the docstrings of the public names."""
+"""What is written for readers holds: the README's examples, docstrings of the public names."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pages import run_page
 from sklearn.base import BaseEstimator
 
 import treeclust_rs as tc
+from pages import run_page
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from pages import run_page
 
 import treeclust_rs as tc
+from pages import run_page
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "docs" / "site"
