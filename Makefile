@@ -47,7 +47,7 @@ demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, lea
 	@$(BIN)/treeclust demo -o demo
 
 docs: $(VENV)/.wheel $(VENV)/.extra-docs ## the documentation site, in target/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -P -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -P -m mkdocs build
 	@echo "Open target/site/index.html"
 
 test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser ## all tests (Rust, Python, docstrings, README), random cases from small samples
