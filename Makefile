@@ -37,7 +37,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
 	print(*table, sep="\n")'
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help build demo test test-all check bench results clean toolchain lint-tools
+.PHONY: help build demo docs test test-all check bench results clean toolchain lint-tools
 .DELETE_ON_ERROR:
 
 help: ## list these commands
@@ -45,6 +45,10 @@ help: ## list these commands
 
 demo: $(VENV)/.wheel $(VENV)/.extra-plot ## fit two tables, print the trees, leave models and pictures in demo/
 	@$(BIN)/treeclust demo -o demo
+
+docs: $(VENV)/.wheel $(VENV)/.extra-docs ## the documentation site, in target/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -P -m mkdocs build
+	@echo "Open target/site/index.html"
 
 test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked

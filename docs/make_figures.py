@@ -1,7 +1,8 @@
 """Draw the pictures of the documentation: python docs/make_figures.py (needs the extra ``plot``).
 
 tree.png is the tree of the README's first example, costs.png what trees of more leaves cost, and
-customers.png the tree of its table with text, dates and gaps.
+customers.png the tree of its table with text, dates and gaps. methods.png has the cells of eight
+methods on the same rows.
 moons.png and circles.png show what kernels are for: above, the cells of IMM's tree for k-means and
 those of Kernel Expand's for kernel k-means, the points coloured by the truth; below, Kernel
 Expand's tree. digits.png is an oblique tree of images.
@@ -16,7 +17,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
-from sklearn.datasets import load_digits, load_wine, make_circles, make_moons
+from sklearn.datasets import load_digits, load_wine, make_blobs, make_circles, make_moons
 
 import treeclust_rs as tc
 from treeclust_rs.datasets import make_customers
@@ -32,12 +33,38 @@ def main() -> None:
     draw_wine()
     draw_customers()
     draw_digits()
+    draw_methods()
     # Cuts that single out a few rows would be slivers in the picture.
     expand = tc.KernelExpand(2, n_init=50, min_samples_leaf=10, random_state=0)
     expand.set_params(gamma=8.0, max_leaves=6)
     draw_shapes("moons", *make_moons(500, noise=0.05, random_state=0), expand)
     expand.set_params(gamma=4.0, max_leaves=3, base_tree=None, cuts="interval")
     draw_shapes("circles", *make_circles(300, factor=0.4, noise=0.05, random_state=0), expand)
+
+
+def draw_methods() -> None:
+    """Draw the cells of eight methods on the same five clusters, and what they cost."""
+    rows, _ = make_blobs(500, centers=5, cluster_std=1.3, random_state=8)
+    methods = [
+        tc.IMM(5, random_state=0),
+        tc.ExGreedy(5, random_state=0),
+        tc.ExKMC(5, max_leaves=8, random_state=0),
+        tc.BestTree(5, max_leaves=8, random_state=0),
+        tc.Kauri(5, max_leaves=8),
+        tc.KDTreeClusters(5, max_leaves=8, random_state=0),
+        tc.ObliqueTree(5, random_state=0),
+        tc.VoronoiTree(5, random_state=0),
+    ]
+    figure, grid = plt.subplots(2, 4, figsize=(12.0, 6.2), layout="constrained")
+    for method, axes in zip(methods, grid.flat, strict=True):
+        model = method.fit(rows)
+        model.plot_partition(rows, axes)
+        ratio = model.inertia_ / methods[0].reference_inertia_
+        axes.set_title(f"{type(model).__name__}: {model.n_leaves_} leaves, {ratio:.3f}")
+        axes.set(xticks=[], yticks=[], xlabel="", ylabel="")
+        if legend := axes.get_legend():
+            legend.remove()
+    figure.savefig(FOLDER / "methods.png", dpi=90, facecolor="white")
 
 
 def draw_wine() -> None:

@@ -52,13 +52,16 @@ __all__ = [
     "XRegressionTree",
     "compare",
     "load",
+    "report",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `selection` on first use: the estimators do not need it."""
+    """Import `selection` and `report` on first use: the estimators do not need them."""
     if name == "selection":
         return import_module(".selection", __name__)
     if name == "compare":
         return import_module(".selection", __name__).compare
+    if name == "report":
+        return import_module(".reports", __name__).report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

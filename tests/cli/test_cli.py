@@ -1569,7 +1569,7 @@ def process(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "demo", "fit", "compare", "predict", "explain", "plot", "info"]
+    "command", ["", "demo", "fit", "compare", "predict", "explain", "plot", "report", "info"]
 )
 def test_help_shows_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:

@@ -1,32 +1,19 @@
-"""What is written for readers holds: the README's examples, and the docstrings of the public names.
-
-In the README a ``python`` block is executed, all in one namespace and one folder. Lines of a ``sh``
-block that call ``treeclust`` are executed in the same folder. A ``text`` block right after either
-is what the block before it prints (of a ``sh`` block: its last command).
-"""
+"""What is written for readers holds: the README's examples, docstrings of the public names."""
 
 from __future__ import annotations
 
-import contextlib
 import inspect
-import io
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 import pytest
 from sklearn.base import BaseEstimator
 
 import treeclust_rs as tc
+from pages import run_page
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-# Where the package under test lies, for the processes that are started in another folder.
-PACKAGES = str(Path(tc.__file__).resolve().parents[1])
 
 ESTIMATORS = [
     name
@@ -44,77 +31,13 @@ METHODS = {
 SECTIONS = ("Parameters", "Attributes", "Raises", "References", "Examples")
 
 
-class Block(NamedTuple):
-    language: str
-    code: str
-    line: int
-    """Number of the first line of the code."""
-
-
-def blocks_of(text: str) -> list[Block]:
-    fence = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-    return [
-        Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
-        for match in fence.finditer(text)
-    ]
-
-
-def run_python(block: Block, namespace: dict[str, object]) -> str:
-    printed = io.StringIO()
-    # Empty lines in front, so that a traceback names the line of the README.
-    code = compile("\n" * (block.line - 1) + block.code, str(README), "exec")
-    with contextlib.redirect_stdout(printed):
-        exec(code, namespace)
-    return printed.getvalue()
-
-
-def run_shell(block: Block) -> str:
-    """Run the calls of treeclust in a block; give what the last of them prints."""
-    printed = ""
-    for line in block.code.splitlines():
-        name, *arguments = shlex.split(line, comments=True) or [""]
-        if name != "treeclust":
-            assert name == "make", f"{line!r} is no command this test knows"
-            continue
-        result = subprocess.run(
-            [sys.executable, "-P", "-m", "treeclust_rs", *arguments],
-            env=os.environ | {"PYTHONPATH": PACKAGES, "PYTHONIOENCODING": "utf-8"},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
-        assert result.returncode == 0, f"{line}\n{result.stderr}"
-        printed = result.stdout
-    return printed
-
-
-def comparable(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip("\n").splitlines()]
-
-
 # ---- README -------------------------------------------------------------------------------
 
 
 def test_examples_print_what_the_readme_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    namespace: dict[str, object] = {"__name__": "__readme__"}
-    printed, n_compared = None, 0
-    for block in blocks_of(README.read_text(encoding="utf-8")):
-        if block.language == "text":
-            assert printed is not None, f"line {block.line}: output without code before it"
-            assert comparable(printed) == comparable(block.code), f"README.md, line {block.line}"
-            printed, n_compared = None, n_compared + 1
-            continue
-        assert not printed, f"the README does not show what the block before line {block.line} says"
-        if block.language == "python":
-            printed = run_python(block, namespace)
-        else:
-            assert block.language == "sh", f"line {block.line}: a block of {block.language!r}"
-            printed = run_shell(block)
-    assert not printed, "the README does not show what its last block says"
-    assert n_compared >= 8
+    assert run_page(README) >= 8
     for name in ("wines.json", "wines.png", "labelled.csv", "small.svg"):
         assert (tmp_path / name).stat().st_size > 0
 
@@ -197,7 +120,7 @@ def test_estimators_have_all_sections(name):
     assert order == list(SECTIONS)
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load"])
+@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load", "report"])
 def test_documented_parameters_are_those_of_the_signature(name):
     thing = getattr(tc, name)
     assert_documents_its_parameters(thing, doc_of(thing))

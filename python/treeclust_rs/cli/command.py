@@ -18,6 +18,7 @@ from .exporting import export
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
 from .parser import make_parser
+from .reporting import report
 from .using import explain, info, plot, predict, profile, rename
 from .wording import in_words_of_the_command
 
@@ -30,6 +31,7 @@ _COMMANDS = {
     "profile": profile,
     "plot": plot,
     "export": export,
+    "report": report,
     "info": info,
     "rename": rename,
 }

@@ -87,6 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
         _add_profile,
         _add_plot,
         _add_export,
+        _add_report,
         _add_info,
         _add_rename,
     ):
@@ -312,6 +313,33 @@ def _add_export(commands: Any) -> None:
     )
     parser.add_argument(
         "--table", metavar="NAME", help="a SELECT from this table (default: a CASE expression)"
+    )
+    add_force(parser)
+    _add_truncation(parser)
+
+
+def _add_report(commands: Any) -> None:
+    parser = _add_command(
+        commands,
+        "report",
+        "write one page about a model for those who decide, to read or to print",
+        "  treeclust report customers.json customers.csv -o report.html\n"
+        "  treeclust report new.json customers.csv --previous old.json -o report.html",
+    )
+    _add_model_and_data(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="write here: .html (PDF: print it)"
+    )
+    parser.add_argument(
+        "--previous", metavar="MODEL", help="an older model file: the page says what changed"
+    )
+    parser.add_argument("--title", metavar="TEXT", help="title of the page")
+    parser.add_argument(
+        "--exemplars",
+        type=read.whole_number(0),
+        default=3,
+        metavar="N",
+        help="typical rows to show of each cluster; 0 writes no rows into the file (default: 3)",
     )
     add_force(parser)
     _add_truncation(parser)

@@ -35,7 +35,7 @@ def predict(arguments: argparse.Namespace) -> None:
     if not arguments.column:
         raise UserError("--column: the new column needs a name.")
     output = table_path(arguments.output, arguments)
-    model = _load_for(arguments)
+    model = load_for(arguments)
     if arguments.drift and not isinstance(model, TreeClusterer):
         raise UserError(f"--drift: {method_of(model).no_tree}.")
     source = read_source(arguments)
@@ -85,7 +85,7 @@ def _separator_of(name: str | Path) -> str:
 
 def explain(arguments: argparse.Namespace) -> None:
     """Print for each row why it is in its cluster."""
-    model = _load_for(arguments)
+    model = load_for(arguments)
     method_of(model)  # refuses models that explain nothing
     features = features_of(read_source(arguments), model, None)
     rows = _row_numbers(arguments.rows, len(features))
@@ -101,7 +101,7 @@ def profile(arguments: argparse.Namespace) -> None:
     """Print what the rows of each cluster are like, and write what is asked for."""
     output = output_path(arguments.output, (*TABLE_SUFFIXES, ".json"), arguments)
     picture = picture_path(arguments.plot, arguments, of_tree=False)
-    model: Any = _load_for(arguments)
+    model: Any = load_for(arguments)
     method_of(model)  # refuses models that explain nothing
     rows = features_of(read_source(arguments), model, None, all_columns=True)
     found = model.profile(rows, scale=None if arguments.scale == "model" else arguments.scale)
@@ -241,7 +241,7 @@ def _row_numbers(text: str | None, n_rows: int) -> list[int] | None:
     return numbers
 
 
-def _load_for(arguments: argparse.Namespace) -> SavedEstimator:
+def load_for(arguments: argparse.Namespace) -> SavedEstimator:
     """Load the model of a command that reads a table too."""
     models = [name for name in arguments.data if name.lower().endswith(".json")]
     if models and suffix_of(arguments.model):

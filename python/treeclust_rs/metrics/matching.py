@@ -53,11 +53,20 @@ def agreement(
     weights = check_weights(sample_weight, len(reference))
     kept = ~(is_noise(marks) | is_noise(reference))
     weights = weights[kept]
-    names, codes = np.unique(marks[kept], return_inverse=True)
-    reference_names, reference_codes = np.unique(reference[kept], return_inverse=True)
     total = float(weights.sum())
     if total == 0:
         raise ValueError("There is no row of positive weight to compare.")
+    _, _, table = contingency(marks[kept], reference[kept], weights)
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].sum()) / total
+
+
+def contingency(
+    labels: npt.NDArray[Any], reference: npt.NDArray[Any], weights: FloatArray
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], FloatArray]:
+    """Return the distinct labels of two clusterings and the weight of each pair, a row a label."""
+    names, codes = np.unique(labels, return_inverse=True)
+    reference_names, reference_codes = np.unique(reference, return_inverse=True)
     size = len(names) * len(reference_names)
     if size > _MAX_CONTINGENCY:
         raise ValueError(
@@ -65,10 +74,8 @@ def agreement(
             f"{size:,} entries; adjusted_rand_index has no such limit."
         )
     pairs = codes * len(reference_names) + reference_codes
-    table = np.bincount(pairs, weights=weights, minlength=size)
-    table = table.reshape(len(names), len(reference_names))
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return float(table[rows, columns].sum()) / total
+    table = np.bincount(pairs, weights=weights, minlength=size).astype(np.float64)
+    return names, reference_names, table.reshape(len(names), len(reference_names))
 
 
 def check_data(X: Any) -> Table:

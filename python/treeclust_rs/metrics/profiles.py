@@ -196,6 +196,14 @@ def profile_of(
 
     The other parameters are those of `profile_clusters`.
     """
+    rows = profiled_rows(model, table, sample_weight, scale)
+    return profile_clusters(rows, codes, classes)
+
+
+def profiled_rows(
+    model: Any, table: Any, sample_weight: Any, scale: Scale = None
+) -> WeightedRows[Table]:
+    """Return rows in the units of their contrasts: those of `scale` or, for None, the model's."""
     if isinstance(table, SparseTable):
         raise TypeError("profile takes dense rows: give X.toarray(), or some of its columns.")
     threads = _engine.Threads(effective_n_jobs(getattr(model, "n_jobs", None)))
@@ -204,7 +212,7 @@ def profile_of(
     own = getattr(model, "scale_", None)
     if scale is None and own is not None:
         units = Units(units.shift, own)
-    return profile_clusters(WeightedRows(table, weight, units, threads), codes, classes)
+    return WeightedRows(table, weight, units, threads)
 
 
 def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classes) -> Profile:
@@ -264,15 +272,16 @@ class _Figures:
         median = _known(self.median[place])
         text = None if value is None else format_short(value)
         if self.column.is_time and median is not None:
-            text = self._time(median)
+            text = time_text(self.column, median, self.unit)
         return figures | {"mean": value, "median": median, "typical": text}
 
-    def _time(self, time: float) -> str:
-        """Return a time as text: without time of day where the unit is of days."""
-        if not self.column.kind.startswith("datetime"):
-            return self.column.value_text(time)
-        text = self.column.value_text(time - time % _MINUTE)
-        return text[: -len(text.partition(" ")[2]) - 1] if self.unit > _DAY else text
+
+def time_text(column: Column, time: float, unit: float) -> str:
+    """Return a time as text: without time of day where the unit is of days."""
+    if not column.kind.startswith("datetime"):
+        return column.value_text(time)
+    text = column.value_text(time - time % _MINUTE)
+    return text[: -len(text.partition(" ")[2]) - 1] if unit > _DAY else text
 
 
 def _known(number: float) -> float | None:

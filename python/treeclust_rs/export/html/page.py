@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import math
 import os
-import re
-from importlib import resources
 from typing import Any
 
 from ..._util import format_count
-from ..._util.files import replacing
+from ..._util.pages import asset, content_hash, write_page
 from ..._util.words import printable
 from ...tree import (
     INTERVAL,
@@ -82,30 +78,18 @@ def to_html(
     # No name can end the script or open another tag; the two are line ends in old JavaScript.
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
-    style, script = (_asset(f"tree.{suffix}") for suffix in ("css", "js"))
+    style, script = (asset(__package__, f"tree.{suffix}") for suffix in ("css", "js"))
     parts = {
         "title": html.escape(printable(name)),
         "summary": html.escape(summary_text(tree).partition(": ")[2]),
         "style": style,
-        "style hash": _hash(style),
+        "style hash": content_hash(style),
         "script": script,
-        "script hash": _hash(script),
+        "script hash": content_hash(script),
         "text": html.escape(tree_text(tree)),
         "data": data,
     }
-    # In one pass: what is filled in is not looked at again.
-    page = re.sub(r"\{\{([a-z ]+)\}\}", lambda found: parts[found[1]], _asset("tree.html"))
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-
-
-def _asset(name: str) -> str:
-    return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    """Return the hash by which the page allows this style or script, and no other."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+    write_page(path, asset(__package__, "tree.html"), parts)
 
 
 def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:

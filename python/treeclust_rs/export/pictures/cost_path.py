@@ -62,7 +62,7 @@ def plot_cost_path(model: Any, ax: Axes | None = None) -> Axes:
     check_is_fitted(model)
     path = model.cost_path_
     leaves, surrogate = path["n_leaves"].to_numpy(), path["cost"].to_numpy()
-    word, cost, reference = _true_costs(model)
+    word, cost, reference = true_costs(model)
     ax = line_axes("cost path", ax, "leaves", word)
     dashes: dict[str, Any] = {"color": QUIET, "linewidth": 1.2, "linestyle": "--"}
     marks: dict[str, Any] = {"marker": "o", "markersize": 4}
@@ -91,7 +91,7 @@ def plot_cost_path(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _true_costs(model: Any) -> tuple[str, FloatArray, float | None]:
+def true_costs(model: Any) -> tuple[str, FloatArray, float | None]:
     """Return what the costs are called, one for each number of leaves, and the reference's.
 
     NaN where a cost is not known.

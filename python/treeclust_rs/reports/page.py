@@ -1,0 +1,300 @@
+"""The report: what is filled into the page."""
+
+from __future__ import annotations
+
+import html
+import os
+import platform
+from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+from .. import __version__
+from .._base import SavedEstimator
+from .._util import format_count, listed
+from .._util.pages import asset, content_hash, write_page
+from .._util.words import printable
+from ..tree import MAX_TERMS, cluster_colors, format_share
+from .costs import Changes, Quality, changes_of, quality_of
+from .drawing import bar_svg, cost_svg, title_of, tree_lists
+from .names import cluster_names
+from .rows import MAX_CONTRASTS, ReportRows
+
+_MAX_RULES = 4
+_MAX_SHOWN = 8
+_MAX_SOURCES = 3
+_UNITS = {
+    "standard": "standard deviations of the columns",
+    "robust": "interquartile ranges of the columns",
+}
+
+
+def report(
+    model: Any,
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    previous: Any = None,
+    title: str | None = None,
+    exemplars: int = 3,
+) -> None:
+    """Write one page about a model for those who decide, to read or to print.
+
+    It says what was asked, how good the clusters are beside free ones (by number of leaves, where
+    the model has a `cost_path_`), draws the tree, and has a card for each cluster: a short name
+    made of its most telling conditions, its size, its rules, what sets it apart and its most
+    typical rows. It ends with the settings and versions. The file needs no network, no other file
+    and no script; browsers print it, or save it as PDF.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this package with `profile`: all but `KernelKMeans`.
+    X : array-like or frame of shape (n_samples, n_features)
+        Rows with all columns of the fit, as a rule those of the fit. Sizes, contrasts and exemplars
+        are theirs.
+    path : str or path-like
+        The file; one that is there is replaced.
+    previous : estimator, default=None
+        An older model that predicts clusters of the same rows: the page then says which clusters
+        continue which, where their rows were before, and what both cost.
+    title : str, default=None
+        Title of the page; None: "Cluster report".
+    exemplars : int, default=3
+        Rows of X to show of each cluster, those nearest to its mean. They are written into the
+        file: 0 leaves them out.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    ValueError
+        If X is without rows or holds what `predict` refuses, or `exemplars` is negative.
+    TypeError
+        If the model has no `profile`, `previous` no `predict`, or X is sparse.
+    OSError
+        If the file cannot be written.
+
+    Notes
+    -----
+    The name of a cluster has the condition of its leaves that most of its rows and fewest of the
+    others meet, and a second one if that tells clearly more; of trees with weighted sums, and of
+    `Douglas`, what sets the cluster apart. `rename_clusters` gives names of your own.
+    """
+    if not (isinstance(model, SavedEstimator) and hasattr(model, "profile")):
+        raise TypeError(
+            f"report takes a fitted model of this package with a tree or cells, not "
+            f"{model if isinstance(model, str) else type(model).__name__}."
+        )
+    if previous is not None and not hasattr(previous, "predict"):
+        raise TypeError(f"previous must be a fitted model, not {type(previous).__name__}.")
+    if exemplars < 0:
+        raise ValueError(f"exemplars must be 0 or more. Got {exemplars} instead.")
+    check_is_fitted(model)
+    rows = ReportRows(model, X)
+    names = cluster_names(rows)
+    style = asset(__package__, "report.css") + _colors(len(rows.classes))
+    tree, note = "", ""
+    if rows.tree is not None:
+        tree, note = tree_lists(rows.tree, names, rows.leaves)
+    parts = {
+        "title": html.escape(printable("Cluster report" if title is None else title)),
+        "style": style,
+        "style hash": content_hash(style),
+        "asked": _asked(model, rows),
+        "quality": _quality(quality_of(model, rows)),
+        "tree": f"<h2>The tree</h2>{tree}{_paragraph(note)}" if tree else "",
+        "cards": "".join(_cards(model, rows, names, exemplars)),
+        "changes": "" if previous is None else _changes(changes_of(rows, previous, X), rows, names),
+        "settings": _settings(model),
+    }
+    write_page(path, asset(__package__, "report.html"), parts)
+
+
+def _colors(k: int) -> str:
+    """Return a rule for the colour of each cluster."""
+    return "".join(f".c{c} {{ --own: {color}; }}\n" for c, color in enumerate(cluster_colors(k)))
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{html.escape(text)}</p>" if text else ""
+
+
+def _cells(texts: list[str], tag: str = "td") -> str:
+    return f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in texts)}</tr>"
+
+
+def _asked(model: Any, rows: ReportRows) -> str:
+    """Return what was asked, and of which rows."""
+    params, n_columns = model.get_params(deep=False), len(rows.names)
+    tested = [rows.names[feature] for feature in model._needed_features.tolist()]
+    first = (
+        f"{format_count(rows.n_rows, 'row')} of {format_count(n_columns, 'column')} are in "
+        f"{format_count(len(rows.classes), 'cluster')}, each with rules that people can read."
+    )
+    wanted = []
+    if params.get("n_clusters") is not None:
+        wanted.append(format_count(params["n_clusters"], "cluster"))
+    leaves = params.get("max_leaves")
+    if leaves is not None:
+        wanted.append("leaves without limit" if leaves == np.inf else f"at most {leaves:,} leaves")
+    scale = params.get("scale")
+    units = (
+        _UNITS.get(scale)
+        if isinstance(scale, str)
+        else "the columns' own units"
+        if scale is None
+        else "given units"
+    )
+    second = f"Asked of the method {type(model).__name__}"
+    second += f": {' and '.join(wanted)}" if wanted else ""
+    second += f". Differences between rows count in {units}."
+    third = f"The rules look at {len(tested):,} of the columns: {listed(tested)}."
+    if not tested:
+        third = "The rules look at no column: there is one cluster for all rows."
+    if rows.tree is not None and int(rows.tree.n_node_samples[0]) != rows.n_rows:
+        n_fit = format_count(int(rows.tree.n_node_samples[0]), "row")
+        third += f" The model was fitted to {n_fit}; sizes here are those of the rows given now."
+    return "".join(map(_paragraph, (first, second, third)))
+
+
+def _quality(quality: Quality) -> str:
+    """Return how good the clusters are beside free ones."""
+    texts = []
+    if quality.ratio is not None:
+        more = quality.ratio - 1.0
+        is_same = abs(more) < 5e-4
+        times = "" if is_same else f"{quality.ratio:.4g} times "
+        by = "" if is_same else f": {format_share(abs(more))} {'more' if more > 0 else 'less'}"
+        where = "" if quality.of_fit else ", on these rows"
+        texts.append(
+            f"The {quality.word} of these clusters, the spread of the rows in them, is {times}"
+            f"that of free clusters, which need no rules{by}{where}."
+        )
+    if quality.agreement is not None:
+        texts.append(
+            f"{format_share(quality.agreement)} of the rows are where free clusters have them."
+        )
+    if quality.explained is not None:
+        texts.append(
+            f"Beside one cluster for all rows the {quality.word} is "
+            f"{format_share(quality.explained)} lower."
+        )
+    return _paragraph(" ".join(texts) or "Not known for this model.") + cost_svg(quality)
+
+
+def _cards(model: Any, rows: ReportRows, names: list[str], n_exemplars: int) -> list[str]:
+    """Return a card for each cluster."""
+    rules = (model.rules() if rows.tree is None else rows.tree.rules(MAX_TERMS)).frame
+    strongest = max((abs(c.amount) for own in rows.contrasts for c in own), default=1.0)
+    features = rows.shown_features(_MAX_SHOWN)
+    exemplars = rows.exemplars(n_exemplars) if n_exemplars else [[] for _ in rows.classes]
+    cards = []
+    for code, label in enumerate(rows.classes):
+        size = int(rows.sizes[code])
+        share = size / max(rows.n_rows, 1)
+        own = rules.filter(pl.col("cluster") == label).sort(
+            "n", descending=True, maintain_order=True
+        )
+        items = [f"<li>{html.escape(rule)}</li>" for rule in own["rule"].head(_MAX_RULES)]
+        if own.height > _MAX_RULES:
+            items.append(f"<li>and {format_count(own.height - _MAX_RULES, 'more rule')}</li>")
+        parts = [
+            f'<section class="card c{code}" id="c{code}"><h3>{html.escape(names[code])}</h3>'
+            f'<p class="size">{html.escape(title_of(label))} · {format_count(size, "row")} '
+            f"({html.escape(format_share(share))}){bar_svg(share, 'own')}</p>"
+            f"<h4>{'Rule' if own.height == 1 else 'Any of these rules'}</h4>"
+            f"<ul>{''.join(items)}</ul>"
+        ]
+        contrasts = rows.contrasts[code][:MAX_CONTRASTS]
+        if contrasts:
+            parts.append('<h4>What sets it apart</h4><table class="apart">')
+            parts.append(_cells(["", "here", "elsewhere", ""], "th"))
+            for contrast in contrasts:
+                name = rows.names[contrast.feature]
+                if contrast.level is not None and rows.column(contrast.feature).kind != "flag":
+                    name += f" = {printable(contrast.level)}"
+                texts = [html.escape(text) for text in (name, contrast.here, contrast.elsewhere)]
+                parts.append(_cells([*texts, bar_svg(contrast.amount / strongest, "contrast")]))
+            parts.append("</table>")
+        if exemplars[code]:
+            parts.append('<h4>Most typical rows</h4><table class="rows">')
+            parts.append(_cells(["row", *(html.escape(rows.names[f]) for f in features)], "th"))
+            for row in exemplars[code]:
+                cells = [html.escape(rows.cell_text(feature, row)) for feature in features]
+                parts.append(_cells([f"{row:,}", *cells]))
+            parts.append("</table>")
+        cards.append("".join([*parts, "</section>"]))
+    return cards
+
+
+def _changes(changes: Changes, rows: ReportRows, names: list[str]) -> str:
+    """Return what changed against the older model."""
+    before, now = changes.costs
+    cost = (
+        f"cost {format_share(abs(now / before - 1))} {'more' if now > before else 'less'}"
+        if before and now != before
+        else "cost the same"
+    )
+    text = (
+        f"{format_share(changes.stayed)} of the rows stay in the cluster that continues theirs. On "
+        f"these rows the clusters {cost} than before, each about its mean."
+    ).replace("cost the same than", "cost the same as")
+    lines = [_cells(["cluster", "rows", "continues", "rows before", "where its rows were"], "th")]
+    for move in changes.moves:
+        size = int(rows.sizes[move.code])
+        # A single further one is written in place of "1 other".
+        n_shown = len(move.sources) if len(move.sources) <= _MAX_SOURCES + 1 else _MAX_SOURCES
+        sources = [
+            f"{title_of(label)} ({format_share(n / size)})" for label, n in move.sources[:n_shown]
+        ]
+        if n_shown < len(move.sources):
+            sources.append(f"{len(move.sources) - n_shown} others")
+        texts = [
+            f"{title_of(rows.classes[move.code])}: {names[move.code]}",
+            f"{size:,}",
+            "new" if move.old is None else title_of(move.old),
+            f"{move.n_before:,}" if move.old is not None else "",
+            ", ".join(sources),
+        ]
+        lines.append(_cells([html.escape(text) for text in texts]))
+    gone = f"Without a successor: {', '.join(map(title_of, changes.gone))}." if changes.gone else ""
+    return (
+        "<h2>What changed against the older model</h2>"
+        f"{_paragraph(text)}"
+        f'<div class="wide"><table>{"".join(lines)}</table></div>{_paragraph(gone)}'
+    )
+
+
+def _settings(model: Any) -> str:
+    """Return the method's parameters, and what it ran with."""
+    params = model.get_params(deep=False)
+    lines = [
+        f"<dt>{name}</dt><dd>{html.escape(_value_text(value))}</dd>"
+        for name, value in params.items()
+    ]
+    versions = (
+        f"treeclust_rs {__version__}, Python {platform.python_version()}, numpy {np.__version__}, "
+        f"polars {pl.__version__}, scikit-learn {sklearn.__version__}"
+    )
+    return (
+        f"<p>{type(model).__name__}, with these parameters:</p><dl>{''.join(lines)}</dl>"
+        f"<p>Written on {date.today().isoformat()} with {html.escape(versions)}.</p>"
+    )
+
+
+def _value_text(value: Any) -> str:
+    """Return the value of a parameter in a few words."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return printable(value)
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"an array of shape {tuple(shape)}"
+    if isinstance(value, (list, tuple, dict)):
+        text = printable(value)
+        return text if len(text) < 200 else f"a {type(value).__name__} of {len(value):,}"
+    return getattr(value, "__name__", type(value).__name__)
