@@ -30,7 +30,7 @@ class PackagePeer(PeerProcess):
         return path
 
     def path(self, name: str) -> str:
-        """Give the path of a file in a folder that `close` removes."""
+        """Return the path of a file in a folder that `close` removes."""
         return str(Path(self._scratch.name) / name)
 
     def close(self) -> None:

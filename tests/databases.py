@@ -152,7 +152,7 @@ class Postgres:
         )
 
     def run(self, query: str) -> list[object]:
-        """Give the first column; numbers as integers."""
+        """Return the first column; numbers as integers."""
         printed = csv.reader(io.StringIO(self._psql(query + ";\n")))
         cells = [row[0] for row in printed]
         try:

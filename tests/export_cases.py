@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def random_case(seed: int, n_rows: int = 200) -> Case:
-    """Give a random model of one of four kinds with rows, many of them exactly on its tests."""
+    """Return a random model of one of four kinds with rows, many of them exactly on its tests."""
     rng = np.random.default_rng(seed)
     if seed % 4 == 3:
         return _mixed_case(seed, n_rows, rng)
@@ -77,7 +77,7 @@ def _mixed_case(seed: int, n_rows: int, rng: np.random.Generator) -> Case:
 
 
 def renamed(tree: ClusterTree, rng: np.random.Generator, **changes: object) -> ClusterTree:
-    """Give the tree odd names for columns and, half of the times, odd labels."""
+    """Return the tree with odd names of columns and, half of the times, odd labels."""
     names = ODD_NAMES[: tree.n_features]
     classes = ODD_LABELS if rng.integers(2) else (7, -3, 2**40)
     changes = {"feature_names": names, "classes": classes[: len(tree.classes)]} | changes

@@ -140,7 +140,7 @@ class MixedBuilder(Builder):
         return self._divide(node, goes_left | (np.isnan(x) & parent["missing_go_to_left"]))
 
     def arrays(self, **changes: Any) -> dict[str, Any]:
-        """Give the arguments of ClusterTree."""
+        """Return the arguments of ClusterTree."""
         arguments = super().arrays()
         codes = arguments.pop("codes")
         if any(codes):
@@ -150,7 +150,7 @@ class MixedBuilder(Builder):
         return arguments | {"feature_names": NAMES} | changes
 
     def leaf_of(self, row: np.ndarray) -> int:
-        """Give the leaf of a row, by the definition of each test."""
+        """Return the leaf of a row, by the definition of each test."""
         node = 0
         while self.nodes[node]["kind"]:
             content, x = self.nodes[node], row[self.nodes[node]["feature"]]
@@ -199,5 +199,5 @@ def random_builder(seed: int, n_rows: int = 60, kinds: str = "tilm") -> MixedBui
 
 
 def random_tree(seed: int, kinds: str = "tilm") -> ClusterTree:
-    """Give a random tree."""
+    """Return a random tree."""
     return random_builder(seed, kinds=kinds).tree()

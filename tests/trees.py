@@ -98,7 +98,7 @@ class Builder:
         return left
 
     def leaves(self) -> list[int]:
-        """Give the ids of the leaves so far."""
+        """Return the ids of the leaves so far."""
         return [node for node, content in enumerate(self.nodes) if content["kind"] == 0]
 
     def end_base(self, labels: dict[int, int] | None = None) -> None:
@@ -113,7 +113,7 @@ class Builder:
                 content["mistakes"] = 0.0
 
     def arrays(self, **changes: Any) -> dict[str, Any]:
-        """Give the arguments of ClusterTree."""
+        """Return the arguments of ClusterTree."""
         names = [name for name in self.nodes[0] if name not in ("rows", "terms", "bias")]
         arguments: dict[str, Any] = {name: [node[name] for node in self.nodes] for name in names}
         terms = [node["terms"] for node in self.nodes]
@@ -136,14 +136,14 @@ class Builder:
         return arguments | changes
 
     def tree(self, **changes: Any) -> ClusterTree:
-        """Give the tree as it is now."""
+        """Return the tree as it is now."""
         return ClusterTree(**self.arrays(**changes))
 
 
 def legal_moves(
     n_clusters: int, own: int, has_others: bool, max_clusters: int = 10**9
 ) -> list[tuple[str, int, int]]:
-    """Give all moves that Kauri may make of a leaf, as (name, left cluster, right cluster).
+    """Return all moves that Kauri may make of a leaf, as (name, left cluster, right cluster).
 
     The leaf is of the cluster `own`, in a tree of `n_clusters` so far; `has_others` tells whether
     other leaves are of its cluster too.
@@ -187,11 +187,11 @@ class MovesBuilder(Builder):
         return left
 
     def clusters(self) -> list[int]:
-        """Give the clusters of the leaves."""
+        """Return the clusters of the leaves."""
         return [self.nodes[leaf]["cluster"] for leaf in self.leaves()]
 
     def arrays(self, **changes: Any) -> dict[str, Any]:
-        """Give the arguments of ClusterTree."""
+        """Return the arguments of ClusterTree."""
         classes = list(range(max(self.clusters()) + 1))
         return super().arrays(**({"classes": classes, "value": None} | changes))
 
@@ -212,7 +212,7 @@ def all_moves_builder(n_splits: int = 6) -> MovesBuilder:
 
 
 def all_moves(**changes: Any) -> ClusterTree:
-    """Give the tree of `all_moves_builder`."""
+    """Return the tree of `all_moves_builder`."""
     return all_moves_builder().tree(**({"feature_names": ["aid", "arms"]} | changes))
 
 
@@ -235,7 +235,7 @@ def random_moves(
     builder_only: bool = False,
     **changes: Any,
 ) -> tuple[Any, np.ndarray]:
-    """Give a tree with random tests and moves, or its builder, and the data it was built on.
+    """Return a tree with random tests and moves, or its builder, and the data it was built on.
 
     It has fewer leaves where no more rows can be separated.
     """
@@ -273,7 +273,7 @@ def random_mixed(
     builder_only: bool = False,
     **changes: Any,
 ) -> tuple[Any, np.ndarray]:
-    """Give a tree of oblique, threshold and interval tests, or its builder, and its data.
+    """Return a tree of oblique, threshold and interval tests, or its builder, and its data.
 
     With a `grid` the data are small whole numbers and the weights -1 and 1, so that many scores are
     exactly 0.
@@ -316,7 +316,7 @@ def random_tree(
     grid: int = 0,
     **changes: Any,
 ) -> tuple[ClusterTree, np.ndarray]:
-    """Give a tree with random tests and the data it was built on.
+    """Return a tree with random tests and the data it was built on.
 
     With a `grid` the data and the thresholds are small whole numbers, so that many rows lie exactly
     on a threshold and many tests are redundant or contradict each other.
@@ -336,7 +336,7 @@ def random_tree(
 
 
 def chain(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTree:
-    """Give a tree that splits off one leaf per level: depth n_leaves - 1."""
+    """Return a tree that splits off one leaf per level: depth n_leaves - 1."""
     n_inner = n_leaves - 1
     left = np.full(2 * n_leaves - 1, -1)
     feature = np.full(2 * n_leaves - 1, -2)
@@ -353,7 +353,7 @@ def chain(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTre
 
 
 def chain_of_moves(n_leaves: int) -> ClusterTree:
-    """Give a tree on one feature that splits off one leaf of cluster 1 per level."""
+    """Return a tree on one feature that splits off one leaf of cluster 1 per level."""
     nodes = np.arange(2 * n_leaves - 1)
     is_inner = (nodes % 2 == 0) & (nodes < len(nodes) - 1)
     n_rows = np.where(nodes % 2 == 0, n_leaves - nodes // 2, 1)
@@ -381,7 +381,7 @@ def chain_of_moves(n_leaves: int) -> ClusterTree:
 
 
 def balanced(n_leaves: int, n_features: int = 5, n_clusters: int = 4) -> ClusterTree:
-    """Give a tree as shallow as can be, with nodes numbered level by level like a heap."""
+    """Return a tree as shallow as can be, with nodes numbered level by level like a heap."""
     nodes = np.arange(2 * n_leaves - 1)
     is_inner = nodes < n_leaves - 1
     level = np.floor(np.log2(nodes + 1)).astype(int)
@@ -403,7 +403,7 @@ def from_structure(
     n_features: int,
     n_clusters: int,
 ) -> ClusterTree:
-    """Give a tree of threshold tests with made-up statistics."""
+    """Return a tree of threshold tests with made-up statistics."""
     n_nodes = len(left)
     nan = np.full(n_nodes, NAN)
     is_inner = left >= 0
@@ -431,7 +431,7 @@ def from_structure(
 
 
 def score(terms: dict[int, float], bias: float, row: Any) -> float:
-    """Give the weighted sum of one row, added up feature by feature."""
+    """Return the weighted sum of one row, added up feature by feature."""
     total = float(bias)
     for feature in sorted(terms):
         total = total + terms[feature] * float(row[feature])
@@ -439,7 +439,7 @@ def score(terms: dict[int, float], bias: float, row: Any) -> float:
 
 
 def node_score(tree: ClusterTree, node: int, row: Any) -> float:
-    """Give the score of one row at an oblique node, from the arrays."""
+    """Return the score of one row at an oblique node, from the arrays."""
     terms = range(tree.oblique_indptr[node], tree.oblique_indptr[node + 1])
     weights = {int(tree.oblique_indices[i]): float(tree.oblique_weights[i]) for i in terms}
     return score(weights, float(tree.oblique_bias[node]), row)
@@ -461,5 +461,5 @@ def route(tree: ClusterTree, row: Sequence[float]) -> int:
 
 
 def route_all(tree: ClusterTree, X: Any) -> np.ndarray:
-    """Give the leaf of every row."""
+    """Return the leaf of every row."""
     return np.array([route(tree, row) for row in np.asarray(X)], dtype=np.int64)

@@ -154,7 +154,7 @@ struct ColumnSums<'a> {
 }
 
 impl ColumnSums<'_> {
-    /// Gives the skipped bin what the others lack of `n_rows` and `totals`.
+    /// Fills the skipped bin with what the others lack of `n_rows` and `totals`.
     fn fill_rest(&mut self, n_rows: usize, totals: &[f64]) {
         let Some(common) = self.skip.map(usize::from) else { return };
         let n_rest: u32 = self.count.iter().sum();

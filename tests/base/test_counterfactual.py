@@ -20,7 +20,7 @@ _MAX_POINTS = 20_000
 
 
 def model_of(tree, scale=None):
-    """Give a fitted model that has this tree, and no centers."""
+    """Return a fitted model that has this tree, and no centers."""
     model = tc.IMM(len(tree.classes))
     model.scale_ = np.ones(tree.n_features) if scale is None else np.asarray(scale, dtype=float)
     model._set_tree(tree)
@@ -28,7 +28,7 @@ def model_of(tree, scale=None):
 
 
 def beside(value, kind, dtype=np.float64):
-    """Give the greatest value of a column that is not above, and the least that is."""
+    """Return the greatest value of a column that is not above, and the least that is."""
     if kind == "date":
         below = math.floor(value / _DAY) * _DAY
         return below, below + _DAY
@@ -43,7 +43,7 @@ def beside(value, kind, dtype=np.float64):
 
 
 def candidates(tree, row, dtype=np.float64):
-    """Give by feature the cells that stand for all others: beside each test, and the row's own."""
+    """Return by feature the cells that stand for all others: beside tests, and the row's own."""
     found = [{float(cell)} for cell in row]
     for node in np.flatnonzero(tree.kind != LEAF):
         feature = int(tree.feature[node])
@@ -64,7 +64,7 @@ def candidates(tree, row, dtype=np.float64):
 
 
 def least_by_enumeration(tree, row, cluster, units, factors, fixed, dtype=np.float64):
-    """Give the least cost of a point of the grid of candidates; None if none is in the cluster."""
+    """Return the least cost of a point of the grid of candidates; None if the cluster has none."""
     axes = candidates(tree, row, dtype)
     for feature in fixed:
         axes[feature] = [float(row[feature])]
@@ -197,7 +197,7 @@ def test_behind_one_weighted_sum_the_cheapest_column_moves():
 
 
 def oblique_stump(weights, bias):
-    """Give a tree whose only test is a weighted sum."""
+    """Return a tree whose only test is a weighted sum."""
     n = len(weights)
     nan = [math.nan] * 3
     return ClusterTree(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from datetime import date, timedelta
@@ -14,6 +15,7 @@ from sklearn.utils import get_tags
 
 import treeclust_rs as tc
 from every_estimator import ESTIMATORS
+from treeclust_rs._data import Encoding
 from treeclust_rs._data.kinds import MIXED_TABLES
 from treeclust_rs.metrics import kmeans_cost
 
@@ -165,6 +167,42 @@ def test_kernel_expand_counts_mismatches():
     )
     assert model.kernel_cost_ == pytest.approx(cost, rel=1e-9)
     assert -model.score(frame) == pytest.approx(cost, rel=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("kernel", ["rbf", "polynomial", "cosine", "hellinger"])
+def test_growth_of_kernel_expand_builds_no_coordinates_of_levels(kernel, weighted, monkeypatch):
+    calls = []
+    matrix = Encoding.matrix
+    monkeypatch.setattr(Encoding, "matrix", lambda *given: (calls.append(1), matrix(*given))[1])
+    frame = table(gaps=0.15).with_columns(pl.col("age").abs())
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else None
+    model = clone(METHODS["KernelExpand"]).set_params(kernel=kernel, gamma="scale")
+    pandas = frame.to_pandas()
+    model.fit(pandas, sample_weight=weight)
+    assert not calls
+    pandas["age"] = 0.0
+    pandas.loc[:, "visits"] *= 2.0
+    expected = -model.score(frame, sample_weight=weight)
+    assert model.kernel_cost_ == pytest.approx(expected, rel=1e-9)
+    assert 0 < model.reference_kernel_cost_ != model.kernel_cost_
+    assert model.price_of_explainability_ == model.kernel_cost_ / model.reference_kernel_cost_
+    assert len(calls) == 3  # of score and of both costs
+    small = pickle.loads(pickle.dumps(model)).truncate(4)
+    expected = -small.score(frame, sample_weight=weight)
+    assert small.kernel_cost_ == pytest.approx(expected, rel=1e-9)
+    if kernel == "rbf":
+        rows = filled(encoded(frame, weight), np.ones(N) if weight is None else weight)
+        variance = np.average((rows - np.average(rows, axis=0, weights=weight)) ** 2, axis=0,
+                              weights=weight)  # fmt: skip
+        assert model.gamma_ == pytest.approx(1.0 / variance.sum(), rel=1e-9)
+
+
+def test_kernel_expand_refuses_negative_numbers_beside_levels():
+    frame = table().with_columns(pl.col("age").abs(), -pl.col("visits"))
+    model = tc.KernelExpand(reference=GROUP, base_tree=None, kernel="chi2")
+    with pytest.raises(ValueError, match="'chi2' needs values >= 0, but column 'visits' holds -"):
+        model.fit(frame)
 
 
 def test_centers_and_estimators_as_reference_of_kernel_expand():

@@ -56,7 +56,7 @@ def scorer(request):
 
 
 def scores(scorer: list[str], path: Path, frame: pl.DataFrame) -> list:
-    """Give what the program prints of rows in JSON, times in microseconds, nulls where missing."""
+    """Return what the program prints of rows in JSON: times in microseconds, null where missing."""
     columns = []
     for column in frame:
         if column.dtype.is_temporal():

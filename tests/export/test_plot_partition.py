@@ -39,7 +39,7 @@ def blobs(n=120, seed=0):
 
 
 def rectangles(ax):
-    """Give (fill, left, right, low, high) of every rectangle drawn."""
+    """Return (fill, left, right, low, high) of every rectangle drawn."""
     found = []
     for collection in ax.collections:
         if isinstance(collection, PolyCollection):
@@ -51,7 +51,7 @@ def rectangles(ax):
 
 
 def points(ax):
-    """Give the places and colours of all points."""
+    """Return the places and colours of all points."""
     places, colors = [], []
     for collection in ax.collections:
         if isinstance(collection, PathCollection):
@@ -65,7 +65,7 @@ def points(ax):
 
 
 def lines(ax):
-    """Give the number of segments and the width of the borders of leaves and of clusters."""
+    """Return the number of segments and the width of the borders of leaves and of clusters."""
     found = [c for c in ax.collections if isinstance(c, LineCollection)]
     return {c.get_linewidth()[0]: c.get_segments() for c in found}
 

@@ -209,7 +209,7 @@ def test_special_characters_are_escaped_where_nothing_is_run(dialect):
 
 
 def one_text_test(levels, **changes) -> ClusterTree:
-    """Give a tree that asks for all levels but the last."""
+    """Return a tree that asks for all levels but the last."""
     cells = random_cells(np.random.default_rng(1), 60)
     cells[:, 2] = np.arange(60) % len(levels)
     builder = MixedBuilder(cells, np.arange(60) % 3)

@@ -163,6 +163,17 @@ def test_cards_say_what_sets_a_cluster_apart_in_the_columns_own_units(tmp_path):
     assert ["income ↓", "median 31000", "52300"] in content["clusters"][0]["contrasts"]
 
 
+def test_shares_are_rounded_as_in_texts(opened, tmp_path):
+    builder = Builder(np.arange(2000.0)[:, None], [0] * 1575 + [1] * 425)
+    builder.split(0, 0, 1574.5)
+    tree = builder.tree()
+    assert data_of(tree, tmp_path / "tree.html")["nodes"][0]["shares"] == ["78.8 %", "21.2 %"]
+    assert "21.2 %" in str(tree)
+    page = opened(tree)
+    page.click("#node-0")
+    assert "425 rows (21.2 %)" in page.inner_text("#details")
+
+
 def test_model_writes_its_page(tmp_path):
     frame = small_rows()
     model = tc.IMM(n_clusters=3, random_state=0).fit(frame)

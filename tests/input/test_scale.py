@@ -167,6 +167,18 @@ def test_one_warning_of_a_dominant_column(model):
     assert warnings_of(clone(model).set_params(scale={"a": 1}), frame)
 
 
+def test_trees_that_count_given_labels_do_not_warn_of_a_dominant_column():
+    frame = pl.DataFrame(X * [1.0, 1.0, 1e4], schema=["a", "b", "c"])
+    labels = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    by_labels = [tc.BestTree(objective="labels", effort="quick"), tc.KMeansTree(), tc.SpExTree()]
+    for model in by_labels:
+        assert not warnings_of(clone(model).set_params(reference=labels), frame)
+        # Clusters of k-means, and labels of the nearest center, follow from distances.
+        assert warnings_of(clone(model).set_params(n_clusters=2), frame)
+        assert warnings_of(clone(model).set_params(reference=frame.to_numpy()[:2]), frame)
+    assert warnings_of(tc.BestTree(reference=labels, effort="quick"), frame)
+
+
 def test_the_variance_is_that_of_the_rows_in_units():
     values = X[:, :2] * [1.0, 1e-9]
     assert warnings_of(tc.ExKMC(2), values)

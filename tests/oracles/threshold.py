@@ -382,7 +382,7 @@ class OracleTree:
         threshold: float | None = None,
         interval: tuple[float, float] | None = None,
     ) -> tuple[int, int]:
-        """Give a leaf a test and two new leaves, left then right; return their ids."""
+        """Split a leaf by a test; return the ids of its new leaves, left then right."""
         column = X[self.rows[node], feature]
         self.feature[node] = feature
         if interval is None:

@@ -75,7 +75,7 @@ def sections_of(docstring: str) -> dict[str, str]:
 
 
 def entries_of(section: str) -> list[tuple[str, str, str]]:
-    """Give name, type and description of the entries "name, name : type" of a section."""
+    """Return name, type and description of the entries "name, name : type" of a section."""
     found = []
     entry = re.compile(r"^(\w[\w, ]*?) : (.+)\n((?:^[ \t]+.*\n?|^\n)*)", re.MULTILINE)
     for names, kind, description in entry.findall(section + "\n"):

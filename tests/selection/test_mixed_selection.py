@@ -82,3 +82,14 @@ def test_stability_and_leaves_take_gaps_and_text():
     tree = tc.ExKMC(3, base_tree=None, scale="standard")
     found = choose_leaves(tree, GAPS.lazy(), leaves=[3, 4, 5], random_state=0)
     assert found.best_estimator.n_leaves_ == found.best_value
+
+
+@pytest.mark.filterwarnings("ignore:The cost has no knee")
+def test_leaves_of_kauri_are_compared_by_the_cost_of_the_observed_cells():
+    found = choose_leaves(tc.Kauri(3, scale="standard"), GAPS, leaves=[3, 4, 5], random_state=0)
+    costs = [
+        tc.Kauri(3, max_leaves=m, scale="standard", random_state=0).fit(GAPS).inertia_
+        for m in found.table["n_leaves"]
+    ]
+    assert found.table["cost"].to_list() == pytest.approx(costs)
+    assert found.best_estimator.kernel_cost_ > found.best_estimator.inertia_

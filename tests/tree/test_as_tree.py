@@ -39,7 +39,7 @@ all_models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
 
 def pixels(draw):
-    """Give a function of a tree whose result is the picture it draws."""
+    """Return a function of a tree whose result is the picture it draws."""
 
     def drawn(tree):
         figure = draw(tree).figure

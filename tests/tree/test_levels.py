@@ -167,8 +167,8 @@ NOON = 19_783.5 * DAY  # of 2024-03-01
         ),
         (2, {"codes": range(6)}, "region is not missing", "region is missing"),
         (2, {}, "region is missing", "region is not missing"),
-        (3, {"codes": [1]}, "newsletter", "not newsletter or missing"),
-        (3, {"codes": [0], "missing_left": True}, "not newsletter or missing", "newsletter"),
+        (3, {"codes": [1]}, "newsletter", "newsletter is false or missing"),
+        (3, {"codes": [0], "missing_left": True}, "newsletter is false or missing", "newsletter"),
         (4, {"at_most": NOON}, "signup <= 2024-03-01", "signup > 2024-03-01 or missing"),
         (
             4,

@@ -506,7 +506,7 @@ def test_conditions_stand_in_the_order_of_the_path():
 
 
 def oblique_chain(n_leaves, n_terms=1):
-    """Give a tree that splits off one leaf per level by oblique tests."""
+    """Return a tree that splits off one leaf per level by oblique tests."""
     nodes = np.arange(2 * n_leaves - 1)
     is_inner = (nodes % 2 == 0) & (nodes < len(nodes) - 1)
     n_rows = np.where(nodes % 2 == 0, n_leaves - nodes // 2, 1)

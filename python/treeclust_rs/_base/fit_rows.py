@@ -88,6 +88,7 @@ class FitRows(WeightedRows[Rows]):
         n_clusters: int | None = None,
         reader: Callable[..., Any] = read_table,
         compares_columns: bool = True,
+        by_labels: bool = False,
         mixed: bool = False,
         stacklevel: int = 4,
     ) -> FitRows[Any]:
@@ -114,6 +115,8 @@ class FitRows(WeightedRows[Rows]):
         compares_columns : bool, default=True
             Whether rows are compared by their columns in units, so that a column with nearly all of
             the variance is worth a warning; never with a kernel matrix.
+        by_labels : bool, default=False
+            Whether the fit counts labels: where the reference brings them, no rows are compared.
         mixed : bool, default=False
             Whether cells may be missing, and columns of frames be text, booleans and times. Rows
             without an observed cell are then left out. The reader is `read_table`.
@@ -161,7 +164,9 @@ class FitRows(WeightedRows[Rows]):
                 weight,
                 units.scale,
                 scale,
-                compares_columns=compares_columns and gram is None,
+                compares_columns=compares_columns
+                and gram is None
+                and not (by_labels and given.labels is not None),
                 stacklevel=stacklevel,
             )
         else:

@@ -19,6 +19,7 @@ from .._data import (
     take_rows,
 )
 from .._kernels import (
+    DeferredKernelData,
     FeatureMap,
     Kernel,
     KernelData,
@@ -53,7 +54,7 @@ class KernelModel(GrownClusterer, abstract=True):
     approximation: str | None = None
     n_components: int = 100
 
-    def _keep_kernel(self, stocks: KernelData, units: Units) -> None:
+    def _keep_kernel(self, stocks: KernelData | DeferredKernelData, units: Units) -> None:
         """Keep what `score` needs of the fit."""
         self.gamma_ = None if stocks.kernel is None else stocks.kernel.gamma
         self.scale_ = units.scale

@@ -1,7 +1,14 @@
 """Floor 4: kernels, Gram matrices, low rank, sums over clusters, kernel k-means."""
 
 from .gram import check_gram
-from .kernel_data import KernelData, KernelRows, filled_rows, kernel_rows, make_kernel_data
+from .kernel_data import (
+    DeferredKernelData,
+    KernelData,
+    KernelRows,
+    filled_rows,
+    kernel_rows,
+    make_kernel_data,
+)
 from .kernels import KERNELS, ORIGIN_FREE, Kernel
 from .lloyd import cluster, tell_starts
 from .low_rank import APPROXIMATIONS, FeatureMap

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data import Encoding, Table, Units, WeightedRows
+from .._data import Encoding, Table, Units, WeightedRows, column_of, take_rows
 from .._engine import GroupMeans
 from .._reference.observed import filled_matrix
-from .._util import FloatArray, map_in_order, one_blas_thread, weighted_sum
+from .._util import FloatArray, column_name, map_in_order, one_blas_thread, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .means import (
@@ -31,7 +31,7 @@ from .means import (
     gram_sums,
     squared_distances,
 )
-from .parameters import KernelParameters, kernel_of
+from .parameters import KernelParameters, gamma_of_variance, has_gamma, kernel_of
 
 Labels = npt.NDArray[Any]
 
@@ -90,6 +90,50 @@ def make_kernel_data(
             random_state=rng,
         )
     return KernelData.of_kernel(given) if hold_gram else KernelData.of_rows(given)
+
+
+@dataclass(frozen=True, eq=False)
+class DeferredKernelData:
+    """Rows with levels and their kernel; their coordinates are built for each cost.
+
+    A column of levels has up to 255 coordinates of 8 bytes, and its codes have 1 byte.
+    """
+
+    kernel: Kernel
+    rows: Table
+    weight: FloatArray | None
+    units: Units
+    n_jobs: int
+    feature_map: None = None
+    gram: None = None
+
+    @classmethod
+    def of(cls, estimator: KernelParameters, data: WeightedRows[Table]) -> DeferredKernelData:
+        """Build the kernel that `make_kernel_data` builds, and copy the rows.
+
+        Raises ValueError and TypeError as `make_kernel` does.
+        """
+        rows, units, encoding = data.rows, data.units, data.encoding
+        given, gamma = estimator.kernel, estimator.gamma
+        if gamma == "scale" and isinstance(given, str) and has_gamma(given):
+            near = encoding.shift[np.newaxis]
+            whole = data.encoded_means(np.zeros(rows.n_samples, dtype=np.uint32), near)
+            gamma = gamma_of_variance(float(whole.spread[0] / whole.weight[0]))
+        kernel = kernel_of(estimator, np.zeros((1, encoding.n_coordinates)), gamma=gamma)
+        for f, known in enumerate(encoding.levels):
+            if known is None:
+                cells = np.nan_to_num(column_of(rows, f)) / units.scale[f]
+                kernel.check(cells[:, np.newaxis], [column_name(rows.feature_names, f)])
+        copy = take_rows(rows, np.ones(rows.n_samples, dtype=bool))
+        return cls(kernel, copy, data.weight, units, data.threads.n_jobs)
+
+    def inertia(self, labels: Labels) -> float:
+        """Return the cost of a clustering as `KernelData.inertia` does."""
+        threads = _engine.Threads(self.n_jobs)
+        data = WeightedRows(self.rows, self.weight, self.units, threads)
+        matrix, units, _ = filled_rows(self.kernel.name, data)
+        given = KernelRows(self.kernel, matrix, units, self.weight, self.n_jobs)
+        return KernelData.of_rows(given).inertia(labels)
 
 
 def filled_rows(

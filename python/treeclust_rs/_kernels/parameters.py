@@ -224,7 +224,15 @@ def _scale_gamma(rows: FloatArray, sample_weight: FloatArray | None) -> float:
             centered = column - np.average(column, weights=sample_weight)
             centered -= np.average(centered, weights=sample_weight)
             total += float(np.average(centered * centered, weights=sample_weight))
-        gamma = 1.0 / total if total > 0 else 1.0
+    return gamma_of_variance(total)
+
+
+def gamma_of_variance(total: float) -> float:
+    """Return "scale" for the sum of the columns' variances.
+
+    Raises ValueError if it overflows.
+    """
+    gamma = 1.0 / total if total > 0 else 1.0
     if not 0 < gamma < np.inf:
         raise ValueError(
             f'gamma="scale" is 1 / (n_features x variance), but the variance is {total:g}: rescale '

@@ -270,7 +270,7 @@ class ClusterSums(NamedTuple):
 
 
 def fill_empty(data: WeightedRows[Table], labels: IntArray, k: int, criterion: Criterion) -> bool:
-    """Give each cluster without rows the row of the largest cost, where one costs anything.
+    """Assign the row of the largest cost to each cluster without rows, where one costs anything.
 
     Returns whether a label has changed.
     """

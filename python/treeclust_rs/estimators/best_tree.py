@@ -203,6 +203,10 @@ class BestTree(CentersTree):
         """What measures the tree's clusters: l1 distances, or squared Euclidean ones."""
         return "kmedians" if self.objective == "kmedians" else "kmeans"
 
+    @property
+    def _by_labels(self) -> bool:
+        return self.objective == "labels"
+
     def _growth(self, n_clusters: int) -> Growth:
         limits = Limits.of(self)
         limits.check(n_clusters, self.n_clusters is None and self.reference is None)

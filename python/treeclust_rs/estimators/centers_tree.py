@@ -56,6 +56,11 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
     def _cost(self) -> Literal["kmeans", "kmedians"]:
         return self.criterion
 
+    @property
+    def _by_labels(self) -> bool:
+        """Whether growth counts the rows of each label, and compares none with centers."""
+        return False
+
     def _growth(self, n_clusters: int) -> Growth:
         """Return how to grow; raises ValueError if that does not suit the number of clusters."""
         raise NotImplementedError
@@ -105,6 +110,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             feature_names=feature_names,
             reference=self.reference,
             n_clusters=self.n_clusters,
+            by_labels=self._by_labels,
             mixed=self._takes_missing,
         )
         given = fit_rows.reference

@@ -36,6 +36,7 @@ from .._data import Table, Units
 from .._kernels import (
     FEATURES,
     KERNEL_CONSTRAINTS,
+    DeferredKernelData,
     Kernel,
     KernelData,
     SurrogateFeatures,
@@ -195,9 +196,15 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if clustered:
             check_enough_rows(asked, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         gram = fit_rows.gram
-        # A reference needs no kernel matrix.
-        stocks = make_kernel_data(self, fit_rows, gram, rng, hold_gram=clustered)
+        stocks: KernelData | DeferredKernelData
+        if rows.levels is not None and gram is None and self.approximation is None:
+            # Labels alone are explained, see `_takes_missing`: growth computes no kernel value.
+            stocks = DeferredKernelData.of(self, fit_rows)
+        else:
+            # A reference needs no kernel matrix.
+            stocks = make_kernel_data(self, fit_rows, gram, rng, hold_gram=clustered)
         if clustered:
+            assert isinstance(stocks, KernelData)
             labels = cluster(
                 stocks,
                 asked,
@@ -214,7 +221,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             self._warn_other_kernel(stocks.kernel, fit_rows)
         k = len(classes)
         centers = Centers.of_labels(fit_rows, labels, k)
-        base = _Base() if growth.base is None else self._make_base(stocks, fit_rows, centers)
+        base = _Base() if growth.base is None else self._make_base(stocks.kernel, fit_rows, centers)
         if base.centers is not None:
             check_distinct(centers.high + centers.low, classes)
         is_linear = stocks.kernel is not None and stocks.kernel.name == "linear"
@@ -224,6 +231,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             # The bits of ExKMC.
             costs = fit_rows.label_costs(centers.in_units)
         else:
+            assert isinstance(stocks, KernelData)
             costs = distance_costs(stocks.distances(labels, k), weight)
         if self._warns_misfit and not clustered:
             own = costs.regrets[np.arange(len(labels)), labels]
@@ -298,8 +306,9 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             stacklevel=3,
         )
 
-    def _make_base(self, stocks: KernelData, fit_rows: FitRows[Table], centers: Centers) -> _Base:
-        kernel = stocks.kernel
+    def _make_base(
+        self, kernel: Kernel | None, fit_rows: FitRows[Table], centers: Centers
+    ) -> _Base:
         assert kernel is not None
         if kernel.name == "linear":
             return _Base(centers=centers)  # its features are the columns: IMM itself
@@ -395,7 +404,7 @@ class GrownKernelTree(KernelTree, abstract=True):
 class _Training(TrainingState):
     """Of a kernel tree: costs are computed from it on first access."""
 
-    stocks: KernelData
+    stocks: KernelData | DeferredKernelData
     labels: IntArray
     """The reference's, of the rows that were fitted."""
     kept: BoolArray | None

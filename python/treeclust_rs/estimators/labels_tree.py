@@ -45,6 +45,10 @@ class LabelsTree(CentersTree, abstract=True):
         """Squared Euclidean distances measure the tree's clusters."""
         return "kmeans"
 
+    @property
+    def _by_labels(self) -> bool:
+        return True
+
     def _counts(self) -> Any:
         """Return the growth criterion on the counts of the labels."""
         raise NotImplementedError

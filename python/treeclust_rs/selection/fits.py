@@ -332,9 +332,14 @@ def fit(model: Any, X: Any, sample_weight: FloatArray | None, **extra: Any) -> A
 
 
 def inertia_of(model: Any) -> float:
-    """Return the within-cluster sum of a fitted model, of a kernel model in its own geometry."""
+    """Return the within-cluster sum of a fitted model, of a kernel model in its own geometry.
+
+    With the linear kernel that is the cost of the observed cells; the kernel cost fills gaps.
+    """
     last = last_of(model)
-    inertia = getattr(last, "kernel_cost_", getattr(last, "inertia_", None))
+    inertia = getattr(last, "inertia_", None)
+    if not getattr(last, "_is_kmeans", False):
+        inertia = getattr(last, "kernel_cost_", inertia)
     if inertia is None:
         raise TypeError(
             f"{type(last).__name__} has no inertia_ (the within-cluster sum), which this choice is "

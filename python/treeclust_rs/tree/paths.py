@@ -179,6 +179,8 @@ class Condition:
         parts = [span.text(name, self.column) for span in self.spans]
         if self.codes is not None:
             parts = [self.column.set_text(name, self.codes, max_levels)]
+            if self.or_missing and self.column.kind == "flag" and self.codes == (0,):
+                parts = [f"{name} is false"]  # "not newsletter or missing" reads as neither
         return " or ".join([*parts, "missing"] if self.or_missing else parts)
 
     def lines(self, name: str, width: int) -> list[str]:

@@ -8,6 +8,8 @@ import math
 import os
 from typing import Any
 
+import numpy as np
+
 from ..._util import format_count
 from ..._util.pages import asset, content_hash, write_page
 from ..._util.words import printable
@@ -28,10 +30,13 @@ from ...tree import (
     tree_text,
     walk_leaves,
 )
+from ...tree.build import add_up
 from ...tree.words import MAX_TERMS, branch_text, format_gain, shares_text, summary_text
 from .rows import PageRows
 
 _MAX_LEAVES = 1000
+# Clusters that a node lists with their shares.
+_MAX_SHARES = 8
 
 
 def to_html(
@@ -103,6 +108,8 @@ def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
     colors = cluster_colors(len(tree.classes))
     contrasts = rows.contrasts() if rows is not None else [[] for _ in tree.classes]
     nodes = [_node(tree, node, places, rules) for node in range(tree.n_nodes)]
+    for node, shares in _shares(tree).items():
+        nodes[node]["shares"] = shares
     if rows is not None:
         for node in range(tree.n_nodes):
             nodes[node] |= rows.of_node(node)
@@ -120,6 +127,19 @@ def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
         ],
         "nodes": nodes,
     }
+
+
+def _shares(tree: ClusterTree) -> dict[int, list[str]]:
+    """Return by inner node the shares of the clusters of its leaves, the largest first."""
+    leaves, n_rows = tree.leaves, tree.n_node_samples
+    counts = np.zeros((tree.n_nodes, len(tree.classes)), dtype=np.int64)
+    counts[leaves, tree.leaf_clusters[leaves]] = n_rows[leaves]
+    add_up(tree.children_left, counts)
+    found = {}
+    for node in np.flatnonzero(tree.kind != LEAF).tolist():
+        largest = np.sort(counts[node])[::-1][:_MAX_SHARES]
+        found[node] = [format_share(n / max(int(n_rows[node]), 1)) for n in largest[largest > 0]]
+    return found
 
 
 def _cluster_size(tree: ClusterTree, code: int) -> str:

@@ -27,7 +27,6 @@ function swatch(code) {
   return made;
 }
 const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
-const percent = (part, whole) => `${part && part < whole ? (100 * part / whole).toFixed(1) : part ? 100 : 0} %`;
 
 // ---- the tree -----------------------------------------------------------------------------
 
@@ -61,8 +60,8 @@ const size = (node) => `${plural(node.rows, "row")} (${node.share})`;
 
 function tipOf(node) {
   const lines = [title(node), size(node)];
-  for (const [code, rows] of largest(node.counts).slice(0, 3)) {
-    if (node.left) lines.push(`cluster ${clusters[code].name}: ${percent(rows, node.rows)}`);
+  for (const [place, [code]] of largest(node.counts).slice(0, 3).entries()) {
+    if (node.left) lines.push(`cluster ${clusters[code].name}: ${node.shares[place]}`);
   }
   for (const [name, value] of node.facts) lines.push(`${name}: ${value}`);
   if (node.bars) lines.push(node.bars.about);
@@ -343,9 +342,10 @@ function show(node, id) {
   parts.push(list);
   if (node.left) {
     const rows = largest(node.counts);
-    parts.push(element("ul", rows.slice(0, 8).map(([code, n]) =>
-      element("li", [swatch(code), `${clusters[code].name}: ${plural(n, "row")} (${percent(n, node.rows)})`]))));
-    if (rows.length > 8) parts.push(element("p", `and ${plural(rows.length - 8, "more cluster")}`, { class: "more" }));
+    parts.push(element("ul", rows.slice(0, node.shares.length).map(([code, n], place) =>
+      element("li", [swatch(code), `${clusters[code].name}: ${plural(n, "row")} (${node.shares[place]})`]))));
+    const more = rows.length - node.shares.length;
+    if (more) parts.push(element("p", `and ${plural(more, "more cluster")}`, { class: "more" }));
   }
   if (node.bars) parts.push(...chart(node));
   byId("node-title").textContent = `Node ${id}`;

@@ -1,0 +1,296 @@
+//! What each label costs each row, reduced to regrets: O(n d k), [`LANES`] rows side by side.
+
+use ndarray::ArrayView1;
+
+use super::Units;
+use crate::error::{Error, Result};
+use crate::memory;
+use crate::parallel;
+use crate::table::{Column, MISSING_LEVEL, Table, all_finite};
+
+/// Rows whose costs are formed together; the inner loops run over them.
+const LANES: usize = 16;
+
+/// Differences below this share of the cost are rounding, not regret.
+const ROUNDING: f64 = 1e-13;
+
+/// How far a sample is from a center.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Squared Euclidean distance (k-means).
+    SquaredEuclidean,
+    /// l1 distance (k-medians).
+    Manhattan,
+}
+
+/// What each label costs each sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LabelCosts {
+    /// n x k: weight times (cost of the label - cost of the cheapest label).
+    pub regrets: Vec<f64>,
+    /// The cheapest label of each sample, the lowest among equals.
+    pub nearest: Vec<u32>,
+    /// Weighted sum of the cheapest labels' costs: what the regrets leave out.
+    pub minimum: f64,
+}
+
+impl LabelCosts {
+    /// The weighted cost of all rows under one label each.
+    pub fn of_labels(&self, labels: &[u32]) -> f64 {
+        let k = self.regrets.len() / labels.len().max(1);
+        let regrets = self.regrets.chunks(k.max(1)).zip(labels);
+        let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
+        self.minimum + own
+    }
+}
+
+/// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
+/// (algorithms: D' = w (D - min D), 0 where the difference is rounding). O(n d k). A missing cell costs nothing.
+///
+/// `weights`: of shape (n), positive; none: all 1. `levels`: by column none or, for a column of levels, what they cost
+/// each label (k x number of levels, row-major), in place of the centers' coordinates, which are not read; may be empty
+/// if there are no such columns. Rows are taken in blocks of fixed size, and a row's terms in the order of the columns,
+/// numbers before levels, so that the result has the same bits for every number of threads.
+///
+/// # Errors
+/// [`Error::Value`] if a cost overflows; [`Error::Shape`] if sizes disagree.
+pub fn label_costs(
+    table: &Table<'_>,
+    units: &Units,
+    centers: &[f64],
+    metric: Metric,
+    levels: &[Option<&[f64]>],
+    weights: Option<&[f64]>,
+) -> Result<LabelCosts> {
+    let (n, d) = (table.n_samples(), table.n_features());
+    let k = centers.len() / d.max(1);
+    Error::check_len("centers", centers.len(), k * d, "entries")?;
+    let levels = level_costs(table, levels, k)?;
+    let of_numbers: Vec<usize> = (0..d).filter(|&f| table.n_levels(f).is_none()).collect();
+    let number = |&f: &usize| (table.column(f), units.shift[f], units.scale[f]);
+    let numbers: Vec<NumberColumn<'_, '_>> = of_numbers.iter().map(number).collect();
+    let coordinates = |center: &[f64]| of_numbers.iter().map(|&f| center[f]).collect::<Vec<_>>();
+    let centers: Vec<f64> = centers.chunks(d.max(1)).flat_map(coordinates).collect();
+    let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
+    let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
+    const ROWS: usize = 64 * LANES;
+    let blocks = regrets.chunks_mut(ROWS * k).zip(nearest.chunks_mut(ROWS)).enumerate();
+    let minima = parallel::map(blocks, |(block, (regrets, nearest))| {
+        let mut minimum = 0.0;
+        if table.stopped() {
+            return minimum;
+        }
+        let mut cells = vec![0.0; numbers.len() * LANES];
+        let mut has_gaps = false;
+        for (tile, (regrets, nearest)) in
+            regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
+        {
+            let start = block * ROWS + tile * LANES;
+            read_tile(&numbers, start, nearest.len(), &mut cells);
+            let before = minimum;
+            loop {
+                if has_gaps {
+                    tile_costs::<true>(&cells, &centers, metric, regrets, k);
+                } else {
+                    tile_costs::<false>(&cells, &centers, metric, regrets, k);
+                }
+                levels.iter().for_each(|column| column.add(start, regrets, k));
+                minimum = before;
+                for (i, (row, label)) in regrets.chunks_mut(k).zip(&mut *nearest).enumerate() {
+                    let weight = weights.map_or(1.0, |w| w[start + i]);
+                    let (cheapest, cost) = to_regrets(row, weight);
+                    *label = cheapest;
+                    minimum += weight * cost;
+                }
+                if has_gaps || !minimum.is_nan() {
+                    break;
+                }
+                has_gaps = true; // one gap seldom comes alone: so is the rest of the block taken
+            }
+        }
+        minimum
+    });
+    let minimum: f64 = minima.iter().sum();
+    if !minimum.is_finite() || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
+    {
+        return Err(Error::Value(
+            "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns."
+                .into(),
+        ));
+    }
+    Ok(LabelCosts { regrets, nearest, minimum })
+}
+
+/// A column of numbers with its origin and unit.
+type NumberColumn<'a, 't> = (&'a Column<'t>, f64, f64);
+
+/// What the levels of a column cost each label.
+struct LevelCosts<'a> {
+    codes: &'a ArrayView1<'a, u8>,
+    /// n_levels x k, row-major.
+    costs: Vec<f64>,
+}
+
+impl LevelCosts<'_> {
+    /// Adds to the costs of the rows from `start` on (rows x k) what the column adds; nothing where it is missing.
+    fn add(&self, start: usize, out: &mut [f64], k: usize) {
+        for (row, costs) in (start..).zip(out.chunks_mut(k)) {
+            let code = self.codes[row];
+            if code != MISSING_LEVEL {
+                let of_level = &self.costs[usize::from(code) * k..][..k];
+                costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+            }
+        }
+    }
+}
+
+/// The columns of levels with their costs by label, k x number of levels each.
+fn level_costs<'a>(
+    table: &'a Table<'_>,
+    costs: &[Option<&[f64]>],
+    k: usize,
+) -> Result<Vec<LevelCosts<'a>>> {
+    let mut columns = vec![];
+    for feature in 0..table.n_features() {
+        let Column::Levels { codes, n_levels } = table.column(feature) else { continue };
+        let of_labels = costs.get(feature).copied().flatten().ok_or_else(|| {
+            Error::Value(format!("Column {feature} holds levels: their costs by label are needed."))
+        })?;
+        Error::check_len("The costs of levels", of_labels.len(), k * n_levels, "entries")?;
+        let of_level = |level: usize| (0..k).map(move |label| of_labels[label * n_levels + level]);
+        columns.push(LevelCosts { codes, costs: (0..*n_levels).flat_map(of_level).collect() });
+    }
+    Ok(columns)
+}
+
+/// `LANES` rows of the columns in their units, column by column; lanes past the last row are computed and not read.
+/// `cells` holds a run of `LANES` per column.
+fn read_tile(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells: &mut [f64]) {
+    for (&(column, shift, scale), out) in columns.iter().zip(cells.chunks_mut(LANES)) {
+        column.read(start, &mut out[..rows]);
+        if scale == 1.0 {
+            out.iter_mut().for_each(|x| *x -= shift);
+        } else {
+            out.iter_mut().for_each(|x| *x = (*x - shift) / scale);
+        }
+    }
+}
+
+/// Costs of one tile, written row-major (rows x k). `GAPS`: missing cells add nothing, else they make all costs of a row
+/// NaN. Every row takes its terms in the order of the columns, `LANES` rows side by side.
+fn tile_costs<const GAPS: bool>(
+    cells: &[f64],
+    centers: &[f64],
+    metric: Metric,
+    out: &mut [f64],
+    k: usize,
+) {
+    let d = cells.len() / LANES;
+    let observed = |term: f64| if GAPS && term.is_nan() { 0.0 } else { term };
+    for label in 0..k {
+        let center = &centers[label * d..][..d];
+        let mut sums = [0.0; LANES];
+        let tile = cells.as_chunks::<LANES>().0;
+        match metric {
+            Metric::SquaredEuclidean => {
+                for (x, c) in tile.iter().zip(center) {
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        let difference = x - c;
+                        *sum += observed(difference * difference);
+                    }
+                }
+            }
+            Metric::Manhattan => {
+                for (x, c) in tile.iter().zip(center) {
+                    for (sum, x) in sums.iter_mut().zip(x) {
+                        *sum += observed((x - c).abs());
+                    }
+                }
+            }
+        }
+        for (row, sum) in out.chunks_mut(k).zip(sums) {
+            row[label] = sum;
+        }
+    }
+}
+
+/// Turns a row of costs into weighted regrets; returns the cheapest label and its cost.
+/// A difference of at most [`ROUNDING`] of the cost is 0. Equal costs: the lowest label is the cheapest.
+pub(crate) fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
+    let mut cheapest = 0;
+    for label in 1..row.len() {
+        if row[label] < row[cheapest] {
+            cheapest = label;
+        }
+    }
+    let minimum = row[cheapest];
+    for cost in row.iter_mut() {
+        let regret = *cost - minimum;
+        *cost = if regret <= ROUNDING * *cost { 0.0 } else { weight * regret };
+    }
+    (cheapest as u32, minimum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{gappy, gappy_table};
+    use super::*;
+    use ndarray::Array2;
+
+    #[test]
+    fn regrets_are_weighted_differences_to_the_cheapest_label() {
+        let mut costs = [3.0, 1.0, 1.0 + 5e-14];
+        assert_eq!(to_regrets(&mut costs, 2.0), (1, 1.0));
+        assert_eq!(costs, [4.0, 0.0, 0.0]);
+        let mut tied = [4.0, 4.0, 9.0];
+        assert_eq!(to_regrets(&mut tied, 1.0), (0, 4.0));
+        assert_eq!(tied, [0.0, 0.0, 5.0]);
+    }
+
+    #[test]
+    fn missing_cells_cost_nothing_and_levels_what_their_table_says() {
+        let ((x, codes), missing) = (gappy(), [f64::NAN; 100]);
+        let table = gappy_table(&x, &codes, &missing);
+        let units =
+            Units { shift: vec![5.5, 8.0, 5.0, 0.0, 0.0], scale: vec![1.0, 2.0, 0.5, 1.0, 1.0] };
+        let centers: Vec<f64> = (0..10).map(|i| f64::from(i) / 3.0).collect();
+        let of_levels = [0.0, 1.0, 0.25, 1.0, 0.5, 0.0];
+        let levels = [None, None, None, Some(&of_levels[..]), None];
+        let weights: Vec<f64> = (0..100).map(|i| 1.0 + f64::from(i % 3)).collect();
+        for metric in [Metric::SquaredEuclidean, Metric::Manhattan] {
+            let found =
+                label_costs(&table, &units, &centers, metric, &levels, Some(&weights)).unwrap();
+            for row in 0..100 {
+                let cost = |label: usize| {
+                    let mut cost = 0.0;
+                    for f in 0..3 {
+                        let z = (x[[row, f]] - units.shift[f]) / units.scale[f];
+                        let apart = (z - centers[label * 5 + f]).abs();
+                        let term = if metric == Metric::Manhattan { apart } else { apart * apart };
+                        cost += if term.is_nan() { 0.0 } else { term };
+                    }
+                    let code = codes[row];
+                    let is_missing = code == MISSING_LEVEL;
+                    cost + if is_missing { 0.0 } else { of_levels[label * 3 + usize::from(code)] }
+                };
+                let regret = weights[row] * (cost(0) - cost(1)).abs();
+                let (own, other) = (found.nearest[row] as usize, 1 - found.nearest[row] as usize);
+                assert_eq!(found.regrets[row * 2 + own], 0.0);
+                assert!((found.regrets[row * 2 + other] - regret).abs() < 1e-9, "{row}");
+                assert!(cost(own) <= cost(other) + 1e-12);
+            }
+        }
+        let result = label_costs(&table, &units, &centers, Metric::Manhattan, &[], None);
+        assert!(result.unwrap_err().to_string().contains("Column 3 holds levels"));
+    }
+
+    #[test]
+    fn overflowing_distances_are_an_error() {
+        let x = Array2::from_shape_vec((2, 1), vec![-1e200, 1e200]).unwrap();
+        let table = Table::from_matrix(x.view()).unwrap();
+        let units = Units::of(&table, None, false).unwrap();
+        let result =
+            label_costs(&table, &units, &[0.0, 1e200], Metric::SquaredEuclidean, &[], None);
+        assert!(result.unwrap_err().to_string().contains("overflow"));
+    }
+}

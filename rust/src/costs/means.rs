@@ -1,0 +1,178 @@
+//! Means of groups of rows and the squared distances to them, accurate wherever the groups lie.
+
+use super::Units;
+use super::groups::{RowGroups, group_weights, moments_with_gaps, observed_weights, scan_numbers};
+use crate::error::{Error, Result};
+use crate::table::Table;
+
+/// Weight, mean and spread of each group of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupMeans {
+    /// Weight of each group.
+    pub weight: Vec<f64>,
+    /// n_groups x d, row-major: the means of the observed cells in the columns' own units, rounded; what `near` has for
+    /// groups without any, and for levels.
+    pub means: Vec<f64>,
+    /// n_groups x d, row-major, in the table's units: the means less the rounded ones.
+    pub rest: Vec<f64>,
+    /// Weighted sum of the squared distances of each group's rows to its mean, in the table's units, over the observed
+    /// cells of numbers.
+    pub spread: Vec<f64>,
+    /// n_groups x d, row-major: weight of the observed cells; none if no cell of any column is missing.
+    pub observed: Option<Vec<f64>>,
+}
+
+/// Squares about the first guess of the means that exceed the spreads by this factor are taken anew about the means.
+const MAX_SQUARES_BY_SPREAD: f64 = 1e4;
+
+/// The means of groups of rows and the squared distances to them. Together the spreads have the relative accuracy of
+/// a sum of terms that are all positive, wherever the groups lie: a cell is compared with a point of its own group,
+/// which is exact where they are near each other, and what that point is off the mean is taken off again.
+///
+/// `groups`, `weights`: as for [`group_sums`]. `near`: n_groups x d, row-major, in the columns' own units: a guess of
+/// the means. One pass over the table, O(n d), and one more if the guess is poor.
+///
+/// # Errors
+/// As [`group_sums`]; [`Error::Shape`] if `near` has another length.
+pub fn group_means(
+    table: &Table<'_>,
+    units: &Units,
+    groups: &[u32],
+    n_groups: usize,
+    weights: Option<&[f64]>,
+    near: &[f64],
+) -> Result<GroupMeans> {
+    let d = table.n_features();
+    Error::check_labels(groups, table.n_samples(), n_groups)?;
+    Error::check_len("near", near.len(), n_groups * d, "entries")?;
+    let row_groups = RowGroups { groups, n_groups, weights };
+    let first = spreads_about(near.to_vec(), false, table, units, row_groups);
+    let squares: f64 = first.1.iter().sum();
+    if squares <= MAX_SQUARES_BY_SPREAD * first.0.spread.iter().sum::<f64>() {
+        return Ok(first.0);
+    }
+    Ok(spreads_about(first.0.means, true, table, units, row_groups).0)
+}
+
+/// What [`group_means`] returns, from differences to the points `means`, and the sum of their squares by group.
+/// `is_mean`: whether these are the rounded means, else a guess.
+fn spreads_about(
+    mut means: Vec<f64>,
+    is_mean: bool,
+    table: &Table<'_>,
+    units: &Units,
+    row_groups: RowGroups<'_>,
+) -> (GroupMeans, Vec<f64>) {
+    let (d, RowGroups { groups, n_groups, weights }) = (table.n_features(), row_groups);
+    // By group: its point, the sum of the differences to it and that of their squares.
+    let scan = || {
+        scan_numbers(
+            table,
+            |feature, sum| {
+                (0..n_groups)
+                    .map(|group| [means[group * d + feature], sum, 0.0])
+                    .collect::<Vec<_>>()
+            },
+            |groups_so_far, feature, start, cells| {
+                let scale = units.scale[feature];
+                let groups = &groups[start..start + cells.len()];
+                if groups_so_far[groups[0] as usize][1].is_nan() {
+                    return; // added up with care below
+                }
+                match weights {
+                    None if scale == 1.0 => {
+                        for (x, &group) in cells.iter().zip(groups) {
+                            let [point, sum, squares] = &mut groups_so_far[group as usize];
+                            let difference = x - *point;
+                            *sum += difference;
+                            *squares += difference * difference;
+                        }
+                    }
+                    _ => {
+                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                            let [point, sum, squares] = &mut groups_so_far[group as usize];
+                            let difference = (x - *point) / scale;
+                            let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
+                            *sum += weighted;
+                            *squares += weighted * difference;
+                        }
+                    }
+                }
+            },
+        )
+    };
+    let (weight, mut columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
+    let is_nan = |group: usize, feature: usize| columns[feature][group][1].is_nan();
+    let point = |group: usize, feature: usize| means[group * d + feature];
+    let with_gaps = moments_with_gaps(table, units, row_groups, is_nan, point);
+    let observed = observed_weights(&with_gaps, &weight, d);
+    for (feature, moments) in with_gaps {
+        for ([_, sum, squares], moments) in columns[feature].iter_mut().zip(moments) {
+            (*sum, *squares) = (moments.sum, moments.squares);
+        }
+    }
+    // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
+    let rounding = if is_mean { 8.0 * f64::EPSILON * table.n_samples() as f64 } else { 0.0 };
+    let mut rest = vec![0.0; n_groups * d];
+    let (mut spread, mut total) = (vec![0.0; n_groups], vec![0.0; n_groups]);
+    for (feature, column) in columns.iter().enumerate() {
+        for (group, &[_, sum, squares]) in column.iter().enumerate() {
+            let (scale, i) = (units.scale[feature], group * d + feature);
+            let weight = observed.as_ref().map_or(weight[group], |observed| observed[i]);
+            if weight <= 0.0 {
+                continue;
+            }
+            let (point, apart) = (means[i], sum / weight);
+            means[i] += apart * scale;
+            rest[i] = apart - (means[i] - point) / scale;
+            let left = squares - sum * sum / weight;
+            spread[group] += if left > rounding * squares { left } else { 0.0 };
+            total[group] += squares;
+        }
+    }
+    (GroupMeans { weight, means, rest, spread, observed }, total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+
+    #[test]
+    fn spreads_keep_their_digits_far_from_the_origin_and_beside_a_far_row() {
+        // Eighths are exact, so that integers can count the squares: group g at g * 1e9, the last one a single row.
+        let steps: Vec<i64> = (0..90).map(|i| (i * 37) % 64).collect();
+        let cells =
+            steps.iter().enumerate().map(|(i, &step)| (i % 3) as f64 * 1e9 + step as f64 / 8.0);
+        let x = Array2::from_shape_vec((91, 1), cells.chain([1e15]).collect()).unwrap();
+        let table = Table::from_matrix(x.view()).unwrap();
+        let groups: Vec<u32> = (0..90).map(|i| i % 3).chain([3]).collect();
+        for scale in [1.0, 2.0] {
+            let units = Units { shift: vec![0.125], scale: vec![scale] };
+            let found = group_means(&table, &units, &groups, 5, None, &[0.125; 5]).unwrap();
+            for group in 0..3 {
+                let of_group: Vec<i64> = steps.iter().skip(group).step_by(3).copied().collect();
+                let sum: i64 = of_group.iter().sum();
+                // 30 sum x^2 - (sum x)^2, in eighths.
+                let squares = 30 * of_group.iter().map(|x| x * x).sum::<i64>() - sum * sum;
+                let spread = squares as f64 / (30.0 * 64.0 * scale * scale);
+                assert!((found.spread[group] - spread).abs() <= 1e-14 * spread, "{group}");
+                let mean = (found.means[group] - group as f64 * 1e9) / scale + found.rest[group];
+                assert!((mean - sum as f64 / (240.0 * scale)).abs() <= 1e-14 * mean, "{group}");
+            }
+            assert_eq!((found.spread[3], found.spread[4]), (0.0, 0.0));
+            assert_eq!((found.means[3], found.means[4], found.weight[4]), (1e15, 0.125, 0.0));
+            // A good guess needs no second pass.
+            let near: Vec<f64> = found.means.iter().map(|mean| mean + 1.0).collect();
+            let again = group_means(&table, &units, &groups, 5, None, &near).unwrap();
+            let pairs =
+                |a: &[f64], b: &[f64]| a.iter().copied().zip(b.to_vec()).collect::<Vec<_>>();
+            for (a, b) in pairs(&again.spread, &found.spread) {
+                assert!((a - b).abs() <= 1e-13 * b, "{a} {b}");
+            }
+            for (a, b) in pairs(&again.means[..4], &found.means[..4]) {
+                assert!((a - b).abs() <= 1e-15 * b, "{a} {b}");
+            }
+        }
+    }
+}
