@@ -198,7 +198,7 @@ impl<'a> KMedians<'a> {
 }
 
 /// Adds the cost about the column's own median, from the entries that begin at `first`, to the sums of a leaf.
-fn close_column(sums: &mut Vec<f64>, d: usize, column: usize, first: usize, own: f64) {
+fn close_column(sums: &mut [f64], d: usize, column: usize, first: usize, own: f64) {
     let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
     for entry in sums[first..].as_chunks_mut::<3>().0 {
         let part = (entry[1] - before) * (entry[0] - own);
