@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ndarray::{Array2, ArrayView1, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
-    FoundTree, KMeans, KMedians, Labels, Objective, ObservedKMeans, SearchSettings, Step, search,
+    FoundTree, KMeans, KMedians, Labels, LevelPoints, Objective, ObservedKMeans, Points,
+    SearchSettings, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
@@ -150,16 +151,20 @@ fn cost_of(tree: &DraftTree, x: &Array2<f64>, of: CostOfColumn) -> f64 {
     cluster_cost(x, &vec![1.0; x.nrows()], &labels, of)
 }
 
+/// Rows of complete numbers as points.
+fn points<'a>(x: &'a Array2<f64>, k: usize, weights: Option<&'a [f64]>) -> Points<'a> {
+    Points::new(x.as_slice().unwrap(), x.nrows(), k, weights, &[]).unwrap()
+}
+
 /// The objectives whose clusters have centers, with their definitions.
 fn with_centers<'a>(
     x: &'a Array2<f64>,
     k: usize,
     weights: Option<&'a [f64]>,
 ) -> [(Box<dyn Objective + 'a>, CostOfColumn); 2] {
-    let (z, d) = (x.as_slice().unwrap(), x.ncols());
-    let means = KMeans::new(z, d, k, weights).unwrap();
-    let medians = KMedians::new(z, d, k, weights).unwrap();
-    [(Box::new(means), squares), (Box::new(medians), distances)]
+    let points = points(x, k, weights);
+    let means = KMeans::new(points.clone());
+    [(Box::new(means), squares), (Box::new(KMedians::new(points)), distances)]
 }
 
 /// All sets of leaves, each a set of rows, that trees of at most `n_leaves` leaves and `depth` levels make.
@@ -370,25 +375,21 @@ impl Mixed {
         Table::new((0..self.x.ncols()).map(column).collect()).unwrap()
     }
 
-    /// The coordinates of levels by column, and the points; a level has the value `level` in its coordinate.
-    fn points(&self, level: f64) -> (Vec<std::ops::Range<usize>>, Array2<f64>) {
-        let (mut columns, mut levels) = (Vec::new(), vec![]);
-        for (f, n_levels) in self.n_levels.iter().enumerate() {
-            levels.extend(n_levels.map(|n| columns.len()..columns.len() + n));
-            columns
-                .extend((0..n_levels.unwrap_or(1)).map(|code| (f, n_levels.map(|_| code as f64))));
-        }
-        let of = |(i, j): (usize, usize)| match (self.x[[i, columns[j].0]], columns[j].1) {
-            (x, Some(code)) if !x.is_nan() => {
-                if x == code {
-                    level
-                } else {
-                    0.0
-                }
-            }
-            (x, _) => x,
+    /// The columns of numbers.
+    fn numbers(&self) -> Array2<f64> {
+        let is_number = |f: &usize| self.n_levels[*f].is_none();
+        let columns: Vec<usize> = (0..self.x.ncols()).filter(is_number).collect();
+        self.x.select(Axis(1), &columns).as_standard_layout().to_owned()
+    }
+
+    /// The rows as points.
+    fn points<'a>(&'a self, numbers: &'a Array2<f64>, k: usize) -> Points<'a> {
+        let column = |f: usize| {
+            let codes = ArrayView1::from(&self.codes[f]);
+            Some(LevelPoints { codes, n_levels: self.n_levels[f]?, unit: 1.0 })
         };
-        (levels, Array2::from_shape_fn((self.x.nrows(), columns.len()), of))
+        let levels: Vec<LevelPoints<'_>> = (0..self.x.ncols()).filter_map(column).collect();
+        Points::new(numbers.as_slice().unwrap(), self.x.nrows(), k, None, &levels).unwrap()
     }
 
     /// What rows cost as one cluster, by the definition: squares, or distances and mismatches.
@@ -459,15 +460,15 @@ fn the_optimum_of_tiny_tables_with_levels_and_gaps_is_found() {
             known: BTreeMap::new(),
         };
         let trees = enumeration.trees(u16::MAX >> (16 - n), n_leaves, 9);
-        let (_, squares) = mixed.points(0.5f64.sqrt());
-        let (levels, halves) = mixed.points(0.5);
-        let (d, table) = (squares.ncols(), mixed.table());
+        let (numbers, table) = (mixed.numbers(), mixed.table());
+        let points = mixed.points(&numbers, k);
         let labels: Vec<u32> = (0..n).map(|_| below(&mut random, k) as u32).collect();
         let objectives: [Box<dyn Objective>; 3] = [
-            Box::new(ObservedKMeans::new(squares.as_slice().unwrap(), d, k, None).unwrap()),
-            Box::new(
-                KMedians::with_levels(halves.as_slice().unwrap(), d, k, None, levels).unwrap(),
-            ),
+            match points.has_gaps() {
+                true => Box::new(ObservedKMeans::new(points.clone())),
+                false => Box::new(KMeans::new(points.clone())),
+            },
+            Box::new(KMedians::new(points)),
             Box::new(Labels::new(&labels, k, None).unwrap()),
         ];
         for (which, objective) in objectives.iter().enumerate() {
@@ -517,12 +518,10 @@ fn trees_of_tables_with_levels_and_gaps_are_worth_what_their_rows_cost() {
         // More values than ranks have buckets, and few.
         let mixed = Mixed::new(&mut random, 900, &[5, 700]);
         let starts = mixed.starts(&mut random, 7, 4);
-        let (_, squares) = mixed.points(0.5f64.sqrt());
-        let (levels, halves) = mixed.points(0.5);
-        let (d, table) = (squares.ncols(), mixed.table());
-        let means = ObservedKMeans::new(squares.as_slice().unwrap(), d, 4, None).unwrap();
-        let medians =
-            KMedians::with_levels(halves.as_slice().unwrap(), d, 4, None, levels).unwrap();
+        let (numbers, table) = (mixed.numbers(), mixed.table());
+        let points = mixed.points(&numbers, 4);
+        let means = ObservedKMeans::new(points.clone());
+        let medians = KMedians::new(points);
         for (by_medians, objective) in [(false, &means as &dyn Objective), (true, &medians)] {
             let mut settings = SearchSettings { max_work: 3_000_000, ..quick(7) };
             settings.limits.min_samples_leaf = 20;
@@ -540,11 +539,11 @@ fn trees_of_tables_with_levels_and_gaps_are_worth_what_their_rows_cost() {
 #[test]
 fn means_of_complete_rows_are_those_of_rows_without_gaps() {
     let x = clouds();
-    let (z, starts) = (x.as_slice().unwrap(), starts(&mut Random(25), &x, 9, 4));
+    let starts = starts(&mut Random(25), &x, 9, 4);
     let weights: Vec<f64> = (0..400).map(|i| 1.0 + (i % 3) as f64).collect();
     let still = SearchSettings { patience: 0, ..quick(9) };
-    let plain = KMeans::new(z, 5, 4, Some(&weights)).unwrap();
-    let observed = ObservedKMeans::new(z, 5, 4, Some(&weights)).unwrap();
+    let plain = KMeans::new(points(&x, 4, Some(&weights)));
+    let observed = ObservedKMeans::new(points(&x, 4, Some(&weights)));
     let [a, b] = [&plain as &dyn Objective, &observed].map(|o| found(&x, o, &starts, &still, 1));
     for (a, b) in a.start_objectives.iter().zip(&b.start_objectives).take(starts.len()) {
         assert!((a / b - 1.0).abs() < 1e-12);
@@ -643,7 +642,7 @@ fn a_far_row_and_a_far_origin_change_nothing_of_the_rest() {
 #[test]
 fn the_work_is_the_same_for_every_number_of_threads() {
     let x = clouds();
-    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 4, None).unwrap();
+    let kmeans = KMeans::new(points(&x, 4, None));
     let starts = starts(&mut Random(13), &x, 12, 4);
     let limited = |max_work| SearchSettings { max_work, n_survivors: 2, ..quick(12) };
     let few = found(&x, &kmeans, &starts, &limited(3_000_000), 1);
@@ -657,14 +656,14 @@ fn the_work_is_the_same_for_every_number_of_threads() {
 fn what_cannot_be_searched_is_refused() {
     let x = clouds();
     let table = Table::from_matrix(x.view()).unwrap();
-    let kmeans = KMeans::new(x.as_slice().unwrap(), 5, 2, None).unwrap();
+    let kmeans = KMeans::new(points(&x, 2, None));
     let run = |starts: &[DraftTree], settings: SearchSettings| {
         search(&table, &kmeans, starts, &settings, &Monitor::default()).unwrap_err().to_string()
     };
     assert!(run(&[], settings(3)).contains("needs a start"));
     assert!(run(&[DraftTree::leaf(0)], settings(0)).contains("a leaf"));
     assert!(run(&[DraftTree::leaf(2)], settings(3)).contains("Label 2"));
-    let short = KMeans::new(&x.as_slice().unwrap()[..50], 5, 2, None).unwrap();
+    let short = KMeans::new(Points::new(&x.as_slice().unwrap()[..50], 10, 2, None, &[]).unwrap());
     let starts = [DraftTree::leaf(0)];
     let error = search(&table, &short, &starts, &settings(3), &Monitor::default()).unwrap_err();
     assert!(error.to_string().contains("400"), "{error}");

@@ -360,6 +360,7 @@ def search_tree(
     *,
     objective: Literal["kmeans", "kmedians", "labels"],
     z: _Floats | None,
+    scale: _Floats | None,
     labels: _Codes | None,
     sample_weight: _Floats | None,
     n_clusters: int,

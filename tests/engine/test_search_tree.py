@@ -22,6 +22,7 @@ def searched(rows, **changes):
     arguments = {
         "objective": "kmeans",
         "z": rows - rows.mean(axis=0),
+        "scale": None,
         "labels": None,
         "sample_weight": None,
         "n_clusters": 4,

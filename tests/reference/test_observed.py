@@ -312,3 +312,31 @@ def test_labels_do_not_depend_on_the_threads():
     one, three = reference(data, 5, n_init=3), reference(many, 5, n_init=3)
     np.testing.assert_array_equal(one.labels, three.labels)
     assert one.inertia == three.inertia
+
+
+def test_levels_with_gaps_start_from_seeds_without_rounds_of_kmeans(monkeypatch):
+    def fail(*_args, **_kwargs):
+        raise AssertionError("KMeans works on a column for each level")
+
+    monkeypatch.setattr(KMeans, "fit", fail)
+    data = rows_of(pl.DataFrame({"x": [0.0, 1.0, None, 9.0], "v": ["a", "a", "b", "b"]}))
+    labels, cost = observed.best_descent(
+        data,
+        2,
+        lambda seed: observed.seeded_labels(data, observed.filled_matrix(data), 2, seed),
+        "kmeans",
+        0,
+        3,
+        10,
+    )
+    found = make_reference(
+        data,
+        ReferenceInput(),
+        criterion="kmeans",
+        n_clusters=2,
+        random_state=0,
+        estimator_name="IMM",
+        needs_distinct=True,
+    )
+    assert labels[0] == labels[1] != labels[3]
+    assert found.inertia == pytest.approx(cost, rel=1e-12)

@@ -14,7 +14,7 @@ from .._util import BoolArray, Codes, FloatArray
 from .encoding import Encoding
 from .scale import Scale, deviations, given_scale, level_deviations, robust_scale
 from .sparse import SparseTable
-from .table import Table, column_of, level_codes, take_rows
+from .table import Table, column_of, level_codes, level_columns, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
 
@@ -62,13 +62,15 @@ class Units:
         return np.ascontiguousarray((points - self.shift) / self.scale)
 
     def matrix(self, table: Table) -> FloatArray:
-        """Return the table in these units, as one C-ordered array."""
-        matrix = np.empty((table.n_samples, table.n_features))
-        for f in range(table.n_features):
+        """Return the table's columns of numbers in these units, as one C-ordered array."""
+        levels = level_columns(table)
+        numbers = [f for f in range(table.n_features) if f not in levels]
+        matrix = np.empty((table.n_samples, len(numbers)))
+        for place, f in enumerate(numbers):
             column = column_of(table, f)
             with np.errstate(over="ignore"):  # the callers check for overflow
-                np.subtract(column, self.shift[f], out=matrix[:, f], dtype=np.float64)
-                matrix[:, f] /= self.scale[f]
+                np.subtract(column, self.shift[f], out=matrix[:, place], dtype=np.float64)
+                matrix[:, place] /= self.scale[f]
         return matrix
 
 

@@ -22,7 +22,7 @@ from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
 from .checks import DEFAULT_N_CLUSTERS, check_distinct, check_enough_rows, warn_misfit, warn_too_few
 from .kmedians import kmedians
-from .observed import best_descent, filled_matrix
+from .observed import best_descent, filled_matrix, seeded_labels
 from .read import ReferenceInput
 
 # Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
@@ -127,22 +127,26 @@ def _cluster(
     max_iter: int,
     tell: TellText | None,
 ) -> npt.NDArray[Any]:
-    plain = data.rows.levels is None
+    by_medians = criterion == "kmedians"
     matrix = data.units.matrix(data.rows) if data.rows.is_plain else filled_matrix(data)
     if not np.isfinite(np.vdot(matrix, matrix)):
         raise ValueError(ROWS_OVERFLOW)
-    name = "k-medians" if criterion == "kmedians" else "k-means"
+    name = "k-medians" if by_medians else "k-means"
     _tell_begin(tell, name, k, n_init)
 
     def cluster(n_init: int, random_state: Any) -> tuple[npt.NDArray[Any], float]:
         return _cluster_matrix(data, matrix, criterion, k, random_state, n_init, max_iter)
 
-    if data.rows.gaps is None and (plain or criterion == "kmeans"):
+    if data.rows.is_plain or not (by_medians or data.rows.gaps):
         labels, cost = cluster(n_init, random_state)
     else:
-        labels, cost = best_descent(
-            data, k, lambda seed: cluster(1, seed)[0], criterion, random_state, n_init, max_iter
-        )
+
+        def start(seed: int) -> npt.NDArray[Any]:
+            if by_medians or data.rows.levels is None:
+                return cluster(1, seed)[0]
+            return seeded_labels(data, matrix, k, seed)  # KMeans takes long over many columns
+
+        labels, cost = best_descent(data, k, start, criterion, random_state, n_init, max_iter)
     _tell_end(tell, name, cost)
     return labels
 

@@ -5,11 +5,12 @@ k-medians: of the distances) to the centers of the rows' clusters, by weight. A 
 nothing to any label's cost; a center has the mean (median, most frequent level) of the observed
 cells of its cluster, and that of all rows where there are none.
 
-Starts are those of scikit-learn's KMeans, or of k-medians, with gaps filled by the columns' means.
-From each, two steps alternate until no label changes, and neither raises the objective: centers of
-the clusters, and the nearest center of each row. A row whose cost is the least within 1e-12 of its
-costs' range stays. An empty cluster restarts at the row of the largest cost. Starts that fill gaps
-with centers and run KMeans to the end, k-POD's own way, stop while rows are nearer to others.
+Starts are those of scikit-learn's KMeans (of tables with levels the seeds of its k-means++ alone),
+or of k-medians, with gaps filled by the columns' means. From each, two steps alternate until no
+label changes, and neither raises the objective: centers of the clusters, and the nearest center of
+each row. A row whose cost is the least within 1e-12 of its costs' range stays. An empty cluster
+restarts at the row of the largest cost. Starts that fill gaps with centers and run KMeans to the
+end, k-POD's own way, stop while rows are nearer to others.
 
 Cost: O(n k d) a round.
 
@@ -50,6 +51,16 @@ def filled_matrix(data: WeightedRows[Table]) -> FloatArray:
         means = ClusterSums.of(data, np.zeros(data.rows.n_samples, dtype=np.uint32), 1).centers()
         np.copyto(matrix, means, where=np.isnan(matrix))
     return matrix
+
+
+def seeded_labels(
+    data: WeightedRows[Table], matrix: FloatArray, k: int, seed: int
+) -> npt.NDArray[Any]:
+    """Return the nearest of k rows, drawn by k-means++ from the `filled_matrix`, of each row."""
+    from sklearn.cluster import kmeans_plusplus  # a tenth of the package's import time
+
+    centers, _ = kmeans_plusplus(matrix, k, sample_weight=data.weight, random_state=seed)
+    return data.label_costs(centers).nearest
 
 
 def best_descent(

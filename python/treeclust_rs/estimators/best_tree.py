@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -32,7 +31,7 @@ from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, forma
 from ..tree import GrownTree, add_up, order_by_gain, reordered_tests, tests_of
 from .centers_tree import CentersTree
 from .given_tree import is_tree
-from .starts import Start, Starts, points_of
+from .starts import Start, Starts
 
 MOVES = ("start", "refine", "recreate", "sample", "shake", "transfer", "swap", "perturb", "cross")
 """What made a tree better, by the codes of the core."""
@@ -159,8 +158,8 @@ class BestTree(CentersTree):
     subtree comes from another of these trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
-    thread more. A column of levels counts as one a level; with gaps or levels starts take
-    17 n d more.
+    thread more. With gaps or levels starts take 17 n d more, a column of levels counting as one a
+    level.
 
     Examples
     --------
@@ -221,11 +220,12 @@ class BestTree(CentersTree):
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         k, by_labels = reference.n_clusters, self.objective == "labels"
-        points = None if by_labels else points_of(fit_rows, self.criterion)
+        points = None if by_labels else fit_rows.units.matrix(fit_rows.rows)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         begin = Starts(fit_rows, reference, growth.limits, points, self.criterion, seed)
         starts = [] if self.init is None else [begin.given(self.init)]
-        n_cells, work, spent = _n_cells(fit_rows), 0, 0.0
+        rows = fit_rows.rows
+        n_cells, work, spent = rows.n_samples * rows.n_features, 0, 0.0
         for name, effort in _EFFORTS.items():
             before, work = work, effort.work(n_cells, k)
             if name == "quick":
@@ -238,17 +238,18 @@ class BestTree(CentersTree):
                 )
             began = time.perf_counter()
             found = _engine.search_tree(
-                fit_rows.rows.data,
+                rows.data,
                 objective=self.objective,
                 z=points,
+                scale=fit_rows.units.scale,
                 labels=reference.labels if by_labels else None,
                 sample_weight=fit_rows.weight,
                 n_clusters=k,
                 starts=[
-                    (_engine.Router(start.tests, fit_rows.rows.n_features), start.cluster)
+                    (_engine.Router(start.tests, rows.n_features), start.cluster)
                     for start in starts
                 ],
-                max_leaves=most_leaves(growth.limits.max_leaves, k, fit_rows.rows.n_samples),
+                max_leaves=most_leaves(growth.limits.max_leaves, k, rows.n_samples),
                 max_depth=growth.limits.max_depth,
                 min_samples_leaf=growth.limits.min_samples_leaf,
                 n_restarts=effort.n_restarts,
@@ -303,17 +304,6 @@ class BestTree(CentersTree):
         assert isinstance(grown, _SearchedTree)
         self.search_path_, self.starts_ = grown.search_path, grown.starts
         self.start_ = grown.start
-
-
-def _n_cells(fit_rows: FitRows[Table]) -> int:
-    """Return how many cells the table counts for, when it is decided how long to search.
-
-    Columns of levels are looked at once, and their coordinates, one a level, in every distance: the
-    geometric mean of both numbers counts.
-    """
-    rows = fit_rows.rows
-    n_coordinates = rows.n_features if rows.levels is None else fit_rows.encoding.n_coordinates
-    return int(rows.n_samples * math.sqrt(rows.n_features * n_coordinates))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Encoding, Table, Units, WeightedRows
+from .._data import Encoding, Table, Units
 from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
@@ -28,17 +28,6 @@ from .joined_tree import joined, route
 from .kd_tree_clusters import KDTreeClusters
 from .random_cuts import RandomCuts
 from .x_regression_tree import XRegressionTree
-
-
-def points_of(data: WeightedRows[Table], criterion: Criterion) -> FloatArray:
-    """Return the rows as points whose distances are the costs of rows, NaN where a cell is missing.
-
-    Numbers are in units; a column of levels has a coordinate a level, see `Encoding`. For k-medians
-    two levels are as far apart as a row of one costs about a center of the other.
-    """
-    if data.rows.levels is None:
-        return data.units.matrix(data.rows)
-    return data.encoding.matrix(data.rows, manhattan=criterion == "kmedians")
 
 
 def decoded_tests(
@@ -114,7 +103,7 @@ class Starts:
     reference: Reference
     limits: Limits
     points: FloatArray | None
-    """Rows as `points_of`; None: the labels are all that counts."""
+    """The rows' numbers in units; None: the labels are all that counts."""
     criterion: Criterion
     seed: int
 
@@ -155,7 +144,7 @@ class Starts:
         table = Table(cells, len(cells), len(means), None)
         units = Units(encoding.shift, encoding.scale)
         fit_rows = replace(self.fit_rows, rows=table, units=units, table=table, kept=None)
-        return replace(self, fit_rows=fit_rows, points=points_of(fit_rows, self.criterion))
+        return replace(self, fit_rows=fit_rows, points=units.matrix(table))
 
     def _of_cells(self, max_work: int) -> Iterator[Start]:
         """Grow the trees that compare cells, of a table of complete numbers."""

@@ -125,15 +125,16 @@ pub fn label_costs(
 type NumberColumn<'a, 't> = (&'a Column<'t>, f64, f64);
 
 /// What the levels of a column cost each label.
-struct LevelCosts<'a> {
-    codes: &'a ArrayView1<'a, u8>,
+pub(crate) struct LevelCosts<'a> {
+    /// By row.
+    pub codes: &'a ArrayView1<'a, u8>,
     /// n_levels x k, row-major.
-    costs: Vec<f64>,
+    pub costs: Vec<f64>,
 }
 
 impl LevelCosts<'_> {
     /// Adds to the costs of the rows from `start` on (rows x k) what the column adds; nothing where it is missing.
-    fn add(&self, start: usize, out: &mut [f64], k: usize) {
+    pub fn add(&self, start: usize, out: &mut [f64], k: usize) {
         for (row, costs) in (start..).zip(out.chunks_mut(k)) {
             let code = self.codes[row];
             if code != MISSING_LEVEL {

@@ -20,8 +20,8 @@ mod units;
 
 pub(crate) use groups::group_weights;
 pub use groups::{GroupSums, group_sums};
-pub(crate) use labels::to_regrets;
 pub use labels::{LabelCosts, Metric, label_costs};
+pub(crate) use labels::{LevelCosts, to_regrets};
 pub use means::{GroupMeans, group_means};
 pub use units::Units;
 

@@ -9,9 +9,10 @@
 //! points, improved by Hartigan's rule: moving a leaf from its cluster a to b changes E by exactly
 //! W W_b / (W_b + W) |m - mu_b|^2 - W W_a / (W_a - W) |m - mu_a|^2. O(L k d) per sweep, without looking at rows.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
-use crate::error::Result;
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -28,13 +29,9 @@ const MEAN: usize = 2;
 pub struct KMeans<'a>(Points<'a>);
 
 impl<'a> KMeans<'a> {
-    /// `z`: n x d, row-major, the points whose squared distances count, about any origin near them. `weights`:
-    /// positive; none: 1 each.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::error::Error::Shape) if sizes disagree.
-    pub fn new(z: &'a [f64], d: usize, k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
-        Points::new(z, d, k, weights, squared_distance).map(KMeans)
+    /// The points whose squared distances count, about any origin near them; none of their coordinates is missing.
+    pub fn new(points: Points<'a>) -> Self {
+        KMeans(points.with(squared_distance, FRAC_1_SQRT_2))
     }
 
     /// The weight of each cluster and its mean, d numbers a cluster; 0 for empty ones.
@@ -75,21 +72,23 @@ impl Objective for KMeans<'_> {
         let mut sums = vec![0.0; MEAN + self.0.d];
         // About the first row, so that far leaves lose nothing; then once more about the mean.
         let Some(&first) = rows.first() else { return sums };
-        let origin = self.0.row(first);
+        let origin = self.0.numbers(first);
         let (head, mean) = sums.split_at_mut(MEAN);
         for &row in rows {
             let weight = self.0.weight(row);
             head[WEIGHT] += weight;
-            for ((sum, x), o) in mean.iter_mut().zip(self.0.row(row)).zip(origin) {
+            for ((sum, x), o) in mean.iter_mut().zip(self.0.numbers(row)).zip(origin) {
                 *sum += weight * (x - o);
             }
         }
         for (sum, o) in mean.iter_mut().zip(origin) {
             *sum = o + *sum / head[WEIGHT];
         }
+        let of_numbers = &mean[..origin.len()];
         for &row in rows {
-            head[SQUARES] += self.0.weight(row) * squared_distance(self.0.row(row), mean);
+            head[SQUARES] += self.0.weight(row) * squared_distance(self.0.numbers(row), of_numbers);
         }
+        head[SQUARES] += self.0.level_means(rows, mean, |_, _| {});
         sums
     }
 

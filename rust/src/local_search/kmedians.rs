@@ -14,11 +14,8 @@
 //! one each, of which a row has one above 0, have no medians but the most frequent level, the first of several: it has
 //! its coordinate, and the others are 0.
 
-use std::ops::Range;
-
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
-use crate::error::{Error, Result};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -106,22 +103,23 @@ fn median(columns: &[&[Entry]]) -> f64 {
     median
 }
 
-/// The value of a level's coordinate and the weight of the rows that have it.
-fn level(column: &[Entry]) -> (f64, f64) {
+/// The weight of the rows that have the level of a coordinate.
+fn level_weight(column: &[Entry]) -> f64 {
     match column {
-        [] => (0.0, 0.0),
-        [only] => (only[0], if only[0] > 0.0 { only[1] } else { 0.0 }),
-        [others, .., last] => (last[0], last[1] - others[1]),
+        [] => 0.0,
+        [only] => {
+            if only[0] > 0.0 {
+                only[1]
+            } else {
+                0.0
+            }
+        }
+        [others, .., last] => last[1] - others[1],
     }
 }
 
-/// Writes the most frequent level to the coordinates of its column. `levels`: of each leaf and level in turn.
-fn set_level(center: &mut [f64], levels: impl Iterator<Item = (usize, (f64, f64))>) {
-    let (mut values, mut weights) = (vec![0.0; center.len()], vec![0.0; center.len()]);
-    for (at, (value, weight)) in levels {
-        values[at] = f64::max(values[at], value);
-        weights[at] += weight;
-    }
+/// Writes the most frequent level to the coordinates of its column.
+fn set_level(center: &mut [f64], weights: &[f64], value: f64) {
     let mut most = (0.0, None);
     for (at, &weight) in weights.iter().enumerate() {
         if weight > most.0 {
@@ -130,58 +128,34 @@ fn set_level(center: &mut [f64], levels: impl Iterator<Item = (usize, (f64, f64)
     }
     let Some(most) = most.1 else { return center.fill(f64::NAN) };
     center.fill(0.0);
-    center[most] = values[most];
+    center[most] = value;
 }
 
 /// The rows as points.
 #[derive(Debug, Clone)]
 pub struct KMedians<'a> {
     points: Points<'a>,
-    /// The coordinates of each column of levels.
-    levels: Vec<Range<usize>>,
     has_gaps: bool,
 }
 
 impl<'a> KMedians<'a> {
-    /// `z`: n x d, row-major, the points whose l1 distances count, NaN where a coordinate is missing. `weights`:
-    /// positive; none: 1 each.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::error::Error::Shape) if sizes disagree.
-    pub fn new(z: &'a [f64], d: usize, k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
-        KMedians::with_levels(z, d, k, weights, vec![])
-    }
-
-    /// As [`KMedians::new`]; `levels`: the coordinates of each column of levels, of which a row has one above 0, all the
-    /// same, or none of which is observed.
-    ///
-    /// # Errors
-    /// As [`KMedians::new`].
-    pub fn with_levels(
-        z: &'a [f64],
-        d: usize,
-        k: usize,
-        weights: Option<&'a [f64]>,
-        levels: Vec<Range<usize>>,
-    ) -> Result<Self> {
-        let has_gaps = z.iter().any(|x| x.is_nan());
+    /// The points whose l1 distances count.
+    pub fn new(points: Points<'a>) -> Self {
+        let has_gaps = points.has_gaps();
         let distance = if has_gaps {
             |a: &[f64], b: &[f64]| sum_over(a, b, |x| if x.is_nan() { 0.0 } else { x.abs() })
         } else {
             |a: &[f64], b: &[f64]| sum_over(a, b, f64::abs)
         };
-        let points = Points::new(z, d, k, weights, distance)?;
-        if let Some(last) = levels.last() {
-            Error::check_len("The points", d.max(last.end), d, "coordinates")?;
-        }
-        let mut objective = KMedians { points, levels, has_gaps };
+        let mut objective = KMedians { points: points.with(distance, 0.5), has_gaps };
         if has_gaps {
             let all: Vec<u32> = (0..objective.points.n_samples() as u32).collect();
             let sums = objective.leaf(&all);
-            let medians = sums[1..=d].iter().map(|&x| if x.is_nan() { 0.0 } else { x });
+            let medians =
+                sums[1..=objective.points.d].iter().map(|&x| if x.is_nan() { 0.0 } else { x });
             objective.points.overall = medians.collect();
         }
-        Ok(objective)
+        objective
     }
 
     /// The medians of some leaves together, and what they cost about them; no leaf: 0.
@@ -197,11 +171,14 @@ impl<'a> KMedians<'a> {
                     median(&columns)
                 };
                 let mut center: Vec<f64> = (0..self.points.d).map(median).collect();
-                for column in &self.levels {
-                    let levels = leaves
-                        .iter()
-                        .flat_map(|leaf| column.clone().map(|j| level(leaf.column(j))).enumerate());
-                    set_level(&mut center[column.clone()], levels);
+                for column in &self.points.levels {
+                    let places = column.places.clone();
+                    let mut weights = vec![0.0; places.len()];
+                    for leaf in leaves {
+                        let of_levels = places.clone().map(|j| level_weight(leaf.column(j)));
+                        weights.iter_mut().zip(of_levels).for_each(|(sum, w)| *sum += w);
+                    }
+                    set_level(&mut center[places], &weights, column.value);
                 }
                 center
             }
@@ -218,6 +195,21 @@ impl<'a> KMedians<'a> {
     fn read<'s>(&self, leaves: &[&'s [f64]]) -> Vec<LeafSums<'s>> {
         leaves.iter().map(|sums| LeafSums::read(sums, self.points.d)).collect()
     }
+}
+
+/// Adds the cost about the column's own median, from the entries that begin at `first`, to the sums of a leaf.
+fn close_column(sums: &mut [f64], d: usize, column: usize, first: usize, own: f64) {
+    let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
+    for entry in sums[first..].as_chunks_mut::<3>().0 {
+        let part = (entry[1] - before) * (entry[0] - own);
+        before = entry[1];
+        moment += part;
+        cost += part.abs();
+        entry[2] = moment;
+    }
+    sums[0] += cost;
+    sums[1 + column] = own;
+    sums[1 + d + column] = ((sums.len() - 1 - 2 * d) / 3) as f64;
 }
 
 /// A cluster's medians and its cost about them.
@@ -244,19 +236,12 @@ impl Objective for KMedians<'_> {
     fn leaf(&self, rows: &[u32]) -> Vec<f64> {
         let d = self.points.d;
         let (mut sums, mut cells) = (vec![0.0; 1 + 2 * d], Vec::with_capacity(rows.len()));
-        let mut levels = vec![f64::NAN; d];
-        for column in &self.levels {
-            let of_row = |&row: &u32| {
-                let cells = &self.points.row(row)[column.clone()];
-                let at = cells.iter().position(|&x| x > 0.0)?;
-                Some((at, (cells[at], self.points.weight(row))))
-            };
-            set_level(&mut levels[column.clone()], rows.iter().filter_map(of_row));
-        }
-        for feature in 0..d {
+        let n_numbers = rows.first().map_or(0, |&row| self.points.numbers(row).len());
+        for feature in 0..n_numbers {
             cells.clear();
             cells.extend(
-                rows.iter().map(|&row| (self.points.row(row)[feature], self.points.weight(row))),
+                rows.iter()
+                    .map(|&row| (self.points.numbers(row)[feature], self.points.weight(row))),
             );
             if self.has_gaps {
                 cells.retain(|(x, _)| !x.is_nan());
@@ -268,24 +253,23 @@ impl Objective for KMedians<'_> {
                 reached += equal.iter().map(|cell| cell.1).sum::<f64>();
                 sums.extend([equal[0].0, reached, 0.0]);
             }
-            let entries = sums[first..].as_chunks_mut::<3>().0;
+            let entries = sums[first..].as_chunks::<3>().0;
             let half = reached * (0.5 - MARGIN);
             let middle = entries.partition_point(|entry| entry[1] < half);
-            let own = match levels[feature] {
-                level if level.is_nan() => entries.get(middle).map_or(f64::NAN, |entry| entry[0]),
-                level => level,
-            };
-            let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
-            for entry in entries {
-                let part = (entry[1] - before) * (entry[0] - own);
-                before = entry[1];
-                moment += part;
-                cost += part.abs();
-                entry[2] = moment;
+            let own = entries.get(middle).map_or(f64::NAN, |entry| entry[0]);
+            close_column(&mut sums, d, feature, first, own);
+        }
+        for column in &self.points.levels {
+            let weights = self.points.level_weights(column, rows);
+            let total: f64 = weights.iter().sum();
+            let mut own = vec![f64::NAN; weights.len()];
+            set_level(&mut own, &weights, column.value);
+            for ((coordinate, weight), own) in column.places.clone().zip(weights).zip(own) {
+                let (first, others) = (sums.len(), total - weight);
+                let entries = [([0.0, others, 0.0], others), ([column.value, total, 0.0], weight)];
+                entries.iter().filter(|(_, w)| *w > 0.0).for_each(|(entry, _)| sums.extend(entry));
+                close_column(&mut sums, d, coordinate, first, own);
             }
-            sums[0] += cost;
-            sums[1 + feature] = own;
-            sums[1 + d + feature] = ((sums.len() - 1 - 2 * d) / 3) as f64;
         }
         sums
     }

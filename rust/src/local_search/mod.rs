@@ -43,4 +43,5 @@ pub use labels::Labels;
 pub use moves::Move;
 pub use objective::{Objective, RowCosts};
 pub use observed::ObservedKMeans;
+pub use points::{LevelPoints, Points};
 pub use search::{FoundTree, SearchSettings, Step, search};

@@ -6,9 +6,10 @@
 //! leaf from its cluster to another changes E by what joining it there adds, less what joining it to the rest of its own
 //! does. The rest is added up from its leaves: nothing cancels. O(L (L + k) d) per sweep.
 
+use std::f64::consts::FRAC_1_SQRT_2;
+
 use super::objective::{Objective, RowCosts};
 use super::points::{Points, sum_over};
-use crate::error::Result;
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -69,17 +70,13 @@ fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl<'a> ObservedKMeans<'a> {
-    /// `z`: n x d, row-major, the points whose squared distances count, NaN where a coordinate is missing. `weights`:
-    /// positive; none: 1 each.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::error::Error::Shape) if sizes disagree.
-    pub fn new(z: &'a [f64], d: usize, k: usize, weights: Option<&'a [f64]>) -> Result<Self> {
-        let mut objective = ObservedKMeans(Points::new(z, d, k, weights, squared_distance)?);
-        objective.0.overall = vec![0.0; d];
+    /// The points whose squared distances count.
+    pub fn new(points: Points<'a>) -> Self {
+        let mut objective = ObservedKMeans(points.with(squared_distance, FRAC_1_SQRT_2));
+        objective.0.overall = vec![0.0; objective.0.d];
         let all: Vec<u32> = (0..objective.0.n_samples() as u32).collect();
         objective.0.overall = objective.part(&objective.leaf(&all)).means.to_vec();
-        Ok(objective)
+        objective
     }
 
     fn part<'s>(&self, sums: &'s [f64]) -> Part<'s> {
@@ -121,21 +118,24 @@ impl Objective for ObservedKMeans<'_> {
         let (weights, means) = rest.split_at_mut(d);
         // About the first row, so that far leaves lose nothing; then once more about the mean.
         let Some(&first) = rows.first() else { return sums };
-        let origin: Vec<f64> = self.0.as_center(first).collect();
+        let origin = &self.0.as_center(first)[..self.0.numbers(first).len()];
         for &row in rows {
             let weight = self.0.weight(row);
-            let cells = self.0.row(row).iter().zip(&origin);
+            let cells = self.0.numbers(row).iter().zip(origin);
             for ((total, sum), (x, o)) in weights.iter_mut().zip(&mut *means).zip(cells) {
                 let is_seen = !x.is_nan();
                 *total += if is_seen { weight } else { 0.0 };
                 *sum += if is_seen { weight * (x - o) } else { 0.0 };
             }
         }
-        for ((mean, weight), o) in means.iter_mut().zip(weights).zip(&origin) {
+        for ((mean, weight), o) in means.iter_mut().zip(&*weights).zip(origin) {
             *mean = if *weight > 0.0 { o + *mean / *weight } else { 0.0 };
         }
-        let of_row = |&row: &u32| self.0.weight(row) * squared_distance(self.0.row(row), means);
+        let of_numbers = &means[..origin.len()];
+        let of_row =
+            |&row: &u32| self.0.weight(row) * squared_distance(self.0.numbers(row), of_numbers);
         squares[0] = rows.iter().map(of_row).sum();
+        squares[0] += self.0.level_means(rows, means, |places, seen| weights[places].fill(seen));
         sums
     }
 

@@ -1,65 +1,154 @@
 //! Rows as points, and what they cost under labels whose clusters have centers.
+//!
+//! A point has the row's numbers, then for each column of levels one coordinate a level: 0 but for that of its level. Only
+//! centers and sums have these coordinates; of rows the codes are read, and what a level costs is looked up.
+
+use std::ops::Range;
+
+use ndarray::ArrayView1;
 
 use super::objective::RowCosts;
+use crate::costs::LevelCosts;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Monitor};
+use crate::table::MISSING_LEVEL;
 
 /// Rows whose costs are one task.
 const ROWS_PER_TASK: usize = 1024;
 
-/// The rows as points. A missing coordinate is NaN.
+/// A column of levels.
+#[derive(Debug, Clone, Copy)]
+pub struct LevelPoints<'a> {
+    /// By row; [`MISSING_LEVEL`] where the cell is missing.
+    pub codes: ArrayView1<'a, u8>,
+    /// Number of levels.
+    pub n_levels: usize,
+    /// Two levels are `1 / unit` apart.
+    pub unit: f64,
+}
+
+/// A column of levels and its coordinates.
 #[derive(Debug, Clone)]
-pub(super) struct Points<'a> {
-    /// n x d, row-major.
+pub(super) struct PlacedLevels<'a> {
+    codes: ArrayView1<'a, u8>,
+    /// Its coordinates.
+    pub places: Range<usize>,
+    /// What a row has in the coordinate of its level.
+    pub value: f64,
+}
+
+/// The rows as points. A missing number is NaN.
+#[derive(Debug, Clone)]
+pub struct Points<'a> {
+    /// n x `n_numbers`, row-major.
     z: &'a [f64],
-    /// Number of columns.
-    pub d: usize,
+    n_numbers: usize,
+    n_samples: usize,
+    pub(super) levels: Vec<PlacedLevels<'a>>,
+    /// Number of coordinates.
+    pub(super) d: usize,
     /// Number of clusters.
-    pub k: usize,
+    pub(super) k: usize,
     weights: Option<&'a [f64]>,
     /// Where centers lie in coordinates that their rows lack; empty if no coordinate is missing.
-    pub overall: Vec<f64>,
-    /// What a row of weight 1 costs at a distance from its center.
+    pub(super) overall: Vec<f64>,
+    /// What the numbers of a row of weight 1 cost at a distance from their center.
     distance: fn(&[f64], &[f64]) -> f64,
 }
 
 impl<'a> Points<'a> {
-    /// `z`: n x d. `weights`: positive; none: 1 each.
+    /// `z`: the numbers of `n_samples` rows, row-major, NaN where one is missing. `k`: the number of clusters. `weights`:
+    /// positive; none: 1 each.
     ///
     /// # Errors
     /// [`Error::Shape`] if sizes disagree.
     pub fn new(
         z: &'a [f64],
-        d: usize,
+        n_samples: usize,
         k: usize,
         weights: Option<&'a [f64]>,
-        distance: fn(&[f64], &[f64]) -> f64,
+        levels: &[LevelPoints<'a>],
     ) -> Result<Self> {
-        let n = z.len() / d.max(1);
-        Error::check_len("z", z.len(), n * d, "entries")?;
-        Error::check_len("weights", weights.map_or(n, <[f64]>::len), n, "rows")?;
-        Ok(Points { z, d, k, weights, overall: vec![], distance })
+        let n_numbers = z.len() / n_samples.max(1);
+        Error::check_len("z", z.len(), n_samples * n_numbers, "entries")?;
+        Error::check_len("weights", weights.map_or(n_samples, <[f64]>::len), n_samples, "rows")?;
+        let mut d = n_numbers;
+        let mut placed = vec![];
+        for &LevelPoints { codes, n_levels, unit } in levels {
+            Error::check_len("codes", codes.len(), n_samples, "rows")?;
+            placed.push(PlacedLevels { codes, places: d..d + n_levels, value: 1.0 / unit });
+            d += n_levels;
+        }
+        let (levels, overall, distance) = (placed, vec![], |_: &[f64], _: &[f64]| 0.0);
+        Ok(Points { z, n_numbers, n_samples, levels, d, k, weights, overall, distance })
+    }
+
+    /// With what the numbers of a row of weight 1 cost at a distance from their center, and what a row has in the
+    /// coordinate of its level if two levels are 1 apart.
+    pub(super) fn with(mut self, distance: fn(&[f64], &[f64]) -> f64, level: f64) -> Self {
+        self.distance = distance;
+        self.levels.iter_mut().for_each(|column| column.value *= level);
+        self
+    }
+
+    /// Whether a coordinate is missing.
+    pub fn has_gaps(&self) -> bool {
+        let is_missing =
+            |column: &PlacedLevels<'_>| column.codes.iter().any(|&v| v == MISSING_LEVEL);
+        self.z.iter().any(|x| x.is_nan()) || self.levels.iter().any(is_missing)
     }
 
     /// Number of rows.
-    pub fn n_samples(&self) -> usize {
-        self.z.len() / self.d.max(1)
+    pub(super) fn n_samples(&self) -> usize {
+        self.n_samples
     }
 
-    /// One row.
-    pub fn row(&self, row: u32) -> &'a [f64] {
-        &self.z[row as usize * self.d..][..self.d]
+    /// The numbers of a row.
+    pub(super) fn numbers(&self, row: u32) -> &'a [f64] {
+        &self.z[row as usize * self.n_numbers..][..self.n_numbers]
     }
 
-    /// Its weight.
-    pub fn weight(&self, row: u32) -> f64 {
+    /// The weight of a row.
+    pub(super) fn weight(&self, row: u32) -> f64 {
         self.weights.map_or(1.0, |weights| weights[row as usize])
+    }
+
+    /// The weights of the levels of a column among some rows, missing ones last.
+    pub(super) fn level_weights(&self, column: &PlacedLevels<'_>, rows: &[u32]) -> Vec<f64> {
+        let mut weights = vec![0.0; usize::from(MISSING_LEVEL) + 1];
+        for &row in rows {
+            weights[usize::from(column.codes[row as usize])] += self.weight(row);
+        }
+        weights.truncate(column.places.len());
+        weights
+    }
+
+    /// Writes the means of levels over some rows to their coordinates; returns the sum of the squared distances to them.
+    /// `seen`: takes the coordinates of each column and the weight of the rows that have it.
+    pub(super) fn level_means(
+        &self,
+        rows: &[u32],
+        means: &mut [f64],
+        mut seen: impl FnMut(Range<usize>, f64),
+    ) -> f64 {
+        let mut squares = 0.0;
+        for column in &self.levels {
+            let weights = self.level_weights(column, rows);
+            let total: f64 = weights.iter().sum();
+            for (mean, weight) in means[column.places.clone()].iter_mut().zip(weights) {
+                let share = if total > 0.0 { weight / total } else { 0.0 };
+                *mean = share * column.value;
+                squares += weight * (1.0 - share) * column.value * column.value;
+            }
+            seen(column.places.clone(), total);
+        }
+        squares
     }
 
     /// The costs of rows about centers (k x d) of the clusters that have rows. An empty cluster is offered to the row
     /// that costs most, so that a cut around it is worth something. Only what has moved is computed.
-    pub fn update(
+    pub(super) fn update(
         &self,
         centers: &[f64],
         has_rows: impl Fn(usize) -> bool,
@@ -87,19 +176,29 @@ impl<'a> Points<'a> {
             };
             let dearest = (0..self.n_samples()).max_by(|&a, &b| least(a).total_cmp(&least(b)));
             let center = self.as_center(dearest.unwrap_or(0) as u32);
-            costs.centers[l * d..][..d].iter_mut().zip(center).for_each(|(at, x)| *at = x);
+            costs.centers[l * d..][..d].copy_from_slice(&center);
             self.update_columns(&[l], costs, monitor);
         }
     }
 
     /// A row as a center.
-    pub fn as_center(&self, row: u32) -> impl Iterator<Item = f64> {
+    pub(super) fn as_center(&self, row: u32) -> Vec<f64> {
         let seen = |(j, &x): (usize, &f64)| if x.is_nan() { self.overall[j] } else { x };
-        self.row(row).iter().enumerate().map(seen)
+        let mut center: Vec<f64> = self.numbers(row).iter().enumerate().map(seen).collect();
+        for PlacedLevels { codes, places, value } in &self.levels {
+            match codes[row as usize] {
+                MISSING_LEVEL => center.extend(&self.overall[places.clone()]),
+                code => {
+                    center.resize(places.end, 0.0);
+                    center[places.start + usize::from(code)] = *value;
+                }
+            }
+        }
+        center
     }
 
     /// The costs of rows about the rows `seeds[l]`, k of them.
-    pub fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
+    pub(super) fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
         let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.as_center(row)).collect();
         let mut costs = RowCosts::default();
         self.update(&centers, |_| true, &mut costs, monitor);
@@ -108,19 +207,48 @@ impl<'a> Points<'a> {
 
     /// Computes the costs under some labels from their centers.
     fn update_columns(&self, labels: &[usize], costs: &mut RowCosts, monitor: &Monitor) {
-        let (d, k, centers) = (self.d, self.k, &costs.centers);
-        parallel::map(costs.costs.chunks_mut(ROWS_PER_TASK * k).enumerate(), |(task, costs)| {
+        let (d, k, m) = (self.d, self.k, labels.len());
+        let centers: Vec<&[f64]> = labels.iter().map(|&l| &costs.centers[l * d..][..d]).collect();
+        let of_levels = self.level_costs(&centers);
+        let tasks = costs.costs.chunks_mut(ROWS_PER_TASK * k).enumerate();
+        parallel::map(tasks.filter(|_| m > 0), |(task, costs)| {
             if monitor.check().is_err() {
                 return; // nobody looks at them any more
             }
-            for (i, costs) in costs.chunks_mut(k).enumerate() {
-                let row = (task * ROWS_PER_TASK + i) as u32;
-                let (x, weight) = (self.row(row), self.weight(row));
-                for &l in labels {
-                    costs[l] = weight * (self.distance)(x, &centers[l * d..][..d]);
-                }
+            let start = task * ROWS_PER_TASK;
+            let rows = || (start as u32..).take(costs.len() / k);
+            let mut found = Vec::with_capacity(ROWS_PER_TASK * m);
+            for x in rows().map(|row| self.numbers(row)) {
+                found.extend(centers.iter().map(|c| (self.distance)(x, &c[..self.n_numbers])));
+            }
+            of_levels.iter().for_each(|column| column.add(start, &mut found, m));
+            for ((row, costs), found) in rows().zip(costs.chunks_mut(k)).zip(found.chunks(m)) {
+                let weight = self.weight(row);
+                labels.iter().zip(found).for_each(|(&l, x)| costs[l] = weight * x);
             }
         });
+    }
+
+    /// What levels cost about centers.
+    fn level_costs(&self, centers: &[&[f64]]) -> Vec<LevelCosts<'_>> {
+        let m = centers.len();
+        let of_column = |column: &PlacedLevels<'a>| {
+            let mut costs = vec![0.0; column.places.len() * m];
+            for (i, center) in centers.iter().enumerate() {
+                let center = &center[column.places.clone()];
+                let from_zero = |c: &f64| (self.distance)(&[0.0], &[*c]);
+                let all: f64 = center.iter().map(from_zero).sum();
+                for (v, c) in center.iter().enumerate() {
+                    let others = (all - from_zero(c)).max(0.0);
+                    costs[v * m + i] = others + (self.distance)(&[column.value], &[*c]);
+                }
+            }
+            costs
+        };
+        let columns = self.levels.iter();
+        columns
+            .map(|column| LevelCosts { codes: &column.codes, costs: of_column(column) })
+            .collect()
     }
 }
 

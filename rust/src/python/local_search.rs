@@ -6,7 +6,6 @@
 //! | `starts`: trees with the cluster of each leaf | [`DraftTree`] |
 //! | codes of `path_move` | [`Move`] |
 
-use std::ops::Range;
 use std::time::Duration;
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -17,13 +16,15 @@ use super::convert::{TableArgument, optional, slice, slice2};
 use super::router::PyRouter;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use crate::error::Error;
 use crate::grow::Limits;
 use crate::local_search::{
-    FoundTree, KMeans, KMedians, Labels, Move, Objective, ObservedKMeans, SearchSettings, search,
+    FoundTree, KMeans, KMedians, Labels, LevelPoints, Move, Objective, ObservedKMeans, Points,
+    SearchSettings, search,
 };
 use crate::oblique::draft::DraftTree;
 use crate::parallel::Monitor;
-use crate::table::Table;
+use crate::table::{Column, Table};
 use crate::tree::TestArrays;
 
 /// The tree that a search found ([`FoundTree`]): its tests, and what happened on the way.
@@ -53,8 +54,9 @@ pub struct PySearchedTree {
 }
 
 /// Searches for the best tree of at most `max_leaves` leaves from given ones. `objective`: "kmeans" and
-/// "kmedians" need `z`, the rows as points (n x d, a column of levels being one coordinate a level, of which a row has
-/// one above 0; NaN where a cell is missing); "labels" needs `labels`, the reference's in `[0, n_clusters)`.
+/// "kmedians" need `z`, the rows' numbers as points (NaN where one is missing), and `scale`, the unit of every column (only
+/// those of columns of levels are read: two levels are 1 / unit apart; None: 1 each); "labels" needs `labels`, the
+/// reference's in `[0, n_clusters)`.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_time`: seconds; None for no limit. The other numbers:
 /// [`SearchSettings`]. `progress(n_leaves, gain)` is called twice a second.
 ///
@@ -62,7 +64,7 @@ pub struct PySearchedTree {
 /// `ValueError` if sizes disagree, a start has a test that does not suit its column, or the objective lacks what it needs;
 /// `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, objective, z, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
+#[pyo3(signature = (table, *, objective, z, scale, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
                     n_restarts, n_survivors, batch, drift, patience, max_work, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
@@ -70,6 +72,7 @@ pub fn search_tree(
     table: TableArgument<'_>,
     objective: &str,
     z: Option<PyReadonlyArray2<'_, f64>>,
+    scale: Option<PyReadonlyArray1<'_, f64>>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     n_clusters: usize,
@@ -110,18 +113,15 @@ pub fn search_tree(
     let monitor = Monitor::default();
     let table = table.with_monitor(&monitor);
     let objective: Box<dyn Objective> = match (objective, &z, &labels) {
-        ("kmeans", Some(z), _) => {
-            let (cells, d) = (slice2(z)?, z.as_array().ncols());
-            if cells.iter().any(|x| x.is_nan()) {
-                Box::new(ObservedKMeans::new(cells, d, n_clusters, weights)?)
-            } else {
-                Box::new(KMeans::new(cells, d, n_clusters, weights)?)
+        ("kmeans" | "kmedians", Some(z), _) => {
+            let levels = level_points(&table, optional(&scale)?)?;
+            let n_samples = z.as_array().nrows();
+            let points = Points::new(slice2(z)?, n_samples, n_clusters, weights, &levels)?;
+            match objective {
+                "kmedians" => Box::new(KMedians::new(points)),
+                _ if points.has_gaps() => Box::new(ObservedKMeans::new(points)),
+                _ => Box::new(KMeans::new(points)),
             }
-        }
-        ("kmedians", Some(z), _) => {
-            let (cells, d) = (slice2(z)?, z.as_array().ncols());
-            let levels = level_coordinates(&table);
-            Box::new(KMedians::with_levels(cells, d, n_clusters, weights, levels)?)
         }
         ("labels", _, Some(labels)) => Box::new(Labels::new(slice(labels)?, n_clusters, weights)?),
         _ => {
@@ -135,15 +135,21 @@ pub fn search_tree(
     PySearchedTree::new(py, found)
 }
 
-/// The coordinates of each column of levels, columns of numbers having one each.
-fn level_coordinates(table: &Table<'_>) -> Vec<Range<usize>> {
-    let (mut first, mut levels) = (0, vec![]);
-    for n_levels in (0..table.n_features()).map(|feature| table.n_levels(feature)) {
-        let end = first + n_levels.unwrap_or(1);
-        levels.extend(n_levels.map(|_| first..end));
-        first = end;
-    }
-    levels
+/// The columns of levels with their units.
+fn level_points<'a>(
+    table: &Table<'a>,
+    scale: Option<&[f64]>,
+) -> Result<Vec<LevelPoints<'a>>, Error> {
+    let d = table.n_features();
+    Error::check_len("scale", scale.map_or(d, <[f64]>::len), d, "columns")?;
+    let of_column = |feature: usize| match table.column(feature) {
+        Column::Levels { codes, n_levels } => {
+            let unit = scale.map_or(1.0, |scale| scale[feature]);
+            Some(LevelPoints { codes: *codes, n_levels: *n_levels, unit })
+        }
+        _ => None,
+    };
+    Ok((0..d).filter_map(of_column).collect())
 }
 
 impl PySearchedTree {
