@@ -351,6 +351,22 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.to_polars_expr(self)
 
+    def to_polars_code(self) -> str:
+        """Return the expression of `to_polars` as Python code, for jobs without this package.
+
+        A module that needs polars alone and defines `cluster`: ``frame.with_columns(cluster)``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the tree is too large for polars.
+        """
+        return export.to_polars_code(self)
+
     def to_sklearn(self) -> DecisionTreeClassifier | Pipeline:
         """Return the tree as a fitted classifier of scikit-learn, whose classes are the clusters.
 

@@ -155,6 +155,21 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         path : path-like
             The file.
         """
+        self._write(path, self.to_json())
+
+    @staticmethod
+    def _write(path: str | os.PathLike[str], text: str) -> None:
+        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+
+    def to_json(self) -> str:
+        """Return the text of the file that `save` writes.
+
+        Returns
+        -------
+        str
+            JSON, as ``docs/model-format.md`` describes it.
+        """
         payload = self._payload()
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
@@ -167,9 +182,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             payload["names_given"] = True
         if self._read_as != ReadAs():
             payload["read_as"] = self._read_as.to_dict()
-        text = dumps({"model": type(self).__name__, "params": params, **payload})
-        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        return dumps({"model": type(self).__name__, "params": params, **payload})
 
     def _payload(self) -> dict[str, Any]:
         """Return what the file holds beside the class and its parameters; raises before a fit."""

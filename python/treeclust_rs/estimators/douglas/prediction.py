@@ -293,6 +293,23 @@ class BinsPredictor:
         check_is_fitted(self, "table_")
         return self.table_.to_polars()
 
+    def to_polars_code(self) -> str:
+        """Return the hard rules as Python code, with the results of `to_polars`.
+
+        A module that needs polars alone and defines `cluster`: ``frame.with_columns(cluster)``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the rules take a tree of more than 10,000 leaves.
+        """
+        check_is_fitted(self, "table_")
+        return export.to_polars_code(self._cell_tree(self.table_.feature_names))
+
     def to_narwhals(self) -> nw.Expr:
         """Return the hard rules as an expression of narwhals named ``cluster``.
 
