@@ -432,9 +432,20 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.to_sql(self, dialect, table)
 
-    def to_graphviz(self) -> str:
-        """Return the tree as text in Graphviz' DOT language."""
-        return export.to_graphviz(self)
+    def to_graphviz(self, *, shares: bool = False) -> str:
+        """Return the tree as text in Graphviz' DOT language.
+
+        Parameters
+        ----------
+        shares : bool, default=False
+            Whether to write the share of each term of an oblique test behind it; see
+            `treeclust_rs.export.to_graphviz`.
+
+        Returns
+        -------
+        str
+        """
+        return export.to_graphviz(self, shares=shares)
 
     def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
         """Write the tree as one HTML file to look through in a browser, offline.

@@ -166,13 +166,20 @@ def n_lines_of(table: pl.DataFrame) -> int:
 
 
 def widest(table: pl.DataFrame, max_lines: int | None) -> pl.DataFrame:
-    """Return the lines of a profile with the largest contrasts, named in ``line``."""
+    """Return the lines of a profile with the largest contrasts, named in ``line``.
+
+    ``number`` is the place of the column, ``code`` that of the level, which the name has where
+    ``is_named``.
+    """
     # Of text columns the level is named, of booleans, which have one line, it is not.
     is_flag = (pl.col("level") == "true") & (pl.col("level").n_unique().over("column") == 1)
     is_named = pl.col("level").is_not_null() & ~is_flag
     named = table.with_columns(
         line=pl.when(is_named).then(pl.format("{} = {}", "column", "level")).otherwise("column"),
+        is_named=is_named,
         place=pl.int_range(pl.len()).over("cluster"),
+        number=pl.col("column").rle_id().over("cluster"),
+        code=pl.int_range(pl.len()).over("cluster", "column"),
     )
     if max_lines is None:
         return named
