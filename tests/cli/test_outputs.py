@@ -292,7 +292,8 @@ def test_export_says_what_it_cannot_write(
 def test_export_of_a_model_without_a_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X = points().select("x", "y")
     tc.Douglas(2, max_iter=1, n_init=1, random_state=0).fit(X).save("douglas.json")
-    assert main(["export", "douglas.json", "--to", "html", "-o", "tree.html"]) == 2
-    assert "--to html: a model of douglas has no tree" in capsys.readouterr().err
+    assert main(["export", "douglas.json", "--to", "png", "-o", "tree.png"]) == 2
+    assert "--to png: a model of douglas has no tree" in capsys.readouterr().err
+    assert main(["export", "douglas.json", "points.csv", "--to", "html", "-o", "tree.html"]) == 0
     for form in ("sql", "polars", "json"):
         assert main(["export", "douglas.json", "--to", form]) == 0

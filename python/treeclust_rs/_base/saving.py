@@ -66,6 +66,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # models read from a file may lack.
     _fitted_by: ClassVar[str]
     _from_rows: ClassVar[tuple[str, ...]]
+    # What to use for methods that only others have.
+    _instead: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -85,7 +87,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         of_fit = name in (*self._from_rows, self._fitted_by) or hasattr(type(self), name)
         if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        has_it = not name.startswith("_") and any(hasattr(cls, name) for cls in _MODELS.values())
+        way_out = f": {self._instead}." if has_it and self._instead else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way_out}")
 
     @property
     def _names_given(self) -> bool:

@@ -150,6 +150,10 @@ class KernelKMeans(SavedEstimator):
         **COMMON,
     }
     _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
+    _instead: ClassVar[str] = (
+        "it finds clusters and explains none. KernelIMM, KernelExKMC and KernelExpand with "
+        "reference=model make a tree of them"
+    )
     _fitted_by: ClassVar[str] = "_predictor"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 

@@ -88,7 +88,9 @@ def report(
     if not (isinstance(model, SavedEstimator) and hasattr(model, "profile")):
         raise TypeError(
             f"report takes a fitted model of this package with a tree or cells, not "
-            f"{model if isinstance(model, str) else type(model).__name__}."
+            f"{model if isinstance(model, str) else type(model).__name__}. Of the clusters of "
+            'another model it takes a tree: BestTree(objective="labels", '
+            "reference=model.predict(X)).fit(X)."
         )
     if previous is not None and not hasattr(previous, "predict"):
         raise TypeError(f"previous must be a fitted model, not {type(previous).__name__}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -274,6 +275,30 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return export.to_onnx(self._cell_tree(self.table_.feature_names), dtype=dtype)
+
+    def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
+        """Write the hard rules as one HTML file to look through in a browser, offline.
+
+        The cells are shown as a tree of their cuts; clusters are those of
+        ``table_.labels[model.apply(X)]``. See `treeclust_rs.export.to_html`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Rows with all columns of the fit, for histograms and contrasts.
+        **kwargs
+            Of `to_html`: `title`.
+
+        Raises
+        ------
+        ValueError
+            If the rules take more than 1,000 leaves, or X holds what `predict` refuses.
+        """
+        check_is_fitted(self, "table_")
+        tree = self._cell_tree(self.table_.feature_names)
+        export.to_html(tree, path, X, **{"title": type(self).__name__} | kwargs)
 
     def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:
         cells = replace(self.table_, feature_names=names)
