@@ -18,11 +18,12 @@ from .._base import SavedEstimator
 from .._util import format_count, listed
 from .._util.pages import asset, content_hash, write_page
 from .._util.words import printable
+from ..export.contrasts import MAX_CONTRASTS
 from ..tree import MAX_TERMS, cluster_colors, format_share
 from .costs import Changes, Quality, changes_of, quality_of
 from .drawing import bar_svg, cost_svg, title_of, tree_lists
 from .names import cluster_names
-from .rows import MAX_CONTRASTS, ReportRows
+from .rows import ReportRows
 
 _MAX_RULES = 4
 _MAX_SHOWN = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -298,7 +299,8 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         tree = self._cell_tree(self.table_.feature_names)
-        export.to_html(tree, path, X, **{"title": type(self).__name__} | kwargs)
+        rules: Any = SimpleNamespace(tree_=tree, scale_=self._bins.columns.units)
+        export.to_html(rules, path, X, **{"title": type(self).__name__} | kwargs)
 
     def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:
         cells = replace(self.table_, feature_names=names)

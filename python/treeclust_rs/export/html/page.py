@@ -55,8 +55,9 @@ def to_html(
     X : array-like or frame of shape (n_samples, n_features), default=None
         Rows, read as `predict` reads them, but with all columns of the fit. Each node then has a
         histogram of its tested column by cluster, and each card the columns that set the cluster
-        apart: by Cliff's delta for numbers and times, and by the difference of shares for levels
-        and missing cells. The file holds counts and medians, no rows.
+        apart, by the contrasts of `profile` and by shares of missing cells: in the units of the
+        model's `scale_`, or of a tree alone in standard deviations of X. The file holds counts,
+        means and medians, no rows.
     title : str, default=None
         Title of the page; None: the name of the method.
     shares : bool, default=False
@@ -72,13 +73,14 @@ def to_html(
         If the file cannot be written.
     """
     name = type(tree).__name__ if title is None else title
+    scale = getattr(tree, "scale_", None)
     tree = as_tree(tree)
     if tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of {tree.n_leaves:,} leaves is too large for a page (at most "
             f"{_MAX_LEAVES:,}). Use a smaller tree: truncate(m)."
         )
-    rows = None if X is None else PageRows(tree, X)
+    rows = None if X is None else PageRows(tree, X, scale)
     data = json.dumps(_content(tree, rows, shares), allow_nan=False, separators=(",", ":"))
     # No name can end the script or open another tag; the two are line ends in old JavaScript.
     for character in "<>&\u2028\u2029":
