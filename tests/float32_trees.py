@@ -7,6 +7,7 @@ import polars as pl
 
 import mixed_trees
 import trees
+from export_cases import renamed
 from treeclust_rs.tree import ClusterTree
 
 _MAX = np.finfo(np.float32).max
@@ -49,8 +50,15 @@ def oblique_case(seed: int) -> tuple[ClusterTree, np.ndarray]:
 
 
 def mixed_case(seed: int) -> tuple[ClusterTree, np.ndarray, pl.DataFrame]:
-    """Return a tree of levels, flags, times and numbers, its rows, and these as a frame."""
+    """Return a tree of levels, flags, times and numbers, its rows, and these as a frame.
+
+    A third of them has odd names and labels.
+    """
     rng = np.random.default_rng(3000 + seed)
     tree = mixed_trees.random_tree(seed)
     cells = mixed_trees.random_cells(rng, 200)
-    return tree, cells, mixed_trees.frame_of(cells, rng, nanoseconds=seed % 2 == 1)
+    frame = mixed_trees.frame_of(cells, rng, nanoseconds=seed % 2 == 1)
+    if seed % 3 == 1:
+        tree = renamed(tree, rng)
+        frame.columns = list(tree.feature_names or ())
+    return tree, cells, frame

@@ -10,4 +10,4 @@ def boxes_of(ax):
 
 
 def node_texts(ax):
-    return [text for text in ax.texts if text.get_text() not in ("yes", "no")]
+    return [text for text in ax.texts if text.get_text() not in ("yes", "no", "no or missing")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -257,6 +258,15 @@ def test_export_writes_the_tree_in_other_forms(
     capsys.readouterr()
     assert main(["export", "model.json", "--to", "sql", "--table", "t"]) == 0
     assert capsys.readouterr().out == fitted().to_sql(table="t") + "\n"
+    assert main(["export", "model.json", "--to", "json", "-o", "again.json"]) == 0
+    assert Path("again.json").read_text("utf-8") == Path("model.json").read_text("utf-8")
+    assert main(["export", "model.json", "--to", "json", "--leaves", "3"]) == 0
+    assert capsys.readouterr().out == tc.load("model.json").truncate(3).to_json()
+    assert main(["export", "model.json", "--to", "polars", "-o", "cluster.py"]) == 0
+    module = runpy.run_path("cluster.py")
+    rows = pl.read_csv("points.csv")
+    found = rows.select(module["cluster"]).to_series().to_list()
+    assert found == tc.load("model.json").predict(rows).tolist()
     assert main(["export", "model.json", "--to", "dot", "-o", "tree.dot"]) == 0
     assert Path("tree.dot").read_text(encoding="utf-8") == fitted().to_graphviz()
     assert main(["export", "model.json", "--to", "rules", "-o", "rules.csv"]) == 0
@@ -282,6 +292,8 @@ def test_export_says_what_it_cannot_write(
 def test_export_of_a_model_without_a_tree(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     X = points().select("x", "y")
     tc.Douglas(2, max_iter=1, n_init=1, random_state=0).fit(X).save("douglas.json")
-    assert main(["export", "douglas.json", "--to", "html", "-o", "tree.html"]) == 2
-    assert "--to html: a model of douglas has no tree" in capsys.readouterr().err
-    assert main(["export", "douglas.json", "--to", "sql"]) == 0
+    assert main(["export", "douglas.json", "--to", "png", "-o", "tree.png"]) == 2
+    assert "--to png: a model of douglas has no tree" in capsys.readouterr().err
+    assert main(["export", "douglas.json", "points.csv", "--to", "html", "-o", "tree.html"]) == 0
+    for form in ("sql", "polars", "json"):
+        assert main(["export", "douglas.json", "--to", form]) == 0

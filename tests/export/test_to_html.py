@@ -156,11 +156,11 @@ def test_cards_say_what_sets_a_cluster_apart_in_the_columns_own_units(tmp_path):
     tree = builder.tree()
     content = data_of(tree, tmp_path / "tree.html", frame)
     ours = content["clusters"][1]["contrasts"]
-    assert ["income ↑", "median 52300", "31000"] in ours
+    assert ["income ↑", "mean 52300", "31000"] in ours
     assert ["age is missing", "100 %", "0 %"] in ours
     level = tree.column(2).level_text(1)
     assert [f"region = {level}", "100 %", "0 %"] in ours
-    assert ["income ↓", "median 31000", "52300"] in content["clusters"][0]["contrasts"]
+    assert ["income ↓", "mean 31000", "52300"] in content["clusters"][0]["contrasts"]
 
 
 def test_shares_are_rounded_as_in_texts(opened, tmp_path):

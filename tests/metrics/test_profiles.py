@@ -153,8 +153,32 @@ def test_names_that_look_alike_stay_apart():
     assert wide.height == 4
 
 
-def test_of_many_clusters_some_are_named(pyplot):
-    X = np.arange(40.0)[:, np.newaxis]
-    model = tc.ExKMC(reference=np.repeat(np.arange(40), 1)).fit(X)
-    ax = model.profile(X).plot()
-    assert [label.get_text() for label in ax.get_xticklabels()][:3] == ["0", "3", "6"]
+def test_many_clusters_are_named_upright_and_of_very_many_some(pyplot):
+    for k, first in ((40, ["0, 1", "1, 1", "2, 1"]), (130, ["0", "3", "6"])):
+        X = np.arange(float(k))[:, np.newaxis]
+        labels = tc.ExKMC(reference=np.arange(k)).fit(X).profile(X).plot().get_xticklabels()
+        assert [label.get_text() for label in labels][:3] == first
+        assert {label.get_rotation() for label in labels} == {90}
+
+
+def test_long_names_in_the_heat_map_end_with_the_number_of_their_column(pyplot):
+    long = "the same long beginning of a name {} and its end"
+    cells = {long.format(i): [0.0, i - 3.0] * 10 for i in range(6)}
+    levels = ["a level with a long text " + end for end in ("1, of it", "2, of it")] * 10
+    frame = pl.DataFrame(cells | {"a town with a name that is not short at all": levels})
+    model = tc.ExKMC(reference=["one of the clusters", "another one"] * 10).fit(frame)
+    ax = model.profile(frame).plot(max_lines=7)
+    lines = [label.get_text() for label in ax.get_yticklabels()]
+    # Columns 2, 3 and 4 differ by -1, 0 and 1, the others by more.
+    assert [line[-3:] for line in lines[:5]] == ["[0]", "[1]", "[2]", "[4]", "[5]"]
+    assert lines[5:] == [
+        "a town with a name th…ort at all = a level wi…of it [0]",
+        "a town with a name th…ort at all = a level wi…of it [1]",
+    ]
+    ax.figure.canvas.draw()
+    titles = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert not titles[0].overlaps(titles[1])
+    figure = ax.figure.bbox
+    for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        extent = label.get_window_extent()
+        assert extent.x0 >= figure.x0 and extent.y1 <= figure.y1

@@ -13,6 +13,8 @@ import treeclust_rs as tc
 from browser import chromium
 from every_estimator import ESTIMATORS
 from treeclust_rs.datasets import make_customers
+from treeclust_rs.export.contrasts import MAX_CONTRASTS
+from treeclust_rs.export.html.rows import PageRows
 from treeclust_rs.reports.costs import changes_of, quality_of
 from treeclust_rs.reports.names import cluster_names
 from treeclust_rs.reports.rows import ReportRows
@@ -237,3 +239,24 @@ def test_pages_fit_the_screen(tmp_path, customers, scheme, width):
             shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert shade == "rgb(255, 255, 255)"
             context.close()
+
+
+def test_report_page_and_profile_agree_on_what_sets_clusters_apart(customers):
+    model, frame = customers
+    report = ReportRows(model, frame)
+    page = PageRows(model.tree_, frame, model.scale_).contrasts()
+    largest = (
+        model.profile(frame)
+        .table.group_by("cluster", "column", maintain_order=True)
+        .agg(pl.col("contrast").abs().max())
+        .filter(pl.col("contrast") >= 0.1)
+        .sort("contrast", descending=True, maintain_order=True)
+    )
+    for code, label in enumerate(model.classes_.tolist()):
+        strongest = largest.filter(pl.col("cluster") == label)["column"].to_list()
+        assert [report.names[c.feature] for c in report.contrasts[code]] == strongest
+        # The page also says which cells are missing.
+        said = [words for words, *_ in page[code] if not words.endswith(" is missing")]
+        assert len(page[code]) == min(len(strongest), MAX_CONTRASTS)
+        for words, column in zip(said, strongest, strict=False):
+            assert words.startswith(column), (words, column)

@@ -18,6 +18,7 @@ from treeclust_rs.export import (
     plot_tree,
     to_graphviz,
     to_narwhals_expr,
+    to_polars_code,
     to_polars_expr,
     to_sql,
     tree_to_dict,
@@ -56,6 +57,7 @@ FUNCTIONS = {
     "explain_rows": lambda tree: explain_rows(tree, as_tree(tree).apply(ROWS), ROWS),
     "to_graphviz": to_graphviz,
     "to_polars_expr": lambda tree: str(to_polars_expr(tree)),
+    "to_polars_code": to_polars_code,
     "to_narwhals_expr": lambda tree: str(to_narwhals_expr(tree)),
     "to_sql": to_sql,
     "tree_to_dict": lambda tree: str(tree_to_dict(tree)),  # as text: NaN differs from itself

@@ -24,7 +24,7 @@ from mixed_trees import (
 from treeclust_rs import _engine, metrics
 from treeclust_rs._data.checks import count_gaps
 from treeclust_rs._data.table import read_table
-from treeclust_rs.export import explain_rows, to_graphviz, to_polars_expr
+from treeclust_rs.export import explain_rows, plot_tree, to_graphviz, to_polars_expr
 from treeclust_rs.tree import ClusterTree, build, with_directions
 from treeclust_rs.tree.cluster_tree import NonFiniteError
 from treeclust_rs.tree.columns import Column
@@ -201,12 +201,19 @@ NOON = 19_783.5 * DAY  # of 2024-03-01
         ),
     ],
 )
-def test_conditions_in_words(feature, test, left, right):
+def test_conditions_in_words(pyplot, feature, test, left, right):
     tree = one_test(feature, **test)
     rules = tree.rules()["rule"].to_list()
     assert rules == [left, right]
     text = str(tree)
     assert f"├─ {left} " in text and f"└─ {right} " in text
+    no = "no or missing" if right.endswith("or missing") else "no"
+    assert [line.split('"')[1] for line in to_graphviz(tree).splitlines() if "->" in line] == [
+        "yes",
+        no,
+    ]
+    drawn = [shown.get_text() for shown in plot_tree(tree).texts]
+    assert [answer for answer in drawn if answer in ("yes", "no", "no or missing")] == ["yes", no]
 
 
 def test_dates_between_whole_days():

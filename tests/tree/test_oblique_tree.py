@@ -1,6 +1,7 @@
 """Trees with oblique tests: their checks, routing, reading aids, files and pictures."""
 
 import copy
+import dataclasses
 import json
 import math
 import pickle
@@ -19,12 +20,13 @@ from polars_engines import ENGINES, evaluate
 from processes import IN_A_SMALL_STACK, output_of
 from sizes import repeats
 from treeclust_rs._data.table import align_table
-from treeclust_rs._util.words import format_short
+from treeclust_rs._util.words import format_share, format_short
 from treeclust_rs.export import (
     explain_rows,
     export_text,
     plot_tree,
     to_graphviz,
+    to_html,
     to_polars_expr,
     tree_from_dict,
     tree_to_dict,
@@ -41,6 +43,7 @@ from trees import (
     NAN,
     Builder,
     all_moves_builder,
+    balanced,
     node_score,
     random_mixed,
     random_tree,
@@ -1055,3 +1058,50 @@ def test_feature_scales_that_are_none(scale, message):
     arguments = tc.VoronoiTree(2, random_state=0).fit(X).tree_.arguments()
     with pytest.raises(ValueError, match=message):
         tc.tree.ClusterTree(**arguments | {"feature_scale": scale})
+
+
+# ---- shares of the terms ------------------------------------------------------------------
+
+
+def test_shares_are_of_the_sum_of_weights_times_deviations(pyplot, tmp_path):
+    features, weights, _ = small_tree().oblique_test(0)
+    scale = np.arange(1.0, small_tree().n_features + 1)
+    tree = small_tree(feature_scale=scale)
+    spread = np.abs(weights) * scale[features]
+    shares = sorted((spread / spread.sum()).tolist(), reverse=True)
+    condition = tree.path_conditions(1)[0]
+    np.testing.assert_allclose(sorted(condition.shares(), reverse=True), shares, rtol=1e-15)
+    written = [f"({format_share(share)})" for share in shares]
+    parts = condition.parts(str, shares=True)
+    assert [part.split(" (")[1] for part in parts[: len(shares)]] == [w[1:] for w in written]
+    page = tmp_path / "tree.html"
+    to_html(tree, page, shares=True)
+    drawn = " ".join(text.get_text() for text in plot_tree(tree, shares=True).texts)
+    for text in (
+        export_text(tree, shares=True),
+        to_graphviz(tree, shares=True),
+        drawn,
+        page.read_text("utf-8"),
+    ):
+        assert all(share in text for share in written)
+    assert not any(share in export_text(tree) for share in written)
+
+
+def test_shares_of_terms_that_are_not_written_and_of_extremes():
+    scale = np.array([1e300, 1e-300, 0.0, 1e300])
+    condition = ObliqueCondition(
+        0, True, np.arange(4), np.array([1e300, 1.0, 1.0, -1e300]), 0.0, scale
+    )
+    assert condition.shares().tolist() == [0.5, 0.0, 0.0, 0.5]
+    assert condition.parts("x{}".format, 1, short=True, shares=True)[1] == "… and 3 more (50.0 %)"
+    constant = dataclasses.replace(condition, scale=np.zeros(4))
+    assert constant.shares().tolist() == [0.0] * 4
+
+
+def test_shares_need_the_deviations():
+    tree = small_tree()
+    for write in (export_text, to_graphviz, plot_tree):
+        with pytest.raises(ValueError, match=r"does not know the standard deviations .* of node 0"):
+            write(tree, shares=True)
+    plain = balanced(4)
+    assert export_text(plain, shares=True) == export_text(plain)

@@ -351,6 +351,22 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.to_polars_expr(self)
 
+    def to_polars_code(self) -> str:
+        """Return the expression of `to_polars` as Python code, for jobs without this package.
+
+        A module that needs polars alone and defines `cluster`: ``frame.with_columns(cluster)``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the tree is too large for polars.
+        """
+        return export.to_polars_code(self)
+
     def to_sklearn(self) -> DecisionTreeClassifier | Pipeline:
         """Return the tree as a fitted classifier of scikit-learn, whose classes are the clusters.
 
@@ -416,9 +432,20 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.to_sql(self, dialect, table)
 
-    def to_graphviz(self) -> str:
-        """Return the tree as text in Graphviz' DOT language."""
-        return export.to_graphviz(self)
+    def to_graphviz(self, *, shares: bool = False) -> str:
+        """Return the tree as text in Graphviz' DOT language.
+
+        Parameters
+        ----------
+        shares : bool, default=False
+            Whether to write the share of each term of an oblique test behind it; see
+            `treeclust_rs.export.to_graphviz`.
+
+        Returns
+        -------
+        str
+        """
+        return export.to_graphviz(self, shares=shares)
 
     def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
         """Write the tree as one HTML file to look through in a browser, offline.

@@ -66,6 +66,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # models read from a file may lack.
     _fitted_by: ClassVar[str]
     _from_rows: ClassVar[tuple[str, ...]]
+    # What to use for methods that only others have.
+    _instead: ClassVar[str] = ""
 
     def __init_subclass__(cls, *, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -85,7 +87,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         of_fit = name in (*self._from_rows, self._fitted_by) or hasattr(type(self), name)
         if of_fit and not fitted:
             raise AttributeError(f"This {type(self).__name__} has no {name} yet: call fit first.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        has_it = not name.startswith("_") and any(hasattr(cls, name) for cls in _MODELS.values())
+        way_out = f": {self._instead}." if has_it and self._instead else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way_out}")
 
     @property
     def _names_given(self) -> bool:
@@ -155,6 +159,21 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         path : path-like
             The file.
         """
+        self._write(path, self.to_json())
+
+    @staticmethod
+    def _write(path: str | os.PathLike[str], text: str) -> None:
+        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
+            file.write(text)
+
+    def to_json(self) -> str:
+        """Return the text of the file that `save` writes.
+
+        Returns
+        -------
+        str
+            JSON, as ``docs/model-format.md`` describes it.
+        """
         payload = self._payload()
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
@@ -167,9 +186,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
             payload["names_given"] = True
         if self._read_as != ReadAs():
             payload["read_as"] = self._read_as.to_dict()
-        text = dumps({"model": type(self).__name__, "params": params, **payload})
-        with replacing(path) as temporary, open(temporary, "x", encoding="utf-8") as file:
-            file.write(text)
+        return dumps({"model": type(self).__name__, "params": params, **payload})
 
     def _payload(self) -> dict[str, Any]:
         """Return what the file holds beside the class and its parameters; raises before a fit."""

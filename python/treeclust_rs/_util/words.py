@@ -61,6 +61,16 @@ def printable(text: object) -> str:
     )
 
 
+def format_share(share: float) -> str:
+    """Return a share in per cent; 0 % and 100 % stand for exactly 0 and 1."""
+    if share <= 0 or share >= 1:
+        return f"{100 * share:.0f} %"
+    percent = f"{100 * share:.1f}"
+    if percent == "0.0":
+        return "<0.1 %"
+    return ">99.9 %" if percent == "100.0" else f"{percent} %"
+
+
 def listed(parts: Sequence[str], what: str = "", separator: str = ", ") -> str:
     """Join the first parts and count the others: ``a, b, c, d, e and 2 more columns``."""
     shown = separator.join(parts[:MAX_LISTED])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .messages import UserError
 from .methods import method_of
-from .output import draw, output_path, picture_path, replacing_file, write_table
+from .output import draw, output_path, picture_path, replacing_file, save, write_table
 from .reading import TABLE_SUFFIXES, read_source
 from .using import features_of, load_model, truncated
 
@@ -46,6 +46,10 @@ def _write_text(model: Any, path: Path, arguments: argparse.Namespace) -> None:
         temporary.write_text(content, encoding="utf-8")
 
 
+def _write_json(model: Any, path: Path, _: argparse.Namespace) -> None:
+    save(model, path)
+
+
 def _sql(model: Any, arguments: argparse.Namespace) -> str:
     text: str = model.to_sql(arguments.dialect, arguments.table)
     return text + "\n"
@@ -54,6 +58,10 @@ def _sql(model: Any, arguments: argparse.Namespace) -> str:
 FORMS = {
     "html": _Form("to_html", (".html", ".htm"), _write_html),
     "sql": _Form("to_sql", (".sql",), _write_text, _sql),
+    "polars": _Form(
+        "to_polars_code", (".py",), _write_text, lambda model, _: model.to_polars_code()
+    ),
+    "json": _Form("to_json", (".json",), _write_json, lambda model, _: model.to_json()),
     "onnx": _Form("to_onnx", (".onnx",), _write_onnx),
     "dot": _Form("to_graphviz", (".dot", ".gv"), _write_text, lambda model, _: model.to_graphviz()),
     "png": _Form("plot", (".png",), lambda model, path, _: draw(model, path)),

@@ -285,10 +285,11 @@ def _add_export(commands: Any) -> None:
     parser = _add_command(
         commands,
         "export",
-        "write the tree of a model as a page, SQL, ONNX, a picture or a table of rules",
+        "write the tree of a model as a page, SQL, polars, ONNX, a picture or a table of rules",
         "  treeclust export customers.json --to html -o tree.html\n"
         "  treeclust export customers.json customers.csv --to html -o tree.html\n"
         "  treeclust export customers.json --to sql --dialect postgres --table customers\n"
+        "  treeclust export customers.json --to polars -o customers_cluster.py\n"
         "  treeclust export customers.json --to onnx -o tree.onnx",
     )
     _add_model(parser)
@@ -298,10 +299,14 @@ def _add_export(commands: Any) -> None:
         required=True,
         choices=tuple(FORMS),
         help="html: a page to look through in a browser, offline, with histograms and contrasts of "
-        "the rows of DATA; rules: a table; the others as their names say",
+        "the rows of DATA; polars: Python code of an expression; json: the model file itself, with "
+        "--leaves cut down; rules: a table; the others as their names say",
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write here (default of sql and dot: to stdout)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write here (default of sql, polars, json and dot: to stdout)",
     )
     parser.add_argument("--title", metavar="TEXT", help="title of the page")
     parser.add_argument(

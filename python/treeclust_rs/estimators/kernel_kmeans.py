@@ -150,6 +150,10 @@ class KernelKMeans(SavedEstimator):
         **COMMON,
     }
     _defining: ClassVar[tuple[str, ...]] = ("kernel", "kernel_params")
+    _instead: ClassVar[str] = (
+        "it finds clusters and explains none. KernelIMM, KernelExKMC and KernelExpand with "
+        "reference=model make a tree of them"
+    )
     _fitted_by: ClassVar[str] = "_predictor"
     _from_rows: ClassVar[tuple[str, ...]] = ("labels_",)
 
@@ -385,9 +389,29 @@ class KernelKMeans(SavedEstimator):
             clusters), of landmarks the numbers of their features' map, may be 2,000,000. If the
             kernel is precomputed or a function. pickle and joblib keep such models.
         """
+        self._write(path, self.to_json(rows=rows))
+
+    def to_json(self, *, rows: bool = False) -> str:
+        """Return the text of the file that `save` writes.
+
+        Parameters
+        ----------
+        rows : bool, default=False
+            Whether it may hold rows of the fit.
+
+        Returns
+        -------
+        str
+            JSON, as ``docs/model-format.md`` describes it.
+
+        Raises
+        ------
+        ValueError
+            As `save`.
+        """
         check_is_fitted(self, "_predictor")
         check_file(self._predictor, rows=rows)
-        super().save(path)
+        return super().to_json()
 
     def _payload(self) -> dict[str, Any]:
         fitted = {name: getattr(self, name) for name in ("n_iter_", *_COSTS)}

@@ -9,7 +9,7 @@ from .onnx import to_onnx
 from .pictures.cost_path import plot_cost_path
 from .pictures.partition import plot_partition
 from .pictures.tree_drawing import plot_tree
-from .polars import to_polars_expr
+from .polars import to_polars_code, to_polars_expr
 from .sklearn import TreeEncoder, to_sklearn
 from .sql import to_sql
 from .text import explain_rows, export_text
@@ -26,6 +26,7 @@ __all__ = [
     "to_html",
     "to_narwhals_expr",
     "to_onnx",
+    "to_polars_code",
     "to_polars_expr",
     "to_sklearn",
     "to_sql",

@@ -14,16 +14,19 @@ from ..tree import (
     lighten,
     split_text,
 )
-from ..tree.words import format_weight, shares_text
+from ..tree.words import branch_answer, format_weight, shares_text
 
 # Oblique tests are broken into lines of so many characters.
 _LINE_WIDTH = 40
 
 
-def to_graphviz(tree: ClusterTree | HasTree) -> str:
+def to_graphviz(tree: ClusterTree | HasTree, *, shares: bool = False) -> str:
     """Return the tree as a DOT graph, for ``dot -Tsvg`` or the graphviz package.
 
     %(tree_in)s
+    shares : bool, default=False
+        Whether to write the share of each term of an oblique test behind it: |weight| x standard
+        deviation of the column among the rows of the fit, of the sum over the test's terms.
 
     Returns
     -------
@@ -33,6 +36,11 @@ def to_graphviz(tree: ClusterTree | HasTree) -> str:
         largest shares are written, with three digits. In a tree with moves inner nodes also
         show the cluster they had before their split, in the colour of its frame, the move and its
         gain.
+
+    Raises
+    ------
+    ValueError
+        If `shares` is True and the tree has oblique tests, but not the standard deviations.
     """
     tree = as_tree(tree)
     colors = cluster_colors(len(tree.classes))
@@ -50,13 +58,13 @@ def to_graphviz(tree: ClusterTree | HasTree) -> str:
         if tree.kind[node] == LEAF:
             code = int(tree.leaf_clusters[node])
             text = [f"cluster {tree.cluster_name(code)}", rows]
-            shares = shares_text(tree, node)
-            if shares:
-                text.append(shares)
+            reference = shares_text(tree, node)
+            if reference:
+                text.append(reference)
             color = colors[code]
             style = f', fillcolor="{lighten(color, 0.75)}", color="{color}"'
         else:
-            text = [*branch_lines(tree, node, True, _LINE_WIDTH), rows]
+            text = [*branch_lines(tree, node, True, _LINE_WIDTH, shares=shares), rows]
             mistakes = format_weight(float(tree.mistakes[node]))
             if mistakes:
                 text.append(f"mistakes of the cut: {mistakes}")
@@ -70,8 +78,9 @@ def to_graphviz(tree: ClusterTree | HasTree) -> str:
     for node in range(tree.n_nodes):
         if tree.kind[node] != LEAF:
             left, right = int(tree.children_left[node]), int(tree.children_right[node])
-            lines.append(f'  {node} -> {left} [label="yes"];')
-            lines.append(f'  {node} -> {right} [label="no"];')
+            for child in (left, right):
+                answer = branch_answer(tree, node, child == left)
+                lines.append(f'  {node} -> {child} [label="{answer}"];')
     lines.append("}")
     return "\n".join(lines) + "\n"
 

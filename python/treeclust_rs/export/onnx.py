@@ -276,7 +276,10 @@ class _Graph:
 
     def _tensor(self, name: str, array: npt.NDArray[Any]) -> Any:
         dtype = self._types["str" if array.dtype.kind == "U" else str(array.dtype)]
-        return self._helper.make_tensor(name, dtype, array.shape, array.ravel().tolist())
+        values = array.ravel().tolist()
+        if dtype == self._types["str"]:
+            values = [text.encode() for text in values]  # older versions of onnx take ASCII alone
+        return self._helper.make_tensor(name, dtype, array.shape, values)
 
     def _name(self, wanted: str) -> str:
         """Return a name that is not taken: the one wanted, with underscores if need be."""

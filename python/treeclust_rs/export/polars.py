@@ -1,9 +1,10 @@
-"""The tree as a native polars expression."""
+"""The tree as a native polars expression, and as Python code that builds it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -55,7 +56,44 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
         million: polars is slow on such expressions, or overflows its stack. Use `predict` of the
         model there.
     """
-    tree = as_tree(tree)
+    expression: pl.Expr = _expression(as_tree(tree), pl, cs)
+    return expression
+
+
+def to_polars_code(tree: ClusterTree | HasTree) -> str:
+    """Return the expression of `to_polars_expr` as Python code, for jobs without this package.
+
+    Parameters
+    ----------
+    tree : ClusterTree, fitted estimator or tree of scikit-learn
+        The tree. Without feature names the columns of the frame must be named x0, x1, ...
+
+    Returns
+    -------
+    str
+        A module that needs polars alone and defines `cluster`, for instance for
+        ``frame.with_columns(cluster)``: an assignment for each column and each test.
+
+    Raises
+    ------
+    ValueError
+        As `to_polars_expr`.
+    """
+    header = [
+        "# The cluster of a row, written by treeclust_rs: frame.with_columns(cluster)",
+        "import datetime",
+        "",
+        "import polars as pl",
+        "import polars.selectors as cs",
+        "",
+    ]
+    lines: list[str] = []
+    expression = _expression(as_tree(tree), _Code("pl"), _Code("cs"), lines)
+    return "\n".join([*header, *lines, f"cluster = {expression!r}", ""])
+
+
+def _expression(tree: ClusterTree, pl: Any, cs: Any, lines: list[str] | None = None) -> Any:
+    """Return the tree as an expression of polars, or as code that is added to `lines`."""
     if tree.max_depth > _MAX_DEPTH or tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of depth {tree.max_depth:,} with {tree.n_leaves:,} leaves is too large for a "
@@ -70,10 +108,11 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
             f"{_MAX_SQUARES:,} as the sum of the squares). Use model.predict(frame) instead, or a "
             "sparser tree."
         )
+    label_type = pl.String if isinstance(tree.classes[0], str) else pl.Int64
     if tree.n_leaves == 1:
         label = tree.classes[tree.leaf_clusters[0]]
-        return pl.repeat(label, pl.len(), dtype=label_type(tree.classes)).alias("cluster")
-    language = _Polars(tree.feature_names, label_type(tree.classes))
+        return pl.repeat(label, pl.len(), dtype=label_type).alias("cluster")
+    language = _Polars(tree.feature_names, label_type, pl, cs, lines)
     return tree_expression(tree, language).alias("cluster")
 
 
@@ -82,47 +121,113 @@ def label_type(labels: Classes) -> type[pl.String | pl.Int64]:
     return pl.String if isinstance(labels[0], str) else pl.Int64
 
 
-class _Polars(Language[pl.Expr]):
-    """Expressions of polars."""
+class _Code:
+    """Python code of an expression: what is called, compared or added becomes text."""
 
-    def __init__(self, names: Sequence[str] | None, label_type: type[pl.String | pl.Int64]) -> None:
-        self.names, self._label_type = names, label_type
+    def __init__(self, text: str) -> None:
+        self._text = text
 
-    def cells(self, feature: int, column: Column) -> pl.Expr:
-        return column_expr(self.names, feature, column)
+    def __repr__(self) -> str:
+        return self._text
 
-    def label(self, label: int | str) -> pl.Expr:
-        return pl.lit(label, dtype=self._label_type)
+    def __getattr__(self, name: str) -> _Code:
+        return _Code(f"{self}.{name}")
 
-    def is_missing(self, cells: pl.Expr, column: Column) -> pl.Expr:
+    def __call__(self, *arguments: Any, **named: Any) -> _Code:
+        texts = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in named.items())]
+        return _Code(f"{self}({', '.join(texts)})")
+
+    def __invert__(self) -> _Code:
+        return _Code(f"(~{self})")
+
+    def __le__(self, other: Any) -> _Code:
+        return _Code(f"({self} <= {other!r})")
+
+    def __lt__(self, other: Any) -> _Code:
+        return _Code(f"({self} < {other!r})")
+
+    def __ge__(self, other: Any) -> _Code:
+        return _Code(f"({self} >= {other!r})")
+
+    def __and__(self, other: Any) -> _Code:
+        return _Code(f"({self} & {other!r})")
+
+    def __or__(self, other: Any) -> _Code:
+        return _Code(f"({self} | {other!r})")
+
+    def __radd__(self, other: Any) -> _Code:
+        return _Code(f"({other!r} + {self})")
+
+    def __add__(self, other: Any) -> _Code:
+        return _Code(f"({self} + {other!r})")
+
+    def __rmul__(self, other: Any) -> _Code:
+        return _Code(f"({other!r} * {self})")
+
+
+class _Polars(Language[Any]):
+    """Expressions of polars, or code for them: `pl` and `cs` are the modules or their names."""
+
+    def __init__(
+        self,
+        names: Sequence[str] | None,
+        label_type: Any,
+        pl: Any,
+        cs: Any,
+        lines: list[str] | None,
+    ) -> None:
+        self.names, self._label_type, self._pl, self._cs = names, label_type, pl, cs
+        self._lines = lines
+
+    def _named(self, expression: Any, name: str) -> Any:
+        """Return an expression, or the name that a line of code assigns it to."""
+        if self._lines is None:
+            return expression
+        name = f"{name}_{len(self._lines) + 1}"
+        self._lines.append(f"{name} = {expression!r}")
+        return _Code(name)
+
+    def cells(self, feature: int, column: Column) -> Any:
+        name = self.name(feature)
+        return self._named(_column(self._pl, self._cs, name, column), "column")
+
+    def label(self, label: int | str) -> Any:
+        return self._pl.lit(label, dtype=self._label_type)
+
+    def is_missing(self, cells: Any, column: Column) -> Any:
         is_number = not (column.has_levels or column.is_time)
         return cells.is_nan().fill_null(True) if is_number else cells.is_null()
 
-    def is_in(self, cells: pl.Expr, column: Column, levels: list[str]) -> pl.Expr:  # noqa: ARG002
+    def is_in(self, cells: Any, column: Column, levels: list[str]) -> Any:  # noqa: ARG002
         return cells.is_in(levels).fill_null(False) if levels else cells.is_null() & False
 
-    def at_most(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+    def at_most(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":
             return cells <= day_of(time, up=False)
         last = whole_microsecond(time, up=False)
         if column.kind == "duration":  # whose nanoseconds belong to the microsecond before them
-            return cells < pl.lit(timedelta(microseconds=last + 1), dtype=pl.Duration("us"))
+            return cells < self._pl.lit(
+                timedelta(microseconds=last + 1), dtype=self._pl.Duration("us")
+            )
         return cells <= last
 
-    def at_least(self, cells: pl.Expr, column: Column, time: float) -> pl.Expr:
+    def at_least(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":
             return cells >= day_of(time, up=True)
         first = whole_microsecond(time, up=True)
         if column.kind == "duration":
-            return cells >= pl.lit(timedelta(microseconds=first), dtype=pl.Duration("us"))
+            return cells >= self._pl.lit(
+                timedelta(microseconds=first), dtype=self._pl.Duration("us")
+            )
         return cells >= first
 
-    def choose(self, test: pl.Expr, left: pl.Expr, right: pl.Expr) -> pl.Expr:
-        return pl.when(test).then(left).otherwise(right)
+    def choose(self, test: Any, left: Any, right: Any) -> Any:
+        chosen = self._pl.when(test).then(left).otherwise(right)
+        return self._named(chosen, "part")
 
-    def unless(self, tests: list[pl.Expr], value: pl.Expr) -> pl.Expr:
-        nothing = pl.lit(None, dtype=self._label_type)
-        return pl.when(pl.any_horizontal(tests)).then(nothing).otherwise(value)
+    def unless(self, tests: list[Any], value: Any) -> Any:
+        nothing = self._pl.lit(None, dtype=self._label_type)
+        return self._pl.when(self._pl.any_horizontal(tests)).then(nothing).otherwise(value)
 
 
 def column_expr(names: Sequence[str] | None, feature: int, described: Column = NUMBERS) -> pl.Expr:
@@ -132,6 +237,11 @@ def column_expr(names: Sequence[str] | None, feature: int, described: Column = N
     microseconds since 1970, durations as they are. Without names the columns are x0, x1, ...
     """
     name = f"x{feature}" if names is None else names[feature]
+    expression: pl.Expr = _column(pl, cs, name, described)
+    return expression
+
+
+def _column(pl: Any, cs: Any, name: str, described: Column) -> Any:
     # pl.col reads "*" and "^...$" as patterns; a selector takes names literally.
     is_pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     column = cs.by_name(name).as_expr() if is_pattern else pl.col(name)

@@ -113,7 +113,11 @@ def met_conditions(
 
 
 def export_text(
-    tree: ClusterTree | HasTree, *, max_indent: int = MAX_INDENT, max_terms: int = MAX_TERMS
+    tree: ClusterTree | HasTree,
+    *,
+    max_indent: int = MAX_INDENT,
+    max_terms: int = MAX_TERMS,
+    shares: bool = False,
 ) -> str:
     """Return the tree as text, one line per node.
 
@@ -134,11 +138,19 @@ def export_text(
     max_terms : int, default=3
         Most terms of an oblique test to write, if it has at least two more; the number of the
         others follows them.
+    shares : bool, default=False
+        Whether to write the share of each term of an oblique test behind it: |weight| x standard
+        deviation of the column among the rows of the fit, of the sum over the test's terms.
 
     Returns
     -------
     str
         Without a line break at the end.
+
+    Raises
+    ------
+    ValueError
+        If `shares` is True and the tree has oblique tests, but not the standard deviations.
 
     Examples
     --------
@@ -160,7 +172,7 @@ def export_text(
     ├─ age <= 2.5     4   40.0 %         0  0
     └─ age > 2.5      6   60.0 %         1  1        1: 83.3 %, 0: 16.7 %
     """
-    return tree_text(as_tree(tree), max_indent=max_indent, max_terms=max_terms)
+    return tree_text(as_tree(tree), max_indent=max_indent, max_terms=max_terms, shares=shares)
 
 
 def _check_scores(scores: FloatArray, rows: npt.NDArray[np.int64]) -> None:

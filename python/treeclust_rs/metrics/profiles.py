@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from .. import _engine
@@ -19,23 +17,18 @@ from .._data import (
     Units,
     WeightedRows,
     check_sample_weight,
-    column_of,
-    observed_means,
 )
-from .._reference.kmedians import cluster_medians
 from .._util import (
-    FloatArray,
     IntArray,
     column_name,
     effective_n_jobs,
     format_count,
-    format_short,
 )
 from .._util.words import printable
+from ..export.contrasts import figures_of
 from ..export.pictures.profile import plot_profile
 from ..export.polars import label_type
-from ..tree import format_share, html_table
-from ..tree.columns import Column
+from ..tree import html_table
 from ..tree.labels import Classes
 
 if TYPE_CHECKING:
@@ -54,7 +47,6 @@ _SCHEMA: Mapping[str, Any] = {
     "typical": pl.String,
 }
 _MAX_LINES = 30
-_MINUTE, _DAY = 60_000_000, 86_400_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,13 +158,20 @@ def n_lines_of(table: pl.DataFrame) -> int:
 
 
 def widest(table: pl.DataFrame, max_lines: int | None) -> pl.DataFrame:
-    """Return the lines of a profile with the largest contrasts, named in ``line``."""
+    """Return the lines of a profile with the largest contrasts, named in ``line``.
+
+    ``number`` is the place of the column, ``code`` that of the level, which the name has where
+    ``is_named``.
+    """
     # Of text columns the level is named, of booleans, which have one line, it is not.
     is_flag = (pl.col("level") == "true") & (pl.col("level").n_unique().over("column") == 1)
     is_named = pl.col("level").is_not_null() & ~is_flag
     named = table.with_columns(
         line=pl.when(is_named).then(pl.format("{} = {}", "column", "level")).otherwise("column"),
+        is_named=is_named,
         place=pl.int_range(pl.len()).over("cluster"),
+        number=pl.col("column").rle_id().over("cluster"),
+        code=pl.int_range(pl.len()).over("cluster", "column"),
     )
     if max_lines is None:
         return named
@@ -238,7 +237,7 @@ def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classe
     by_column = [
         (f, level, figures)
         for f in range(table.n_features)
-        for level, figures in _figures(rows, f, codes, k, weight)
+        for level, figures in figures_of(rows, f, codes, k)
     ]
     lines = []
     for place, label in enumerate(classes):
@@ -248,82 +247,3 @@ def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classe
             line |= {"level": level, "rows": counts[place], "missing": missing}
             lines.append(line | figures.of(place))
     return Profile(pl.DataFrame(lines, schema={"cluster": label_type(classes), **_SCHEMA}))
-
-
-@dataclass(frozen=True)
-class _Figures:
-    """Of one column, or of one level: means or shares by cluster, and of the other clusters."""
-
-    column: Column
-    observed: FloatArray
-    typical: FloatArray
-    rest: FloatArray
-    unit: float
-    median: FloatArray | None
-
-    def of(self, place: int) -> dict[str, Any]:
-        """Return the figures of one cluster."""
-        value, rest = _known(self.typical[place]), _known(self.rest[place])
-        contrast = None if value is None or rest is None else (value - rest) / self.unit
-        figures: dict[str, Any] = {"rest": rest, "contrast": contrast}
-        if self.median is None:
-            text = None if value is None else format_share(value)
-            return figures | {"share": value, "typical": text}
-        median = _known(self.median[place])
-        text = None if value is None else format_short(value)
-        if self.column.is_time and median is not None:
-            text = time_text(self.column, median, self.unit)
-        return figures | {"mean": value, "median": median, "typical": text}
-
-
-def time_text(column: Column, time: float, unit: float) -> str:
-    """Return a time as text: without time of day where the unit is of days."""
-    if not column.kind.startswith("datetime"):
-        return column.value_text(time)
-    text = column.value_text(time - time % _MINUTE)
-    return text[: -len(text.partition(" ")[2]) - 1] if unit > _DAY else text
-
-
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else float(number)
-
-
-def _figures(
-    rows: WeightedRows[Table], f: int, codes: IntArray, k: int, weight: npt.NDArray[np.float64]
-) -> Iterator[tuple[str | None, _Figures]]:
-    """Yield the figures of a column, or of each of its levels."""
-    table, unit = rows.rows, float(rows.units.scale[f])
-    kind = "number" if table.kinds is None else table.kinds[f]
-    known: Sequence[str] | None = None if table.levels is None else table.levels[f]
-    column = Column(kind, tuple(known or ()))
-    if known is not None:
-        weights = rows.level_weights(f, codes, k)
-        observed = weights.sum(axis=1)
-        for code, level in enumerate(known):
-            if kind == "flag" and level != "true":
-                continue
-            mean, rest = _with_rest(weights[:, code], observed)
-            yield level, _Figures(column, observed, mean, rest, unit * math.sqrt(2.0), None)
-        return
-    cells = np.asarray(column_of(table, f), dtype=np.float64)
-    seen = np.isfinite(cells)
-    # About the column's origin, so that digits are not lost far from 0.
-    shift = float(rows.units.shift[f])
-    groups = codes[seen]
-    observed = np.bincount(groups, weight[seen], k).astype(np.float64)
-    sums = np.bincount(groups, weight[seen] * (cells[seen] - shift), k).astype(np.float64)
-    mean, rest = _with_rest(sums, observed)
-    weights_seen = None if rows.weight is None else weight[seen]
-    median = cluster_medians(cells[seen, np.newaxis], groups, k, weights_seen)[:, 0]
-    yield None, _Figures(column, observed, mean + shift, rest + shift, unit, median)
-
-
-def _with_rest(sums: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of each cluster and that of all others; NaN where nothing is observed."""
-    others = np.maximum(weights.sum() - weights, 0.0)
-    # What is left of the weight of a column without others is rounding.
-    others[others <= 1e-12 * weights.sum()] = 0.0
-    return (
-        observed_means(sums, weights, np.nan),
-        observed_means(sums.sum() - sums, others, np.nan),
-    )

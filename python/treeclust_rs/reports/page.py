@@ -18,11 +18,12 @@ from .._base import SavedEstimator
 from .._util import format_count, listed
 from .._util.pages import asset, content_hash, write_page
 from .._util.words import printable
+from ..export.contrasts import MAX_CONTRASTS
 from ..tree import MAX_TERMS, cluster_colors, format_share
 from .costs import Changes, Quality, changes_of, quality_of
 from .drawing import bar_svg, cost_svg, title_of, tree_lists
 from .names import cluster_names
-from .rows import MAX_CONTRASTS, ReportRows
+from .rows import ReportRows
 
 _MAX_RULES = 4
 _MAX_SHOWN = 8
@@ -88,7 +89,9 @@ def report(
     if not (isinstance(model, SavedEstimator) and hasattr(model, "profile")):
         raise TypeError(
             f"report takes a fitted model of this package with a tree or cells, not "
-            f"{model if isinstance(model, str) else type(model).__name__}."
+            f"{model if isinstance(model, str) else type(model).__name__}. Of the clusters of "
+            'another model it takes a tree: BestTree(objective="labels", '
+            "reference=model.predict(X)).fit(X)."
         )
     if previous is not None and not hasattr(previous, "predict"):
         raise TypeError(f"previous must be a fitted model, not {type(previous).__name__}.")

@@ -10,12 +10,10 @@ import numpy as np
 from .._base import TreeClusterer
 from .._data import column_of
 from .._util import FloatArray, IntArray, column_name, format_number, format_short
-from ..metrics.profiles import profile_clusters, profiled_rows, time_text
+from ..export.contrasts import strongest, time_text
+from ..metrics.profiles import profile_clusters, profiled_rows
 from ..tree import ClusterTree, format_share
 from ..tree.columns import Column
-
-MAX_CONTRASTS = 5
-_MIN_CONTRAST = 0.1
 
 
 class Contrast(NamedTuple):
@@ -73,17 +71,17 @@ class ReportRows:
 
     def _contrasts_of(self, code: int) -> list[Contrast]:
         """Return what sets a cluster apart, the strongest first; a line for each column."""
-        best: dict[int, Contrast] = {}
-        for line in self._lines_of(code):
-            amount, feature = line["contrast"], self._place[line["column"]]
-            if amount is None or abs(amount) < _MIN_CONTRAST:
-                continue
-            if feature in best and abs(best[feature].amount) >= abs(amount):
-                continue
+        lines = (
+            (line["contrast"], self._place[line["column"]], line)
+            for line in self._lines_of(code)
+            if line["contrast"] is not None
+        )
+        found = []
+        for amount, feature, line in strongest(lines):
             here = line["mean"] if line["level"] is None else line["share"]
             texts = [self._typical(feature, line["level"], value) for value in (here, line["rest"])]
-            best[feature] = Contrast(feature, line["level"], amount, *texts)
-        return sorted(best.values(), key=lambda contrast: (-abs(contrast.amount), contrast.feature))
+            found.append(Contrast(feature, line["level"], amount, *texts))
+        return found
 
     def _typical(self, feature: int, level: str | None, value: float) -> str:
         if level is not None:

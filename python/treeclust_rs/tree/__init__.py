@@ -1,5 +1,6 @@
 """Floor 3: the tree every method ends in, its nodes, paths, words and printed text."""
 
+from .._util.words import format_share
 from .any_tree import HasTree, as_tree
 from .build import (
     GrownTree,
@@ -40,7 +41,6 @@ from .text import MAX_INDENT, tree_text
 from .words import (
     MAX_TERMS,
     branch_lines,
-    format_share,
     format_weight,
     row_text,
     rule_text,

@@ -4,9 +4,10 @@ import colorsys
 import html
 from collections.abc import Iterable
 
+from .._util.words import format_share
 from .nodes import LEAF, TreeNodes
 from .text import SHARES_TITLE, notes_of, tree_lines
-from .words import format_gain, format_share, format_weight, move_name, shares_text, summary_text
+from .words import format_gain, format_weight, move_name, shares_text, summary_text
 
 _MAX_NODES = 200
 _NUMBER_STYLE = "padding:1px 10px;text-align:right;white-space:nowrap"

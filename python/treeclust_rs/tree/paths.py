@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._util import FloatArray, IntArray, format_number, format_short
+from .._util.words import format_share
 from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
 from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
@@ -255,8 +256,34 @@ class ObliqueCondition:
         with np.errstate(over="ignore"):
             return np.lexsort((-weights, -weights * self.scale))
 
+    def shares(self) -> FloatArray:
+        """Return the share of each term: of the sum over the terms of |weight| x scale.
+
+        That is how much the term spreads the score of the fit's rows, beside the others; all are 0
+        if no column varied.
+
+        Raises
+        ------
+        ValueError
+            If the scales are not known.
+        """
+        if self.scale is None:
+            raise ValueError(
+                f"The tree does not know the standard deviations of the columns of node {self.node}"
+                ", so that its terms have no shares: fit it again, or leave out shares=True."
+            )
+        # By their largest first: products of the ends of floats overflow.
+        spread: FloatArray = np.abs(self.weights) / np.abs(self.weights).max() * self.scale
+        spread = spread / (spread.max() or 1.0)
+        return np.asarray(spread / (spread.sum() or 1.0))
+
     def parts(
-        self, name: Callable[[int], str], max_terms: int | None = None, *, short: bool = False
+        self,
+        name: Callable[[int], str],
+        max_terms: int | None = None,
+        *,
+        short: bool = False,
+        shares: bool = False,
     ) -> list[str]:
         """Return the score in parts that lines may break between, the largest shares first.
 
@@ -268,6 +295,8 @@ class ObliqueCondition:
             Most terms to write, if there are at least two more; None writes all.
         short : bool, default=False
             Whether to round the numbers to three digits.
+        shares : bool, default=False
+            Whether to write the share of each term behind it: ``1.2·age (61.2 %)``.
 
         Returns
         -------
@@ -278,28 +307,41 @@ class ObliqueCondition:
         order = self.order()
         # A single further weight is written in place of "… and 1 more".
         shown = order if max_terms is None or len(order) <= max_terms + 1 else order[:max_terms]
+        own = self.shares() if shares else None
         parts: list[str] = []
-        for feature, weight in zip(
-            self.features[shown].tolist(), self.weights[shown].tolist(), strict=True
+        for term, feature, weight in zip(
+            shown.tolist(), self.features[shown].tolist(), self.weights[shown].tolist(), strict=True
         ):
             factor = "" if abs(weight) == 1 else f"{write(abs(weight))}·"
             sign = ("− " if parts else "−") if weight < 0 else ("+ " if parts else "")
-            parts.append(f"{sign}{factor}{name(feature)}")
+            share = "" if own is None else f" ({format_share(float(own[term]))})"
+            parts.append(f"{sign}{factor}{name(feature)}{share}")
         if len(shown) < len(order):
-            parts.append(f"… and {len(order) - len(shown)} more")
+            rest = (
+                "" if own is None else f" ({format_share(float(own[order[len(shown) :]].sum()))})"
+            )
+            parts.append(f"… and {len(order) - len(shown)} more{rest}")
         if self.bias != 0:
             parts.append(f"{'−' if self.bias < 0 else '+'} {write(abs(self.bias))}")
         return parts
 
     def text(
-        self, name: Callable[[int], str], max_terms: int | None = None, *, short: bool = False
+        self,
+        name: Callable[[int], str],
+        max_terms: int | None = None,
+        *,
+        short: bool = False,
+        shares: bool = False,
     ) -> str:
         """Return the condition in one line; the parameters are those of `parts`."""
-        return f"{' '.join(self.parts(name, max_terms, short=short))} {self.relation}"
+        parts = self.parts(name, max_terms, short=short, shares=shares)
+        return f"{' '.join(parts)} {self.relation}"
 
-    def lines(self, name: Callable[[int], str], width: int, max_terms: int) -> list[str]:
+    def lines(
+        self, name: Callable[[int], str], width: int, max_terms: int, *, shares: bool = False
+    ) -> list[str]:
         """Return the condition with three digits in lines of `width`, broken between terms."""
-        parts = self.parts(name, max_terms, short=True)
+        parts = self.parts(name, max_terms, short=True, shares=shares)
         return joined([f"{part} " for part in (*parts[:-1], f"{parts[-1]} {self.relation}")], width)
 
 

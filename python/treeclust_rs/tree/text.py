@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from .._util.words import tested_name
+from .._util.words import format_share, tested_name
 from . import words
 from .nodes import LEAF, MOVES, OBLIQUE, TreeNodes
 from .paths import walk_leaves
@@ -31,7 +31,11 @@ class TreeLine(NamedTuple):
 
 
 def tree_lines(
-    tree: TreeNodes, max_indent: int = MAX_INDENT, max_terms: int = MAX_TERMS
+    tree: TreeNodes,
+    max_indent: int = MAX_INDENT,
+    max_terms: int = MAX_TERMS,
+    *,
+    shares: bool = False,
 ) -> Iterator[TreeLine]:
     """Yield one line per node, every node before its children, left before right."""
     left_child, right_child = tree.children_left.tolist(), tree.children_right.tolist()
@@ -44,7 +48,7 @@ def tree_lines(
             continue
         depth += 1
         for child, is_left in ((right_child[node], False), (left_child[node], True)):
-            text = words.branch_text(tree, node, is_left, max_terms)
+            text = words.branch_text(tree, node, is_left, max_terms, shares=shares)
             if depth > max_indent:
                 stack.append((child, depth, f"{below}[{depth}] ", below, text))
             else:
@@ -52,9 +56,15 @@ def tree_lines(
                 stack.append((child, depth, below + branch, below + bar, text))
 
 
-def tree_text(tree: TreeNodes, *, max_indent: int = MAX_INDENT, max_terms: int = MAX_TERMS) -> str:
+def tree_text(
+    tree: TreeNodes,
+    *,
+    max_indent: int = MAX_INDENT,
+    max_terms: int = MAX_TERMS,
+    shares: bool = False,
+) -> str:
     """Return the tree as text; `treeclust_rs.export.export_text` documents the parameters."""
-    lines = list(tree_lines(tree, max_indent, max_terms))
+    lines = list(tree_lines(tree, max_indent, max_terms, shares=shares))
     texts = [line.indent + line.label for line in lines]
     n_rows = tree.n_node_samples.tolist()
     total = max(n_rows[0], 1)
@@ -62,12 +72,14 @@ def tree_text(tree: TreeNodes, *, max_indent: int = MAX_INDENT, max_terms: int =
     columns = [
         _column("", texts, "<", 0, _MAX_LABEL_WIDTH),
         _column("rows", [f"{n_rows[node]:,}" for node in nodes], ">", 6),
-        _column("share", [words.format_share(n_rows[node] / total) for node in nodes], ">", 7),
+        _column("share", [format_share(n_rows[node] / total) for node in nodes], ">", 7),
         *(_label_columns(tree, nodes) if tree.move is None else _move_columns(tree, nodes)),
     ]
     output = [summary_text(tree), ""]
     output += ["  ".join(cells).rstrip() for cells in zip(*columns, strict=True)]
     notes = notes_of(tree, max_terms)
+    if shares and tree.oblique_indptr is not None:
+        notes.append("(%): shares of a sum's terms, |weight| x standard deviation of the column.")
     if tree.max_depth > max_indent:
         notes.append(f"[d]: depth of the node, where the indentation stops at depth {max_indent}.")
     if notes:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._engine import MISSING_LEVEL
 from .._util import format_count, format_number, format_short
-from .._util.words import printable, tested_level
+from .._util.words import format_share, printable, tested_level
 from .columns import MAX_LEVELS_SHOWN
 from .nodes import LEAF, MOVES, TreeNodes
 from .paths import NEVER, Condition, ObliqueCondition, Span, branch_condition
@@ -27,26 +27,43 @@ class NamesFeatures(Protocol):
         """Return the name of a feature for texts."""
 
 
-def branch_text(tree: TreeNodes, parent: int, left: bool, max_terms: int = MAX_TERMS) -> str:
+def branch_text(
+    tree: TreeNodes, parent: int, left: bool, max_terms: int = MAX_TERMS, *, shares: bool = False
+) -> str:
     """Return the test on the branch from a node to one of its children.
 
-    Of an oblique test the terms of the largest shares, with three digits; of a set of levels the
-    first five.
+    Of an oblique test the terms of the largest shares, with three digits and with `shares` these;
+    of a set of levels the first five.
     """
     condition = branch_condition(tree, parent, left)
     if isinstance(condition, ObliqueCondition):
-        return condition.text(tree.feature_name, max_terms, short=True)
+        return condition.text(tree.feature_name, max_terms, short=True, shares=shares)
     return condition.text(tree.feature_name(condition.feature), MAX_LEVELS_SHOWN)
 
 
 def branch_lines(
-    tree: TreeNodes, parent: int, left: bool, width: int, max_terms: int = MAX_TERMS
+    tree: TreeNodes,
+    parent: int,
+    left: bool,
+    width: int,
+    max_terms: int = MAX_TERMS,
+    *,
+    shares: bool = False,
 ) -> list[str]:
     """Return `branch_text`, an oblique test or a set of levels broken into lines of `width`."""
     condition = branch_condition(tree, parent, left)
     if not isinstance(condition, ObliqueCondition):
         return condition.lines(tree.feature_name(condition.feature), width)
-    return condition.lines(tree.feature_name, width, max_terms)
+    return condition.lines(tree.feature_name, width, max_terms, shares=shares)
+
+
+def branch_answer(tree: TreeNodes, parent: int, left: bool) -> str:
+    """Return what a picture writes beside a branch; the test at its node says what "yes" is."""
+    if left:
+        return "yes"
+    condition = branch_condition(tree, parent, False)
+    is_missing = isinstance(condition, Condition) and condition.or_missing
+    return "no or missing" if is_missing else "no"
 
 
 def is_written_in_full(tree: TreeNodes, max_terms: int = MAX_TERMS) -> bool:
@@ -192,16 +209,6 @@ def format_weight(weight: float) -> str:
     if weight == round(weight) or weight >= 1000:
         return f"{weight:,.0f}"
     return f"{weight:.3g}"
-
-
-def format_share(share: float) -> str:
-    """Return a share in per cent; 0 % and 100 % stand for exactly 0 and 1."""
-    if share <= 0 or share >= 1:
-        return f"{100 * share:.0f} %"
-    percent = f"{100 * share:.1f}"
-    if percent == "0.0":
-        return "<0.1 %"
-    return ">99.9 %" if percent == "100.0" else f"{percent} %"
 
 
 def format_gain(gain: float) -> str:

@@ -231,6 +231,10 @@ class Douglas(BinsPredictor, SavedEstimator):
     _defining: ClassVar[tuple[str, ...]] = ("gemini",)
     _fitted_by: ClassVar[str] = "table_"
     _rules_are: ClassVar[str] = "in `table_`, and given by `rules()` and `to_polars()`"
+    _instead: ClassVar[str] = (
+        'it has cells and no tree. BestTree(objective="labels", reference=model.predict(X)).fit(X) '
+        "is a tree of its clusters"
+    )
     _from_rows: ClassVar[tuple[str, ...]] = (
         "labels_",
         "cluster_centers_",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -275,6 +277,31 @@ class BinsPredictor:
         check_is_fitted(self, "table_")
         return export.to_onnx(self._cell_tree(self.table_.feature_names), dtype=dtype)
 
+    def to_html(self, path: str | os.PathLike[str], X: Any = None, **kwargs: Any) -> None:
+        """Write the hard rules as one HTML file to look through in a browser, offline.
+
+        The cells are shown as a tree of their cuts; clusters are those of
+        ``table_.labels[model.apply(X)]``. See `treeclust_rs.export.to_html`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file.
+        X : array-like or frame of shape (n_samples, n_features), default=None
+            Rows with all columns of the fit, for histograms and contrasts.
+        **kwargs
+            Of `to_html`: `title`.
+
+        Raises
+        ------
+        ValueError
+            If the rules take more than 1,000 leaves, or X holds what `predict` refuses.
+        """
+        check_is_fitted(self, "table_")
+        tree = self._cell_tree(self.table_.feature_names)
+        rules: Any = SimpleNamespace(tree_=tree, scale_=self._bins.columns.units)
+        export.to_html(rules, path, X, **{"title": type(self).__name__} | kwargs)
+
     def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:
         cells = replace(self.table_, feature_names=names)
         return cell_tree(cells, self._bins.columns.n_features)
@@ -292,6 +319,23 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         return self.table_.to_polars()
+
+    def to_polars_code(self) -> str:
+        """Return the hard rules as Python code, with the results of `to_polars`.
+
+        A module that needs polars alone and defines `cluster`: ``frame.with_columns(cluster)``.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            If the rules take a tree of more than 10,000 leaves.
+        """
+        check_is_fitted(self, "table_")
+        return export.to_polars_code(self._cell_tree(self.table_.feature_names))
 
     def to_narwhals(self) -> nw.Expr:
         """Return the hard rules as an expression of narwhals named ``cluster``.

@@ -45,6 +45,7 @@ def to_html(
     X: Any = None,
     *,
     title: str | None = None,
+    shares: bool = False,
 ) -> None:
     """Write the tree as one HTML file to look through in a browser.
 
@@ -59,27 +60,33 @@ def to_html(
     X : array-like or frame of shape (n_samples, n_features), default=None
         Rows, read as `predict` reads them, but with all columns of the fit. Each node then has a
         histogram of its tested column by cluster, and each card the columns that set the cluster
-        apart: by Cliff's delta for numbers and times, and by the difference of shares for levels
-        and missing cells. The file holds counts and medians, no rows.
+        apart, by the contrasts of `profile` and by shares of missing cells: in the units of the
+        model's `scale_`, or of a tree alone in standard deviations of X. The file holds counts,
+        means and medians, no rows.
     title : str, default=None
         Title of the page; None: the name of the method.
+    shares : bool, default=False
+        Whether to write the share of each term of an oblique test behind it: |weight| x standard
+        deviation of the column among the rows of the fit, of the sum over the test's terms.
 
     Raises
     ------
     ValueError
-        If the tree has more than 1,000 leaves, or X holds what `predict` refuses.
+        If the tree has more than 1,000 leaves, or X holds what `predict` refuses; if `shares` is
+        True and the tree has oblique tests, but not the standard deviations.
     OSError
         If the file cannot be written.
     """
     name = type(tree).__name__ if title is None else title
+    scale = getattr(tree, "scale_", None)
     tree = as_tree(tree)
     if tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of {tree.n_leaves:,} leaves is too large for a page (at most "
             f"{_MAX_LEAVES:,}). Use a smaller tree: truncate(m)."
         )
-    rows = None if X is None else PageRows(tree, X)
-    data = json.dumps(_content(tree, rows), allow_nan=False, separators=(",", ":"))
+    rows = None if X is None else PageRows(tree, X, scale)
+    data = json.dumps(_content(tree, rows, shares), allow_nan=False, separators=(",", ":"))
     # No name can end the script or open another tag; the two are line ends in old JavaScript.
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
@@ -91,13 +98,13 @@ def to_html(
         "style hash": content_hash(style),
         "script": script,
         "script hash": content_hash(script),
-        "text": html.escape(tree_text(tree)),
+        "text": html.escape(tree_text(tree, shares=shares)),
         "data": data,
     }
     write_page(path, asset(__package__, "tree.html"), parts)
 
 
-def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
+def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> dict[str, Any]:
     """Return what the script reads."""
     columns = tree.tested_features.tolist()
     places = {feature: place for place, feature in enumerate(columns)}
@@ -107,9 +114,9 @@ def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
     }
     colors = cluster_colors(len(tree.classes))
     contrasts = rows.contrasts() if rows is not None else [[] for _ in tree.classes]
-    nodes = [_node(tree, node, places, rules) for node in range(tree.n_nodes)]
-    for node, shares in _shares(tree).items():
-        nodes[node]["shares"] = shares
+    nodes = [_node(tree, node, places, rules, shares) for node in range(tree.n_nodes)]
+    for node, of_clusters in _shares_of_clusters(tree).items():
+        nodes[node]["shares"] = of_clusters
     if rows is not None:
         for node in range(tree.n_nodes):
             nodes[node] |= rows.of_node(node)
@@ -129,7 +136,7 @@ def _content(tree: ClusterTree, rows: PageRows | None) -> dict[str, Any]:
     }
 
 
-def _shares(tree: ClusterTree) -> dict[int, list[str]]:
+def _shares_of_clusters(tree: ClusterTree) -> dict[int, list[str]]:
     """Return by inner node the shares of the clusters of its leaves, the largest first."""
     leaves, n_rows = tree.leaves, tree.n_node_samples
     counts = np.zeros((tree.n_nodes, len(tree.classes)), dtype=np.int64)
@@ -167,7 +174,7 @@ def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> dict[str,
 
 
 def _node(
-    tree: ClusterTree, node: int, places: dict[int, int], rules: dict[int, str]
+    tree: ClusterTree, node: int, places: dict[int, int], rules: dict[int, str], shares: bool
 ) -> dict[str, Any]:
     """Return a node: its rows, and its test, as the script compares and as people read it."""
     n_rows, kind = int(tree.n_node_samples[node]), int(tree.kind[node])
@@ -180,7 +187,7 @@ def _node(
         code = int(tree.leaf_clusters[node])
         cluster = tree.cluster_name(code)
         return content | {"cluster": code, "rule": rules[node], "find": [f"cluster {cluster}"]}
-    yes, no = (branch_text(tree, node, left) for left in (True, False))
+    yes, no = (branch_text(tree, node, left, shares=shares) for left in (True, False))
     content |= {"left": int(tree.children_left[node]), "yes": yes, "no": no, "find": [yes]}
     if kind == OBLIQUE:
         features, weights, bias = tree.oblique_test(node)

@@ -7,9 +7,17 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
-from ..._data import FittedColumns, align_table, check_finite, column_of, count_gaps
+from ... import _engine
+from ..._data import (
+    FittedColumns,
+    Units,
+    WeightedRows,
+    align_table,
+    check_finite,
+    column_of,
+    count_gaps,
+)
 from ..._data.times import MICROSECONDS
 from ..._util import FloatArray, IntArray, format_count
 from ...tree import (
@@ -26,14 +34,13 @@ from ...tree import (
     format_share,
 )
 from ...tree.columns import NUMBERS, Column
+from ..contrasts import MAX_CONTRASTS, Figures, figures_of, figures_of_missing, strongest
 
 _N_BARS = 20
 # Up to so many distinct values have a bar each.
 _MAX_DISTINCT = 24
 # Levels on either side of a test; the others are one bar.
 _MAX_LEVELS = 8
-_MAX_CONTRASTS = 5
-_MIN_CONTRAST = 0.1
 _TIME_UNITS = (MICROSECONDS["d"], 3_600_000_000, 60_000_000, 1_000_000)
 
 
@@ -53,7 +60,7 @@ class _Edge(NamedTuple):
 class PageRows:
     """The rows of the page: read, and routed through the tree."""
 
-    def __init__(self, tree: ClusterTree, X: Any) -> None:
+    def __init__(self, tree: ClusterTree, X: Any, scale: FloatArray | None = None) -> None:
         missing = tree.missing_go_to_left is not None
         table = align_table(
             X,
@@ -73,7 +80,12 @@ class PageRows:
         place[tree.leaves] = np.arange(tree.n_leaves)
         leaves = tree.apply(table.data)
         self._order = np.argsort(place[leaves], kind="stable")
-        self._codes = tree.leaf_clusters[leaves][self._order]
+        self._clusters = tree.leaf_clusters[leaves]
+        self._codes = self._clusters[self._order]
+        threads = _engine.Threads(1)
+        units = Units.of(table, None, "standard" if scale is None else None, threads)
+        units = units if scale is None else Units(units.shift, scale)
+        self._weighted = WeightedRows(table, None, units, threads)
         self._slices = self._rows_of_nodes(place, place[leaves])
 
     def _rows_of_nodes(self, place: IntArray, places_of_rows: IntArray) -> list[slice]:
@@ -207,77 +219,46 @@ class PageRows:
     def contrasts(self) -> list[list[list[str]]]:
         """Return by cluster the columns that set it apart, the strongest first.
 
-        Each with its name and direction, what it is in the cluster, and what in the rest.
+        Each with its name and direction, its mean or share in the cluster, and that in the rest.
         """
         tree, k = self._tree, len(self._tree.classes)
-        n = self._counts(self._codes)
-        found: list[list[tuple[float, int, int]]] = [[] for _ in range(k)]
+        found: list[list[tuple[float, int, tuple[str, Figures]]]] = [[] for _ in range(k)]
         for feature in range(tree.n_features):
-            column, values = tree.column(feature), self._column(feature)
-            is_missing = np.isnan(values)
-            codes = self._codes[~is_missing]
-            own = self._counts(codes)
-            effects = [(-1, _share_contrast(n - own, n))]
-            if column.has_levels:
-                at = values[~is_missing].astype(np.int64) * k + codes
-                counts = np.bincount(at, minlength=len(column.levels) * k).reshape(-1, k)
-                # The share of false is that of true.
-                levels = [1] if column.kind == "flag" else range(len(column.levels))
-                effects += [(level, _share_contrast(counts[level], own)) for level in levels]
-            else:
-                effects.append((-2, _delta(values[~is_missing], codes, own)))
-            for code in range(k):
-                what, effect = max(effects, key=lambda pair: abs(pair[1][code]))
-                if abs(effect[code]) >= _MIN_CONTRAST:
-                    found[code].append((float(effect[code]), feature, what))
+            column, name = tree.column(feature), tree.feature_name(feature)
+            is_missing = np.isnan(column_of(self._table, feature).astype(np.float64))
+            gaps = figures_of_missing(is_missing, self._clusters, k)
+            parts = [(f"{name} is missing", gaps)]
+            with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest float
+                for level, figures in figures_of(self._weighted, feature, self._clusters, k):
+                    words = name
+                    if level is not None and column.kind != "flag":
+                        words += f" = {column.level_text(column.levels.index(level))}"
+                    parts.append((words, figures))
+            for part in parts:
+                for code, contrast in enumerate(part[1].contrasts.tolist()):
+                    found[code].append((contrast, feature, part))
         return [
-            [
-                self._contrast(code, *contrast)
-                for contrast in sorted(found[code], key=lambda c: (-abs(c[0]), c[1]))
-            ][:_MAX_CONTRASTS]
-            for code in range(k)
+            [self._contrast(code, *entry) for entry in strongest(own)[:MAX_CONTRASTS]]
+            for code, own in enumerate(found)
         ]
 
-    def _contrast(self, code: int, effect: float, feature: int, what: int) -> list[str]:
-        column, values = self._tree.column(feature), self._column(feature)
-        name, inside = self._tree.feature_name(feature), self._codes == code
-        if what == -2:
-            known = ~np.isnan(values)
-            step = _step(values[known])
-            texts = [_median_text(values[known & m], step, column) for m in (inside, ~inside)]
-            return [f"{name} {'↑' if effect > 0 else '↓'}", f"median {texts[0]}", texts[1]]
-        if what == -1:
-            words, hits, base = f"{name} is missing", np.isnan(values), np.ones(len(values), bool)
-        else:
-            is_flag = column.kind == "flag"
-            words = name if is_flag else f"{name} = {column.level_text(what)}"
-            hits, base = values == what, ~np.isnan(values)
-        shares = [
-            format_share(float(hits[m].sum()) / max(int(base[m].sum()), 1))
-            for m in (inside, ~inside)
-        ]
-        return [words, *shares]
+    def _contrast(
+        self, code: int, amount: float, feature: int, part: tuple[str, Figures]
+    ) -> list[str]:
+        words, figures = part
+        pair = float(figures.typical[code]), float(figures.rest[code])
+        if figures.median is None:
+            return [words, *map(format_share, pair)]
+        values = self._column(feature)
+        step = _step(values[~np.isnan(values)])
+        here, rest = (_text(mean, step, self._tree.column(feature)) for mean in pair)
+        return [f"{words} {'↑' if amount > 0 else '↓'}", f"mean {here}", rest]
 
 
 def _bar(text: str, side: int, counts: IntArray) -> dict[str, Any]:
     """Return a bar: its text, its side (0 left) and its rows by cluster."""
     codes = np.flatnonzero(counts).tolist()
     return {"text": text, "side": int(side), "counts": [[c, int(counts[c])] for c in codes]}
-
-
-def _share_contrast(hits: IntArray, of: IntArray) -> FloatArray:
-    """Return by cluster its share of hits minus that of all other rows."""
-    rest = np.maximum(of.sum() - of, 1)
-    contrast: FloatArray = hits / np.maximum(of, 1) - (hits.sum() - hits) / rest
-    return np.where((of > 0) & (of < of.sum()), contrast, 0.0)
-
-
-def _delta(values: FloatArray, codes: IntArray, own: IntArray) -> FloatArray:
-    """Return Cliff's delta by cluster: P(a row of it is above one of the rest) - P(it is below)."""
-    n, rest = np.maximum(own, 1), np.maximum(own.sum() - own, 1)
-    ranks = np.bincount(codes, weights=rankdata(values), minlength=len(own))
-    above = ranks - own * (own + 1) / 2
-    return np.where((own > 0) & (own < own.sum()), 2 * above / n / rest - 1, 0.0)
 
 
 def _bulk(values: FloatArray) -> tuple[float, float]:

@@ -184,6 +184,8 @@ class Wording:
     max_terms: int
     details: bool
     """Whether there are numbers of rows, purities, moves and bars."""
+    shares: bool = False
+    """Whether the terms of oblique tests have their shares."""
 
 
 def box_of(
@@ -230,7 +232,9 @@ def _test_lines(tree: TreeNodes, node: int, wording: Wording, image: NodeImage |
         text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
         return [text.replace("\0", name)]
     if image is None:
-        return condition.lines(wording.features.__getitem__, _LINE_WIDTH, wording.max_terms)
+        return condition.lines(
+            wording.features.__getitem__, _LINE_WIDTH, wording.max_terms, shares=wording.shares
+        )
     # The weights are those in the image.
     bias = ""
     if condition.bias != 0:

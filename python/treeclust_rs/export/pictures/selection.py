@@ -52,5 +52,6 @@ def plot_selection(table: pl.DataFrame, chosen: int, by: str, ax: Axes | None = 
             ax.set_xscale("log")
     value = f"{_WORDS.get(name, name)}: {table[name][chosen]:,}"
     mark_point(ax, x[chosen], y[chosen], value)
-    ax.legend(fontsize=FONTSIZE, frameon=False)
+    # Above the axes: inside, its mark would look like one of the curve's.
+    ax.legend(fontsize=FONTSIZE, frameon=False, loc="lower right", bbox_to_anchor=(1.0, 1.0))
     return ax

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...tree import LEAF, MAX_TERMS, ClusterTree, HasTree, TreeNodes, as_tree, lighten
+from ...tree.words import branch_answer
 from .drawing import FONTSIZE, INK, QUIET, check_colors, import_pyplot, size_in_points, text_width
 from .layout import (
     BAR_HEIGHT,
@@ -80,7 +81,7 @@ def draw_branches(ax: Axes, tree: TreeNodes, layout: Layout, scale: float) -> No
         ax.text(
             (x0 + x1) / 2,
             (y0 + y1) / 2,
-            "yes" if is_left else "no",
+            branch_answer(tree, parent, is_left),
             fontsize=0.8 * fontsize * scale,
             color=color,
             ha="center",
@@ -260,15 +261,17 @@ def plot_tree(
     colors: Sequence[str] | None = None,
     title: str | None = None,
     max_terms: int = MAX_TERMS,
+    shares: bool = False,
     image_shape: tuple[int, int] | None = None,
     centers: npt.ArrayLike | None = None,
 ) -> Axes:
     """Draw the tree: tests in white boxes, leaves in the colour of their cluster.
 
     Rows that pass a test go left (up, if the tree is drawn to the right), along the branch marked
-    "yes". Line width shows the share of rows. The bar in a box shows the reference clusters of its
-    rows. In a tree with moves the frame of a test has the colour of the node's cluster before its
-    split, which is written below with the move and its gain; the bar shows the final clusters.
+    "yes"; missing cells go there too where the test says so, else along "no or missing". Line width
+    shows the share of rows. The bar in a box shows the reference clusters of its rows. In a tree
+    with moves the frame of a test has the colour of the node's cluster before its split, which is
+    written below with the move and its gain; the bar shows the final clusters.
 
     Of an oblique test the terms of the largest shares are written, with three digits. If the
     features are the pixels of images, `image_shape` draws the weights instead: blue pixels have a
@@ -303,6 +306,9 @@ def plot_tree(
         Title of the picture.
     max_terms : int, default=3
         Most terms of an oblique test to write, if it has at least two more.
+    shares : bool, default=False
+        Whether to write the share of each term of an oblique test behind it: |weight| x standard
+        deviation of the column among the rows of the fit, of the sum over the test's terms.
     image_shape : (int, int), default=None
         Height and width of the images whose pixels, row by row, are the features.
     centers : array-like of shape (n_clusters, n_features), default=None
@@ -313,7 +319,8 @@ def plot_tree(
     matplotlib Axes
 
     %(needs_matplotlib)s
-        If the tree has more than 300 leaves, or a parameter is invalid.
+        If the tree has more than 300 leaves, or a parameter is invalid; if `shares` is True and the
+        tree has oblique tests, but not the standard deviations.
 
     Warns
     -----
@@ -340,7 +347,11 @@ def plot_tree(
         raise ValueError(f"max_terms must be at least 1. Got {max_terms} instead.")
     images = images_of(tree, image_shape, centers, fontsize)
     wording = Wording(
-        tree.tested_names(max_name_length), tree.cluster_names(max_name_length), max_terms, details
+        tree.tested_names(max_name_length),
+        tree.cluster_names(max_name_length),
+        max_terms,
+        details,
+        shares,
     )
     boxes = [
         box_of(tree, node, fontsize, wording, images.get(node)) for node in range(tree.n_nodes)
