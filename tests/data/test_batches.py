@@ -13,7 +13,7 @@ import pytest
 import treeclust_rs as tc
 from sizes import repeats
 from treeclust_rs._data import FittedColumns, align_table
-from treeclust_rs._data.table import Table, read_table, shown_columns
+from treeclust_rs._data.table import Table, collected, read_table, shown_columns
 from treeclust_rs._engine import LevelColumn
 
 SEEDS = range(repeats(4, 100))
@@ -63,7 +63,7 @@ def with_gaps(frame: pl.DataFrame, rng: np.random.Generator) -> pl.DataFrame:
 
 
 def mixed(rng: np.random.Generator, n: int) -> pl.DataFrame:
-    """Return columns of every kind, with gaps; levels that begin late, and more than an int8 has."""
+    """Return columns of every kind, with gaps: of many levels, and of some that begin late."""
     place = np.arange(n)
     late = np.where(place < n * 0.9, "early", "late")
     many = [f"level {v}" for v in rng.permutation(place % 200)]
@@ -187,6 +187,14 @@ def test_one_batch_of_numbers_is_not_copied(cut):
     assert np.shares_memory(column, frame["normal"].to_numpy())
 
 
+def test_a_frame_that_is_handed_on_has_whole_columns():
+    halves = mixed(np.random.default_rng(0), 20), mixed(np.random.default_rng(1), 20)
+    frame = pl.concat(halves, rechunk=False)
+    found = collected(frame.lazy(), "IMM", mixed=True)
+    assert found.equals(frame) and found.schema == frame.schema
+    assert frame.n_chunks() == 2 and found.n_chunks("all") == [1] * frame.width
+
+
 def test_an_error_of_the_query_is_raised(cut):
     def fails(frame):
         yield frame
@@ -259,7 +267,8 @@ print(json.dumps([taken * 1024, sum(column.nbytes for column in table.data)]))
 def test_batches_and_columns_are_not_held_at_once(tmp_path):
     path, n = tmp_path / "rows.parquet", 2_000_000
     column = pl.int_range(n, eager=True) % 1000
-    pl.DataFrame({f"x{f}": column + f for f in range(20)}).write_parquet(path, row_group_size=20_000)
+    rows = pl.DataFrame({f"x{f}": column + f for f in range(20)})
+    rows.write_parquet(path, row_group_size=20_000)
     done = subprocess.run(
         [sys.executable, "-c", PEAK, str(path)], check=True, capture_output=True, text=True
     )

@@ -130,9 +130,9 @@ def collect_into(
 ) -> None:
     """Collect some columns of a LazyFrame once, in the order of rows that `collect` gives.
 
-    By batches from polars 2 on, whose `collect` runs in the streaming engine as well: that of polars
-    1 does not, and keeps the order of joins where batches may not. polars calls `collect_batches`
-    unstable: where it is gone, all rows are one batch again.
+    By batches from polars 2 on, whose `collect` runs in the streaming engine as batches do: that of
+    polars 1 does not, and keeps the order of joins where batches may not. polars calls
+    `collect_batches` unstable: where it is gone, all rows are one batch again.
     """
     # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
     chosen = frame.select([pl.nth(place) for place in positions])
