@@ -116,7 +116,7 @@ wheels: toolchain $(VENV)/.build-tools $(VENV)/.extra-wheels ## wheels for Linux
 	$(BIN)/maturin sdist --out dist
 	@export PATH="$(abspath $(BIN)):$$PATH"; missing=; \
 	for target in $(WHEEL_TARGETS); do \
-		if [ ! -d "$$(rustc --print target-libdir --target $$target)" ] && ! rustup target add $$target; \
+		if [ ! -d "$$(rustc --print target-libdir --target $$target 2>/dev/null)" ] && ! rustup target add $$target; \
 		then missing="$$missing $$target"; continue; fi; \
 		maturin build --release --locked --zig --target $$target --compatibility manylinux_2_28 \
 			--interpreter python --out dist || exit 1; \
