@@ -37,7 +37,7 @@ REQUIREMENTS := $(BIN)/python -c 'import sys, tomllib; \
 	print(*table, sep="\n")'
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: help build demo docs test test-all check bench results clean toolchain lint-tools
+.PHONY: help build demo docs test test-all check bench results wheels clean toolchain lint-tools
 .DELETE_ON_ERROR:
 
 help: ## list these commands
@@ -63,6 +63,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 	$(BIN)/ruff format --check
 	$(BIN)/mypy python/treeclust_rs
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/python -P -m mypy.stubtest treeclust_rs._core
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets --features python -- -D warnings
@@ -100,10 +101,41 @@ endif
 results: $(VENV)/.made ## print benches/RESULTS.md again, from the records in benches/results
 	$(BIN)/python benches/report.py
 
+# Wheels of Linux, linked by zig against the glibc of manylinux_2_28, which maturin checks; a target that is not
+# installed and cannot be is named and left out. The source distribution, then the wheel of this machine, is tried
+# in an environment of its own. The workflow in .github builds those of macOS, Windows and free-threaded Python.
+WHEEL_TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+TRY_PACKAGE := target/try-package/bin/python -P -c 'import sys, treeclust_rs as tc; \
+	from sklearn.datasets import load_iris; \
+	model = tc.BestTree(3, random_state=0).fit(load_iris().data); \
+	assert model.n_clusters_ == model.n_leaves_ == 3; \
+	print(f"{sys.argv[1]}: three clusters of iris, cost {model.inertia_:.4f}")'
+
+wheels: toolchain $(VENV)/.build-tools $(VENV)/.extra-wheels ## wheels for Linux and a source distribution in dist/, tried; publishes nothing
+	rm -rf dist target/try-package
+	$(BIN)/maturin sdist --out dist
+	@export PATH="$(abspath $(BIN)):$$PATH"; missing=; \
+	for target in $(WHEEL_TARGETS); do \
+		if [ ! -d "$$(rustc --print target-libdir --target $$target 2>/dev/null)" ] && ! rustup target add $$target; \
+		then missing="$$missing $$target"; continue; fi; \
+		maturin build --release --locked --zig --target $$target --compatibility manylinux_2_28 \
+			--interpreter python --out dist || exit 1; \
+	done; \
+	for target in $$missing; do \
+		echo "!!! NOT BUILT: the wheel for $$target, which rustup could not install." >&2; \
+	done
+	$(BIN)/python -m venv target/try-package
+	target/try-package/bin/pip install --quiet dist/*.tar.gz
+	@$(TRY_PACKAGE) "source distribution"
+	target/try-package/bin/pip install --quiet --force-reinstall --no-deps --no-index --find-links dist \
+		--only-binary :all: treeclust_rs
+	@$(TRY_PACKAGE) wheel
+	@ls -l dist
+
 build: $(VENV)/.wheel ## only the environment and the installed wheel
 
-clean: ## remove all that was made: environment, builds, caches, demo/
-	rm -rf $(VENV) target demo benches/.peers benches/.oblique .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean: ## remove all that was made: environment, builds, caches, demo/, dist/
+	rm -rf $(VENV) target demo dist benches/.peers benches/.oblique .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tests benches -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment. Shims that do not run and Pythons that are too old are passed over.

@@ -1,6 +1,8 @@
 """Print the peak memory of one fit above its input, in bytes.
 
 fit_memory.py FORM FOLDER LEAVES BASE_TREE
+
+A LazyFrame, the form "lazy", is read by the fit.
 """
 
 import sys
@@ -17,8 +19,10 @@ def main() -> None:
     form, folder, max_leaves = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     base_tree = None if sys.argv[4] == "none" else sys.argv[4]
     centers = np.load(folder / "centers.npy")
-    X: np.ndarray | pl.DataFrame
-    if form == "frame":
+    X: np.ndarray | pl.DataFrame | pl.LazyFrame
+    if form == "lazy":
+        X = pl.scan_parquet(folder / "stored.parquet")
+    elif form == "frame":
         X = pl.read_parquet(folder / "stored.parquet").rechunk()
     else:
         X = np.load(folder / ("data.npy" if form == "array" else "stored.npy"))

@@ -43,6 +43,7 @@ SECTIONS = (
     "Threads",
     "Scaling",
     "Gaps and levels",
+    "Memory of files",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",

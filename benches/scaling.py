@@ -1,4 +1,4 @@
-"""How time grows with rows, columns and threads; what many leaves, gaps and levels take.
+"""How time grows with rows, columns and threads; what many leaves, gaps, levels and files take.
 
 python benches/scaling.py
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -225,7 +226,43 @@ def as_levels(numbers: pl.DataFrame, n_levels: int) -> pl.DataFrame:
     ).cast(pl.Categorical)
 
 
-PARTS = {"sizes": ("Scaling", sizes), "gaps": ("Gaps and levels", gaps)}
+# ---- files ----------------------------------------------------------------------------------
+
+
+def files(arguments: argparse.Namespace) -> list[Any]:
+    """Peak memory of fits of a Parquet file, each in a process of its own."""
+    rows = []
+    for n_rows in (500_000,) if arguments.quick else (2_000_000, 4_000_000):
+        print(f"... {n_rows:,} rows in a file", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory() as scratch:
+            X, centers = blobs(n_rows, 20, N_CLUSTERS)
+            common.as_frame(X).write_parquet(Path(scratch) / "stored.parquet")
+            np.save(Path(scratch) / "centers.npy", centers)
+            np.save(Path(scratch) / "data.npy", X)
+            data = X.nbytes
+            del X
+            above = {form: peak_of_fit(form, Path(scratch)) for form in ("array", "lazy")}
+        peaks = (data, above["array"] + data, above["lazy"])
+        rows.append([n_rows, *(value(peak / n_rows, format=".0f") for peak in peaks)])
+    return [
+        f"Bytes a row at the peak of a fit, above those of the process before: blobs with 20 "
+        f"columns, k={N_CLUSTERS}, {MAX_LEAVES} leaves, the centers given, 1 thread. The "
+        "array lies in memory before, and is counted; the LazyFrame scans the file.",
+        table(("rows", "of data", "array", "LazyFrame"), rows),
+    ]
+
+
+def peak_of_fit(form: str, folder: Path) -> int:
+    """Bytes above the input, of a LazyFrame all."""
+    command = [sys.executable, common.HERE / "fit_memory.py", form, folder, str(MAX_LEAVES), "none"]
+    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+PARTS = {
+    "sizes": ("Scaling", sizes),
+    "gaps": ("Gaps and levels", gaps),
+    "files": ("Memory of files", files),
+}
 
 
 if __name__ == "__main__":

@@ -140,7 +140,8 @@ class FitRows(WeightedRows[Rows]):
         started = time.perf_counter()
         threads = _engine.Threads(effective_n_jobs(estimator.n_jobs))
         name = type(estimator).__name__
-        X = collected(X, name, mixed=mixed)
+        if hasattr(reference, "fit"):  # it is given X as well
+            X = collected(X, name, mixed=mixed)
         read: Callable[..., Any] = partial(_read_mixed, threads=threads) if mixed else reader
         table, names_given = with_names(read(X, estimator_name=name), feature_names)
         weight = check_sample_weight(sample_weight, table.n_samples)

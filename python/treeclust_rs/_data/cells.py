@@ -49,9 +49,14 @@ def polars_cells(column: pl.Series, kind: Kind) -> Cells:
         assert isinstance(column.dtype, pl.Enum)
         codes = column.to_physical().cast(pl.Int64).fill_null(-1)
         return Texts(codes.to_numpy(), column.dtype.categories.to_list(), is_ordered=is_enum)
-    unit = "d" if kind == "date" else getattr(column.dtype, "time_unit", "us")
-    values = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
-    return microseconds(values, unit, column.is_null().to_numpy(), column.name)
+    return microseconds(*polars_times(column), column.name)
+
+
+def polars_times(column: pl.Series) -> tuple[npt.NDArray[np.int64], str, npt.NDArray[np.bool_]]:
+    """Return a column of times as `microseconds` takes it: counts, their unit, what is missing."""
+    unit = "d" if column.dtype == pl.Date else getattr(column.dtype, "time_unit", "us")
+    counts = column.to_physical().cast(pl.Int64).fill_null(0).to_numpy()
+    return counts, unit, column.is_null().to_numpy()
 
 
 def _polars_categories(column: pl.Series) -> Texts:

@@ -18,6 +18,7 @@ from .._engine import ColumnData, Columns, LevelColumn
 from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
+from .batches import NumberBatches, collect_into, column_batches
 from .cells import Cells, arrow_cells, pandas_cells, pandas_numbers, polars_cells, polars_numbers
 from .kinds import MIXED_TABLES, Kind, arrow_kind, pandas_kind, polars_kind
 
@@ -73,22 +74,18 @@ class FrameSource:
 
 
 class _PolarsSource(FrameSource):
-    def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
+    """A DataFrame of polars."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
-        self.schema = frame.collect_schema()
-        self.names = self.schema.names()
-        self.n_rows = frame.height if isinstance(frame, pl.DataFrame) else None
+        self.names = frame.columns
+        self.n_rows = frame.height
 
     def _types(self) -> Sequence[Any]:
-        return self.schema.dtypes()
+        return self.frame.dtypes
 
     def _kind(self, dtype: Any) -> Kind | None:
         return polars_kind(dtype)
-
-    def count_rows(self) -> int:
-        if isinstance(self.frame, pl.DataFrame):
-            return self.frame.height
-        return int(self.frame.select(pl.len()).collect().item())
 
     def columns(
         self, positions: Sequence[int]
@@ -108,10 +105,48 @@ class _PolarsSource(FrameSource):
         ]
 
     def _series(self, positions: Sequence[int]) -> list[pl.Series]:
-        if isinstance(self.frame, pl.DataFrame):
-            return [self.frame.to_series(position) for position in positions]
-        # By position: as an expression, a name such as "*" or "^a.*$" would be a pattern.
-        return self.frame.select([pl.nth(place) for place in positions]).collect().get_columns()
+        return [self.frame.to_series(position) for position in positions]
+
+
+class _LazySource(FrameSource):
+    """A LazyFrame of polars; its columns are collected batch by batch, each time they are read."""
+
+    def __init__(self, frame: pl.LazyFrame) -> None:
+        self.frame = frame
+        self.schema = frame.collect_schema()
+        self.names = self.schema.names()
+        self.n_rows = None
+
+    def _types(self) -> Sequence[Any]:
+        return self.schema.dtypes()
+
+    def _kind(self, dtype: Any) -> Kind | None:
+        return polars_kind(dtype)
+
+    def count_rows(self) -> int:
+        return int(self.frame.select(pl.len()).collect().item())
+
+    def columns(
+        self, positions: Sequence[int]
+    ) -> tuple[list[ColumnData], list[tuple[Any, int, int]]]:
+        columns = [NumberBatches() for _ in positions]
+        collect_into(columns, self.frame, positions)
+        nulls = [
+            (self.names[position], column.n_nulls, column.first_null)
+            for position, column in zip(positions, columns, strict=True)
+            if column.n_nulls
+        ]
+        return ([] if nulls else [column.cells() for column in columns]), nulls
+
+    def cells(self, positions: Sequence[int], kinds: Sequence[Kind]) -> list[Cells]:
+        columns = [
+            column_batches(kind, self.names[position])
+            for position, kind in zip(positions, kinds, strict=True)
+        ]
+        collect_into(columns, self.frame, positions)
+        # Each is let go in turn: what cells are made from does not outlive them.
+        columns.reverse()
+        return [columns.pop().cells() for _ in kinds]
 
 
 class _ArrowSource(FrameSource):
@@ -216,8 +251,10 @@ def frame_source(X: Any) -> FrameSource | None:
             f"containing a single column (i.e. single feature) or a single row (i.e. single "
             f"sample) instead."
         )
-    if isinstance(X, pl.DataFrame | pl.LazyFrame):
+    if isinstance(X, pl.DataFrame):
         return _PolarsSource(X)
+    if isinstance(X, pl.LazyFrame):
+        return _LazySource(X)
     if pandas is not None and isinstance(X, pandas.DataFrame):
         return _PandasSource(X)
     if pyarrow is not None and isinstance(X, pyarrow.Table | pyarrow.RecordBatch):

@@ -418,7 +418,8 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
 
     def _start(self, X: Any, sample_weight: Any, feature_names: Any) -> _Start:
         """Read the rows; determine the free clustering and the first tree."""
-        X = collected(X, type(self).__name__)
+        if is_tree(self.init):  # one that is not fitted is given X as well
+            X = collected(X, type(self).__name__)
         tree = self._init_tree(X, sample_weight)
         fit_rows = FitRows.read(
             self,
