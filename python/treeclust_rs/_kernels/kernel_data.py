@@ -154,7 +154,7 @@ class LevelFeatures:
         missing = np.maximum(weight - counts.sum(axis=1), 0.0)[:, np.newaxis]
         means = (counts + missing * self.shares) / weight[:, np.newaxis]
         apart = counts * (1.0 - means) + missing * self.shares * (self.shares - means)
-        return self.unit * self.unit * apart.sum(axis=1)
+        return np.asarray(self.unit * self.unit * apart.sum(axis=1))
 
 
 def filled_rows(
