@@ -57,14 +57,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// Returns the number of features of a row; 0 with a Gram matrix.
-    pub fn rank(&self) -> usize {
-        match *self {
-            Kernel::Features { rank, .. } => rank,
-            Kernel::Gram { .. } => 0,
-        }
-    }
-
     /// Returns an upper bound on the objective: sum w_i |k(i, i)|, or sum w_i w_j |k(i, j)| / sum w_i if that is more,
     /// which takes an indefinite kernel. `more`: what features of levels add to k(i, i); `total`: the sum of the weights.
     pub fn objective_bound(
