@@ -6,6 +6,7 @@ mod random;
 
 use ndarray::{Array2, Axis, array};
 use treeclust_rs::grow::Limits;
+use treeclust_rs::kauri::features::LevelFeatures;
 use treeclust_rs::kauri::fit::{FittedKauri, KauriProblem, fit};
 use treeclust_rs::kauri::kernel::Kernel;
 use treeclust_rs::kauri::moves::MoveKind;
@@ -31,6 +32,7 @@ fn example() -> Array2<f64> {
 fn problem(kernel: Kernel<'_>) -> KauriProblem<'_> {
     KauriProblem {
         kernel,
+        levels: &[],
         weights: None,
         max_clusters: 4,
         limits: Limits { max_leaves: 25, max_depth: None, min_samples_leaf: 1 },
@@ -402,15 +404,32 @@ fn every_split_of_a_mixed_table_is_the_first_of_the_best_of_all() {
         });
         let rank = 1 + random.below(2) as usize;
         let z = Array2::from_shape_fn((n, rank), |_| random.below(7) as f64 - 3.0);
-        let (gram, max_clusters) = (z.dot(&z.t()), 1 + random.below(4) as usize);
+        let max_clusters = 1 + random.below(4) as usize;
         let codes = x.mapv(|x| if x.is_nan() { MISSING_LEVEL } else { x as u8 });
+        // Half of the columns of levels are in the kernel, by code, with one level that no row has.
+        let means = Array2::from_shape_fn((d, 5), |_| random.below(5) as f64 / 4.0);
+        let in_kernel = (0..d).filter(|&f| levels[f] && random.below(2) == 0);
+        let by_code: Vec<LevelFeatures<'_>> = in_kernel
+            .map(|column| {
+                let means = means.index_axis(Axis(0), column).to_slice().unwrap();
+                LevelFeatures { column, unit: 1.5, means }
+            })
+            .collect();
+        let coordinates = by_code.iter().map(|level| {
+            Array2::from_shape_fn((n, 5), |(i, v)| match codes[[i, level.column]] {
+                MISSING_LEVEL => 0.0,
+                code => f64::from(usize::from(code) == v) * level.unit - level.means[v],
+            })
+        });
+        let gram = coordinates.fold(z.dot(&z.t()), |sum, t| sum + t.dot(&t.t()));
         let column = |f: usize| -> Column<'_> {
             let codes = codes.index_axis(Axis(1), f);
             if levels[f] { Column::levels(codes, 5).unwrap() } else { x.column(f).into() }
         };
         let table = Table::new((0..d).map(column).collect()).unwrap();
         let kernel = Kernel::Features { z: z.as_slice().unwrap(), rank };
-        let problem = KauriProblem { max_clusters, max_features: d, ..problem(kernel) };
+        let problem =
+            KauriProblem { levels: &by_code, max_clusters, max_features: d, ..problem(kernel) };
         let found = fit(&table, &problem, &Monitor::default()).unwrap();
         check_replay(&x, &levels, &found, &gram, max_clusters);
         for (test, missing_left) in found.nodes.tests.iter().zip(&found.nodes.missing_left) {

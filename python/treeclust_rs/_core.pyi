@@ -240,6 +240,7 @@ def fit_kauri(
     table: _Table,
     *,
     kernel: _Floats,
+    levels: list[tuple[int, float, _Floats]] = ...,
     is_gram: bool,
     sample_weight: _Floats | None,
     max_clusters: int,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._data import Encoding, Table, Units, WeightedRows, column_of, take_rows
+from .._data import Encoding, Table, Units, WeightedRows, column_of, level_columns, take_rows
 from .._engine import GroupMeans
 from .._reference.observed import filled_matrix
 from .._util import FloatArray, column_name, map_in_order, one_blas_thread, weighted_sum
@@ -46,6 +46,7 @@ def make_kernel_data(
     *,
     rank_tol: float = 1e-6,
     hold_gram: bool = True,
+    levels_apart: bool = False,
 ) -> KernelData:
     """Return the rows of an estimator's fit in its kernel's geometry.
 
@@ -63,6 +64,9 @@ def make_kernel_data(
         `tol` of "rpcholesky", see `approximate`.
     hold_gram : bool, default=True
         Whether to compute the n x n matrix of kernels without features; else the rows are kept.
+    levels_apart : bool, default=False
+        Whether columns of levels are left out of the features and described by `LevelFeatures`. The
+        kernel is linear. Of the sums only `inertia` is then known.
 
     Returns
     -------
@@ -76,6 +80,9 @@ def make_kernel_data(
     weight, n_jobs = data.weight, data.threads.n_jobs
     if gram is not None:
         return KernelData.of_gram(gram, weight, n_jobs=n_jobs)
+    if levels_apart and data.rows.levels is not None:
+        numbers = make_kernel_data(estimator, numbers_of(data), None, rng)
+        return numbers.with_levels(LevelFeatures.of_all(data))
     matrix, units, names = filled_rows(estimator.kernel, data)
     kernel = kernel_of(
         estimator, matrix, gamma=estimator.gamma, sample_weight=weight, feature_names=names
@@ -134,6 +141,64 @@ class DeferredKernelData:
         matrix, units, _ = filled_rows(self.kernel.name, data)
         given = KernelRows(self.kernel, matrix, units, self.weight, self.n_jobs)
         return KernelData.of_rows(given).inertia(labels)
+
+
+def numbers_of(data: WeightedRows[Table]) -> WeightedRows[Table]:
+    """Return the rows with their columns of numbers alone; of zeros where there are none."""
+    table, units = data.rows, data.units
+    kept = [f for f in range(table.n_features) if f not in level_columns(table)]
+    if not kept:
+        rows = Table(np.zeros((table.n_samples, 1)), table.n_samples, 1, feature_names=None)
+        return replace(data, rows=rows, units=Units.own(1))
+    gaps = None if table.gaps is None else tuple(table.gaps[f] for f in kept)
+    names = table.feature_names
+    rows = Table(
+        [table.data[f] for f in kept],
+        table.n_samples,
+        len(kept),
+        None if names is None else [names[f] for f in kept],
+        gaps=gaps if gaps is not None and any(gaps) else None,
+    )
+    return replace(data, rows=rows, units=Units(units.shift[kept], units.scale[kept]))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelFeatures:
+    """What the linear kernel compares in a column of levels: `unit` in a row's own level.
+
+    A missing cell has the means, as all rows have on average.
+    """
+
+    data: WeightedRows[Table]
+    column: int
+    unit: float
+    shares: FloatArray
+    """Of the observed cells, by level."""
+
+    @classmethod
+    def of_all(cls, data: WeightedRows[Table]) -> tuple[LevelFeatures, ...]:
+        """Return those of all columns of levels."""
+        nobody, encoding = np.zeros(data.rows.n_samples, dtype=np.uint32), data.encoding
+        return tuple(
+            cls(data, f, 1.0 / encoding.unit_of_levels(f), data.level_shares(f, nobody, 1)[0])
+            for f in level_columns(data.rows)
+        )
+
+    @property
+    def means(self) -> FloatArray:
+        """The means of the features."""
+        return self.unit * self.shares
+
+    def spread(self, labels: Labels, k: int, weight: FloatArray) -> FloatArray:
+        """Return the squared distances of each cluster's rows to their mean, of shape (k,).
+
+        `weight`: of the clusters.
+        """
+        counts = self.data.level_weights(self.column, labels, k)
+        missing = np.maximum(weight - counts.sum(axis=1), 0.0)[:, np.newaxis]
+        means = (counts + missing * self.shares) / weight[:, np.newaxis]
+        apart = counts * (1.0 - means) + missing * self.shares * (self.shares - means)
+        return np.asarray(self.unit * self.unit * apart.sum(axis=1))
 
 
 def filled_rows(
@@ -212,6 +277,18 @@ class KernelData:
     rows: FloatArray | None = None
     """Rows in the kernel's units; None with features or a precomputed matrix."""
     n_jobs: int = 1
+    levels: tuple[LevelFeatures, ...] = ()
+    """Beside the features; `trace`, `offset` and `inertia` count them, other sums do not."""
+
+    def with_levels(self, levels: tuple[LevelFeatures, ...]) -> KernelData:
+        """Return the same rows with features of levels beside their own."""
+        all_rows = np.zeros(self.n_rows, dtype=np.uint32)
+        total = float(self.weights.sum())
+        trace, offset = self.trace, self.offset
+        for level in levels:
+            trace += float(level.spread(all_rows, 1, np.array([total]))[0])
+            offset += total * float(np.square(level.means).sum())
+        return replace(self, levels=levels, trace=trace, offset=offset)
 
     @classmethod
     def of_kernel(cls, given: KernelRows) -> KernelData:
@@ -434,7 +511,10 @@ class KernelData:
         """
         k = int(labels.max()) + 1
         if self.features is not None:
-            cost = float(self._group_means(labels, k).spread.sum())
+            found = self._group_means(labels, k)
+            cost = float(found.spread.sum())
+            for level in self.levels:
+                cost += float(level.spread(labels, k, found.weight[:k]).sum())
             # The mean of equal rows is rounded, too.
             rounding = 16 * np.finfo(float).eps ** 2 * (self.trace + abs(self.offset))
             return 0.0 if cost <= rounding else cost

@@ -250,12 +250,20 @@ class Kauri(KernelModel):
         n_clusters = min(self.n_clusters or DEFAULT_N_CLUSTERS, rows.n_samples)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        stocks = make_kernel_data(self, fit_rows, fit_rows.gram, rng, rank_tol=self.tol)
+        stocks = make_kernel_data(
+            self,
+            fit_rows,
+            fit_rows.gram,
+            rng,
+            rank_tol=self.tol,
+            levels_apart=self._is_kmeans,
+        )
         kernel = stocks.gram if stocks.features is None else stocks.features
         assert kernel is not None
         fitted = _engine.fit_kauri(
             rows.data,
             kernel=kernel,
+            levels=[(level.column, level.unit, level.means) for level in stocks.levels],
             is_gram=stocks.features is None,
             sample_weight=fit_rows.weight,
             max_clusters=n_clusters,

@@ -12,7 +12,7 @@ use crate::parallel;
 
 use super::gains::ClusterSums;
 use super::growth::Growth;
-use super::kernel::{Kernel, add_row, dot, norm};
+use super::kernel::{Kernel, add_row, norm};
 
 /// Rows whose stocks with a cluster are computed by one task.
 pub(super) const ROWS_PER_TASK: usize = 2048;
@@ -21,8 +21,7 @@ pub(super) const ROWS_PER_TASK: usize = 2048;
 pub(super) const WEIGHT: usize = 0;
 /// Place in the sums of a node: the sum of w_i k(i, i), its share of the kernel's trace.
 pub(super) const DIAGONAL: usize = 1;
-/// First place in the sums of a node of the sum of w_i z_i, the features of its rows: `rank` entries, none with a Gram
-/// matrix.
+/// First place in the sums of a node of the sum of w_i z_i, the features of its rows; no entries with a Gram matrix.
 pub(super) const FEATURES: usize = 2;
 
 /// A cluster: its sums, its leaves, and the stocks of all rows with it.
@@ -99,10 +98,10 @@ impl Growth<'_, '_> {
         self.clusters[cluster].sums = ClusterSums { stock, weight, n_rows };
     }
 
-    /// Returns the weighted sum of the features of the rows of some leaves: `rank` entries. Added up from the sums of
+    /// Returns the weighted sum of the features of the rows of some leaves. Added up from the sums of
     /// the leaves, which are added up from their rows.
     pub(super) fn features_of(&self, leaves: &[usize]) -> Vec<f64> {
-        let mut sum = vec![0.0; self.problem.kernel.rank()];
+        let mut sum = self.features.nothing();
         for &id in leaves {
             add_row(&mut sum, &self.grown.nodes[id].sums[FEATURES..], 1.0);
         }
@@ -135,17 +134,16 @@ impl Growth<'_, '_> {
     /// of the matrix are added up, which lie in memory one after the other.
     pub(super) fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
         let mut stocks: Vec<f64> = memory::zeros(self.table.n_samples(), "the stocks of a cluster");
-        let sum = self.features_of(leaves);
+        let product = self.features.product(&self.features_of(leaves));
         parallel::map(stocks.chunks_mut(ROWS_PER_TASK).enumerate(), |(block, stocks)| {
             let start = block * ROWS_PER_TASK;
             if self.monitor.check().is_err() {
                 return; // the next split checks again and ends the fit
             }
             match self.problem.kernel {
-                Kernel::Features { z, rank } => {
-                    for (i, stock) in stocks.iter_mut().enumerate() {
-                        let row = start + i;
-                        *stock = self.weights.of(row as u32) * dot(&sum, &z[row * rank..][..rank]);
+                Kernel::Features { .. } => {
+                    for (stock, row) in stocks.iter_mut().zip(start as u32..) {
+                        *stock = self.weights.of(row) * product(row);
                     }
                 }
                 Kernel::Gram { k, n } => {

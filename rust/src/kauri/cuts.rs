@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::features::RowFeatures;
 use super::kernel::{Kernel, Weights, add_row, lanes, norm};
 use crate::criterion::{Cut, CutForm, Gap};
 use crate::error::Result;
@@ -178,35 +179,6 @@ impl ColumnCuts {
         order.split_at(order.len() - self.set.n_missing_left)
     }
 
-    /// Adds up the rows to the left of each cut and calls `visit` with their sums. `add` adds a row to sums.
-    #[inline(always)]
-    fn sum_left<S: Clone>(
-        &self,
-        order: &[u32],
-        mut sums: S,
-        add: impl Fn(&mut S, u32),
-        mut visit: impl FnMut(&S),
-    ) {
-        let (order, missing) = self.split_missing(order);
-        missing.iter().for_each(|&row| add(&mut sums, row));
-        let n_missing = missing.len();
-        if self.set.form != SetForm::Levels {
-            let mut start = 0;
-            for &n_left in &self.n_left {
-                let end = n_left as usize - n_missing;
-                order[start..end].iter().for_each(|&row| add(&mut sums, row));
-                start = end;
-                visit(&sums);
-            }
-            return;
-        }
-        for (&first, &n_left) in self.starts.iter().zip(&self.n_left) {
-            let (mut sums, n_own) = (sums.clone(), n_left as usize - n_missing);
-            order[first as usize..][..n_own].iter().for_each(|&row| add(&mut sums, row));
-            visit(&sums);
-        }
-    }
-
     /// Whether the column has no cut.
     pub fn is_empty(&self) -> bool {
         self.n_left.is_empty()
@@ -242,15 +214,8 @@ impl ColumnCuts {
     /// column.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sums = Vec::new();
-        self.prefix_into(order, value, &mut sums);
+        LeftSums::default().read([&self.set].into_iter(), order, value).write(self, &mut sums);
         sums
-    }
-
-    /// Writes the sums of [`ColumnCuts::prefix`] over the contents of `sums`.
-    pub fn prefix_into(&self, order: &[u32], value: impl Fn(u32) -> f64, sums: &mut Vec<f64>) {
-        sums.clear();
-        memory::reserve(sums, self.n_left.len(), "the cuts of a column");
-        self.sum_left(order, 0.0, |sum, row| *sum += value(row), |&sum| sums.push(sum));
     }
 
     /// Returns the sums of `value(row)` over the rows right of each cut, added from the last row on; not of levels.
@@ -267,6 +232,62 @@ impl ColumnCuts {
             *place = sum;
         }
         sums
+    }
+}
+
+/// The sums of a number per row over the rows left of the cuts of a column, whose rows are read once for all its sets.
+#[derive(Debug, Default)]
+pub struct LeftSums {
+    /// Over the first 0, 1, ... rows with a value in the order of the column; of levels the number of each of these rows.
+    of_places: Vec<f64>,
+    /// Over the rows with a missing cell, if these go left in some set.
+    missing: f64,
+}
+
+impl LeftSums {
+    /// Adds up `value(row)`. `sets`: all of one column; `order`: the leaf's rows in its order.
+    pub fn read<'s>(
+        &mut self,
+        sets: impl Iterator<Item = &'s CutSet>,
+        order: &[u32],
+        value: impl Fn(u32) -> f64,
+    ) -> &Self {
+        let (mut n_missing, mut has_levels) = (0, false);
+        for set in sets {
+            n_missing = n_missing.max(set.n_missing_left);
+            has_levels |= set.form == SetForm::Levels;
+        }
+        let (seen, missing) = order.split_at(order.len() - n_missing);
+        self.missing = missing.iter().fold(0.0, |sum, &row| sum + value(row));
+        self.of_places.clear();
+        memory::reserve(&mut self.of_places, seen.len() + 1, "the sums of a column");
+        if has_levels {
+            self.of_places.extend(seen.iter().map(|&row| value(row)));
+        } else {
+            let mut sum = 0.0;
+            self.of_places.push(sum);
+            self.of_places.extend(seen.iter().map(|&row| {
+                sum += value(row);
+                sum
+            }));
+        }
+        self
+    }
+
+    /// Writes the sums of the cuts of a set over the contents of `sums`.
+    pub fn write(&self, cuts: &ColumnCuts, sums: &mut Vec<f64>) {
+        let n_missing = cuts.set.n_missing_left;
+        let start = if n_missing > 0 { self.missing } else { 0.0 };
+        sums.clear();
+        memory::reserve(sums, cuts.n_left.len(), "the cuts of a column");
+        sums.extend((0..cuts.n_left.len()).map(|cut| {
+            let places = cuts.rows(cut).places;
+            match cuts.set.form {
+                SetForm::Missing => start,
+                SetForm::Thresholds => start + self.of_places[places.end],
+                SetForm::Levels => self.of_places[places].iter().fold(start, |sum, x| sum + x),
+            }
+        }));
     }
 }
 
@@ -390,6 +411,8 @@ fn add_with_stocks<const N: usize>(
 pub struct CutBuilder<'a> {
     /// Kernel values.
     pub kernel: Kernel<'a>,
+    /// Features of the rows.
+    pub features: &'a RowFeatures<'a>,
     /// Weights of the rows.
     pub weights: Weights<'a>,
     /// Fewest rows on either side.
@@ -415,11 +438,11 @@ impl CutBuilder<'_> {
         total: &[f64],
     ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
         match self.kernel {
-            Kernel::Features { z, rank } => {
+            Kernel::Features { .. } => {
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
                     let mut sets = self.positions(column);
-                    self.add_stocks(z, rank, &mut sets, column.order, total);
+                    self.add_stocks(&mut sets, column.order, total);
                     Ok(sets)
                 };
                 Ok((parallel::try_map(columns, of_column)?, vec![]))
@@ -440,45 +463,74 @@ impl CutBuilder<'_> {
     }
 
     /// Adds self stocks to the sets of a column, from the sums of the features of either side.
-    fn add_stocks(
-        &self,
-        z: &[f64],
-        rank: usize,
-        sets: &mut [ColumnCuts],
-        order: &[u32],
-        total: &[f64],
-    ) {
+    fn add_stocks(&self, sets: &mut [ColumnCuts], order: &[u32], total: &[f64]) {
         for cuts in &mut *sets {
             let n_cuts = cuts.n_left.len();
             cuts.self_stock = [0, 1].map(|_| memory::reserved(n_cuts, "the cuts of a column"));
         }
-        let row_of = |row: u32| (&z[row as usize * rank..][..rank], self.weights.of(row));
-        let add = |sum: &mut Vec<f64>, row: u32| {
-            let (features, weight) = row_of(row);
-            add_row(sum, features, weight);
+        let features = self.features;
+        let row_of = |row: u32| (features.numbers(row), self.weights.of(row));
+        let n_numbers = features.n_numbers();
+        let sum_of = |rows: &[u32]| {
+            let mut sum = features.nothing();
+            rows.iter().for_each(|&row| features.add(&mut sum, row, self.weights.of(row)));
+            sum
         };
         match sets {
             [one] if one.set.form == SetForm::Thresholds => {
-                sweep([one], order, [vec![0.0; rank]], total, row_of);
+                sweep([one], order, [vec![0.0; n_numbers]], &total[..n_numbers], row_of);
             }
             // A row's features are read once for both directions.
             [right, left, missing] if right.set.form == SetForm::Thresholds => {
                 let (seen, without_value) = left.split_missing(order);
-                let mut of_missing = vec![0.0; rank];
-                without_value.iter().for_each(|&row| add(&mut of_missing, row));
+                let mut of_missing = sum_of(without_value);
+                let numbers = of_missing[..n_numbers].to_vec();
                 if !missing.is_empty() {
+                    features.finish(&mut of_missing);
                     missing.self_stock = stocks(&of_missing, total).map(|stock| vec![stock]);
                 }
-                sweep([right, left], seen, [vec![0.0; rank], of_missing], total, row_of);
+                let starts = [vec![0.0; n_numbers], numbers];
+                sweep([right, left], seen, starts, &total[..n_numbers], row_of);
             }
-            _ => sets.iter_mut().for_each(|cuts| {
-                let mut self_stock = std::mem::take(&mut cuts.self_stock);
-                cuts.sum_left(order, vec![0.0; rank], add, |sum| {
-                    let of_sides = self_stock.iter_mut().zip(stocks(sum, total));
-                    of_sides.for_each(|(side, stock)| side.push(stock));
-                });
-                cuts.self_stock = self_stock;
-            }),
+            _ => {
+                let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
+                let of_missing = sum_of(&order[order.len() - n_missing..]);
+                for cuts in &mut *sets {
+                    for cut in 0..cuts.n_left.len() {
+                        let mut sum = sum_of(&order[cuts.rows(cut).places]);
+                        if cuts.set.n_missing_left > 0 {
+                            add_row(&mut sum, &of_missing, 1.0);
+                        }
+                        features.finish(&mut sum);
+                        let of_sides = cuts.self_stock.iter_mut().zip(stocks(&sum, total));
+                        of_sides.for_each(|(side, stock)| side.push(stock));
+                    }
+                }
+            }
+        }
+        let of_thresholds = sets.iter_mut().filter(|cuts| cuts.set.form == SetForm::Thresholds);
+        if features.has_levels() {
+            of_thresholds.for_each(|cuts| self.add_stocks_of_levels(cuts, order, total));
+        }
+    }
+
+    /// Adds to the self stocks of thresholds what the features of levels make of them.
+    fn add_stocks_of_levels(&self, cuts: &mut ColumnCuts, order: &[u32], total: &[f64]) {
+        let (seen, missing) = cuts.split_missing(order);
+        let rows: Vec<u32> = missing.iter().chain(seen).copied().collect();
+        let [mut before, mut after] = self.features.stock_steps(&rows, total, self.weights);
+        before.iter_mut().fold(0.0, |sum, step| {
+            *step += sum;
+            *step
+        });
+        after.iter_mut().rev().fold(0.0, |sum, step| {
+            *step += sum;
+            *step
+        });
+        let [own, other] = &mut cuts.self_stock;
+        for ((own, other), &n_left) in own.iter_mut().zip(other).zip(&cuts.n_left) {
+            *own += before[n_left as usize - 1];
+            *other += after[n_left as usize];
         }
     }
 

@@ -17,6 +17,7 @@
 //! Departures from the paper: gains follow its definitions where equations 8, 31, 36, 41 and 52 are misprinted, and
 //! [`KauriProblem::all_moves`] adds a fifth move.
 
+use super::features::{LevelFeatures, RowFeatures};
 use super::growth::Growth;
 use super::kernel::Kernel;
 use super::moves::MoveKind;
@@ -30,6 +31,8 @@ use crate::table::Table;
 pub struct KauriProblem<'a> {
     /// The kernel of the rows.
     pub kernel: Kernel<'a>,
+    /// Features of the kernel beside its matrix: those of levels.
+    pub levels: &'a [LevelFeatures<'a>],
     /// Row weights, positive, of shape (n); none: all 1.
     pub weights: Option<&'a [f64]>,
     /// Most clusters, at least 1.
@@ -82,11 +85,16 @@ pub fn fit(
     if let Some(weights) = problem.weights {
         Error::check_len("weights", weights.len(), n, "rows")?;
     }
+    for level in problem.levels {
+        let n_levels = table.n_levels(level.column).unwrap_or(0);
+        Error::check_len("The features of a column", level.means.len(), n_levels, "levels")?;
+    }
     let has_levels = (0..table.n_features()).any(|feature| table.n_levels(feature).is_some());
     if has_levels && matches!(problem.kernel, Kernel::Gram { .. }) {
         return Err(Error::Value("Columns of levels need features of the kernel.".into()));
     }
-    let mut growth = Growth::new(table, problem, monitor)?;
+    let features = RowFeatures::new(table, problem.kernel, problem.levels);
+    let mut growth = Growth::new(table, problem, &features, monitor)?;
     let mut objective = vec![growth.objective()];
     while let Some(split) = growth.next_split()? {
         growth.split(&split)?;

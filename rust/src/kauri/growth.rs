@@ -17,13 +17,12 @@
 //!
 //! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
 
-use std::sync::Arc;
-
 use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
 use super::cuts::{CutBuilder, CutRows, LeafColumn, n_seen};
+use super::features::RowFeatures;
 use super::fit::{FittedKauri, KauriProblem};
 use super::gains::{ClusterSums, largest};
-use super::kernel::{Kernel, Weights, add_row, norm};
+use super::kernel::{Kernel, Weights, norm};
 use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf};
 use super::moves::{AllowedMoves, Move, MoveKind};
 use crate::error::{Error, Result};
@@ -58,6 +57,8 @@ pub(super) struct Growth<'a, 't> {
     pub(super) problem: &'a KauriProblem<'a>,
     pub(super) monitor: &'a Monitor,
     pub(super) weights: Weights<'a>,
+    /// Of the rows; none with a Gram matrix.
+    pub(super) features: &'a RowFeatures<'a>,
     /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
     pub(super) grown: GrowingTree<'a>,
     /// The rows of every node in the order of each column, empty if the root is not split.
@@ -93,23 +94,24 @@ impl<'a, 't> Growth<'a, 't> {
     pub(super) fn new(
         table: &'a Table<'t>,
         problem: &'a KauriProblem<'a>,
+        features: &'a RowFeatures<'a>,
         monitor: &'a Monitor,
     ) -> Result<Self> {
         let n = table.n_samples();
         let weights = Weights(problem.weights);
-        let (kernel, width) = (problem.kernel, FEATURES + problem.kernel.rank());
+        let (kernel, width) = (problem.kernel, FEATURES + features.rank());
         let grown = GrowingTree::new(n, move |rows| {
-            parallel::sum_rows(rows, width, |row, sums| {
+            let mut sums = parallel::sum_rows(rows, width, |row, sums| {
                 let weight = weights.of(row);
                 sums[WEIGHT] += weight;
-                sums[DIAGONAL] += weight * kernel.diagonal(row as usize);
-                if let Kernel::Features { z, rank } = kernel {
-                    add_row(&mut sums[FEATURES..], &z[row as usize * rank..][..rank], weight);
-                }
-            })
+                sums[DIAGONAL] += weight * (kernel.diagonal(row as usize) + features.own(row));
+                features.add(&mut sums[FEATURES..], row, weight);
+            });
+            features.finish(&mut sums[FEATURES..]);
+            sums
         });
         let total = grown.nodes[0].sums[WEIGHT];
-        let largest_objective = kernel.objective_bound(n, weights, total);
+        let largest_objective = kernel.objective_bound(n, weights, total, |row| features.own(row));
         if !(largest_objective * total).is_finite() {
             return Err(Error::Value(
                 "The kernel values overflow float64. Use scale=\"standard\" or rescale the columns."
@@ -121,6 +123,7 @@ impl<'a, 't> Growth<'a, 't> {
             problem,
             monitor,
             weights,
+            features,
             grown,
             orders: Orders::default(),
             clusters: vec![],
@@ -181,6 +184,7 @@ impl<'a, 't> Growth<'a, 't> {
             .collect();
         let builder = CutBuilder {
             kernel: self.problem.kernel,
+            features: self.features,
             weights: self.weights,
             min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
             monitor: self.monitor,
@@ -194,10 +198,10 @@ impl<'a, 't> Growth<'a, 't> {
         let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(sets, column)| {
             let order = column.order.iter().map(|&row| self.position[row as usize]);
             let order: Vec<u32> = memory::collected(order, "the orders of a leaf");
-            let (order, sets) = (Arc::new(order), sets.into_iter().filter(|cuts| !cuts.is_empty()));
-            sets.map(|cuts| OpenColumn::new(cuts, Arc::clone(&order))).collect::<Vec<_>>()
+            OpenColumn::new(sets.into_iter().filter(|cuts| !cuts.is_empty()), order)
         });
-        let columns: Vec<OpenColumn> = columns.into_iter().flatten().collect();
+        let columns: Vec<OpenColumn> =
+            columns.into_iter().filter(|column| !column.is_empty()).collect();
         if !columns.is_empty() {
             let cluster = self.cluster_of[id];
             self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));

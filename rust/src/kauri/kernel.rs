@@ -57,21 +57,19 @@ impl Kernel<'_> {
         }
     }
 
-    /// Returns the number of features of a row; 0 with a Gram matrix.
-    pub fn rank(&self) -> usize {
-        match *self {
-            Kernel::Features { rank, .. } => rank,
-            Kernel::Gram { .. } => 0,
-        }
-    }
-
     /// Returns an upper bound on the objective: sum w_i |k(i, i)|, or sum w_i w_j |k(i, j)| / sum w_i if that is more,
-    /// which takes an indefinite kernel. `total`: the sum of the weights.
-    pub fn objective_bound(&self, n: usize, weights: Weights<'_>, total: f64) -> f64 {
+    /// which takes an indefinite kernel. `more`: what features of levels add to k(i, i); `total`: the sum of the weights.
+    pub fn objective_bound(
+        &self,
+        n: usize,
+        weights: Weights<'_>,
+        total: f64,
+        more: impl Fn(u32) -> f64,
+    ) -> f64 {
         let weighted = |value: &dyn Fn(usize) -> f64| -> f64 {
             (0..n).map(|i| weights.of(i as u32) * value(i)).sum()
         };
-        let trace = weighted(&|i| self.diagonal(i).abs());
+        let trace = weighted(&|i| (self.diagonal(i) + more(i as u32)).abs());
         let Kernel::Gram { k, .. } = *self else { return trace };
         let of_row = |i: usize| {
             let row = &k[i * n..][..n];

@@ -16,18 +16,16 @@
 //! Cost of an update: O(rows) per column for a stale leaf, and as much per changed cluster; an exact gain takes O(rows)
 //! per column and cluster. Gains are in units of the objective.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 
 use super::clusters::{ROWS_PER_TASK, WEIGHT};
-use super::cuts::ColumnCuts;
+use super::cuts::{ColumnCuts, LeftSums};
 use super::gains::{
     ClusterSums, CrossStocks, CutGains, JoinBounds, LeafState, MoveBounds, NewClusterGains,
     Scratch, largest,
 };
 use super::growth::{Growth, NextSplit};
-use super::kernel::{Kernel, dot, norm};
+use super::kernel::{Kernel, norm};
 use super::moves::AllowedMoves;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -40,26 +38,50 @@ use crate::partition::Segment;
 const MAX_CLUSTER_TO_REST: f64 = 64.0;
 
 /// A set of cuts of an open leaf along a column.
-pub(super) struct OpenColumn {
+struct OpenSet {
     /// The cuts, ascending.
     cuts: ColumnCuts,
-    /// The leaf's rows in the order of the column, as positions in the leaf; the same of all its sets.
-    order: Arc<Vec<u32>>,
     /// S(L, M) of the cuts with the rest M of the leaf's own cluster.
     cross_rest: Vec<f64>,
     /// See [`OpenLeaf::bound_state`].
     join_bounds: JoinBounds,
 }
 
+impl OpenSet {
+    /// Returns the gains of the cuts. `cross_rest`: S(N, M) of the leaf.
+    fn gains(&self, state: LeafState, cross_rest: f64) -> CutGains<'_> {
+        let cross = CrossStocks { leaf: cross_rest, left: &self.cross_rest };
+        CutGains::new(&self.cuts, state, cross)
+    }
+}
+
+/// What the bounds of a column are computed in.
+type Buffers = (Scratch, LeftSums, Vec<f64>);
+
+/// The cuts of an open leaf along a column.
+pub(super) struct OpenColumn {
+    /// Sets that are not empty.
+    sets: Vec<OpenSet>,
+    /// The leaf's rows in the order of the column, as positions in the leaf.
+    order: Vec<u32>,
+}
+
 impl OpenColumn {
     /// `order`: the leaf's rows in the order of the column, as positions in the leaf.
-    pub(super) fn new(cuts: ColumnCuts, order: Arc<Vec<u32>>) -> Self {
-        OpenColumn { cuts, order, cross_rest: vec![], join_bounds: JoinBounds::default() }
+    pub(super) fn new(sets: impl Iterator<Item = ColumnCuts>, order: Vec<u32>) -> Self {
+        let open = |cuts| OpenSet { cuts, cross_rest: vec![], join_bounds: JoinBounds::default() };
+        OpenColumn { sets: sets.map(open).collect(), order }
     }
 
-    /// Returns the stocks of the left sides of the cuts, from those of the leaf's rows: one per cut. O(rows).
-    fn prefix(&self, stocks: &[f64]) -> Vec<f64> {
-        self.cuts.prefix(&self.order, |position| stocks[position as usize])
+    /// Whether it has no cut.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    /// Adds up the stocks of the leaf's rows over the left sides of the cuts. O(rows).
+    fn left_sums<'s>(&self, stocks: &[f64], sums: &'s mut LeftSums) -> &'s LeftSums {
+        let sets = self.sets.iter().map(|set| &set.cuts.set);
+        sums.read(sets, &self.order, |position| stocks[position as usize])
     }
 }
 
@@ -82,7 +104,7 @@ pub(super) struct OpenLeaf {
     pub(super) segment: Segment,
     /// Its cluster.
     state: LeafState,
-    /// Sets of cuts that are not empty, by ascending column.
+    /// Columns with cuts, ascending.
     columns: Vec<OpenColumn>,
     /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
     stocks: Vec<f64>,
@@ -132,10 +154,9 @@ impl OpenLeaf {
         self.move_bounds.switch.max(pair)
     }
 
-    /// Returns the gains of the cuts of one of its columns.
-    fn gains<'c>(&self, column: &'c OpenColumn) -> CutGains<'c> {
-        let cross = CrossStocks { leaf: self.cross_rest, left: &column.cross_rest };
-        CutGains::new(&column.cuts, self.state, cross)
+    /// Returns the gains of a set of its cuts.
+    fn gains<'c>(&self, set: &'c OpenSet) -> CutGains<'c> {
+        set.gains(self.state, self.cross_rest)
     }
 }
 
@@ -163,10 +184,14 @@ impl LeafSearch<'_, '_, '_> {
                 .columns
                 .par_iter_mut()
                 .with_min_len(columns_per_task(leaf.segment.len()))
-                .map_init(Scratch::default, |scratch, column| {
-                    column.cross_rest = column.prefix(&stocks);
-                    let cross = CrossStocks { leaf: whole, left: &column.cross_rest };
-                    CutGains::new(&column.cuts, state, cross).new_cluster_gains(scratch)
+                .map_init(Default::default, |(scratch, sums): &mut (Scratch, LeftSums), column| {
+                    column.left_sums(&stocks, sums);
+                    let of_set = |set: &mut OpenSet| {
+                        sums.write(&set.cuts, &mut set.cross_rest);
+                        set.gains(state, whole).new_cluster_gains(scratch)
+                    };
+                    let of_sets = column.sets.iter_mut().map(of_set);
+                    of_sets.fold(NewClusterGains::NONE, NewClusterGains::max)
                 })
                 .reduce(|| NewClusterGains::NONE, NewClusterGains::max);
         }
@@ -205,12 +230,10 @@ impl LeafSearch<'_, '_, '_> {
         let rows = growth.grown.partition.all(leaf.segment);
         let (stock, stocks) = match growth.problem.kernel {
             _ if others.is_empty() => (0.0, memory::zeros(rows.len(), "the stocks of a leaf")),
-            Kernel::Features { z, rank } => {
+            Kernel::Features { .. } => {
                 let sum = growth.features_of(&others);
-                let stock = |i: usize| {
-                    let row = rows[i];
-                    growth.weights.of(row) * dot(&sum, &z[row as usize * rank..][..rank])
-                };
+                let product = growth.features.product(&sum);
+                let stock = |i: usize| growth.weights.of(rows[i]) * product(rows[i]);
                 let stocks =
                     parallel::collect(rows.len(), ROWS_PER_TASK, "the stocks of a leaf", stock);
                 (norm(&sum), stocks)
@@ -259,21 +282,27 @@ impl LeafSearch<'_, '_, '_> {
             .columns
             .par_iter_mut()
             .with_min_len(columns_per_task(leaf.segment.len()))
-            .map_init(Default::default, |(scratch, left): &mut (Scratch, Vec<f64>), column| {
-                let mut join_bounds = std::mem::take(&mut column.join_bounds);
+            .map_init(Default::default, |(scratch, sums, left): &mut Buffers, column| {
                 if from_scratch {
-                    join_bounds.clear(column.cuts.n_left.len());
+                    for set in &mut column.sets {
+                        set.join_bounds.clear(set.cuts.n_left.len());
+                    }
                 }
-                let cross = CrossStocks { leaf: cross_rest, left: &column.cross_rest };
-                let gains = CutGains::new(&column.cuts, state, cross);
                 for (cluster, (stocks, whole)) in &stocks {
-                    column.cuts.prefix_into(&column.order, |i| stocks[i as usize], left);
+                    column.left_sums(stocks, sums);
                     let target = &self.growth.clusters[*cluster].sums;
-                    gains.add_target(target, CrossStocks { leaf: *whole, left }, &mut join_bounds);
+                    for set in &mut column.sets {
+                        sums.write(&set.cuts, left);
+                        let mut bounds = std::mem::take(&mut set.join_bounds);
+                        let cross = CrossStocks { leaf: *whole, left };
+                        set.gains(state, cross_rest).add_target(target, cross, &mut bounds);
+                        set.join_bounds = bounds;
+                    }
                 }
-                let move_bounds = gains.move_bounds(&join_bounds, self.allowed, scratch);
-                column.join_bounds = join_bounds;
-                move_bounds
+                column.sets.iter().fold(MoveBounds::NONE, |bounds, set| {
+                    let gains = set.gains(state, cross_rest);
+                    bounds.max(gains.move_bounds(&set.join_bounds, self.allowed, scratch))
+                })
             })
             .reduce(|| MoveBounds::NONE, MoveBounds::max);
     }
@@ -310,17 +339,27 @@ impl LeafSearch<'_, '_, '_> {
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
         let of_column = |column: &OpenColumn| {
-            let left: Vec<Vec<f64>> =
-                others.iter().map(|(_, (stocks, _))| column.prefix(stocks)).collect();
-            let targets: Vec<(usize, ClusterSums, CrossStocks<'_>)> = others
-                .iter()
-                .zip(&left)
-                .map(|(&(cluster, (_, whole)), left)| {
-                    let cross = CrossStocks { leaf: whole, left };
-                    (cluster, self.growth.clusters[cluster].sums, cross)
-                })
-                .collect();
-            leaf.gains(column).best_pair(&targets, self.allowed, &column.join_bounds, floor)
+            let mut left_sums: Vec<LeftSums> = others.iter().map(|_| LeftSums::default()).collect();
+            for ((_, (stocks, _)), sums) in others.iter().zip(&mut left_sums) {
+                column.left_sums(stocks, sums);
+            }
+            let of_set = |set: &OpenSet| {
+                let mut left = vec![vec![]; others.len()];
+                left_sums
+                    .iter()
+                    .zip(&mut left)
+                    .for_each(|(sums, left)| sums.write(&set.cuts, left));
+                let targets: Vec<(usize, ClusterSums, CrossStocks<'_>)> = others
+                    .iter()
+                    .zip(&left)
+                    .map(|(&(cluster, (_, whole)), left)| {
+                        let cross = CrossStocks { leaf: whole, left };
+                        (cluster, self.growth.clusters[cluster].sums, cross)
+                    })
+                    .collect();
+                leaf.gains(set).best_pair(&targets, self.allowed, &set.join_bounds, floor)
+            };
+            column.sets.iter().map(of_set).fold(f64::NEG_INFINITY, f64::max)
         };
         let at_a_time = columns_per_task(leaf.segment.len());
         largest(&parallel::map_some(&leaf.columns, at_a_time, of_column))
@@ -339,15 +378,15 @@ impl LeafSearch<'_, '_, '_> {
             .filter(|&cluster| needs_existing && cluster != leaf.state.cluster)
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
-        let in_set = |column: &OpenColumn| {
-            let gains = leaf.gains(column);
-            let join_bounds = needs_existing.then_some(&column.join_bounds);
-            (0..column.cuts.n_left.len()).find_map(|cut| {
+        let in_set = |set: &OpenSet, order: &[u32]| {
+            let (cuts, gains) = (&set.cuts, leaf.gains(set));
+            let join_bounds = needs_existing.then_some(&set.join_bounds);
+            (0..cuts.n_left.len()).find_map(|cut| {
                 if gains.bound_at(cut, join_bounds, self.allowed) < floor {
                     return None;
                 }
                 let target = |(cluster, (stocks, whole)): &(usize, (Vec<f64>, f64))| {
-                    let left = column.cuts.left_of(cut, &column.order);
+                    let left = cuts.left_of(cut, order);
                     let cross_left = left.map(|i| stocks[i as usize]).sum();
                     (*cluster, self.growth.clusters[*cluster].sums, [cross_left, *whole])
                 };
@@ -355,20 +394,19 @@ impl LeafSearch<'_, '_, '_> {
                 let (movement, gain) = gains.first_move(cut, &joins, self.allowed, floor)?;
                 Some(NextSplit {
                     leaf: at,
-                    feature: column.cuts.feature,
-                    cut: column.cuts.rows(cut),
+                    feature: cuts.feature,
+                    cut: cuts.rows(cut),
                     movement,
                     gain,
-                    self_stocks: column.cuts.self_stock.each_ref().map(|stocks| stocks[cut]),
+                    self_stocks: cuts.self_stock.each_ref().map(|stocks| stocks[cut]),
                 })
             })
         };
-        let by_column: Vec<&[OpenColumn]> =
-            leaf.columns.chunk_by(|a, b| a.cuts.feature == b.cuts.feature).collect();
-        let in_column = |sets: &&[OpenColumn]| {
-            sets.iter().filter_map(in_set).min_by_key(|split| split.cut.tie_key())
+        let in_column = |column: &OpenColumn| {
+            let splits = column.sets.iter().filter_map(|set| in_set(set, &column.order));
+            splits.min_by_key(|split| split.cut.tie_key())
         };
-        by_column
+        leaf.columns
             .par_iter()
             .find_map_first(in_column)
             .ok_or_else(|| Error::Internal("the best move was lost.".into()))

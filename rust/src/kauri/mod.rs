@@ -5,11 +5,13 @@
 //! - `leaf_search`: gains and bounds of the open leaves;
 //! - `clusters`: the rows of the clusters and their stocks;
 //! - [`cuts`]: the cuts of a leaf, with what does not depend on the clusters;
+//! - [`features`]: the rows' features, those of levels by code;
 //! - [`gains`], [`moves`]: the gains of a cut, and the moves in their order;
 //! - [`kernel`]: kernel values and sums of them.
 
 mod clusters;
 pub mod cuts;
+pub mod features;
 pub mod fit;
 pub mod gains;
 mod growth;

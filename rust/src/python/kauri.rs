@@ -13,6 +13,7 @@ use super::convert::{TableArgument, optional, slice2};
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
+use crate::kauri::features::LevelFeatures;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
@@ -41,7 +42,8 @@ pub struct PyFittedKauri {
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
-/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank).
+/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank),
+/// beside which those of columns of levels are given by `levels`: column, unit and the means by level of each.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns
 /// drawn at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called
 /// twice a second.
@@ -49,13 +51,14 @@ pub struct PyFittedKauri {
 /// # Errors
 /// `ValueError` if sizes disagree or sums of kernel values overflow; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, kernel, is_gram, sample_weight, max_clusters, max_leaves, max_depth,
+#[pyo3(signature = (table, *, kernel, levels = vec![], is_gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_kauri(
     py: Python<'_>,
     table: TableArgument<'_>,
     kernel: PyReadonlyArray2<'_, f64>,
+    levels: Vec<(usize, f64, PyReadonlyArray1<'_, f64>)>,
     is_gram: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
     max_clusters: usize,
@@ -76,8 +79,17 @@ pub fn fit_kauri(
     } else {
         Kernel::Features { z: values, rank: width }
     };
+    let mut level_features = Vec::with_capacity(levels.len());
+    for (column, unit, means) in &levels {
+        level_features.push(LevelFeatures {
+            column: *column,
+            unit: *unit,
+            means: means.as_slice()?,
+        });
+    }
     let problem = KauriProblem {
         kernel,
+        levels: &level_features,
         weights: optional(&sample_weight)?,
         max_clusters,
         limits: Limits { max_leaves, max_depth, min_samples_leaf },
