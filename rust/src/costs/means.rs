@@ -29,11 +29,11 @@ const MAX_SQUARES_BY_SPREAD: f64 = 1e4;
 /// a sum of terms that are all positive, wherever the groups lie: a cell is compared with a point of its own group,
 /// which is exact where they are near each other, and what that point is off the mean is taken off again.
 ///
-/// `groups`, `weights`: as for [`group_sums`]. `near`: n_groups x d, row-major, in the columns' own units: a guess of
+/// `groups`, `weights`: as for [`group_sums`](crate::costs::group_sums). `near`: n_groups x d, row-major, in the columns' own units: a guess of
 /// the means. One pass over the table, O(n d), and one more if the guess is poor.
 ///
 /// # Errors
-/// As [`group_sums`]; [`Error::Shape`] if `near` has another length.
+/// As [`group_sums`](crate::costs::group_sums); [`Error::Shape`] if `near` has another length.
 pub fn group_means(
     table: &Table<'_>,
     units: &Units,

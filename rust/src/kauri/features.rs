@@ -5,7 +5,7 @@
 //! one *slot* per column of levels, the place of its level among the entries of sums; each column has one more slot, for
 //! missing cells, whose feature is always 0.
 //!
-//! Rows are added to *counts*, which have the weight of each slot; [`RowFeatures::finish`] makes sums of features of them.
+//! Rows are added to *counts*, which have the weight of each slot; `RowFeatures::finish` makes sums of features of them.
 //! Cost: a row is added in O(columns), whatever the number of levels. Memory: 4 bytes per row and column of levels.
 
 use super::kernel::{Kernel, Weights, add_row, dot, norm};
