@@ -314,20 +314,17 @@ def test_labels_do_not_depend_on_the_threads():
     assert one.inertia == three.inertia
 
 
-def test_levels_with_gaps_start_from_seeds_without_rounds_of_kmeans(monkeypatch):
-    def fail(*_args, **_kwargs):
-        raise AssertionError("KMeans works on a column for each level")
-
-    monkeypatch.setattr(KMeans, "fit", fail)
-    data = rows_of(pl.DataFrame({"x": [0.0, 1.0, None, 9.0], "v": ["a", "a", "b", "b"]}))
-    labels, cost = observed.best_descent(
-        data,
-        2,
-        lambda seed: observed.seeded_labels(data, observed.filled_matrix(data), 2, seed),
-        "kmeans",
-        0,
-        3,
-        10,
+@pytest.mark.parametrize("n_levels", [2, 40])
+def test_tables_with_gaps_start_from_seeds_where_levels_are_many(monkeypatch, n_levels):
+    calls = []
+    fit = KMeans.fit
+    monkeypatch.setattr(KMeans, "fit", lambda *args, **rest: calls.append(1) or fit(*args, **rest))
+    rng = np.random.default_rng(0)
+    levels = rng.permutation(np.arange(80) % n_levels)
+    data = rows_of(
+        pl.DataFrame(
+            {"x": [None, *np.repeat([0.0, 9.0], 40)[1:]], "v": [f"v{v:02}" for v in levels]}
+        )
     )
     found = make_reference(
         data,
@@ -338,5 +335,15 @@ def test_levels_with_gaps_start_from_seeds_without_rounds_of_kmeans(monkeypatch)
         estimator_name="IMM",
         needs_distinct=True,
     )
-    assert labels[0] == labels[1] != labels[3]
+    assert bool(calls) == (n_levels == 2)
+    matrix = observed.filled_matrix(data)
+    starts = observed.seeded_labels if n_levels == 40 else labels_of_kmeans
+    _, cost = observed.best_descent(
+        data, 2, lambda seed: starts(data, matrix, 2, seed), "kmeans", 0, 10, 300
+    )
     assert found.inertia == pytest.approx(cost, rel=1e-12)
+
+
+def labels_of_kmeans(data, matrix, k, seed):
+    del data
+    return KMeans(k, n_init=1, random_state=seed).fit(matrix).labels_

@@ -25,6 +25,9 @@ from .kmedians import kmedians
 from .observed import best_descent, filled_matrix, seeded_labels
 from .read import ReferenceInput
 
+# Coordinates of a column, on average, up to which starts of tables with gaps are those of KMeans:
+# its rounds work on all of them, where the descent looks levels up.
+_MOST_COORDINATES = 8
 # Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
 _NUMBERS_OF_ROW = 12
 N_INIT = 10
@@ -142,9 +145,9 @@ def _cluster(
     else:
 
         def start(seed: int) -> npt.NDArray[Any]:
-            if by_medians or data.rows.levels is None:
+            if by_medians or matrix.shape[1] <= _MOST_COORDINATES * data.rows.n_features:
                 return cluster(1, seed)[0]
-            return seeded_labels(data, matrix, k, seed)  # KMeans takes long over many columns
+            return seeded_labels(data, matrix, k, seed)
 
         labels, cost = best_descent(data, k, start, criterion, random_state, n_init, max_iter)
     _tell_end(tell, name, cost)

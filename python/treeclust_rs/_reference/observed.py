@@ -5,12 +5,12 @@ k-medians: of the distances) to the centers of the rows' clusters, by weight. A 
 nothing to any label's cost; a center has the mean (median, most frequent level) of the observed
 cells of its cluster, and that of all rows where there are none.
 
-Starts are those of scikit-learn's KMeans (of tables with levels the seeds of its k-means++ alone),
-or of k-medians, with gaps filled by the columns' means. From each, two steps alternate until no
-label changes, and neither raises the objective: centers of the clusters, and the nearest center of
-each row. A row whose cost is the least within 1e-12 of its costs' range stays. An empty cluster
-restarts at the row of the largest cost. Starts that fill gaps with centers and run KMeans to the
-end, k-POD's own way, stop while rows are nearer to others.
+Starts are those of scikit-learn's KMeans (of tables with more than 8 coordinates a column, of many
+levels, the seeds of its k-means++ alone), or of k-medians, with gaps filled by the columns' means.
+From each, two steps alternate until no label changes, and neither raises the objective: centers of
+the clusters, and the nearest center of each row. A row whose cost is the least within 1e-12 of its
+costs' range stays. An empty cluster restarts at the row of the largest cost. Starts that fill gaps
+with centers and run KMeans to the end, k-POD's own way, stop while rows are nearer to others.
 
 Cost: O(n k d) a round.
 
