@@ -133,7 +133,7 @@ class Method:
     make: Callable[[np.ndarray], Any]
     n_rows: int = 100_000
     levels: tuple[int, ...] = LEVELS
-    """Numbers of levels to measure: some methods hold a column for each."""
+    """Numbers of levels to measure."""
     is_target: bool = True
 
 
@@ -145,19 +145,16 @@ METHODS = (
     Method(
         "KernelExpand",
         lambda labels: tc.KernelExpand(max_leaves=20, base_tree=None, reference=labels, n_jobs=1),
-        levels=LEVELS[:1],
     ),
     Method(
         "BestTree",
         lambda labels: tc.BestTree(max_leaves=8, reference=labels, n_jobs=1),
         n_rows=10_000,
-        levels=LEVELS[:1],
     ),
     Method(
         "Kauri",
         lambda _: tc.Kauri(GAPPY_CLUSTERS, max_leaves=20, n_jobs=1),
         n_rows=30_000,
-        levels=LEVELS[:1],
     ),
     Method(
         "IMM with its own k-means",

@@ -6,6 +6,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import treeclust_rs as tc
+from treeclust_rs.estimators.starts import Starts
 from treeclust_rs import _engine
 from treeclust_rs._data import Encoding, count_gaps, read_table
 from treeclust_rs.estimators.starts import decoded_tests
@@ -202,3 +203,16 @@ def test_columns_without_a_value_and_with_many_levels(objective):
     assert not {0, 1, 2} & set(model.tree_.tested_features)
     assert (model.predict(frame) == model.labels_).all()
     assert np.isfinite(model.cluster_centers_).all()
+
+
+@pytest.mark.parametrize(("n_levels", "is_filled"), [(6, True), (60, False)])
+def test_starts_on_a_column_a_level_are_left_out_where_levels_are_many(
+    monkeypatch, n_levels, is_filled
+):
+    calls = []
+    filled = Starts._filled
+    monkeypatch.setattr(Starts, "_filled", lambda *args: calls.append(1) or filled(*args))
+    rng = np.random.default_rng(0)
+    X = pl.DataFrame({"x": rng.normal(size=300), "v": [f"{i % n_levels}" for i in range(300)]})
+    tc.BestTree(3, max_leaves=4, scale="standard", random_state=0).fit(X)
+    assert bool(calls) == is_filled

@@ -18,6 +18,9 @@ from .._util import FloatArray, IntArray, column_name
 from .levels import LevelNames
 from .table import Table, column_of, level_codes
 
+# Coordinates of a column, on average, above which what works on all of them takes too long.
+_MANY = 8
+
 
 def n_coordinates(levels: Sequence[LevelNames | None] | None, n_features: int) -> int:
     """Return the number of coordinates of a table with these levels of its columns."""
@@ -72,6 +75,11 @@ class Encoding:
     def n_coordinates(self) -> int:
         """The number of coordinates."""
         return int(self.first[-1])
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether columns have more than 8 coordinates each, on average."""
+        return self.n_coordinates > _MANY * len(self.levels)
 
     def names(self, feature_names: Sequence[str] | None) -> list[str]:
         """Return the names of the coordinates; see `encoded_names`."""

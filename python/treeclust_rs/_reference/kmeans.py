@@ -25,9 +25,6 @@ from .kmedians import kmedians
 from .observed import best_descent, filled_matrix, seeded_labels
 from .read import ReferenceInput
 
-# Coordinates of a column, on average, up to which starts of tables with gaps are those of KMeans:
-# its rounds work on all of them, where the descent looks levels up.
-_MOST_COORDINATES = 8
 # Numbers of a row in KMeans beside the matrix: distances to some seeds, weights, labels.
 _NUMBERS_OF_ROW = 12
 N_INIT = 10
@@ -145,7 +142,8 @@ def _cluster(
     else:
 
         def start(seed: int) -> npt.NDArray[Any]:
-            if by_medians or matrix.shape[1] <= _MOST_COORDINATES * data.rows.n_features:
+            # Rounds of KMeans work on all coordinates, where the descent looks levels up.
+            if by_medians or data.rows.levels is None or not data.encoding.is_wide:
                 return cluster(1, seed)[0]
             return seeded_labels(data, matrix, k, seed)
 

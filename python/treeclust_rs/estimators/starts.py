@@ -123,13 +123,16 @@ class Starts:
 
         Those that compare all columns with all columns, O(n d^2) a level, are left out where that
         is more than `max_work`. Of tables with missing cells or levels all that compare cells are
-        grown on the filled table; their tests become those of the table itself.
+        grown on the filled table, a column for each level; their tests become those of the table
+        itself. Where that is more than 8 columns for one they are left out.
         """
         yield self._by_mistakes()
         if self.fit_rows.rows.is_plain:
             yield from self._of_cells(max_work)
             return
         encoding = self.fit_rows.encoding
+        if encoding.is_wide:
+            return
         everyone = np.zeros(self.fit_rows.rows.n_samples, dtype=np.uint32)
         means = Centers.of_labels(self.fit_rows, everyone, 1).high[0]
         for start in self._filled(means)._of_cells(max_work):
