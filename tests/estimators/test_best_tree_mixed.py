@@ -6,10 +6,9 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import treeclust_rs as tc
-from treeclust_rs.estimators.starts import Starts
 from treeclust_rs import _engine
 from treeclust_rs._data import Encoding, count_gaps, read_table
-from treeclust_rs.estimators.starts import decoded_tests
+from treeclust_rs.estimators.starts import Starts, decoded_tests
 
 BRIEF = {"effort": "quick", "random_state": 0}
 STARTS = {"KMeansTree", "ExKMC", "ExKMC from one leaf"}
