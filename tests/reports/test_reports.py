@@ -119,6 +119,14 @@ def test_names_speak_of_levels_flags_times_and_gaps(customers):
     }  # fmt: skip
 
 
+def test_only_leaves_that_are_a_whole_cluster_have_its_name_in_the_tree(tmp_path):
+    X = pl.DataFrame({"age": [float(v) for v in range(60)]})
+    labels = np.repeat([0, 1, 0], 20)  # a name by age is untrue of one of the two leaves of 0
+    text = written(tmp_path, tc.KMeansTree(reference=labels, max_leaves=3).fit(X), X).text
+    assert "Cluster 1: age 19.5 to 39.5" in text
+    assert text.count("Cluster 0: one of 2 leaves") == 2
+
+
 def test_typical_rows_are_those_nearest_to_the_mean():
     X = blobs()
     X[:, 1] *= 100

@@ -73,7 +73,7 @@ def _ticks(low: float, high: float) -> list[float]:
     power = 10.0 ** np.floor(np.log10(step))
     step = float(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= step * 0.999))
     first = int(np.floor(low / step + 1e-9))
-    last = int(np.ceil(high / step - 1e-9))
+    last = max(int(np.ceil(high / step - 1e-9)), first + 1)
     return [round(number * step, 12) for number in range(first, last + 1)]
 
 
@@ -108,6 +108,7 @@ def tree_lists(tree: ClusterTree, names: Sequence[str], leaves: IntArray) -> tup
         depth[node] = depth[tree.parent[node]] + 1
     below: list[dict[int, None]] = [{} for _ in range(tree.n_nodes)]
     n_leaves = (tree.kind == LEAF).astype(np.int64)
+    n_own = np.bincount(tree.leaf_clusters[tree.kind == LEAF], minlength=len(names))
     for node in range(tree.n_nodes - 1, -1, -1):
         if tree.kind[node] == LEAF:
             below[node] = {int(tree.leaf_clusters[node]): None}
@@ -126,7 +127,10 @@ def tree_lists(tree: ClusterTree, names: Sequence[str], leaves: IntArray) -> tup
         small = f"<small>{html.escape(size)}</small>"
         if tree.kind[node] == LEAF:
             code = int(tree.leaf_clusters[node])
-            label = html.escape(f"{title_of(tree.classes[code])}: {names[code]}")
+            # The name tells what most of a cluster has in common; of a cluster with several leaves
+            # it may be untrue of one of them.
+            also = names[code] if n_own[code] == 1 else f"one of {n_own[code]:,} leaves"
+            label = html.escape(f"{title_of(tree.classes[code])}: {also}")
             box = f'<div class="box leaf c{code}"><a href="#c{code}">{label}</a>{small}</div>'
             return f"<li>{word}{box}</li>"
         if depth[node] == deepest:
