@@ -312,7 +312,9 @@ class TreeClusterer(SavedEstimator, abstract=True):
             n_missing = 0 if table.gaps is None else table.gaps[feature]
             if table.unknown and feature in table.unknown:
                 levels = (tree.levels or ())[feature] or ()
-                texts = pl.Series(table.unknown[feature].of_rows(), dtype=pl.String).drop_nulls()
+                # As a list: of an array of objects polars makes no texts where the first is None.
+                listed = table.unknown[feature].of_rows().tolist()
+                texts = pl.Series(listed, dtype=pl.String).drop_nulls()
                 unknown = texts.filter(~texts.is_in(levels))
             rows.append(
                 {
