@@ -134,7 +134,7 @@ def pandas_cells(column: Any, kind: Kind, name: object) -> Cells:
         return pandas_numbers(column)
     missing = column.isna().to_numpy()
     if kind == "flag":
-        if isinstance(dtype, pandas.CategoricalDtype) or dtype == object:
+        if isinstance(dtype, pandas.CategoricalDtype) or dtype.kind == "O":
             column = column.astype(object).mask(missing, False)
         codes = np.where(missing, -1, column.fillna(False).to_numpy(dtype=bool))
         return Texts(codes, FLAG_LEVELS, is_ordered=True)

@@ -210,7 +210,7 @@ class _PandasSource(FrameSource):
         types = list(self.frame.dtypes)
         return [
             "flag"
-            if types[position] == object and are_booleans(self.frame.iloc[:, position])
+            if types[position].kind == "O" and are_booleans(self.frame.iloc[:, position])
             else self._kind(types[position])
             for position in positions
         ]

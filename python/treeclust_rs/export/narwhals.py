@@ -60,7 +60,7 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
         more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError;
         if the name of a tested column is a pattern to polars, ``*`` or ``^...$``.
     """
-    tree = as_tree(tree)
+    tree = as_tree(tree, method="to_narwhals")
     _check_size(int((tree.node_depth + tree.n_node_features).max()), tree.n_leaves)
     language = _Narwhals(tree.feature_names, tree.classes)
     return tree_expression(tree, language).alias("cluster")

@@ -55,7 +55,7 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
         million: polars is slow on such expressions, or overflows its stack. Use `predict` of the
         model there.
     """
-    expression: pl.Expr = _expression(as_tree(tree), pl, cs)
+    expression: pl.Expr = _expression(as_tree(tree, method="to_polars"), pl, cs)
     return expression
 
 
@@ -87,7 +87,8 @@ def to_polars_code(tree: ClusterTree | HasTree) -> str:
         "",
     ]
     lines: list[str] = []
-    expression = _expression(as_tree(tree), _Code("pl"), _Code("cs"), lines)
+    tree = as_tree(tree, method="to_polars_code")
+    expression = _expression(tree, _Code("pl"), _Code("cs"), lines)
     return "\n".join([*header, *lines, f"cluster = {expression!r}", ""])
 
 
