@@ -24,7 +24,8 @@ def reference(line: re.Match[str]) -> str:
     """Return the text for one line."""
     module, _, name = line[1].rpartition(".")
     thing = getattr(import_module(module), name)
-    parts = [f"## {name} {{ #{line[1]} }}", described(line[1], thing)]
+    title = name if "._" in line[1] else line[1]  # of a class that calls return
+    parts = [f"## {name} {{ #{line[1]} }}", described(title, thing)]
     for member in filter(None, (line[2] or "").split(", ")):
         attribute = inspect.getattr_static(thing, member)
         if isinstance(attribute, property):

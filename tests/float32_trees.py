@@ -57,7 +57,7 @@ def mixed_case(seed: int) -> tuple[ClusterTree, np.ndarray, pl.DataFrame]:
     rng = np.random.default_rng(3000 + seed)
     tree = mixed_trees.random_tree(seed)
     cells = mixed_trees.random_cells(rng, 200)
-    frame = mixed_trees.frame_of(cells, rng, nanoseconds=seed % 2 == 1)
+    frame = mixed_trees.frame_of(cells, rng, unit="ns" if seed % 2 else "us")
     if seed % 3 == 1:
         tree = renamed(tree, rng)
         frame.columns = list(tree.feature_names or ())

@@ -56,14 +56,22 @@ def random_cells(rng: np.random.Generator, n: int, *, gaps: bool = True) -> np.n
     return cells
 
 
+def whole_milliseconds(cells: np.ndarray) -> np.ndarray:
+    """Return rows of `random_cells` with whole milliseconds, some of them beside microseconds."""
+    return cells * [1, 1, 1, 1, 1, 1, 1, 1000]
+
+
 def frame_of(
     cells: np.ndarray,
     rng: np.random.Generator,
     *,
-    nanoseconds: bool = False,
+    unit: str = "us",
     unknown: bool = True,
 ) -> pl.DataFrame:
-    """Return the rows as a person has them; some missing levels are `unknown` ones instead."""
+    """Return the rows as a person has them; some missing levels are `unknown` ones instead.
+
+    `unit`: of times; nanoseconds are between microseconds, for ms cells must be whole ones.
+    """
     income, age, region, flag, *times = cells.T
 
     def counts(column: np.ndarray, unit: int = 1) -> pl.Series:
@@ -71,11 +79,10 @@ def frame_of(
         return pl.Series(whole, dtype=pl.Int64)
 
     def fine(column: np.ndarray) -> pl.Series:
-        if not nanoseconds:
-            return counts(column)
+        if unit != "ns":
+            return counts(column, {"us": 1, "ms": 1000}[unit])
         return counts(column) * 1000 + pl.Series(rng.integers(0, 1000, len(column)))
 
-    unit = "ns" if nanoseconds else "us"
     regions = [
         REGIONS[int(code)]
         if not np.isnan(code)
@@ -196,6 +203,15 @@ def random_builder(seed: int, n_rows: int = 60, kinds: str = "tilm") -> MixedBui
                 ends = (known.min(), known.max())
                 builder.test(node, feature, between=ends, missing_left=missing_left)
     return builder
+
+
+def moved_a_little(tree: ClusterTree, seed: int) -> ClusterTree:
+    """Return the tree with half of its bounds on times up to two microseconds or a half off."""
+    rng = np.random.default_rng(seed)
+    off = rng.choice([0, 0, 0, -2, -1, -0.5, 1, 2], tree.n_nodes)
+    off[[node for node, f in enumerate(tree.feature) if f < 4]] = 0
+    bounds = {name: getattr(tree, name) + off for name in ("threshold", "lower", "upper")}
+    return ClusterTree(**tree.arguments() | bounds)
 
 
 def random_tree(seed: int, kinds: str = "tilm") -> ClusterTree:

@@ -61,6 +61,11 @@ def test_drift_counts_gaps_and_unknown_levels():
     assert unchanged.row(0) == ("region", 0, False, 0, [])
 
 
+def test_drift_of_an_unknown_level_after_a_gap():
+    drift = fitted().drift(pl.DataFrame({"region": [None, None, "mars"]}))
+    assert drift.row(0) == ("region", 2, False, 1, [{"level": "mars", "rows": 1}])
+
+
 def test_drift_of_numbers_and_of_one_leaf():
     frame = pl.DataFrame({"x": [1.0, 2.0, None, 4.0]})
     model = tc.IMM(reference=[0, 0, 1, 1]).fit(frame)

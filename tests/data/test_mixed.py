@@ -209,7 +209,6 @@ def test_categories_that_are_no_text_are_written():
         {
             "number": pd.Categorical([10, 2, None]),
             "float": pd.Categorical([0.5, 2.0, 0.5]),
-            "flag": pd.Categorical([True, False, None]),
             "interval": pd.cut([1, 2, 3], [0, 2, 4]),
             "object": pd.Series([1, True, "1"], dtype=object),
         }
@@ -217,17 +216,47 @@ def test_categories_that_are_no_text_are_written():
     assert read(frame).levels == (
         ("10", "2"),
         ("0.5", "2.0"),
-        ("False", "True"),
         ("(0, 2]", "(2, 4]"),
         ("1", "true"),
     )
-    for cells, expected in (([3, None, 1], ["3", None, "1"]), ([True, None], ["True", None])):
-        table = read(pa.table({"x": pa.array(cells).dictionary_encode()}))
-        assert texts(table) == expected
-    # A column of booleans is a flag, in whatever library.
-    flags = pd.DataFrame({"x": [True, False]})
-    for frame in (flags, flags.astype("boolean"), pl.DataFrame(flags), pa.table(flags)):
-        assert read(frame).levels == (("false", "true"),)
+    table = read(pa.table({"x": pa.array([3, None, 1]).dictionary_encode()}))
+    assert texts(table) == ["3", None, "1"]
+
+
+def test_booleans_are_flags_in_whatever_library_and_column():
+    cells = [True, None, True]
+    flags = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    frames = (
+        flags,
+        flags.fillna(np.nan),
+        flags.astype("boolean"),
+        flags.astype("category"),
+        flags.astype("category").iloc[::-1],
+        pl.DataFrame({"x": cells}),
+        pa.table({"x": cells}),
+        pa.table({"x": pa.array(cells).dictionary_encode()}),
+        pd.DataFrame({"x": pd.Series(pa.array(cells)).astype(pd.ArrowDtype(pa.bool_()))}),
+    )
+    for frame in frames:
+        table = read(frame)
+        assert table.kinds == ("flag",) and table.levels == (("false", "true"),)
+        assert texts(table) == ["true", None, "true"] and table.gaps == (1,)
+        for other in frames:
+            assert texts(align(other, table)) == ["true", None, "true"]
+
+
+@pytest.mark.parametrize("bits", [128, 256])
+def test_decimals_of_arrow_are_the_nearest_floats(bits):
+    whole = [*range(0, 1000, 3), None]
+    cells = [None if x is None else decimal.Decimal(x) / 100 for x in whole]
+    decimals = pa.array(cells, getattr(pa, f"decimal{bits}")(12, 2))
+    expected = [np.nan if x is None else float(x) for x in cells]
+    table = pa.table({"x": decimals, "f": [True] * len(cells)})
+    np.testing.assert_array_equal(column_of(read(table), 0), expected)
+    np.testing.assert_array_equal(column_of(read(table.to_batches()[0]), 0), expected)
+    whole = table.select(["x"]).slice(0, len(cells) - 1)
+    numbers = read_table(whole, estimator_name="IMM", mixed=False)
+    np.testing.assert_array_equal(column_of(numbers, 0), expected[:-1])
 
 
 def test_all_values_that_pandas_calls_missing_are_missing():

@@ -19,9 +19,11 @@ from mixed_trees import (
     MixedBuilder,
     frame_of,
     microseconds,
+    moved_a_little,
     random_builder,
     random_cells,
     random_tree,
+    whole_milliseconds,
 )
 from polars_engines import ENGINES, evaluate
 from treeclust_rs._engine import LevelColumn
@@ -45,11 +47,13 @@ def rows_for(seed: int, n: int = 300) -> np.ndarray:
 # ---- polars ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nanoseconds", [False, True])
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
 @pytest.mark.parametrize("seed", range(40))
-def test_polars_puts_rows_where_the_tree_does(seed, nanoseconds):
-    tree, cells = random_tree(seed), rows_for(seed)
-    frame = frame_of(cells, np.random.default_rng(seed), nanoseconds=nanoseconds)
+def test_polars_puts_rows_where_the_tree_does(seed, unit):
+    tree, cells = moved_a_little(random_tree(seed), seed), rows_for(seed)
+    if unit == "ms":
+        cells = whole_milliseconds(cells)
+    frame = frame_of(cells, np.random.default_rng(seed), unit=unit)
     engine = ENGINES[seed % 3]
     found = evaluate(frame, to_polars_expr(tree), engine)
     assert found.to_list() == tree.predict(cells).tolist()

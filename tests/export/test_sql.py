@@ -251,6 +251,43 @@ def test_names_that_cannot_be_written_are_refused(dialect):
         to_sql(tree, dialect)
 
 
+def test_names_of_other_alphabets_are_told_apart_as_the_database_does(duckdb, sqlite):
+    X = np.arange(12.0).reshape(6, 2)
+    builder = Builder(X, [0, 1, 2, 0, 1, 2])
+    builder.split(builder.split(0, 0, 4), 1, 1)
+    tree = builder.tree(feature_names=["Ä", "ä"])
+    for database in (duckdb, sqlite):
+        assert clusters(database, tree, frame_named(tree, X)) == tree.predict(X).tolist()
+        query = to_sql(
+            builder.tree(feature_names=["É", "x"]), database.dialect, table=TABLE, name="é"
+        )
+        database.load(pl.DataFrame(X, schema=["É", "x"]))
+        assert database.run(f"SELECT é FROM ({query}) AS q") == tree.predict(X).tolist()
+    for dialect in ("spark", "bigquery"):
+        with pytest.raises(ValueError, match="Columns 'Ä' and 'ä' are one column"):
+            to_sql(tree, dialect)
+
+
+def test_the_label_takes_no_name_of_a_column(database):
+    frame = pl.DataFrame({"x": [1.0, 2.0, 8.0, 9.0], "Cluster": [7.0, 7.0, 7.0, 7.0]})
+    model = tc.ExKMC(reference=[0, 0, 1, 1]).fit(frame)
+    if database.dialect != "postgres":  # which tells them apart
+        with pytest.raises(ValueError, match=r"a column 'Cluster' itself.*name='segment'"):
+            model.to_sql(database.dialect, TABLE)
+    with pytest.raises(ValueError, match=r"a column 'x' itself"):
+        model.to_sql(database.dialect, TABLE, name="x")
+    assert model.to_sql(database.dialect) == model.to_sql(database.dialect, name="x")
+    database.load(frame)
+    query = model.to_sql(database.dialect, TABLE, name="its group")
+    found = database.run(f"SELECT {quoted('its group')} FROM ({query}) AS q")
+    assert sorted(found) == [0, 0, 1, 1]
+    for name in ("", 1, None):
+        with pytest.raises(ValueError, match=f"name must be that of a column.* Got {name!r}"):
+            model.to_sql(database.dialect, TABLE, name=name)
+    with pytest.raises(ValueError, match=r"bigquery cannot have the name 'a\.b'"):
+        to_sql(random_case(1)[0], "bigquery", "t", name="a.b")
+
+
 def test_columns_of_one_name_are_refused_where_case_does_not_count():
     X = np.arange(12.0).reshape(6, 2)
     builder = Builder(X, [0, 1, 2, 0, 1, 2])
@@ -358,11 +395,14 @@ def test_a_tree_of_one_leaf(database):
 
 def test_unknown_dialects_are_refused_with_those_there_are():
     tree = random_case(1)[0]
-    with pytest.raises(ValueError, match=r"duckdb, sqlite, postgres.*Got 'oracle'"):
-        to_sql(tree, "oracle")
+    for wrong in ("oracle", ["duckdb"], None):
+        with pytest.raises(
+            ValueError, match=rf"duckdb, sqlite, postgres.*Got {re.escape(repr(wrong))}"
+        ):
+            to_sql(tree, wrong)
 
 
-@pytest.mark.parametrize("table", ["", (), ("a", ""), [1]])
+@pytest.mark.parametrize("table", ["", (), ("a", ""), [1], 1, {"a"}])
 def test_tables_without_a_name_are_refused(table):
     with pytest.raises(ValueError, match="table must be the name of a table, or a path"):
         to_sql(random_case(1)[0], table=table)
@@ -384,5 +424,9 @@ def test_the_cells_of_douglas(database):
     model = model.rename_clusters({0: "it's", 1: "b", 2: "c"})
     rows = frame.with_columns(pl.when(pl.col("b") > 1).then(None).otherwise(pl.col("b")).alias("b"))
     database.load(rows)
-    found = database.run(ordered(model.to_sql(database.dialect, TABLE)))
-    assert found == rows.select(model.to_polars()).to_series().to_list()
+    labels = rows.select(model.to_polars()).to_series().to_list()
+    assert database.run(ordered(model.to_sql(database.dialect, TABLE))) == labels
+    query = model.to_sql(database.dialect, TABLE, name="own")
+    assert sorted(map(str, database.run(f"SELECT own FROM ({query}) AS q"))) == sorted(
+        map(str, labels)
+    )

@@ -17,6 +17,7 @@ import treeclust_rs as tc
 from float32_trees import mixed_case, numeric_case, oblique_case
 from mixed_trees import DAY, NAMES, MixedBuilder, random_cells
 from sizes import repeats
+from treeclust_rs import export
 from treeclust_rs.datasets import make_customers
 from treeclust_rs.export import TreeEncoder, to_sklearn
 from treeclust_rs.tree import ClusterTree
@@ -317,8 +318,21 @@ def test_too_many_intervals_are_counted() -> None:
 
 def test_models_without_a_tree_say_where_their_rules_are() -> None:
     model = tc.Douglas(2, max_iter=2, random_state=0).fit(IRIS)
-    with pytest.raises(TypeError, match="Douglas has no tree: its rules are"):
-        to_sklearn(model)
+    for function, method in (
+        (export.to_sklearn, "to_sklearn"),
+        (export.to_onnx, "to_onnx"),
+        (export.to_sql, "to_sql"),
+        (export.to_narwhals_expr, "to_narwhals"),
+        (export.to_polars_expr, "to_polars"),
+        (export.to_polars_code, "to_polars_code"),
+        (lambda model: export.to_html(model, "page.html"), "to_html"),
+    ):
+        with pytest.raises(
+            TypeError, match=rf"Douglas has no tree: .*Use the model's own method {method}\.$"
+        ):
+            function(model)
+    with pytest.raises(TypeError, match=r"and `to_polars\(\)`\.$"):
+        export.plot_tree(model)
 
 
 def test_deep_trees() -> None:

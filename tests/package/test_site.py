@@ -59,6 +59,7 @@ def test_all_public_functions_are_on_a_page_of_the_reference():
     assert set(tc.__all__) - {"compare"} <= shown
     assert set(tc.metrics.__all__) <= shown
     assert set(tc.selection.__all__) <= shown
+    assert {*tc.export.__all__, "Counterfactual"} - {"SCHEMA_VERSION"} <= shown
 
 
 def test_every_page_is_in_the_menu():

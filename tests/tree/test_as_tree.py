@@ -100,7 +100,7 @@ CALLS = FUNCTIONS | {"explain_rows": lambda tree: explain_rows(tree, [1], ROWS[:
             tc.Douglas(3),
             TypeError,
             r"^Douglas has no tree: its rules are in `table_`, and given by `rules\(\)` and "
-            r"`to_polars\(\)`\.$",
+            r"`to_polars\(\)`\.( Use the model's own method to_\w+\.)?$",
         ),
         (tc.KernelKMeans(3), TypeError, "that has one as `tree_`. Got KernelKMeans instead"),
         (KMeans(3), TypeError, "tree must be a ClusterTree, or .* Got KMeans instead"),

@@ -2,6 +2,7 @@
 
 from .center_model import CenterModel, ReferenceModel
 from .clusterer import TreeClusterer
+from .counterfactual import Counterfactual
 from .fit_rows import AT_LEAST_1, COMMON, EXPLAINING, LIMITS, MAX_LEAVES, Constraints, FitRows
 from .growth import Growth, Limits, check_max_leaves, grow_tree, most_leaves
 from .kernel_model import GAMMA, KernelModel

@@ -312,7 +312,9 @@ class TreeClusterer(SavedEstimator, abstract=True):
             n_missing = 0 if table.gaps is None else table.gaps[feature]
             if table.unknown and feature in table.unknown:
                 levels = (tree.levels or ())[feature] or ()
-                texts = pl.Series(table.unknown[feature].of_rows(), dtype=pl.String).drop_nulls()
+                # As a list: of an array of objects polars makes no texts where the first is None.
+                listed = table.unknown[feature].of_rows().tolist()
+                texts = pl.Series(listed, dtype=pl.String).drop_nulls()
                 unknown = texts.filter(~texts.is_in(levels))
             rows.append(
                 {
@@ -422,7 +424,13 @@ class TreeClusterer(SavedEstimator, abstract=True):
         """
         return export.to_narwhals_expr(self)
 
-    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+    def to_sql(
+        self,
+        dialect: str = "duckdb",
+        table: str | Sequence[str] | None = None,
+        *,
+        name: str = "cluster",
+    ) -> str:
         """Return the tree as SQL: a CASE expression, or a SELECT from a table.
 
         See `treeclust_rs.export.to_sql` for how it treats times and missing cells.
@@ -430,7 +438,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         %(sql)s
             If the tree is too large for the database, or has a name that cannot be written there.
         """
-        return export.to_sql(self, dialect, table)
+        return export.to_sql(self, dialect, table, name=name)
 
     def to_graphviz(self, *, shares: bool = False) -> str:
         """Return the tree as text in Graphviz' DOT language.

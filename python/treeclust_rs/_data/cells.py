@@ -81,6 +81,8 @@ def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:
     if isinstance(column, pyarrow.Array):
         column = pyarrow.chunked_array([column])
     types = pyarrow.types
+    if types.is_dictionary(column.type) and kind == "flag":
+        column = column.cast(column.type.value_type)
     if types.is_dictionary(column.type):
         joined = column.unify_dictionaries().combine_chunks()
         codes = joined.indices.cast(pyarrow.int64()).fill_null(-1)
@@ -89,7 +91,7 @@ def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:
         )
     if kind in ("number", "flag", "levels"):
         if types.is_decimal(column.type):  # polars panics on 256 bits
-            column = column.cast(pyarrow.float64())
+            column = arrow_floats(column)
         series = pl.from_arrow(column, rechunk=False)
         assert isinstance(series, pl.Series), "a column converts to a series"
         return polars_cells(series, kind)
@@ -99,6 +101,12 @@ def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:
     counts = column.cast(pyarrow.int32()) if kind == "date" else column.cast(pyarrow.int64())
     values = counts.fill_null(0).to_numpy()
     return microseconds(values, unit, column.is_null().to_numpy(), name)
+
+
+def arrow_floats(decimals: Any) -> Any:
+    """Return decimals of pyarrow as the nearest floats, which those of its own cast are not."""
+    pyarrow = sys.modules["pyarrow"]
+    return decimals.cast(pyarrow.string()).cast(pyarrow.float64())
 
 
 def pandas_numbers(column: Any) -> npt.NDArray[Any]:
@@ -126,6 +134,8 @@ def pandas_cells(column: Any, kind: Kind, name: object) -> Cells:
         return pandas_numbers(column)
     missing = column.isna().to_numpy()
     if kind == "flag":
+        if isinstance(dtype, pandas.CategoricalDtype) or dtype.kind == "O":
+            column = column.astype(object).mask(missing, False)
         codes = np.where(missing, -1, column.fillna(False).to_numpy(dtype=bool))
         return Texts(codes, FLAG_LEVELS, is_ordered=True)
     if isinstance(dtype, pandas.CategoricalDtype):

@@ -19,8 +19,16 @@ from .._util import listed
 from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
 from .batches import NumberBatches, collect_into, column_batches
-from .cells import Cells, arrow_cells, pandas_cells, pandas_numbers, polars_cells, polars_numbers
-from .kinds import MIXED_TABLES, Kind, arrow_kind, pandas_kind, polars_kind
+from .cells import (
+    Cells,
+    arrow_cells,
+    arrow_floats,
+    pandas_cells,
+    pandas_numbers,
+    polars_cells,
+    polars_numbers,
+)
+from .kinds import MIXED_TABLES, Kind, are_booleans, arrow_kind, pandas_kind, polars_kind
 
 
 class FrameSource:
@@ -172,7 +180,7 @@ class _ArrowSource(FrameSource):
             chosen = pyarrow.Table.from_batches([chosen])
         for place, field in enumerate(chosen.schema):
             if pyarrow.types.is_decimal(field.type):  # polars panics on 256 bits
-                numbers = chosen.column(place).cast(pyarrow.float64())
+                numbers = arrow_floats(chosen.column(place))
                 chosen = chosen.set_column(place, field.name, numbers)
         frame = pl.from_arrow(chosen, rechunk=False)
         assert isinstance(frame, pl.DataFrame), "a table converts to a frame"
@@ -196,6 +204,16 @@ class _PandasSource(FrameSource):
 
     def _kind(self, dtype: Any) -> Kind | None:
         return pandas_kind(dtype)
+
+    def kinds(self, positions: Sequence[int]) -> list[Kind | None]:
+        # Booleans with gaps are objects.
+        types = list(self.frame.dtypes)
+        return [
+            "flag"
+            if types[position].kind == "O" and are_booleans(self.frame.iloc[:, position])
+            else self._kind(types[position])
+            for position in positions
+        ]
 
     def columns(self, positions: Sequence[int]) -> tuple[Columns, list[tuple[Any, int, int]]]:
         block = self.block(positions)

@@ -78,7 +78,9 @@ def arrow_kind(dtype: Any) -> Kind | None:
     if is_any(dtype, *texts, "string_view"):
         return "levels"
     if is_any(dtype, "dictionary"):
-        of_text = is_any(dtype.value_type, *texts, "string_view", "boolean", *numbers)
+        if is_any(dtype.value_type, "boolean"):
+            return "flag"
+        of_text = is_any(dtype.value_type, *texts, "string_view", *numbers)
         return "levels" if of_text else None
     if is_any(dtype, "timestamp"):
         return _datetime_kind(dtype.tz)
@@ -92,7 +94,9 @@ def pandas_kind(dtype: Any) -> Kind | None:
     pandas = sys.modules["pandas"]
     if hasattr(dtype, "pyarrow_dtype"):
         return arrow_kind(dtype.pyarrow_dtype)
-    if isinstance(dtype, pandas.CategoricalDtype | pandas.StringDtype):
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return "flag" if are_booleans(dtype.categories) else "levels"
+    if isinstance(dtype, pandas.StringDtype):
         return "levels"
     if isinstance(dtype, pandas.DatetimeTZDtype):
         return _datetime_kind(dtype.tz)
@@ -104,6 +108,12 @@ def pandas_kind(dtype: Any) -> Kind | None:
     if not isinstance(dtype, np.dtype):
         return None
     return {"O": "levels", "M": "datetime[]", "m": "duration"}.get(dtype.kind)
+
+
+def are_booleans(values: Any) -> bool:
+    """Return whether the objects of a Series or Index of pandas, but missing ones, are booleans."""
+    found: str = sys.modules["pandas"].api.types.infer_dtype(values, skipna=True)
+    return found == "boolean"
 
 
 def _datetime_kind(zone: object) -> Kind | None:

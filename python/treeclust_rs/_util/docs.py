@@ -196,7 +196,9 @@ dialect : {"duckdb", "sqlite", "postgres", "spark", "bigquery", "snowflake"}, de
     The database.
 table : str, sequence of str or None, default=None
     The name of a table, or a path such as ``("schema", "table")``, for a SELECT of all its columns
-    and of the label as ``cluster``; None for the expression alone.
+    and of the label as `name`; None for the expression alone.
+name : str, default="cluster"
+    The name of the label's column in the SELECT. The table must have no such column.
 
 Returns
 -------

@@ -51,7 +51,8 @@ def _write_json(model: Any, path: Path, _: argparse.Namespace) -> None:
 
 
 def _sql(model: Any, arguments: argparse.Namespace) -> str:
-    text: str = model.to_sql(arguments.dialect, arguments.table)
+    named = {"name": arguments.name} if arguments.name else {}
+    text: str = model.to_sql(arguments.dialect, arguments.table, **named)
     return text + "\n"
 
 
@@ -77,7 +78,7 @@ FORMS = {
 def export(arguments: argparse.Namespace) -> None:
     """Write the tree of a model in another form."""
     form = FORMS[arguments.to]
-    for option, owner in (("data", "html"), ("title", "html"), ("table", "sql")):
+    for option, owner in (("data", "html"), ("title", "html"), ("table", "sql"), ("name", "sql")):
         if getattr(arguments, option) and arguments.to != owner:
             name = "DATA" if option == "data" else f"--{option}"
             raise UserError(f"{name} is for --to {owner}.")

@@ -319,6 +319,9 @@ def _add_export(commands: Any) -> None:
     parser.add_argument(
         "--table", metavar="NAME", help="a SELECT from this table (default: a CASE expression)"
     )
+    parser.add_argument(
+        "--name", metavar="NAME", help="of the column of labels in the SELECT (default: cluster)"
+    )
     add_force(parser)
     _add_truncation(parser)
 

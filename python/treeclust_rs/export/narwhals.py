@@ -28,7 +28,7 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
     Its value is the cluster label of each row, for frames of polars, pandas, pyarrow, DuckDB, Dask,
     Ibis and Spark: ``nw.from_native(frame).with_columns(expression).to_native()``. Columns of
     numbers are cast to Float64, and weighted sums are added in order, as in `predict`; levels are
-    compared as text, flags as booleans. A null or NaN takes the way of `missing_go_to_left`, and a
+    compared as text, and flags too. A null or NaN takes the way of `missing_go_to_left`, and a
     level that the fit did not have too; in a tree without it a null or NaN in any column that it
     tests makes the label null. Infinite cells are taken as numbers.
 
@@ -36,7 +36,10 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
     no durations, and takes a time that clocks show twice for the first of both; DuckDB has no
     nanoseconds in a zone; Spark compares dates and times without a zone rightly only in a session
     whose time zone is that of Python, and takes no columns with dots in their names. pyarrow, also
-    below pandas, ends with an error on integers beyond 2**53, which are no floats.
+    below pandas, ends with an error on integers beyond 2**53, which are no floats, and of decimals
+    it does not always make the nearest float, so that cells exactly on a threshold may go right:
+    there cast such columns to text and then to Float64 first. Where objects of pandas mix booleans
+    and text, the booleans are texts that the fit did not have.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
         more than 120 together: narwhals is slow on such expressions, or ends in a RecursionError;
         if the name of a tested column is a pattern to polars, ``*`` or ``^...$``.
     """
-    tree = as_tree(tree)
+    tree = as_tree(tree, method="to_narwhals")
     _check_size(int((tree.node_depth + tree.n_node_features).max()), tree.n_leaves)
     language = _Narwhals(tree.feature_names, tree.classes)
     return tree_expression(tree, language).alias("cluster")
@@ -116,18 +119,28 @@ class _Narwhals(Language["nw.Expr"]):
     def is_in(self, cells: nw.Expr, column: Column, levels: list[str]) -> nw.Expr:
         if not levels:
             return cells.is_null() & ~cells.is_null()
-        if column.kind == "flag":
-            found = cells.is_in([level == "true" for level in levels])
-        else:
-            found = cells.cast(self._nw.String).is_in(levels)
+        texts = cells.cast(self._nw.String)
+        # Objects and categories of pandas, and texts that Dask makes of them, are True and False.
+        found = (texts.str.to_lowercase() if column.kind == "flag" else texts).is_in(levels)
         return found.fill_null(False) & ~cells.is_null()
 
     def at_most(self, cells: nw.Expr, column: Column, time: float) -> nw.Expr:
         # Nanoseconds belong to the microsecond before them.
-        return cells < self._time(column, whole_microsecond(time, up=False) + 1)
+        end = whole_microsecond(time, up=False) + 1
+        below, millisecond = cells < self._time(column, end), (end - 1) // 1000 * 1000
+        if end % 1000 == 0:
+            return below
+        # Polars cuts bounds off to the milliseconds of a column, which whole ones survive.
+        below &= cells < self._time(column, millisecond + 1000)
+        return below | (cells <= self._time(column, millisecond))
 
     def at_least(self, cells: nw.Expr, column: Column, time: float) -> nw.Expr:
-        return cells >= self._time(column, whole_microsecond(time, up=True))
+        start = whole_microsecond(time, up=True)
+        above, millisecond = cells >= self._time(column, start), -(-start // 1000) * 1000
+        if start == millisecond:
+            return above
+        above &= cells > self._time(column, millisecond - 1000)
+        return above | (cells >= self._time(column, millisecond))
 
     def _time(self, column: Column, time: int) -> nw.Expr:
         value = timedelta(microseconds=time)

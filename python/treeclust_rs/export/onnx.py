@@ -61,7 +61,7 @@ def to_onnx(tree: ClusterTree | HasTree, *, dtype: str = "float32") -> ModelProt
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'. Got {dtype!r} instead.")
-    form = ThresholdForm.of(as_tree(tree))
+    form = ThresholdForm.of(as_tree(tree, method="to_onnx"))
     if dtype == "float32":
         form.check_float32("the ONNX model", "use to_onnx(dtype='float64')")
     _check_size(form)

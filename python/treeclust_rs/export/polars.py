@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -31,8 +30,8 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
 
     Its value is the cluster label of each row, in eager and lazy frames and in the streaming
     engine, without calls of Python. Columns of numbers are cast to Float64, and weighted sums are
-    added in order, as in `predict`; levels and flags are compared as text, times in the
-    microseconds of their own type, and dates by day. A null or NaN takes the way of
+    added in order, as in `predict`; levels and flags are compared as text, times in whole
+    microseconds, and dates by day. A null or NaN takes the way of
     `missing_go_to_left`, and a level that the fit did not have too; in a tree without it a null or
     NaN in any column that it tests makes the label null. Other columns are not read. An expression
     cannot refuse what `predict` does: infinite cells, and where the tree compares numbers dates and
@@ -56,7 +55,7 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
         million: polars is slow on such expressions, or overflows its stack. Use `predict` of the
         model there.
     """
-    expression: pl.Expr = _expression(as_tree(tree), pl, cs)
+    expression: pl.Expr = _expression(as_tree(tree, method="to_polars"), pl, cs)
     return expression
 
 
@@ -88,7 +87,8 @@ def to_polars_code(tree: ClusterTree | HasTree) -> str:
         "",
     ]
     lines: list[str] = []
-    expression = _expression(as_tree(tree), _Code("pl"), _Code("cs"), lines)
+    tree = as_tree(tree, method="to_polars_code")
+    expression = _expression(tree, _Code("pl"), _Code("cs"), lines)
     return "\n".join([*header, *lines, f"cluster = {expression!r}", ""])
 
 
@@ -155,6 +155,9 @@ class _Code:
     def __or__(self, other: Any) -> _Code:
         return _Code(f"({self} | {other!r})")
 
+    def __floordiv__(self, other: Any) -> _Code:
+        return _Code(f"({self} // {other!r})")
+
     def __radd__(self, other: Any) -> _Code:
         return _Code(f"({other!r} + {self})")
 
@@ -204,22 +207,12 @@ class _Polars(Language[Any]):
     def at_most(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":
             return cells <= day_of(time, up=False)
-        last = whole_microsecond(time, up=False)
-        if column.kind == "duration":  # whose nanoseconds belong to the microsecond before them
-            return cells < self._pl.lit(
-                timedelta(microseconds=last + 1), dtype=self._pl.Duration("us")
-            )
-        return cells <= last
+        return cells <= whole_microsecond(time, up=False)
 
     def at_least(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":
             return cells >= day_of(time, up=True)
-        first = whole_microsecond(time, up=True)
-        if column.kind == "duration":
-            return cells >= self._pl.lit(
-                timedelta(microseconds=first), dtype=self._pl.Duration("us")
-            )
-        return cells >= first
+        return cells >= whole_microsecond(time, up=True)
 
     def choose(self, test: Any, left: Any, right: Any) -> Any:
         chosen = self._pl.when(test).then(left).otherwise(right)
@@ -233,8 +226,8 @@ class _Polars(Language[Any]):
 def column_expr(names: Sequence[str] | None, feature: int, described: Column = NUMBERS) -> pl.Expr:
     """Return a column as tests compare it, whatever characters its name has.
 
-    Numbers as Float64, levels and flags as String, dates as Date, times with a time of day as whole
-    microseconds since 1970, durations as they are. Without names the columns are x0, x1, ...
+    Numbers as Float64, levels and flags as String, dates as Date, other times as whole microseconds
+    (since 1970, or of a duration). Without names the columns are x0, x1, ...
     """
     name = f"x{feature}" if names is None else names[feature]
     expression: pl.Expr = _column(pl, cs, name, described)
@@ -248,7 +241,8 @@ def _column(pl: Any, cs: Any, name: str, described: Column) -> Any:
     if described.kind.startswith("datetime"):
         return column.dt.timestamp("us")
     if described.kind == "duration":
-        return column
+        # Exact whatever the unit: a cast to microseconds would round toward zero.
+        return column.dt.total_nanoseconds() // 1000
     if described.has_levels:
         return column.cast(pl.String)
     return column.cast(pl.Date if described.kind == "date" else pl.Float64)

@@ -85,7 +85,7 @@ def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline
     |   |--- class: 1
     """
     names_given = getattr(tree, "_names_given", False)
-    tree = as_tree(tree)
+    tree = as_tree(tree, method="to_sklearn")
     form = ThresholdForm.of(tree)
     form.check_float32("scikit-learn", "use `predict` of the model")
     classifier = _classifier(form)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -38,10 +38,14 @@ class _Dialect(NamedTuple):
     """Whether lengths of time have a type; elsewhere they are numbers of microseconds."""
     has_escapes: bool = False
     """Whether a backslash begins an escape sequence in texts."""
-    tells_case: bool = False
-    """Whether names of columns that differ in case alone are two."""
+    folded: Callable[[str], str] = str.lower
+    """What is one for all names of the same column, which differ in case at most."""
     max_bytes: int | None = None
     """Longest query."""
+
+
+def _ascii_lower(name: str) -> str:
+    return name.encode().lower().decode()
 
 
 DIALECTS = {
@@ -51,16 +55,19 @@ DIALECTS = {
         is_nan="isnan({})",
         zoned="TIMESTAMPTZ '{}+00:00'",
         has_intervals=True,
+        folded=_ascii_lower,
     ),
     # A name in double quotes is a text where there is no such column.
-    "sqlite": _Dialect("REAL", "CAST({} AS TEXT) COLLATE BINARY", quote="`", literal=""),
+    "sqlite": _Dialect(
+        "REAL", "CAST({} AS TEXT) COLLATE BINARY", quote="`", literal="", folded=_ascii_lower
+    ),
     "postgres": _Dialect(
         "DOUBLE PRECISION",
         'CAST({} AS TEXT) COLLATE "C"',
         is_nan="{} = 'NaN'",
         zoned="TIMESTAMPTZ '{}+00:00'",
         has_intervals=True,
-        tells_case=True,
+        folded=str,
     ),
     "spark": _Dialect(
         "DOUBLE",
@@ -87,7 +94,7 @@ DIALECTS = {
         zoneless="'{}'::TIMESTAMP_NTZ",
         zoned="'{}+00:00'::TIMESTAMP_TZ",
         has_escapes=True,
-        tells_case=True,
+        folded=str,
         max_bytes=1_000_000,
     ),
 }
@@ -97,6 +104,8 @@ def to_sql(
     tree: ClusterTree | HasTree,
     dialect: str = "duckdb",
     table: str | Sequence[str] | None = None,
+    *,
+    name: str = "cluster",
 ) -> str:
     """Return the tree as SQL.
 
@@ -122,9 +131,12 @@ def to_sql(
         The database. The results of the first three are compared with `predict` in our tests,
         SQL of the others is only parsed there.
     table : str, sequence of str or None, default=None
-        The name of a table: returns a SELECT of all its columns and of the label as ``cluster``. A
+        The name of a table: returns a SELECT of all its columns and of the label as `name`. A
         sequence is a path, such as ``("schema", "table")``. Names are quoted: case counts, where
         it does in quoted names. None: returns the expression alone.
+    name : str, default="cluster"
+        The name of the label's column in the SELECT. The table must have no such column: the result
+        would have two. Only the columns of the fit are known here, and checked.
 
     Returns
     -------
@@ -135,12 +147,13 @@ def to_sql(
     Raises
     ------
     ValueError
-        If the dialect is unknown or `table` no name; if the tree has more than 10,000 leaves, or an
+        If the dialect is unknown, `table` or `name` no name, or `name` that of a column of the fit,
+        where there is a table; if the tree has more than 10,000 leaves, or an
         oblique test more than 500 features; if the SQL for BigQuery or Snowflake is longer than
         1,000,000 bytes; if a name or level cannot be written, or two tested columns differ in case
         alone where the database does not tell such names apart.
     """
-    tree = as_tree(tree)
+    tree = as_tree(tree, method="to_sql")
     if tree.n_leaves > _MAX_LEAVES or tree.n_node_features.max() > _MAX_TERMS:
         raise ValueError(
             f"A tree of {tree.n_leaves:,} leaves whose tests use up to "
@@ -150,14 +163,16 @@ def to_sql(
         )
     language = _Language(dialect, tree.feature_names)
     language.check_names(tree.tested_features.tolist())
-    return language.query(tree_expression(tree, language), table)
+    return language.query(tree_expression(tree, language), table, name)
 
 
-def cells_to_sql(cells: CellLabels, dialect: str, table: str | Sequence[str] | None) -> str:
+def cells_to_sql(
+    cells: CellLabels, dialect: str, table: str | Sequence[str] | None, name: str
+) -> str:
     """Return a table of cells as `to_sql` a tree."""
     language = _Language(dialect, cells.names)
     language.check_names(cells.features)
-    return language.query(cells_expression(cells, language), table)
+    return language.query(cells_expression(cells, language), table, name)
 
 
 class _Sql:
@@ -236,7 +251,7 @@ class _Language(Language[_Case]):
     """
 
     def __init__(self, dialect: str, names: Sequence[str] | None) -> None:
-        if dialect not in DIALECTS:
+        if not isinstance(dialect, str) or dialect not in DIALECTS:
             raise ValueError(f"dialect must be one of {', '.join(DIALECTS)}. Got {dialect!r}.")
         self.names, self._dialect, self._how = names, dialect, DIALECTS[dialect]
 
@@ -246,7 +261,7 @@ class _Language(Language[_Case]):
         """Raise ValueError if two columns have one name in the database."""
         found: dict[str, str] = {}
         for name in map(self.name, features):
-            other = found.setdefault(name if self._how.tells_case else name.lower(), name)
+            other = found.setdefault(self._how.folded(name), name)
             if other != name:
                 raise ValueError(
                     f"Columns {other!r} and {name!r} are one column in {self._dialect}, which does "
@@ -305,8 +320,7 @@ class _Language(Language[_Case]):
 
     def cells(self, feature: int, column: Column) -> _Sql:
         name = self.name(feature)
-        if self._dialect == "bigquery" and not _NOT_IN_BIGQUERY.isdisjoint(name):
-            raise self._unwritten(name)
+        self._check_written(name)
         return _Sql(self._cells_text(self.identifier(name), column), self)
 
     def _cells_text(self, name: str, column: Column) -> str:
@@ -380,26 +394,28 @@ class _Language(Language[_Case]):
         value.whens.append((" OR ".join(test.text for test in tests), _Case("NULL")))
         return value
 
-    def query(self, value: _Case, table: str | Sequence[str] | None) -> str:
+    def query(self, value: _Case, table: str | Sequence[str] | None, name: str) -> str:
         """Return the expression, or the SELECT from a table.
 
         Raises
         ------
         ValueError
-            If it is too long for the database, or `table` is no name.
+            If it is too long for the database, `table` or `name` is no name, or `name` that of a
+            column of the fit.
         """
         if table is None:
             text = "\n".join(value.lines(""))
         else:
-            names = [table] if isinstance(table, str) else list(table)
-            if not names or not all(isinstance(name, str) and name for name in names):
+            names = [table] if isinstance(table, str) else table
+            if not isinstance(names, Sequence) or not names or not all(map(_is_name, names)):
                 raise ValueError(
                     "table must be the name of a table, or a path such as ('schema', 'table'). Got "
                     f"{table!r}."
                 )
             path = ".".join(map(self.identifier, names))
+            self._check_output(name)
             expression = "\n".join(value.lines("  "))
-            text = f"SELECT\n  *,\n{expression} AS {self.identifier('cluster')}\nFROM {path}"
+            text = f"SELECT\n  *,\n{expression} AS {self.identifier(name)}\nFROM {path}"
         size, most = len(text.encode()), self._how.max_bytes
         if most is not None and size > most:
             raise ValueError(
@@ -407,6 +423,28 @@ class _Language(Language[_Case]):
                 f"{self._dialect} (at most {most:,}). Use a smaller tree by truncate(m)."
             )
         return text
+
+    def _check_output(self, name: str) -> None:
+        """Raise ValueError if the label's column cannot have a name."""
+        if not _is_name(name):
+            raise ValueError(f"name must be that of a column, for the labels. Got {name!r}.")
+        self._check_written(name)
+        folded = self._how.folded
+        for other in self.names or ():
+            if folded(other) == folded(name):
+                raise ValueError(
+                    f"The table has a column {other!r} itself, and the result would have two. Give "
+                    "the column of the labels another name, such as name='segment'."
+                )
+
+    def _check_written(self, name: str) -> None:
+        """Raise ValueError if a column cannot have a name."""
+        if self._dialect == "bigquery" and not _NOT_IN_BIGQUERY.isdisjoint(name):
+            raise self._unwritten(name)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name != ""
 
 
 def _fraction(value: float) -> str:

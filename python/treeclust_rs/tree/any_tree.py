@@ -16,11 +16,12 @@ class HasTree(Protocol):
     tree_: ClusterTree
 
 
-def as_tree(tree: ClusterTree | HasTree) -> ClusterTree:
+def as_tree(tree: ClusterTree | HasTree, *, method: str | None = None) -> ClusterTree:
     """Return a tree itself, the one of a fitted estimator, or what `from_sklearn` makes of one.
 
     A class of estimators may declare the fitted attribute that holds its result, ``_fitted_by``,
-    and, if that is no tree, where its rules are, ``_rules_are``.
+    and, if that is no tree, where its rules are, ``_rules_are``. `method` names what such
+    estimators may have in the place of the function that asks for the tree.
 
     Raises
     ------
@@ -41,7 +42,8 @@ def as_tree(tree: ClusterTree | HasTree) -> ClusterTree:
     name = type(tree).__name__
     rules_are = getattr(type(tree), "_rules_are", None)
     if rules_are is not None:
-        raise TypeError(f"{name} has no tree: its rules are {rules_are}.")
+        instead = f" Use the model's own method {method}." if hasattr(tree, method or "") else ""
+        raise TypeError(f"{name} has no tree: its rules are {rules_are}.{instead}")
     raise TypeError(
         f"tree must be a ClusterTree, or a fitted estimator that has one as `tree_`. Got {name} "
         "instead."

@@ -258,7 +258,9 @@ class CellTable:
         """
         return cells_to_narwhals_expr(self._cell_labels)
 
-    def to_sql(self, dialect: str, table: str | Sequence[str] | None) -> str:
+    def to_sql(
+        self, dialect: str, table: str | Sequence[str] | None, *, name: str = "cluster"
+    ) -> str:
         """Return the table as SQL; see `treeclust_rs.export.to_sql`.
 
         Raises
@@ -267,7 +269,7 @@ class CellTable:
             If there are more than 10,000 cells.
         """
         self._check_size("SQL")
-        return cells_to_sql(self._cell_labels, dialect, table)
+        return cells_to_sql(self._cell_labels, dialect, table, name)
 
     @property
     def _cell_labels(self) -> CellLabels:

@@ -349,14 +349,20 @@ class BinsPredictor:
         check_is_fitted(self, "table_")
         return self.table_.to_narwhals()
 
-    def to_sql(self, dialect: str = "duckdb", table: str | Sequence[str] | None = None) -> str:
+    def to_sql(
+        self,
+        dialect: str = "duckdb",
+        table: str | Sequence[str] | None = None,
+        *,
+        name: str = "cluster",
+    ) -> str:
         """Return the hard rules as SQL, with the results of `to_polars`.
 
         %(sql)s
             If the rules have more than 10,000 cells, or the database cannot write a name.
         """
         check_is_fitted(self, "table_")
-        return self.table_.to_sql(dialect, table)
+        return self.table_.to_sql(dialect, table, name=name)
 
 
 LOWEST_TEMPERATURE = 1e-6

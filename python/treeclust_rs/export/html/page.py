@@ -79,7 +79,7 @@ def to_html(
     """
     name = type(tree).__name__ if title is None else title
     scale = getattr(tree, "scale_", None)
-    tree = as_tree(tree)
+    tree = as_tree(tree, method="to_html")
     if tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of {tree.n_leaves:,} leaves is too large for a page (at most "
