@@ -4,8 +4,10 @@ use serde_json::{Value, from_str};
 /// What the tests compare of a column; NaN where it is missing or an unknown level.
 fn cell(tree: &Value, feature: usize, row: &Value) -> f64 {
     let (value, levels) = (&row[feature], tree["levels"][feature].as_array());
-    let text = value.as_str().map_or(value.to_string(), str::to_owned);
-    let code = levels.map(|levels| levels.iter().position(|level| level == &text));
+    let flag = value.as_bool().map(|flag| flag.to_string());
+    let text = value.as_str().or(flag.as_deref()); // of gaps and numbers none
+    let is_level = |level: &Value| text.is_some() && level.as_str() == text;
+    let code = levels.map(|levels| levels.iter().position(is_level));
     code.map_or(value.as_f64(), |code| Some(code? as f64)).unwrap_or(f64::NAN)
 }
 
