@@ -4,10 +4,8 @@ use serde_json::{Value, from_str};
 /// What the tests compare of a column; NaN where it is missing or an unknown level.
 fn cell(tree: &Value, feature: usize, row: &Value) -> f64 {
     let (value, levels) = (&row[feature], tree["levels"][feature].as_array());
-    let flag = value.as_bool().map(|flag| flag.to_string());
-    let text = value.as_str().or(flag.as_deref()); // of gaps and numbers none
-    let is_level = |level: &Value| text.is_some() && level.as_str() == text;
-    let code = levels.map(|levels| levels.iter().position(is_level));
+    let text = value.as_bool().map(|flag| flag.to_string()).or(value.as_str().map(String::from));
+    let code = levels.map(|all| all.iter().position(|level| level.as_str() == text.as_deref()));
     code.map_or(value.as_f64(), |code| Some(code? as f64)).unwrap_or(f64::NAN)
 }
 
