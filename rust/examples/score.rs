@@ -4,8 +4,8 @@ use serde_json::{Value, from_str};
 /// What the tests compare of a column; NaN where it is missing or an unknown level.
 fn cell(tree: &Value, feature: usize, row: &Value) -> f64 {
     let (value, levels) = (&row[feature], tree["levels"][feature].as_array());
-    let text = value.as_str().map_or(value.to_string(), str::to_owned);
-    let code = levels.map(|levels| levels.iter().position(|level| level == &text));
+    let text = value.as_bool().map(|flag| flag.to_string()).or(value.as_str().map(String::from));
+    let code = levels.map(|all| all.iter().position(|level| level.as_str() == text.as_deref()));
     code.map_or(value.as_f64(), |code| Some(code? as f64)).unwrap_or(f64::NAN)
 }
 

@@ -3,6 +3,7 @@
 import itertools
 import math
 from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -286,7 +287,7 @@ def test_a_value_never_becomes_missing():
     model = model_of(builder.tree())
     row = mixed_trees.frame_of(np.ones((1, 8)), np.random.default_rng(0))
     assert model.predict(row).tolist() == [1]
-    with pytest.raises(ValueError, match="No change of values, but gaps,"):
+    with pytest.raises(ValueError, match="No change takes the row to cluster 0: values never"):
         model.counterfactual(row, 0)
 
 
@@ -298,6 +299,8 @@ def test_a_value_never_becomes_missing():
         (("young", {"costs": {"name": 1.0}}), "costs names the column 'name'"),
         (("young", {"costs": {"age": -1.0}}), "numbers from 0 on. Got -1.0 for 'age'"),
         (("young", {"fixed": 7}), "fixed names the column 7"),
+        ((np.array([1, 2]),), r"There is no cluster array\(\[1, 2\]\): the clusters are"),
+        ((True,), "There is no cluster True"),
     ],
 )
 def test_what_is_wrong_is_named(arguments, message):
@@ -366,3 +369,92 @@ def test_rows_of_sparse_matrices_are_refused_with_the_way_out():
         model.counterfactual(X[:1], 0)
     with pytest.raises(TypeError, match="dense rows"):
         model.profile(X)
+
+
+def on_its_grid(numbers, cell_type):
+    """Compare with all numbers that a column of the type holds, by what they are read as."""
+    n_reached = 0
+    for seed in range(repeats(15, 300)):
+        rng = np.random.default_rng(seed)
+        chosen = sorted(rng.choice(len(numbers), 8, replace=False).tolist())
+        frame = pl.DataFrame({"x": pl.Series([numbers[i] for i in chosen], dtype=cell_type)})
+        model = tc.BestTree(objective="labels", reference=rng.integers(0, 3, 8), max_leaves=6).fit(
+            frame
+        )
+        everything = pl.DataFrame({"x": pl.Series(numbers, dtype=cell_type)})
+        labels, read = model.predict(everything), everything["x"].cast(pl.Float64).to_numpy()
+        row = frame[int(rng.integers(8)) :][:1]
+        cell = row["x"].cast(pl.Float64)[0]
+        for cluster in model.classes_.tolist():
+            if cluster not in labels:
+                with pytest.raises(ValueError, match="takes the row to cluster"):
+                    model.counterfactual(row, cluster)
+                continue
+            found = model.counterfactual(row, cluster)
+            assert found.row.schema == row.schema
+            assert model.predict(found.row).tolist() == [cluster]
+            wanted = np.abs(read[labels == cluster] - cell).min() / model.scale_[0]
+            assert found.cost == pytest.approx(wanted, rel=1e-12)
+            n_reached += found.cost > 0
+    assert n_reached > repeats(15, 300) / 2
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+def test_of_decimals_they_are_the_least_of_all_that_the_type_holds():
+    for n_digits, scale in ((4, 2), (3, 1), (18, 17)):
+        numbers = [Decimal((0, tuple(map(int, str(n))), -scale)) for n in range(100, 200)]
+        on_its_grid(numbers, pl.Decimal(n_digits, scale))
+
+
+@pytest.mark.filterwarnings("ignore:Only")
+def test_of_64_bits_they_are_the_least_up_to_the_end_of_the_type():
+    for cell_type, end in ((pl.UInt64, 2**64), (pl.Int64, 2**63)):
+        on_its_grid([end - 1 - 512 * n for n in range(60)], cell_type)
+    on_its_grid([-(2**63) + 512 * n for n in range(60)], pl.Int64)
+
+
+def test_a_threshold_is_compared_with_the_float_of_a_decimal():
+    prices = [Decimal(text) for text in ("1.50", "1.60", "1.80", "1.90")]
+    frame = pl.DataFrame({"price": pl.Series(prices, dtype=pl.Decimal(6, 2))})
+    found = tc.ExKMC(reference=[0, 0, 1, 1]).fit(frame).counterfactual(frame[3:], 0)
+    assert found.row["price"].to_list() == [Decimal("1.70")]
+    texts = ("1.60", "1.60", "1.68", "1.69", "1.72", "1.80")
+    frame = pl.DataFrame({"p": pl.Series(list(map(Decimal, texts)), dtype=pl.Decimal(6, 2))})
+    model = tc.BestTree(objective="labels", reference=[0, 0, 1, 1, 2, 2]).fit(frame)
+    row = pl.DataFrame({"p": pl.Series([Decimal("1.8")], dtype=pl.Decimal(6, 1))})
+    assert model.counterfactual(row, 1).row["p"].to_list() == [Decimal("1.7")]
+
+
+def test_integers_at_the_end_of_64_bits_are_reached():
+    ends = [2**64 - 8192, 2**64 - 6000, 2**64 - 1, 2**64 - 4096]
+    frame = pl.DataFrame({"u": pl.Series(ends, dtype=pl.UInt64)})
+    model = tc.ExKMC(reference=[0, 0, 1, 0]).fit(frame)
+    assert model.counterfactual(frame[:1], 1).row["u"].to_list() == [2**64 - 1]
+    row = np.array([ends[0]], dtype=np.uint64)
+    model = tc.ExKMC(reference=[0, 0, 1, 0]).fit(frame.to_numpy())
+    assert model.counterfactual(row, 1).row.tolist() == [[2**64 - 1]]
+
+
+def test_what_is_no_row_and_what_names_no_columns_is_named():
+    model, frame = customers()
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match=r"give a frame of one row, as in X.iloc\[\[0\]\]"):
+        model.counterfactual(pandas.DataFrame({"age": [20]}).iloc[0], "young")
+    for row, name in (({"age": 20}, "dict"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=f"takes a frame of one row.*Got {name}"):
+            model.counterfactual(row, "young")
+    with pytest.raises(TypeError, match=r"fixed must be names or places .* Got float"):
+        model.counterfactual(frame[:1], "young", fixed=1.5)
+    free = model.counterfactual(frame[:1], "old plus", fixed=None)
+    assert free.cost == model.counterfactual(frame[:1], "old plus").cost
+    fixed = model.counterfactual(frame[:1], "old plus", fixed=np.int64(2))
+    assert fixed.changes["column"].to_list() == free.changes["column"].to_list()
+
+
+def test_clusters_are_named_by_the_labels_of_the_model():
+    model = tc.ExKMC(reference=[0, 1]).fit(np.array([[0.0], [1.0]]))
+    found = model.counterfactual([0.0], np.int64(1))
+    assert type(found.cluster) is int
+    for cluster in (True, 1.0):
+        with pytest.raises(ValueError, match=f"There is no cluster {cluster}"):
+            model.counterfactual([0.0], cluster)

@@ -58,3 +58,10 @@ def test_the_way_out_of_a_refusal_is_one():
         assert tree.counterfactual(FRAME.iloc[[0]], tree.labels_[-1]).changes is not None
     with pytest.raises(AttributeError, match=r"has no attribute 'nothing'$"):
         kernel.nothing  # noqa: B018
+
+
+def test_douglas_says_what_explains_pairs_and_makes_frames():
+    model = ESTIMATORS["Douglas"].make().fit(FRAME)
+    for other, as_frame in ((FRAME, False), (None, True)):
+        with pytest.raises(TypeError, match=r"single rows .* BestTree\(objective=\"labels\""):
+            model.explain(FRAME, other, as_frame=as_frame)

@@ -121,3 +121,18 @@ def test_missing_cells_are_refused_where_the_tree_refuses_them(scorer, tmp_path)
     row = frame.filter(pl.Series([label is None for label in labels]))[:1]
     with pytest.raises(AssertionError, match=r"missing|NoneType"):
         scores(scorer, written(tree, tmp_path), row)
+
+
+def test_levels_are_texts_and_flags_alone(scorer, tmp_path):
+    frame = pl.DataFrame({"c": ["null", "1", "x", None] * 5, "f": [True, None, False, True] * 5})
+    model = tc.BestTree(objective="labels", reference=[0, 1, 2, 3] * 5).fit(frame)
+    model.save(tmp_path / "levels.json")
+    rows = [["null", None], ["1", None], [None, True], [1, True], [None, None], ["x", "true"]]
+    done = subprocess.run(
+        [*scorer, tmp_path / "levels.json"], input="\n".join(map(json.dumps, rows)),
+        capture_output=True, encoding="utf-8", check=True,
+    )  # fmt: skip
+    known = pl.DataFrame(
+        {"c": ["null", "1", None, None, None, "x"], "f": [None, None, True, True, None, True]}
+    )
+    assert list(map(int, done.stdout.split())) == model.predict(known).tolist()

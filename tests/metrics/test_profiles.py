@@ -182,3 +182,74 @@ def test_long_names_in_the_heat_map_end_with_the_number_of_their_column(pyplot):
     for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
         extent = label.get_window_extent()
         assert extent.x0 >= figure.x0 and extent.y1 <= figure.y1
+
+
+def test_names_that_print_alike_stay_apart():
+    X = pl.DataFrame({"a\nb": [0.0, 0, 1, 1], "a\\nb": [0.3, 0.1, 0.4, 0.1]})
+    model = tc.ExKMC(reference=[0, 0, 1, 1]).fit(X)
+    profile = model.profile(X)
+    assert profile.table["column"].to_list() == X.columns * 2
+    assert profile.wide()["column"].to_list() == X.columns
+    assert "2 clusters, 2 columns" in repr(profile)
+    assert r"a\nb" in repr(profile) and "a\nb" not in repr(profile)
+    alike = model.rename_clusters({0: "p\nq", 1: "p\\nq"}).profile(X)
+    assert alike.wide().columns == ["column", "p\nq", "p\\nq"]
+    for text in (repr(alike), alike._repr_html_()):
+        assert r"p\nq [0]" in text and r"p\nq [1]" in text
+    heads = model.rename_clusters({0: "column", 1: "column or level"}).profile(X).wide()
+    assert heads.columns == ["column or level or level", "column", "column or level"]
+    assert heads[:, 0].to_list() == X.columns
+
+
+def test_frames_have_the_names_of_the_columns():
+    X = pl.DataFrame({"and": [0.0, 0, 1, 1], "long " * 20 + "\n": [0.3, 0.1, 0.4, 0.1]})
+    model = tc.ExKMC(reference=[0, 1, 2, 3]).fit(X)
+    tested = {X.columns[feature] for feature in model.tree_.tested_features}
+    assert tested == set(X.columns)
+    assert set(model.explain(X, as_frame=True)["column"]) == tested
+    assert set(model.explain(X[::2], X[1::2], as_frame=True)["column"]) == tested
+    assert set(model.drift(X)["column"]) == tested
+    changed = model.counterfactual(X[:1], int(model.predict(X[3:])[0]))
+    assert set(changed.changes["column"]) <= tested
+    assert "\n" not in repr(changed)
+    kauri = tc.Kauri(4).fit(X)
+    assert set(kauri.gains_["feature"]) <= tested
+
+
+def test_a_text_column_with_the_one_level_true_is_no_flag():
+    X = pl.DataFrame({"t": ["true", "true", None, "true"], "f": [True, True, False, True]})
+    model = tc.ExKMC(reference=[0, 0, 1, 0]).fit(X)
+    assert model.profile(X).wide()["column"].to_list() == ["t = true", "f"]
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True])
+def test_the_number_of_lines_is_checked(number, customers, pyplot):
+    model, frame = customers
+    profile = model.profile(frame)
+    for call in (profile.wide, lambda max_lines: profile.plot(max_lines=max_lines)):
+        with pytest.raises(ValueError, match="max_lines must be"):
+            call(number)
+
+
+def tree_of_labels(labels):
+    return tc.BestTree(objective="labels", reference=labels, scale=[1e290])
+
+
+def test_means_lie_within_their_own_values_beside_clusters_far_away():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat([0, 1, 2, 3], 6)
+        places = rng.permutation([-0.25, 3.0, 1e300, -1e299])
+        x = places[labels] * (1.0 + 1e-3 * rng.random(24))
+        model = tree_of_labels(labels).fit(x[:, np.newaxis])
+        weight = rng.random(24)
+        table = model.profile(x[:, np.newaxis], weight).table
+        for line in table.iter_rows(named=True):
+            own = labels == line["cluster"]
+            assert x[own].min() <= line["mean"] <= x[own].max()
+            wanted = np.average(x[own], weights=weight[own])
+            assert line["mean"] == pytest.approx(wanted, rel=1e-12)
+    # Of the others too, where the cluster itself is the one far away.
+    x = np.array([-0.25, -0.75, 3.0, 5.0, 1e300])[:, np.newaxis]
+    model = tree_of_labels([0, 0, 1, 1, 2]).fit(x)
+    assert figures(model.profile(x).table, 2, "x0")["rest"] == pytest.approx(1.75)

@@ -16,7 +16,7 @@ from treeclust_rs.datasets import make_customers
 from treeclust_rs.export.contrasts import MAX_CONTRASTS
 from treeclust_rs.export.html.rows import PageRows
 from treeclust_rs.reports.costs import changes_of, quality_of
-from treeclust_rs.reports.names import cluster_names
+from treeclust_rs.reports.names import cluster_names, contrast_words
 from treeclust_rs.reports.rows import ReportRows
 
 NAUGHTY = (
@@ -268,3 +268,16 @@ def test_report_page_and_profile_agree_on_what_sets_clusters_apart(customers):
         assert len(page[code]) == min(len(strongest), MAX_CONTRASTS)
         for words, column in zip(said, strongest, strict=False):
             assert words.startswith(column), (words, column)
+
+
+def test_a_level_true_is_a_level_and_names_that_print_alike_stay_apart():
+    levels = {"t": ["true", "false", "it"] * 4, "a\nb": [1.0, 0, 0] * 4, "a\\nb": [0.0, 0, 1] * 4}
+    frame = pl.DataFrame(levels)
+    rows = ReportRows(tc.ExKMC(reference=[0, 1, 2] * 4).fit(frame), frame)
+    words = [
+        contrast_words(rows.names[c.feature], c, rows.column(c.feature))
+        for of_cluster in rows.contrasts
+        for c in of_cluster
+    ]
+    assert "often t true" in words and "often t" not in words
+    assert {c.feature for of_cluster in rows.contrasts for c in of_cluster} == {0, 1, 2}

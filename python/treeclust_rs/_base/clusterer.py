@@ -24,7 +24,8 @@ from .._data import (
     shown_columns,
     warn_of_gaps,
 )
-from .._util import IntArray, check_keys, column_name, effective_n_jobs
+from .._util import IntArray, check_keys, effective_n_jobs
+from .._util.words import real_name
 from ..export.explanations import explain_pairs, explanation_frame, pair_frame
 from ..export.text import Values
 from ..metrics import Profile, n_parameters
@@ -214,18 +215,19 @@ class TreeClusterer(SavedEstimator, abstract=True):
         row: Any,
         cluster: Any,
         *,
-        fixed: Iterable[str | int] = (),
+        fixed: str | int | Iterable[str | int] | None = (),
         costs: Mapping[Any, float] | None = None,
     ) -> Counterfactual:
         """Return the least change of a row that moves it to another cluster.
 
         Parameters
         ----------
-        row : array-like of shape (n_features,) or frame or array of one row
-            The row, as for `predict`.
+        row : frame or array of one row, or array-like of shape (n_features,)
+            The row, as for `predict`; of a pandas frame ``X.iloc[[0]]``, not the Series
+            ``X.iloc[0]``, which has not the types of the columns.
         cluster : int or str
             The label of the cluster to move it to.
-        fixed : iterable of str or int, default=()
+        fixed : str, int, iterable of these or None, default=()
             Columns that do not change: names, or places counted from 0.
         costs : mapping, default=None
             By column a factor of what its changes cost, from 0 on; ``inf`` fixes it. Columns that
@@ -242,7 +244,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             If no change of the other columns leads to the cluster, there is no such cluster or
             column, or `row` is not one row.
         TypeError
-            If `costs` is no mapping.
+            If `row` is no row, `fixed` no columns or `costs` no mapping.
 
         %(predict_errors)s
 
@@ -253,7 +255,9 @@ class TreeClusterer(SavedEstimator, abstract=True):
         levels are apart (1 by that column's unit). A value never becomes missing. The change is the
         least one over all leaves of the cluster: trees without weighted sums are searched exactly,
         box by box; below weighted sums the least change is found by linear programs
-        (`scipy.optimize.milp`), which keep about seven digits. On the far side of a test the row
+        (`scipy.optimize.milp`) of about seven digits; where the solver keeps a sum's bound less
+        well, the least change is missed by up to some 1e-4 of it, most with columns that cost 0. On
+        the far side of a test the row
         gets the next value that its column's type holds: of columns of whole numbers, by their
         type, the next whole number, of dates the next day, of 32-bit floats the next one of these.
 
@@ -318,7 +322,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
                 unknown = texts.filter(~texts.is_in(levels))
             rows.append(
                 {
-                    "column": column_name(tree.feature_names, feature),
+                    "column": real_name(tree.feature_names, feature),
                     "missing": n_missing - len(unknown),
                     "missing_in_fit": bool(tree.has_missing and tree.has_missing[feature]),
                     "unknown": len(unknown),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from .._data import Table, column_of, n_coordinates
 from .._data.frames import frame_source
 from .._data.times import MICROSECONDS
 from .._util import FloatArray, column_name, format_number, listed
+from .._util.words import printable, real_name
 from ..export.explanations import cell_text
 from ..tree import MAX_TERMS, ClusterTree, ObliqueCondition
 from ..tree.columns import Column
@@ -53,8 +54,8 @@ class Counterfactual:
         The row after the change, which `predict` puts in `cluster`: a frame for frames, with the
         types that its columns had.
     changes : polars.DataFrame
-        One row for each column that changes: `column`, its cell `before` and `after` as texts, the
-        `cost` of the change, and the `condition` of the leaf that asks for it.
+        One row for each column that changes: its name `column`, its cell `before` and `after` as
+        texts, the `cost` of the change, and the `condition` of the leaf that asks for it.
     cost : float
         Of all changes, in units of the model's `scale`.
     before, cluster : int or str
@@ -74,7 +75,7 @@ class Counterfactual:
         if not self.changes.height:
             return f"cluster {self.cluster}: no change"
         steps = [
-            f"{column} {before} → {_near(after)}"
+            f"{printable(column)} {before} → {_near(after)}"
             for column, before, after in self.changes.select("column", "before", "after").rows()
         ]
         head = f"cluster {self.before} → {self.cluster}"
@@ -99,18 +100,21 @@ def least_change(
 ) -> Counterfactual:
     """Return the least change that moves a row to a cluster; see `TreeClusterer.counterfactual`."""
     tree = model.tree_
-    if cluster not in tree.classes:
+    is_label = isinstance(cluster, (int, np.integer, str)) and not isinstance(cluster, bool)
+    if not is_label or cluster not in tree.classes:
         known = listed([repr(label) for label in tree.classes])
         raise ValueError(f"There is no cluster {cluster!r}: the clusters are {known}.")
+    code = tree.classes.index(cluster)
+    cluster = tree.classes[code]
     given = _one_row(row)
     table, leaves = model._route(given)
-    movable = _movable(model, given, table, tree.classes.index(cluster), fixed, costs)
-    move = nearest_leaf(tree, movable, tree.classes.index(cluster))
+    movable = _movable(model, given, table, code, fixed, costs)
+    move = nearest_leaf(tree, movable, code)
     if move is None:
-        kept = "the columns that may change" if movable.fixed else "values, but gaps, where it is"
+        change = "change of the columns that may change" if movable.fixed else "change"
         raise ValueError(
-            f"No change of {kept} takes the row to cluster {cluster}: see rules() for what its "
-            "leaves ask for."
+            f"No {change} takes the row to cluster {cluster}: values never become missing, and "
+            "columns keep their types. See rules() for what the leaves of the cluster ask for."
         )
     changed = _changed(given, tree, move)
     with warnings.catch_warnings():
@@ -130,10 +134,20 @@ def _one_row(row: Any) -> Any:
     """Return one row: a polars frame for a frame, else an array of shape (1, n_features)."""
     if issparse(row):
         raise TypeError("counterfactual takes a dense row: give row.toarray().")
+    if hasattr(row, "iloc") and getattr(row, "ndim", 0) == 1:
+        raise TypeError(
+            "counterfactual takes a row with the types of its columns, which a pandas Series does "
+            "not have: give a frame of one row, as in X.iloc[[0]]."
+        )
     if frame_source(row) is None:
         array = np.asarray(row)
+        if array.ndim == 0:
+            raise TypeError(
+                "counterfactual takes a frame of one row, as in X[:1], or an array. Got "
+                f"{type(row).__name__}."
+            )
         array = array[np.newaxis] if array.ndim == 1 else array
-        n_rows = len(array) if array.ndim else 0
+        n_rows = len(array)
     else:
         import narwhals as nw
 
@@ -152,8 +166,7 @@ def _movable(
     factors = _factors(costs, tree)
     scale = getattr(model, "scale_", None)
     units = np.ones(n_features) if scale is None else np.asarray(scale, dtype=np.float64)
-    names = [fixed] if isinstance(fixed, (str, int)) else list(fixed)
-    still = {_place(name, tree, "fixed") for name in names}
+    still = {_place(name, tree, "fixed") for name in _names_of(fixed)}
     still |= set(np.flatnonzero(np.isinf(factors)).tolist())
     cells, middle = np.full(n_features, np.nan), np.zeros(n_features)
     levels: dict[int, Sequence[int]] = {}
@@ -185,6 +198,20 @@ def _center_parts(model: RoutesRows, cluster: int) -> list[FloatArray]:
     widths = [1 if levels is None else len(levels) for levels in known]
     center = np.nan_to_num(np.asarray(centers[cluster], dtype=np.float64))
     return np.split(center, np.cumsum(widths)[:-1])
+
+
+def _names_of(fixed: Any) -> list[Any]:
+    """Return the columns that do not change, as they were named: one, several or, of None, none."""
+    if fixed is None:
+        return []
+    if isinstance(fixed, (str, int, np.integer)):
+        return [fixed]
+    if not isinstance(fixed, Iterable):
+        raise TypeError(
+            "fixed must be names or places of columns, such as ['age', 0]. Got "
+            f"{type(fixed).__name__}."
+        )
+    return list(fixed)
 
 
 def _factors(costs: Any, tree: ClusterTree) -> FloatArray:
@@ -251,21 +278,35 @@ def _grid(cell_type: Any, column: Column) -> Grid:
         if cell_type == pl.Boolean:
             return Grid(step=Fraction(1), lowest=0.0, highest=1.0)
         if isinstance(cell_type, pl.Decimal):
-            return Grid(step=Fraction(1, 10 ** (cell_type.scale or 0)))
-        if not (cell_type.is_integer() or cell_type.is_float()):
+            highest = float(_largest_decimal(cell_type))
+            step = Fraction(1, 10 ** (cell_type.scale or 0))
+            return Grid(step=step, lowest=-highest, highest=highest)
+        if cell_type.is_integer():
+            lowest, most = _integer_limits(cell_type)
+            return Grid(step=Fraction(1), lowest=float(lowest), highest=float(most))
+        if not cell_type.is_float():
             return Grid()
-        if str(cell_type).endswith("128"):
-            return Grid(step=Fraction(1))
         cell_type = np.dtype(str(cell_type).lower())
     if cell_type.kind == "b":
         return Grid(step=Fraction(1), lowest=0.0, highest=1.0)
     if cell_type.kind in "iu":
         limits = np.iinfo(cell_type)
-        # Of 64 bits the last float below the limit.
-        highest = float(limits.max)
-        highest = highest if int(highest) <= limits.max else math.nextafter(highest, 0.0)
-        return Grid(step=Fraction(1), lowest=float(limits.min), highest=highest)
+        return Grid(step=Fraction(1), lowest=float(limits.min), highest=float(limits.max))
     return Grid(cell_type.type) if cell_type in (np.float16, np.float32) else Grid()
+
+
+def _integer_limits(cell_type: pl.DataType) -> tuple[int, int]:
+    """Return the ends of an integer type of polars."""
+    name = str(cell_type)
+    n_bits = int(name.removeprefix("U").removeprefix("Int"))
+    if name.startswith("U"):
+        return 0, 2**n_bits - 1
+    return -(2 ** (n_bits - 1)), 2 ** (n_bits - 1) - 1
+
+
+def _largest_decimal(cell_type: pl.Decimal) -> decimal.Decimal:
+    digits = (9,) * (cell_type.precision or 38)
+    return decimal.Decimal((0, digits, -(cell_type.scale or 0)))
 
 
 # ---- the row given back -------------------------------------------------------------------------
@@ -281,7 +322,10 @@ def _changed(given: Any, tree: ClusterTree, move: Move) -> Any:
         return pl.DataFrame(columns)
     changed = given.copy()
     for feature, value in move.values.items():
-        changed[0, feature] = int(value) if changed.dtype.kind in "iu" else value
+        if changed.dtype.kind in "iu":
+            # The end of 64 bits is read as the float above it.
+            value = min(int(value), int(np.iinfo(changed.dtype).max))
+        changed[0, feature] = value
     return changed
 
 
@@ -304,9 +348,10 @@ def _series(value: float, column: Column, cell_type: pl.DataType) -> pl.Series:
         places = decimal.Decimal(1).scaleb(-(cell_type.scale or 0))
         with decimal.localcontext() as context:
             context.prec = 80
-            return pl.Series([decimal.Decimal(value).quantize(places)], dtype=cell_type)
+            number, end = decimal.Decimal(value).quantize(places), _largest_decimal(cell_type)
+            return pl.Series([min(max(number, -end), end)], dtype=cell_type)
     if cell_type.is_integer():
-        return pl.Series([int(value)], dtype=cell_type)
+        return pl.Series([min(int(value), _integer_limits(cell_type)[1])], dtype=cell_type)
     if cell_type == pl.Boolean:
         return pl.Series([bool(value)])
     return pl.Series([value], dtype=pl.Float64 if cell_type == pl.Null else cell_type)
@@ -341,7 +386,7 @@ def _changes(tree: ClusterTree, table: Table, row: MovableRow, move: Move) -> pl
             cost = row.costs[feature] * (1.0 if column.has_levels else abs(after - before))
         rows.append(
             {
-                "column": column_name(tree.feature_names, feature),
+                "column": real_name(tree.feature_names, feature),
                 "before": cell_text(column, _shown(table, feature)),
                 "after": cell_text(column, _as_type(after, column_of(table, feature))),
                 "cost": float(cost),

@@ -85,6 +85,11 @@ def column_name(names: Sequence[object] | None, column: int) -> str:
     return f"x{column}" if names is None else printable(names[column])
 
 
+def real_name(names: Sequence[str] | None, column: int) -> str:
+    """Return the name of a column as frames hold it; x0, x1, ... without names."""
+    return f"x{column}" if names is None else names[column]
+
+
 # Names that a rule would not show to be names: empty ones, numbers, words of rules, parts of tests.
 _MISREAD = re.compile(
     r"\s*|\s.*|.*\s|[-+−]?[\d.,]+|and|or|always|never|.* (and|or|<|<=|=|>=|>) .*"

@@ -72,8 +72,9 @@ def _print_drift(model: TreeClusterer, rows: pl.DataFrame | np.ndarray) -> None:
     )
     more = pl.col("unknown_levels").list.len().cast(pl.Int64) - MAX_LISTED
     shown = drift.with_columns(
+        pl.Series("column", map(printable, drift["column"]), dtype=pl.String),
         unknown.list.head(MAX_LISTED).list.join(", ")
-        + pl.when(more > 0).then(pl.format(" and {} more", more)).otherwise(pl.lit(""))
+        + pl.when(more > 0).then(pl.format(" and {} more", more)).otherwise(pl.lit("")),
     )
     names = [name.replace("_", " ") for name in drift.columns]
     print_table(shown.rename(dict(zip(drift.columns, names, strict=True))))

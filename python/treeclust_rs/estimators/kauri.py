@@ -35,7 +35,8 @@ from .._data import Table
 from .._kernels import KERNEL_CONSTRAINTS, ROUNDING, check_gram_argument, make_kernel_data
 from .._reference.centers import column_means
 from .._reference.checks import DEFAULT_N_CLUSTERS
-from .._util import FloatArray, Interval, StrOptions, at_least, column_name, estimator
+from .._util import FloatArray, Interval, StrOptions, at_least, estimator
+from .._util.words import real_name
 from ..tree import MOVES, ClusterTree, column_arguments, node_arguments, tests_of
 
 
@@ -360,7 +361,7 @@ class Kauri(KernelModel):
         order = inner[np.argsort(tree.children_left[inner])]
         assert tree.move is not None and tree.gain is not None
         features = tree.feature[order].tolist()
-        names = [column_name(tree.feature_names, feature) for feature in features]
+        names = [real_name(tree.feature_names, feature) for feature in features]
         return pl.DataFrame(
             {
                 "n_leaves": np.arange(2, len(order) + 2),

@@ -105,15 +105,39 @@ def figures_of(
         return
     cells = np.asarray(column_of(table, f), dtype=np.float64)
     seen = np.isfinite(cells)
-    # About the column's origin, so that digits are not lost far from 0.
-    shift = float(rows.units.shift[f])
     groups = codes[seen]
     observed = np.bincount(groups, weight[seen], k).astype(np.float64)
-    sums = np.bincount(groups, weight[seen] * (cells[seen] - shift), k).astype(np.float64)
-    mean, rest = _with_rest(sums, observed)
     weights_seen = None if rows.weight is None else weight[seen]
     median = cluster_medians(cells[seen, np.newaxis], groups, k, weights_seen)[:, 0]
-    yield None, Figures(column, observed, mean + shift, rest + shift, unit, median)
+    # About a value of each cluster's own, so that no digits are lost far from 0, nor to clusters
+    # far away.
+    parts = weight[seen] * (cells[seen] - median[groups])
+    sums = np.bincount(groups, parts, k).astype(np.float64)
+    mean = median + observed_means(sums, observed, np.nan)
+    yield None, Figures(column, observed, mean, _means_of_others(mean, observed), unit, median)
+
+
+def _means_of_others(means: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return for each cluster the mean of all others, of which nothing is taken away again."""
+    before = _running_means(means, weights)
+    after = _running_means(means[::-1], weights[::-1])[::-1]
+    return np.array([_joined(*pair) for pair in zip(before, after, strict=True)])[:, 0]
+
+
+def _running_means(means: FloatArray, weights: FloatArray) -> list[tuple[float, float]]:
+    """Return for each cluster the mean and the weight of those before it."""
+    found = [(math.nan, 0.0)]
+    for cluster in zip(means.tolist(), weights.tolist(), strict=True):
+        found.append(_joined(found[-1], cluster))
+    return found[:-1]
+
+
+def _joined(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the mean and the weight of two groups."""
+    if not one[1] > 0 or not other[1] > 0:
+        return one if one[1] > 0 else other
+    weight = one[1] + other[1]
+    return one[0] + (other[0] - one[0]) * (other[1] / weight), weight
 
 
 def figures_of_missing(is_missing: BoolArray, codes: IntArray, k: int) -> Figures:

@@ -12,7 +12,7 @@ import polars as pl
 
 from .._engine import MISSING_LEVEL
 from .._util import format_number, format_short
-from .._util.words import printable, tested_level
+from .._util.words import printable, real_name, tested_level
 from ..tree import MAX_TERMS, ClusterTree, Condition, ObliqueCondition, branch_condition
 from ..tree.columns import NUMBERS, Column
 from ..tree.words import is_missing
@@ -229,12 +229,12 @@ def _key(part: Condition | ObliqueCondition) -> tuple[bool, int]:
 
 
 def _texts(tree: ClusterTree, part: Condition | ObliqueCondition) -> tuple[str, str]:
-    """Return what a condition is on, and the condition."""
+    """Return what a condition is on, the name of a column or a sum, and the condition."""
     if isinstance(part, ObliqueCondition):
         subject = " ".join(part.parts(tree.feature_name, MAX_TERMS, short=True))
         return subject, f"{subject} {part.relation}"
-    name = tree.feature_name(part.feature)
-    return name, part.text(name)
+    text = part.text(tree.feature_name(part.feature))
+    return real_name(tree.feature_names, part.feature), text
 
 
 def _value_text(part: Condition | ObliqueCondition, value: object) -> str:

@@ -20,15 +20,15 @@ from .._data import (
 )
 from .._util import (
     IntArray,
-    column_name,
     effective_n_jobs,
     format_count,
 )
-from .._util.words import printable
+from .._util.words import printable, real_name
 from ..export.contrasts import figures_of
 from ..export.pictures.profile import plot_profile
 from ..export.polars import label_type
 from ..tree import html_table
+from ..tree.checks import check_int
 from ..tree.labels import Classes
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Profile:
     """
 
     table: pl.DataFrame
+    _flags: frozenset[str] = frozenset()
 
     @property
     def _head(self) -> str:
@@ -90,25 +91,44 @@ class Profile:
         Parameters
         ----------
         max_lines : int, default=None
-            Most lines, those of the largest contrasts; None returns all.
+            Most lines, from 1, those of the largest contrasts; None returns all.
 
         Returns
         -------
         polars.DataFrame
-            `column`, then by cluster what is typical and its contrast: ``41.2 (+1.3)``.
+            `column`, or a longer name if a cluster has this one, then by cluster what is typical
+            and its contrast: ``41.2 (+1.3)``.
         """
-        lines = widest(self.table, max_lines)
+        lines = self._lines(max_lines)
         by_cluster = lines.partition_by("cluster", maintain_order=True)
         texts = {
-            printable(rows["cluster"][0]): list(map(_cell, rows["typical"], rows["contrast"]))
+            str(rows["cluster"][0]): list(map(_cell, rows["typical"], rows["contrast"]))
             for rows in by_cluster
         }
         # A cluster may have any name.
-        head = "column" if "column" not in texts else "column or level"
+        head = "column"
+        while head in texts:
+            head += " or level"
         return pl.DataFrame({head: by_cluster[0]["line"], **texts})
 
+    def _lines(self, max_lines: int | None) -> pl.DataFrame:
+        if max_lines is not None:
+            check_int(max_lines, "max_lines", minimum=1)
+        return _widest(self.table, self._flags, max_lines)
+
+    def _shown(self) -> pl.DataFrame:
+        """Return the lines to print; clusters whose names look alike end with their numbers."""
+        wide = self.wide(_MAX_LINES)
+        names = [printable(name) for name in wide.columns]
+        if len(set(names)) < len(names):
+            names[1:] = [f"{name} [{place}]" for place, name in enumerate(names[1:])]
+        lines = pl.Series([printable(line) for line in wide[:, 0]], dtype=pl.String)
+        return wide.with_columns(lines.alias(wide.columns[0])).rename(
+            dict(zip(wide.columns, names, strict=True))
+        )
+
     def __repr__(self) -> str:
-        shown, n_lines = self.wide(_MAX_LINES), n_lines_of(self.table)
+        shown, n_lines = self._shown(), n_lines_of(self.table)
         with pl.Config(
             tbl_rows=-1,
             tbl_cols=-1,
@@ -125,7 +145,7 @@ class Profile:
     def _repr_html_(self) -> str:
         import html
 
-        shown = self.wide(_MAX_LINES)
+        shown = self._shown()
         rows = [[html.escape(cell or "") for cell in row] for row in shown.iter_rows()]
         titles = [(html.escape(name), False) for name in shown.columns]
         return html_table(self._head, titles, rows, ["table has all columns and levels."])
@@ -138,7 +158,7 @@ class Profile:
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         max_lines : int, default=30
-            Most lines, those of the largest contrasts.
+            Most lines, from 1, those of the largest contrasts.
 
         Returns
         -------
@@ -149,7 +169,7 @@ class Profile:
         ImportError
             If matplotlib is not installed.
         """
-        return plot_profile(widest(self.table, max_lines), n_lines_of(self.table), ax)
+        return plot_profile(self._lines(max_lines), n_lines_of(self.table), ax)
 
 
 def n_lines_of(table: pl.DataFrame) -> int:
@@ -157,15 +177,14 @@ def n_lines_of(table: pl.DataFrame) -> int:
     return table.select("column", "level").unique().height
 
 
-def widest(table: pl.DataFrame, max_lines: int | None) -> pl.DataFrame:
+def _widest(table: pl.DataFrame, flags: frozenset[str], max_lines: int | None) -> pl.DataFrame:
     """Return the lines of a profile with the largest contrasts, named in ``line``.
 
-    ``number`` is the place of the column, ``code`` that of the level, which the name has where
-    ``is_named``.
+    `flags`: the columns of booleans. ``number`` is the place of the column, ``code`` that of the
+    level, which the name has where ``is_named``.
     """
     # Of text columns the level is named, of booleans, which have one line, it is not.
-    is_flag = (pl.col("level") == "true") & (pl.col("level").n_unique().over("column") == 1)
-    is_named = pl.col("level").is_not_null() & ~is_flag
+    is_named = pl.col("level").is_not_null() & ~pl.col("column").is_in(list(flags))
     named = table.with_columns(
         line=pl.when(is_named).then(pl.format("{} = {}", "column", "level")).otherwise("column"),
         is_named=is_named,
@@ -239,11 +258,16 @@ def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classe
         for f in range(table.n_features)
         for level, figures in figures_of(rows, f, codes, k)
     ]
+    names = [real_name(table.feature_names, f) for f in range(table.n_features)]
+    flags = frozenset(
+        name for name, kind in zip(names, table.kinds or (), strict=False) if kind == "flag"
+    )
     lines = []
     for place, label in enumerate(classes):
         for f, level, figures in by_column:
             missing = 1.0 - figures.observed[place] / totals[place] if totals[place] > 0 else None
-            line = {"cluster": label, "column": column_name(table.feature_names, f)}
+            line = {"cluster": label, "column": names[f]}
             line |= {"level": level, "rows": counts[place], "missing": missing}
             lines.append(line | figures.of(place))
-    return Profile(pl.DataFrame(lines, schema={"cluster": label_type(classes), **_SCHEMA}))
+    frame = pl.DataFrame(lines, schema={"cluster": label_type(classes), **_SCHEMA})
+    return Profile(frame, flags)

@@ -58,7 +58,7 @@ def _parts(rows: ReportRows, code: int) -> tuple[list[str], int]:
     words = [condition_words(rows.names[c.feature], c) for c in chosen]
     used = {condition.feature for condition in chosen}
     by_contrast = [
-        contrast_words(rows.names[c.feature], c)
+        contrast_words(rows.names[c.feature], c, rows.column(c.feature))
         for c in rows.contrasts[code]
         if c.feature not in used
     ]
@@ -173,9 +173,9 @@ def _bound(value: float, column: Column, *, up: bool) -> str:
     return format_short(value) if len(text) > _MAX_LENGTH and not column.is_time else text
 
 
-def contrast_words(name: str, contrast: Contrast) -> str:
+def contrast_words(name: str, contrast: Contrast, column: Column) -> str:
     """Return a contrast as people say it."""
     if contrast.level is None:
         return f"{'high' if contrast.amount > 0 else 'low'} {name}"
-    what = name if contrast.level == "true" else f"{name} {contrast.level}"
+    what = name if column.kind == "flag" else f"{name} {contrast.level}"
     return f"{'often' if contrast.amount > 0 else 'rarely'} {what}"

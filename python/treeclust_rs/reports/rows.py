@@ -10,6 +10,7 @@ import numpy as np
 from .._base import TreeClusterer
 from .._data import column_of
 from .._util import FloatArray, IntArray, column_name, format_number, format_short
+from .._util.words import real_name
 from ..export.contrasts import strongest, time_text
 from ..metrics.profiles import profile_clusters, profiled_rows
 from ..tree import ClusterTree, format_share
@@ -48,7 +49,7 @@ class ReportRows:
         self.sizes = np.bincount(self.codes, minlength=len(self.classes))
         self.profile = profile_clusters(self.weighted, self.codes, self.classes).table
         self.names = [column_name(table.feature_names, f) for f in range(table.n_features)]
-        self._place = {name: f for f, name in enumerate(self.names)}
+        self._place = {real_name(table.feature_names, f): f for f in range(table.n_features)}
         self.contrasts = [self._contrasts_of(code) for code in range(len(self.classes))]
 
     @property

@@ -39,7 +39,7 @@ _MAX_PROGRAMS = 1_000
 
 @dataclass(frozen=True)
 class Grid:
-    """The numbers that a column can hold.
+    """The numbers that a column can hold, as the floats that they are read as.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Grid:
     step : Fraction or None, default=None
         Of other columns: they hold multiples of this.
     lowest, highest : float
-        The ends of what they hold.
+        The ends of what they hold, as they are read.
     """
 
     dtype: type[np.floating] = np.float64
@@ -62,7 +62,16 @@ class Grid:
         if math.isinf(bound):
             return bound
         if self.step is not None:
-            found = float(Fraction(bound) // self.step * self.step)
+            # A multiple above the bound may be read as the bound: up to half of the way to the next
+            # float, and there if the bound is even.
+            above = math.nextafter(bound, math.inf)
+            reach = (
+                Fraction(bound) if math.isinf(above) else (Fraction(bound) + Fraction(above)) / 2
+            )
+            multiple = reach // self.step
+            if float(multiple * self.step) > bound:
+                multiple -= 1
+            found = float(multiple * self.step)
         else:
             with np.errstate(over="ignore"):
                 number = self.dtype(bound)

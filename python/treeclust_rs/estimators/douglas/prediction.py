@@ -179,7 +179,7 @@ class BinsPredictor:
         table = self._read(X)
         return self.table_.apply(table)
 
-    def explain(self, X: Any) -> list[str]:
+    def explain(self, X: Any, other: Any = None, *, as_frame: bool = False) -> list[str]:
         """Return a line per row with the bins of its values.
 
         Parameters
@@ -193,7 +193,16 @@ class BinsPredictor:
             the cell has another cluster, the line names that cluster and the probability too.
 
         %(as_for_probabilities)s
+        TypeError
+            If `other` or `as_frame` is given, as trees take them.
         """
+        if other is not None or as_frame:
+            argument = "pairs of rows" if other is not None else "as_frame=True"
+            raise TypeError(
+                f"{type(self).__name__} explains single rows in lines, and takes no {argument}. A "
+                'tree of its clusters does: BestTree(objective="labels", '
+                "reference=model.predict(X)).fit(X).explain(...)."
+            )
         table = self._read(X)
         shares = self._probabilities(table)
         return self.table_.explain(table, shares.argmax(axis=1), shares.max(axis=1))
