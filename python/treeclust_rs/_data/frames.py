@@ -20,6 +20,7 @@ from .._util.words import MAX_LISTED
 from .arrays import check_shape, count_words, missing_message, native
 from .batches import NumberBatches, collect_into, column_batches
 from .cells import Cells, arrow_cells, pandas_cells, pandas_numbers, polars_cells, polars_numbers
+from .decimals import decimals_as_floats
 from .kinds import MIXED_TABLES, Kind, arrow_kind, pandas_kind, polars_kind
 
 
@@ -187,7 +188,7 @@ class _ArrowSource(FrameSource):
 
 class _PandasSource(FrameSource):
     def __init__(self, frame: Any) -> None:
-        self.frame = frame
+        self.frame = frame = decimals_as_floats(frame)
         self.names = list(frame.columns)
         self.n_rows = frame.shape[0]
 
