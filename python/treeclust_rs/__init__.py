@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from ._base import load
+from ._data import text_to_numbers
 from .estimators.best_tree import BestTree
 from .estimators.cltree import CLTree
 from .estimators.cubt import CUBT
@@ -53,6 +54,7 @@ __all__ = [
     "compare",
     "load",
     "report",
+    "text_to_numbers",
 ]
 
 
@@ -65,3 +67,9 @@ def __getattr__(name: str) -> Any:
     if name == "report":
         return import_module(".reports", __name__).report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, those of the first use too."""
+    hidden = {"Any", "import_module"}
+    return sorted({*globals(), *__all__, "selection"} - hidden)

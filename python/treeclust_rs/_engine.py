@@ -9,7 +9,14 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from . import _core
+try:
+    from . import _core
+except ImportError as error:
+    if "cannot import name '_core'" not in str(error):  # it is there, and cannot be loaded
+        raise
+    raise ImportError(
+        "The Rust core of treeclust_rs is not built: run `make build` or `maturin develop`."
+    ) from error
 from ._core import DensityTests as DensityTests
 from ._core import FittedKauri as FittedKauri
 from ._core import FittedOblique as FittedOblique

@@ -356,3 +356,49 @@ def test_drift_is_printed_by_column(table, capsys):
     printed = capsys.readouterr()
     assert "Atlantis (2)" in printed.out and printed.err == ""
     assert pl.read_csv("out.csv").height == len(cells)
+
+
+def test_numbers_where_true_and_false_were_fitted_are_refused_as_in_python(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    flags = [True, False, None, True, False, True]
+    frame = pl.DataFrame({"vip": flags, "x": [1.0, 2, 1, 9, 8, 9]})
+    model = tc.BestTree(reference=[0, 1, 1, 0, 1, 0], effort="quick").fit(frame.select("vip"))
+    model.save("m.json")
+    frame.with_columns(pl.col("vip").cast(pl.Int8)).write_csv("codes.csv")
+    frame.with_columns(pl.col("vip").cast(pl.Int8)).write_parquet("codes.parquet")
+    frame.write_csv("words.csv")
+    assert main(["predict", "m.json", "words.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(frame).tolist()
+    capsys.readouterr()
+    assert main(["predict", "m.json", "codes.csv", "-o", "wrong.csv"]) == 3
+    assert capsys.readouterr().err == (
+        "treeclust: codes.csv: the model was fitted to true and false, and here are numbers: "
+        "'vip' (row 0: '1'); rows count from 0. Write true and false.\n"
+    )
+    assert main(["predict", "m.json", "codes.parquet", "-o", "wrong.csv"]) == 3
+    assert "'vip' held booleans" in capsys.readouterr().err
+    assert not Path("wrong.csv").exists()
+    pl.DataFrame({"vip": [None, "NA"]}).write_csv("gaps.csv")
+    assert main(["predict", "m.json", "gaps.csv", "-o", "out.csv"]) == 0
+
+
+@pytest.mark.parametrize("form", ["sql", "polars"])
+def test_export_says_which_columns_of_text_its_query_expects_as_numbers(
+    tmp_path, monkeypatch, capsys, form
+):
+    monkeypatch.chdir(tmp_path)
+    write_players()
+    options = ["--numbers", "value,rating", "--columns", "rating,city,value"]
+    assert main(["fit", "players.csv", *FIT, *options, "-q"]) == 0
+    model = tc.load("m.json")
+    tested = {column for column in ("value", "rating") if column in str(model.rules())}
+    capsys.readouterr()
+    assert main(["export", "m.json", "--to", form]) == 0
+    said = capsys.readouterr().err
+    assert said.count("\n") == bool(tested)
+    assert all(f"'{column}'" in said for column in tested)
+    read = tc.text_to_numbers(players(), ["value", "rating"])
+    assert main(["predict", "m.json", "players.csv", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(read).tolist()

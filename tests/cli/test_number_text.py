@@ -7,8 +7,8 @@ from datetime import UTC, date, datetime
 import polars as pl
 import pytest
 
+from treeclust_rs._data.number_text import FEET, read_number, read_numbers
 from treeclust_rs.cli.cells import as_codes, as_typed, odd_times
-from treeclust_rs.cli.number_text import FEET, read_number, read_numbers
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import itertools
 import re
 import warnings
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import treeclust_rs as tc
 from treeclust_rs._data import FittedColumns, align_table, count_gaps, take_rows, warn_of_gaps
 from treeclust_rs._data.scale import ColumnWarning, warn_of_columns
 from treeclust_rs._data.table import (
@@ -25,6 +27,8 @@ from treeclust_rs._data.table import (
     shown_columns,
 )
 from treeclust_rs._engine import MISSING_LEVEL
+from treeclust_rs.cli.reading import read_tables
+from treeclust_rs.cli.text_files import TextFormat
 
 DAY = 86_400_000_000
 
@@ -210,14 +214,14 @@ def test_categories_that_are_no_text_are_written():
             "number": pd.Categorical([10, 2, None]),
             "float": pd.Categorical([0.5, 2.0, 0.5]),
             "interval": pd.cut([1, 2, 3], [0, 2, 4]),
-            "object": pd.Series([1, True, "1"], dtype=object),
+            "object": pd.Series([1, 2, 1], dtype=object),
         }
     )
     assert read(frame).levels == (
         ("10", "2"),
         ("0.5", "2.0"),
         ("(0, 2]", "(2, 4]"),
-        ("1", "true"),
+        ("1", "2"),
     )
     table = read(pa.table({"x": pa.array([3, None, 1]).dictionary_encode()}))
     assert texts(table) == ["3", None, "1"]
@@ -295,6 +299,23 @@ def test_at_most_255_levels(n_levels):
         assert read(pl.DataFrame({"x": declared})).n_levels(0) == 255
 
 
+def mended_as_told(message: str, frame):
+    """Return the frame that the line in a message makes of it."""
+    line = re.search(r"X = (treeclust_rs\..*?) \(in the command", message)
+    names = {"treeclust_rs": tc, "X": frame}
+    exec(f"X = {line[1]}", names)
+    return names["X"]
+
+
+def warnings_of(frame) -> list[str]:
+    table = read(frame)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_columns(table, None, np.ones(table.n_features), "standard")
+    assert all(warning.category is ColumnWarning for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
 def read_refused(frame) -> str:
     with pytest.raises(ValueError, match="levels") as caught:
         read(frame)
@@ -315,11 +336,9 @@ def test_all_columns_with_too_many_levels_are_named_with_the_lines_that_help():
     for part in ("2 columns", "'name' (300, as 'Player 0')", "'value' (300, as '€0.5K')"):
         assert part in text
     assert 'X.drop("name", "value")' in text
-    line = re.search(r"X\.with_columns\(.*Float64\)\)", text).group()
-    mended = eval(line, {"X": frame, "pl": pl})
     expected = [(i + 0.5) * (1e6 if i % 2 else 1e3) for i in range(n)]
-    assert mended["value"].to_list() == pytest.approx(expected)
-    assert "with_columns" not in read_refused(frame.select("name"))
+    assert mended_as_told(text, frame)["value"].to_list() == expected
+    assert "text_to_numbers" not in read_refused(frame.select("name"))
 
 
 @pytest.mark.parametrize(
@@ -327,25 +346,125 @@ def test_all_columns_with_too_many_levels_are_named_with_the_lines_that_help():
     [
         ([f"€{i}.5M" for i in range(30)], True),
         ([f"{i}+2" for i in range(30)], True),
-        ([f"{i // 12}'{i % 12}" for i in range(30)], False),
+        ([f"{i // 12}'{i % 12}" for i in range(30)], True),
         ([f"{i}lbs" for i in range(30)], True),
         ([f"{i},000" for i in range(30)], True),
         ([f"{10115 + i}" for i in range(30)], False),
         ([f"{i}-{i + 9}" for i in range(30)], False),
         ([f"2024-01-{i}" for i in range(30)], False),
         ([f"A{i}" for i in range(30)], False),
+        ([f"{i:02}.03.2020" for i in range(1, 31)], False),
+        ([f"1.{i}.3" for i in range(30)], False),
+        ([f"{i},85" for i in range(30)], True),
         (["2", "3", "4", "5more"], False),
     ],
 )
 def test_numbers_as_text_are_told(texts, are_numbers):
-    table = read(pl.DataFrame({"value": texts, "x": range(len(texts))}))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_of_columns(table, None, np.ones(2), "standard")
-    told = [str(warning.message) for warning in caught]
+    told = warnings_of(pl.DataFrame({"value": texts, "x": range(len(texts))}))
     assert len(told) == are_numbers
     assert all("'value' holds text that looks like numbers" in text for text in told)
-    assert all(warning.category is ColumnWarning for warning in caught)
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        ("{},85", lambda i: i + 0.85),
+        ("1.{:03},5", lambda i: 1000.5 + i),
+        ("{}.001", lambda i: i + 0.001),
+        ("€1.{}B", lambda i: float(f"1.{i}e9")),
+        ("{}.0k", lambda i: i * 1e3),
+        ("{}.0 M", lambda i: i * 1e6),
+        ("−{}.5", lambda i: -i - 0.5),
+        ("88+{}", lambda i: 88 + i),
+    ],
+)
+@pytest.mark.parametrize("library", ["polars", "lazy", "pandas", "category", "arrow"])
+def test_the_line_that_is_told_reads_text_as_the_command_does(cell, number, n, library, tmp_path):
+    cells = [cell.format(i) for i in range(n)]
+    frame = pl.DataFrame({"a b": cells, "x": range(n)})
+    pandas = pd.DataFrame({"a b": cells, "x": range(n)})
+    X = {
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "pandas": pandas,
+        "category": pandas.astype({"a b": "category"}),
+        "arrow": frame.to_arrow(),
+    }[library]
+    message = read_refused(X) if n == 300 else warnings_of(X)[0]
+    mended = mended_as_told(message, X)
+    assert type(mended) is type(X)
+    table = read(mended)
+    assert table.kinds is None and table.feature_names == ["a b", "x"]
+    expected = [number(i) for i in range(n)]
+    assert column_of(table, 0).tolist() == expected
+    frame.write_csv(tmp_path / "t.csv")
+    comma = "decimal_comma" in message
+    source = read_tables([str(tmp_path / "t.csv")], TextFormat(decimal_comma=comma), rechunk=False)
+    assert source.read_numbers("a b")[0].to_list() == expected
+    assert ("--decimal-comma" in message) == comma
+
+
+@pytest.mark.parametrize("cell", ["31,85", "1.2.3", "01.03.2020", "abc", "2024-01-01", "$3"])
+@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame, pa.table])
+def test_what_is_no_number_is_refused_by_name_and_row(cell, make):
+    X = make({"money": ["€1.5K", "NA", None, cell], "x": [1, 2, 3, 4]})
+    with pytest.raises(ValueError, match=r"^1 cell of 'money' cannot be read as numbers: ") as told:
+        tc.text_to_numbers(X, "money")
+    assert f"{cell!r} in row 3 (rows count from 0); other cells are in €." in str(told.value)
+    assert ("decimal_comma=True" in str(told.value)) == (cell == "31,85")
+
+
+def test_columns_of_text_to_numbers():
+    X = pl.DataFrame({"a": ["$1", "$2"], "b": [1, 2], "d": [dt.date(2020, 1, 1)] * 2})
+    assert tc.text_to_numbers(X, {"a": "$", "b": ""})["a"].to_list() == [1, 2]
+    assert X["a"].dtype == pl.String
+    with pytest.raises(ValueError, match="'a' cannot be read as numbers: '\\$1' in row 0"):
+        tc.text_to_numbers(X, {"a": "€"})
+    with pytest.raises(ValueError, match="X has no column 'c'"):
+        tc.text_to_numbers(X, ["c"])
+    with pytest.raises(TypeError, match="'d' is no text but Date"):
+        tc.text_to_numbers(X, ["a", "d"])
+    with pytest.raises(TypeError, match=r"takes a frame\. Got ndarray"):
+        tc.text_to_numbers(np.ones((2, 2)), [0])
+    with_index = pd.DataFrame({"a": ["1,000", None]}, index=[7, 7])
+    mended = tc.text_to_numbers(with_index, "a")
+    assert mended["a"].iloc[0] == 1000 and mended["a"].isna().tolist() == [False, True]
+    assert with_index["a"].iloc[0] == "1,000" and mended.index.tolist() == [7, 7]
+    numbered = pd.DataFrame([[f"{i}K", i] for i in range(300)])
+    assert mended_as_told(read_refused(numbered), numbered)[0].iloc[2] == 2000
+    narwhal = tc.text_to_numbers(nw.from_native(X), ["a"])
+    assert isinstance(narwhal, nw.DataFrame) and narwhal["a"].to_list() == [1, 2]
+
+
+def test_decimals_of_python_are_numbers():
+    cells = [decimal.Decimal("1.5"), None, decimal.Decimal("0.1"), decimal.Decimal("NaN")]
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": range(4)})
+    table = read(frame)
+    assert table.kinds is None and table.gaps == (2, 0)
+    np.testing.assert_array_equal(column_of(table, 0), [1.5, np.nan, 0.1, np.nan])
+    assert frame["x"].dtype == object
+    floats = read(frame.astype({"x": float}))
+    np.testing.assert_array_equal(column_of(align(frame, floats), 0), column_of(floats, 0))
+    complete = read_table(frame.iloc[[0, 2]], estimator_name="IMM", mixed=False)
+    assert column_of(complete, 0).tolist() == [1.5, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "types"),
+    [
+        ([1.0, "a", None, True], r"numbers \(1.0 in row 0\), text \('a' in row 1\), booleans"),
+        ([1, "1"], r"numbers \(1 in row 0\), text \('1' in row 1\)"),
+        ([True, None, "true"], r"booleans \(True in row 0\), text \('true' in row 2\)"),
+        ([1, True], r"numbers \(1 in row 0\), booleans \(True in row 1\)"),
+    ],
+)
+def test_objects_of_several_types_are_refused(cells, types):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
+    with pytest.raises(TypeError, match=rf"Column 'x' holds objects of several types: {types}"):
+        read(frame)
+    text = frame.assign(x=frame["x"].astype("string"))
+    assert read(text).kinds == ("levels",)
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_estimators_have_all_sections(name):
     assert order == list(SECTIONS)
 
 
-@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load", "report"])
+@pytest.mark.parametrize("name", [*ESTIMATORS, "ClusterTree", "load", "report", "text_to_numbers"])
 def test_documented_parameters_are_those_of_the_signature(name):
     thing = getattr(tc, name)
     assert_documents_its_parameters(thing, doc_of(thing))

@@ -22,5 +22,6 @@ from .table import (
     take_rows,
     with_names,
 )
+from .text_to_numbers import text_to_numbers
 from .times import next_time, start_in_gap, threshold_in_gap
 from .units import Rows, Units, WeightedRows, observed_means, shares_of

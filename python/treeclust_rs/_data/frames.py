@@ -28,6 +28,7 @@ from .cells import (
     polars_cells,
     polars_numbers,
 )
+from .decimals import decimals_as_floats
 from .kinds import MIXED_TABLES, Kind, are_booleans, arrow_kind, pandas_kind, polars_kind
 
 
@@ -195,7 +196,7 @@ class _ArrowSource(FrameSource):
 
 class _PandasSource(FrameSource):
     def __init__(self, frame: Any) -> None:
-        self.frame = frame
+        self.frame = frame = decimals_as_floats(frame)
         self.names = list(frame.columns)
         self.n_rows = frame.shape[0]
 

@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import json
 import numbers
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from .._engine import MISSING_LEVEL, LevelColumn
 from .._util import IntArray
 from .._util.words import check_unicode
+from .number_text import plain, read_numbers
+
+NumberForm = str
+"""How numbers in text are written: "point" or "comma", by the mark of decimals."""
 
 LevelNames = tuple[str, ...]
 """The names of the levels of a column, in the order of their codes."""
@@ -90,7 +94,8 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
         which = f"{len(bad)} columns have more than {MISSING_LEVEL} levels, which is the most: "
         which += f"{', '.join(counts)}. Are they identifiers or free text?"
         them = "them"
-    numbers = [name for name, levels in bad.items() if are_numbers(levels)]
+    forms = {name: form_of_numbers(levels) for name, levels in bad.items()}
+    numbers = {name: form for name, form in forms.items() if form is not None}
     meant = f" {numbers_meant(numbers)}" if numbers else ""
     raise ValueError(
         f"{which} Drop {them}, in polars by X.drop({quoted_list(bad)}), or join rare levels into "
@@ -98,27 +103,46 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
     )
 
 
-_NUMBER = re.compile(r"[^\w\s]{0,2}\s?\d[\d.,]*(?:\s?[^\W\d_]{1,3}|%|\+\d+)?\"?")
+# Levels of a column that are looked at, and the share of those that are to be numbers.
+_N_SAMPLED = 1000
+_MOST = 0.9
 
 
-def are_numbers(levels: LevelNames) -> bool:
-    """Return whether nearly all texts of a column look like numbers: €110.5M, 88+2, 159lbs.
+def form_of_numbers(levels: LevelNames) -> NumberForm | None:
+    """Return how nearly all texts of a column are numbers: €110.5M, 88+2, 159lbs; else None.
 
     Digits alone may be codes: they count where other such texts are among them.
     """
-    matching = [level for level in levels if _NUMBER.fullmatch(level)]
-    return len(matching) >= 0.9 * len(levels) and not all(map(str.isdigit, matching))
+    sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
+    shares = {}
+    for form in ("point", "comma"):
+        text = plain(sample, form == "comma")
+        found = text.filter(read_numbers(text).numbers.is_not_null())
+        is_code = found.str.contains(r"^\d+$").all()
+        shares[form] = 0.0 if is_code else len(found) / len(sample)
+    best = max(shares, key=shares.__getitem__)  # the first of equals: the point
+    return best if shares[best] >= _MOST else None
 
 
-def numbers_meant(names: Sequence[object]) -> str:
-    """Say how columns of such texts become numbers in polars."""
-    these = "this column" if len(names) == 1 else "these columns"
+def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
+    """Say how columns of such texts, by their names, become numbers."""
+    these = "this column" if len(forms) == 1 else "these columns"
+    calls = []
+    for form in ("point", "comma"):
+        names = [name for name, of in forms.items() if of == form]
+        comma = ", decimal_comma=True" if form == "comma" else ""
+        if names:
+            calls.append(f"treeclust_rs.text_to_numbers(X, {_names_list(names)}{comma})")
+    command = " --decimal-comma" if "comma" in forms.values() else ""
     return (
-        f"If {these} should be numbers: X.with_columns(pl.col({quoted_list(names)})"
-        '.str.replace_all(",", "").str.replace("K$", "e3").str.replace("M$", "e6")'
-        r'.str.extract(r"(-?[\d.]+(?:e\d)?)").cast(pl.Float64)) takes the first number of each '
-        "text, with K for thousands and M for millions."
+        f"If {these} should be numbers: X = {'; X = '.join(calls)} (in the command --numbers"
+        f"{command})."
     )
+
+
+def _names_list(names: Sequence[object]) -> str:
+    """Return a list of names as Python writes it."""
+    return "[" + ", ".join(quoted_list([n]) if isinstance(n, str) else str(n) for n in names) + "]"
 
 
 def quoted_list(names: Iterable[object]) -> str:
@@ -137,9 +161,10 @@ def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: 
     Raises
     ------
     TypeError
-        If a cell is something else.
+        If a cell is something else, or if cells are of several of these kinds.
     """
     order: dict[str, int] = {}
+    found: dict[str, str] = {}
     codes = np.full(len(cells), -1)
     for row in np.flatnonzero(~missing):
         value = cells[row]
@@ -151,5 +176,13 @@ def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: 
             )
         is_flag = isinstance(value, bool | np.bool_)
         text = FLAG_LEVELS[bool(value)] if is_flag else str(value)
+        kind = "booleans" if is_flag else "text" if isinstance(value, str) else "numbers"
+        found.setdefault(kind, f"{kind} ({value!r:.60} in row {row})")
         codes[row] = order.setdefault(text, len(order))
+    if len(found) > 1:
+        raise TypeError(
+            f"Column {name!r} holds objects of several types: {', '.join(found.values())}; rows "
+            f'count from 0. Give it one type: text by X[{name!r}].astype("string"), numbers by '
+            f"pandas.to_numeric(X[{name!r}])."
+        )
     return Texts(codes, list(order), is_ordered=False)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
-from .levels import are_numbers, numbers_meant
+from .levels import form_of_numbers, numbers_meant
 from .sparse import SparseTable
 from .table import (
     Table,
@@ -332,11 +332,12 @@ def _identifiers(table: Table) -> list[str]:
 
 def _numbers_as_text(table: Table) -> list[str]:
     """Return a remark if columns hold many texts that look like numbers."""
-    found = {
-        column_name(table.feature_names, f): known
-        for f, known in enumerate(table.levels or ())
-        if known is not None and len(known) > _MANY_LEVELS and are_numbers(known)
-    }
+    found, forms = {}, {}
+    for f, known in enumerate(table.levels or ()):
+        if known is None or len(known) <= _MANY_LEVELS or not (form := form_of_numbers(known)):
+            continue
+        found[column_name(table.feature_names, f)] = known
+        forms[table.feature_names[f] if table.feature_names else f] = form
     if not found:
         return []
     quoted = listed([repr(name) for name in found], "column")
@@ -344,7 +345,7 @@ def _numbers_as_text(table: Table) -> list[str]:
     subject = f"Column {quoted} holds" if len(found) == 1 else f"Columns {quoted} hold"
     return [
         f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
-        f"its own. {numbers_meant(list(found))}"
+        f"its own. {numbers_meant(forms)}"
     ]
 
 

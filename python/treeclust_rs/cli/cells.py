@@ -7,6 +7,8 @@ from functools import partial
 
 import polars as pl
 
+from .._data.number_text import plain
+
 DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 """A number with a decimal comma."""
 
@@ -105,13 +107,6 @@ def as_codes(column: pl.Series, decimal_comma: bool) -> pl.Series:
     if numbers.dtype.is_numeric():
         codes = codes.set(numbers.is_null(), None)
     return codes.str.replace(r"^([+-]?\d+)\.0+$", "${1}")
-
-
-def plain(cells: pl.Series, decimal_comma: bool) -> pl.Series:
-    """Return text without spaces around it, with a decimal point in place of a comma."""
-    text = cells.str.strip_chars()
-    # The point changes as well: with decimal commas it is for thousands, and not read.
-    return text.str.replace_many([",", "."], [".", ","]) if decimal_comma else text
 
 
 def _odd(text: pl.Series, values: pl.Series) -> pl.Series:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .messages import UserError
+from .messages import UserError, write_message
 from .methods import method_of
 from .output import draw, output_path, picture_path, replacing_file, save, write_table
 from .reading import TABLE_SUFFIXES, read_source
+from .text_files import quoted
 from .using import features_of, load_model, truncated
 
 
@@ -75,6 +76,20 @@ FORMS = {
 }
 
 
+def _tell_what_is_expected(model: Any, form: str) -> None:
+    """Write a message on columns that ``--numbers`` read: what is exported does not read text."""
+    needed = model._needed_features
+    names = model.feature_names_in_ if model._read_as.numbers else ()
+    tested = names if needed is None or not len(names) else names[needed]
+    columns = [column for column in model._read_as.numbers if column in tested]
+    if columns:
+        what = {"onnx": "ONNX model"}.get(form, "query")
+        write_message(
+            f"the {what} expects numbers, as --numbers read them, in {quoted(columns)}: text such "
+            "as €110.5M is to be converted first."
+        )
+
+
 def export(arguments: argparse.Namespace) -> None:
     """Write the tree of a model in another form."""
     form = FORMS[arguments.to]
@@ -90,6 +105,8 @@ def export(arguments: argparse.Namespace) -> None:
     model = truncated(load_model(arguments.model), arguments)
     if not hasattr(model, form.method):
         raise UserError(f"--to {arguments.to}: {method_of(model).no_tree}.")
+    if arguments.to in ("sql", "polars", "onnx"):
+        _tell_what_is_expected(model, arguments.to)
     if path is not None:
         form.write(model, path, arguments)
     elif form.text is not None:

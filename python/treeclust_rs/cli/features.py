@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from .._base import ReadAs
+from .._data.number_text import FEET
 from .._util import format_count, listed
 from .messages import DataError, UserError, write_remark
 from .methods import MIXED_METHODS
-from .number_text import FEET
 from .reading import Source, option_text
 from .text_columns import TextRemarks, check_text
 

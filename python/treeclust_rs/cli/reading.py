@@ -20,6 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .._base import ReadAs
+from .._data.number_text import plain, read_numbers, shown_cell
 from .._util import format_count, listed
 from .._util.words import MAX_LISTED
 from .cells import (
@@ -32,10 +33,8 @@ from .cells import (
     as_typed,
     odd_numbers,
     odd_times,
-    plain,
 )
 from .messages import DataError, FileError, UserError, either, one_line
-from .number_text import read_numbers
 from .text_files import TextFormat, quoted, read_text
 
 TABLE_SUFFIXES = {
@@ -50,9 +49,6 @@ TABLE_SUFFIXES = {
 }
 """The separator of each kind of table; none for Parquet."""
 
-_MAX_SHOWN = 40
-# Cells that a message names.
-_MAX_ODD = 3
 AS_IT_IS = ReadAs()
 """No column is read in another way than its own."""
 
@@ -152,13 +148,14 @@ class Source:
         Raises
         ------
         DataError
-            For cells that are no numbers, or no times, where these were fitted; for infinite ones.
+            For cells that are no numbers, or no times, where these were fitted; for numbers where
+            true and false were; for infinite cells.
         """
         numbers = [column for column, kind in kinds.items() if kind == "number"]
         read = {column.name: column for column in self.numbers(numbers, read_as, gaps=True)}
         for column, kind in kinds.items():
             if column not in read:
-                of_text = {"levels": as_levels, "flag": as_flags}.get(kind, self._times)
+                of_text = {"levels": as_levels, "flag": self._flags}.get(kind, self._times)
                 read[column] = self._read_as(self.frame[column], read_as, of_text)
         return pl.DataFrame([read[column] for column in kinds])
 
@@ -174,17 +171,9 @@ class Source:
         if not is_text_column(cells):
             raise DataError(f"{self.name}: --numbers is for text, and {column!r} is {cells.dtype}.")
         read = read_numbers(plain(cells.cast(pl.String), self.has_decimal_comma), unit)
-        if n_odd := int(read.is_odd.sum()):
-            rows = read.is_odd.arg_true().head(_MAX_ODD).to_list()
-            which = ", ".join(f"{_shown(cells[row])} in {self.row(row)}" for row in rows)
-            more = f" and {n_odd - len(rows):,} more" if n_odd > len(rows) else ""
-            others = f"; other cells are in {read.unit}" if read.unit else ""
+        if complaint := read.complaint(cells, self.row):
             way_out = f", or take {column} out of --numbers" if unit is None else ""
-            raise DataError(
-                f"{self.name}: {format_count(n_odd, 'cell')} of {column!r} cannot be read as "
-                f"numbers: {which}{more} (rows count from 0){others}. Mend or empty these cells"
-                f"{way_out}."
-            )
+            raise DataError(f"{self.name}: {complaint}{way_out}.")
         return read.numbers.alias(column), read.unit
 
     @property
@@ -202,6 +191,16 @@ class Source:
             return as_codes(cells, self.has_decimal_comma)
         return cells if self.text is None else of_text(cells)
 
+    def _flags(self, cells: pl.Series) -> pl.Series:
+        numbers = as_numbers(cells, self.has_decimal_comma)
+        if numbers.dtype.is_numeric() and numbers.count():
+            raise DataError(
+                f"{self.name}: the model was fitted to true and false, and here are numbers: "
+                f"{self.cell(cells, numbers.is_not_null())}; rows count from 0. Write true and "
+                "false."
+            )
+        return as_flags(cells)
+
     def _times(self, cells: pl.Series) -> pl.Series:
         times = as_times(cells)
         if times.dtype == pl.String:
@@ -215,7 +214,7 @@ class Source:
         """Return the words for the first cell of a mask: column, row and text."""
         row = mask.arg_max()
         assert row is not None
-        return f"{cells.name!r} ({self.row(row)}: {_shown(cells[row])})"
+        return f"{cells.name!r} ({self.row(row)}: {shown_cell(cells[row])})"
 
     def labels(self, column: str) -> npt.NDArray[Any]:
         """Return a column as the labels of clusters: whole numbers or text."""
@@ -295,10 +294,6 @@ def is_text_column(cells: pl.Series) -> bool:
 
 def _is_numeric(dtype: pl.DataType) -> bool:
     return dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
-
-
-def _shown(cell: str) -> str:
-    return repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
 
 
 def leave_out(columns: list[str], chosen_by: str) -> str:

@@ -9,11 +9,11 @@ from functools import partial
 import polars as pl
 
 from .._base import ReadAs
+from .._data.number_text import plain, read_numbers
 from .._engine import MISSING_LEVEL
 from .._util import listed
-from .cells import DECIMAL_COMMA, odd_numbers, odd_times, plain
+from .cells import DECIMAL_COMMA, odd_numbers, odd_times
 from .messages import DataError
-from .number_text import read_numbers
 from .reading import Source, is_text_column, leave_out, option_text
 
 # Cells of a column that are looked at before all are.

@@ -1,4 +1,4 @@
-"""Numbers in text, as the option ``--numbers`` reads them.
+"""Numbers in text: the rule of `text_to_numbers` and of the command's option ``--numbers``.
 
 Spaces around a cell do not count. It is a number in one of these forms:
 
@@ -18,10 +18,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
 import polars as pl
+
+from .._util import format_count
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 """Texts of missing cells, in small letters."""
@@ -39,6 +42,9 @@ _FEET = re.compile(r"(\d+)['\u2019]\s*(?:(\d{1,2}(?:\.\d+)?)(?:\"|''|\u201d)?)?"
 _SEPARATORS = re.compile(r"[,'\u2019\s]")
 _FACTORS = {"K": 3, "k": 3, "M": 6, "B": 9}
 """Powers of ten."""
+# Cells that a message names, and characters of each.
+_MAX_ODD = 3
+_MAX_SHOWN = 40
 
 
 def read_number(text: str) -> tuple[float, str] | None:
@@ -75,6 +81,32 @@ class TextNumbers(NamedTuple):
     """Whether all cells that are numbers have the unit."""
     is_odd: pl.Series
     """Where a cell is no number, or has another unit."""
+
+    def complaint(self, cells: pl.Series, row_words: Callable[[int], str]) -> str:
+        """Return the words for odd cells, "" where there are none; `row_words`: for a row."""
+        n_odd = int(self.is_odd.sum())
+        if not n_odd:
+            return ""
+        rows = self.is_odd.arg_true().head(_MAX_ODD).to_list()
+        which = ", ".join(f"{shown_cell(cells[row])} in {row_words(row)}" for row in rows)
+        more = f" and {n_odd - len(rows):,} more" if n_odd > len(rows) else ""
+        others = f"; other cells are in {self.unit}" if self.unit else ""
+        return (
+            f"{format_count(n_odd, 'cell')} of {cells.name!r} cannot be read as numbers: {which}"
+            f"{more} (rows count from 0){others}. Mend or empty these cells"
+        )
+
+
+def shown_cell(cell: str) -> str:
+    """Return a text in quotes, shortened."""
+    return repr(cell if len(cell) <= _MAX_SHOWN else cell[: _MAX_SHOWN - 3] + "...")
+
+
+def plain(cells: pl.Series, decimal_comma: bool) -> pl.Series:
+    """Return text without spaces around it, with a decimal point in place of a comma."""
+    text = cells.str.strip_chars()
+    # The point changes as well: with decimal commas it is for thousands, and not read.
+    return text.str.replace_many([",", "."], [".", ","]) if decimal_comma else text
 
 
 def read_numbers(cells: pl.Series, unit: str | None = None) -> TextNumbers:
