@@ -285,7 +285,7 @@ def test_the_label_takes_no_name_of_a_column(database):
         with pytest.raises(ValueError, match=f"name must be that of a column.* Got {name!r}"):
             model.to_sql(database.dialect, TABLE, name=name)
     with pytest.raises(ValueError, match=r"bigquery cannot have the name 'a\.b'"):
-        to_sql(random_case(1)[0], "bigquery", "t", name="a.b")
+        to_sql(chain(3), "bigquery", "t", name="a.b")
 
 
 def test_columns_of_one_name_are_refused_where_case_does_not_count():
