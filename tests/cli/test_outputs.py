@@ -258,6 +258,8 @@ def test_export_writes_the_tree_in_other_forms(
     capsys.readouterr()
     assert main(["export", "model.json", "--to", "sql", "--table", "t"]) == 0
     assert capsys.readouterr().out == fitted().to_sql(table="t") + "\n"
+    assert main(["export", "model.json", "--to", "sql", "--table", "t", "--name", "own"]) == 0
+    assert capsys.readouterr().out == fitted().to_sql(table="t", name="own") + "\n"
     assert main(["export", "model.json", "--to", "json", "-o", "again.json"]) == 0
     assert Path("again.json").read_text("utf-8") == Path("model.json").read_text("utf-8")
     assert main(["export", "model.json", "--to", "json", "--leaves", "3"]) == 0
@@ -280,6 +282,7 @@ def test_export_writes_the_tree_in_other_forms(
         (["--to", "html", "-o", "tree.png"], "tree.png: the name must end in .html or .htm"),
         (["points.csv", "--to", "sql"], "DATA is for --to html."),
         (["--to", "html", "--table", "t", "-o", "tree.html"], "--table is for --to sql."),
+        (["--to", "html", "--name", "t", "-o", "tree.html"], "--name is for --to sql."),
     ],
 )
 def test_export_says_what_it_cannot_write(
