@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 import mixed_trees
 import treeclust_rs as tc
@@ -18,6 +19,7 @@ from browser import SIZE, blocks, chromium, differs, stored
 from export_cases import random_case
 from sizes import repeats
 from treeclust_rs._data import FittedColumns, align_table, column_of
+from treeclust_rs._data.times import time_zone
 from treeclust_rs.export import to_html
 from treeclust_rs.tree import ClusterTree
 from trees import Builder, all_moves, balanced, chain, random_mixed
@@ -244,6 +246,64 @@ def test_times_are_read_in_their_zone(opened):
         assert page.evaluate("text => treeclust.read({ kind: 'duration' }, text)", text) == length
     for text in ("soon", "3 weeks", "1d, 2h"):
         assert page.evaluate("text => isNaN(treeclust.read({ kind: 'duration' }, text))", text)
+
+
+@pytest.mark.parametrize("zone", ["UTC+01:00", "-03:30", "Etc/GMT-5", "UTC", "Asia/Kolkata"])
+def test_times_of_zones_with_a_fixed_offset_are_traced(opened, zone):
+    moments = [datetime(2024, 1, 1 + n, tzinfo=UTC) for n in range(8)]
+    times = np.array([[float(mixed_trees.microseconds(moment))] for moment in moments])
+    builder = Builder(times, [0] * 4 + [1] * 4)
+    builder.split(0, 0, float(times[3:5].mean()))
+    page = opened(builder.tree(feature_names=["t"], column_kinds=[f"datetime[{zone}]"]))
+    for n in (0, 3, 4, 7):
+        local = moments[n].astimezone(time_zone(zone)).replace(tzinfo=None)
+        page.fill("#value-0", local.isoformat(timespec="seconds"))
+        assert page.inner_text("#way strong") == f"Cluster {n // 4}"
+        exact = (local + timedelta(microseconds=5)).isoformat()
+        found = page.evaluate("text => treeclust.read(treeclust.columns[0], text)", exact)
+        assert found == times[n, 0] + 5
+
+
+def test_the_page_says_which_rows_its_numbers_are_of(tmp_path):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    model = tc.BestTree(3, random_state=0).fit(X)
+    for rows, tree, is_told in (
+        (X, model, False),
+        (X, model.tree_, False),
+        (X[:40], model, True),
+        (X * 3, model, True),
+        (X * 3, model.tree_, True),
+    ):
+        to_html(tree, tmp_path / "tree.html", rows)
+        text = (tmp_path / "tree.html").read_text(encoding="utf-8")
+        note = f"150 rows of the fit; histograms and what sets clusters apart are of {len(rows)}"
+        assert (note in text) == is_told
+        assert ('id="rows"' in text) == is_told
+    # Rows without weight count in no node.
+    weights = np.repeat([1.0, 0.0], 75)
+    model.fit(X, sample_weight=weights).to_html(tmp_path / "tree.html", X)
+    assert 'id="rows"' not in (tmp_path / "tree.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_without_names_suit_names_given_with_an_array(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = tc.BestTree(3, random_state=0).fit(X, feature_names=["a", "b"])
+    cells = tc.Douglas(3, random_state=0, max_iter=2).fit(X, feature_names=["a", "b"])
+    to_html(model.tree_, tmp_path / "tree.html", X)
+    for each in (model, cells):
+        each.to_html(tmp_path / "tree.html", X)
+    named = tc.BestTree(3, random_state=0).fit(pl.DataFrame(X, schema=["a", "b"]))
+    with pytest.warns(UserWarning, match="BestTree was fitted with feature names"):
+        named.to_html(tmp_path / "tree.html", X)
+
+
+def test_sparse_rows_are_refused_with_the_way_out(tmp_path):
+    X = sparse.random_array((40, 5), density=0.5, rng=np.random.default_rng(0), format="csr")
+    model = tc.ObliqueTree(2, metric="cosine", random_state=0).fit(X)
+    with pytest.raises(TypeError, match=r"^to_html takes dense rows: give X\.toarray\(\)"):
+        model.to_html(tmp_path / "tree.html", X)
+    model.to_html(tmp_path / "tree.html", X.toarray())
 
 
 def test_a_click_shows_a_node_and_folds_a_branch(opened):

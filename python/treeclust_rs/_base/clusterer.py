@@ -15,12 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import export
 from .._data import (
-    FittedColumns,
     Scale,
     Table,
-    align_table,
     check_finite,
-    count_gaps,
     shown_columns,
     warn_of_gaps,
 )
@@ -30,7 +27,7 @@ from ..export.explanations import explain_pairs, explanation_frame, pair_frame
 from ..export.text import Values
 from ..metrics import Profile, n_parameters
 from ..metrics.profiles import profile_of
-from ..tree import ClusterTree, NonFiniteError, RuleTable
+from ..tree import ClusterTree, NonFiniteError, RuleTable, read_rows
 from .counterfactual import Counterfactual, least_change
 from .saving import Fields, SavedEstimator, read_fields, relabel, set_columns, write_fields
 
@@ -103,22 +100,19 @@ class TreeClusterer(SavedEstimator, abstract=True):
         name, tree = type(self).__name__, self.tree_
         missing = missing and tree.missing_go_to_left is not None
         needed = None if all_columns else self._needed_features
-        table = align_table(
+        n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
+        table = read_rows(
+            tree,
             X,
-            tree.feature_names,
-            self.n_features_in_,
             estimator_name=name,
             needed=needed,
             names_given=self._names_given,
-            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
+            missing=missing,
+            check=all_columns,
+            n_jobs=n_jobs,
         )
-        n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
         if missing:
-            table = count_gaps(table, n_jobs, needed)
-            if tree.missing_go_to_left is not None:
-                warn_of_gaps(table, tree.has_missing)
-        elif all_columns:
-            check_finite(table, n_jobs)
+            warn_of_gaps(table, tree.has_missing)
         try:
             return table, tree.apply(table.data, n_jobs, missing=missing)
         except NonFiniteError:

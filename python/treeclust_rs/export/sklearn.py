@@ -9,12 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from .._data import (
-    FittedColumns,
     Table,
-    align_table,
-    check_finite,
     column_of,
-    count_gaps,
     level_codes,
 )
 from .._engine import MISSING_LEVEL
@@ -27,6 +23,7 @@ from ..tree import (
     ObliqueCondition,
     add_up,
     as_tree,
+    read_rows,
 )
 from .threshold_form import ThresholdForm
 
@@ -237,21 +234,14 @@ class TreeEncoder(TransformerMixin, BaseEstimator):
         return made
 
     def _read(self, X: Any) -> Table:
-        tree, n_jobs = self.tree, effective_n_jobs(None)
-        needed, takes_gaps = tree.tested_features, tree.missing_go_to_left is not None
-        table = align_table(
+        return read_rows(
+            self.tree,
             X,
-            tree.feature_names,
-            tree.n_features,
             estimator_name="TreeEncoder",
-            needed=needed,
+            needed=self.tree.tested_features,
             names_given=self.names_given,
-            fitted=FittedColumns(tree.column_kinds, tree.levels) if takes_gaps else None,
+            n_jobs=effective_n_jobs(None),
         )
-        if takes_gaps:
-            return count_gaps(table, n_jobs, needed)
-        check_finite(table, n_jobs, needed)
-        return table
 
 
 def _holds(condition: Condition | ObliqueCondition, table: Table) -> BoolArray:

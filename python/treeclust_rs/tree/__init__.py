@@ -34,6 +34,7 @@ from .paths import (
     branch_condition,
     walk_leaves,
 )
+from .reading import are_of_fit, read_rows
 from .reshape import kept_ancestor, order_by_gain, reordered_tests, splits_by_gain
 from .rules import RuleTable
 from .sketch import TreeSketch, threshold_tests

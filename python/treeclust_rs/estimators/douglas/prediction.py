@@ -308,7 +308,11 @@ class BinsPredictor:
         """
         check_is_fitted(self, "table_")
         tree = self._cell_tree(self.table_.feature_names)
-        rules: Any = SimpleNamespace(tree_=tree, scale_=self._bins.columns.units)
+        rules: Any = SimpleNamespace(
+            tree_=tree,
+            scale_=self._bins.columns.units,
+            _names_given=getattr(self, "_names_given", False),
+        )
         export.to_html(rules, path, X, **{"title": type(self).__name__} | kwargs)
 
     def _cell_tree(self, names: tuple[str, ...] | None) -> ClusterTree:

@@ -6,10 +6,12 @@ import html
 import json
 import math
 import os
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from ..._data.times import zone_of
 from ..._util import format_count
 from ..._util.pages import asset, content_hash, write_page
 from ..._util.words import printable
@@ -61,8 +63,9 @@ def to_html(
         Rows, read as `predict` reads them, but with all columns of the fit. Each node then has a
         histogram of its tested column by cluster, and each card the columns that set the cluster
         apart, by the contrasts of `profile` and by shares of missing cells: in the units of the
-        model's `scale_`, or of a tree alone in standard deviations of X. The file holds counts,
-        means and medians, no rows.
+        model's `scale_`, or of a tree alone in standard deviations of X. Sizes stay those of the
+        fit; where X has other rows the page says so. The file holds counts, means and medians, no
+        rows.
     title : str, default=None
         Title of the page; None: the name of the method.
     shares : bool, default=False
@@ -74,26 +77,38 @@ def to_html(
     ValueError
         If the tree has more than 1,000 leaves, or X holds what `predict` refuses; if `shares` is
         True and the tree has oblique tests, but not the standard deviations.
+    TypeError
+        If X is sparse, or a column holds something else than in the fit.
     OSError
         If the file cannot be written.
     """
-    name = type(tree).__name__ if title is None else title
-    scale = getattr(tree, "scale_", None)
-    tree = as_tree(tree, method="to_html")
+    model, method = tree, type(tree).__name__
+    tree = as_tree(model, method="to_html")
     if tree.n_leaves > _MAX_LEAVES:
         raise ValueError(
             f"A tree of {tree.n_leaves:,} leaves is too large for a page (at most "
             f"{_MAX_LEAVES:,}). Use a smaller tree: truncate(m)."
         )
-    rows = None if X is None else PageRows(tree, X, scale)
+    rows = None
+    if X is not None:
+        rows = PageRows(
+            tree,
+            X,
+            getattr(model, "scale_", None),
+            getattr(model, "labels_", None),
+            name=method if hasattr(model, "get_params") else "to_html",
+            # A tree alone does not know whether its names are those of a frame.
+            names_given=getattr(model, "_names_given", isinstance(model, ClusterTree)),
+        )
     data = json.dumps(_content(tree, rows, shares), allow_nan=False, separators=(",", ":"))
     # No name can end the script or open another tag; the two are line ends in old JavaScript.
     for character in "<>&\u2028\u2029":
         data = data.replace(character, f"\\u{ord(character):04x}")
     style, script = (asset(__package__, f"tree.{suffix}") for suffix in ("css", "js"))
     parts = {
-        "title": html.escape(printable(name)),
+        "title": html.escape(printable(method if title is None else title)),
         "summary": html.escape(summary_text(tree).partition(": ")[2]),
+        "rows": "" if rows is None else _rows_note(tree, rows),
         "style": style,
         "style hash": content_hash(style),
         "script": script,
@@ -102,6 +117,18 @@ def to_html(
         "data": data,
     }
     write_page(path, asset(__package__, "tree.html"), parts)
+
+
+def _rows_note(tree: ClusterTree, rows: PageRows) -> str:
+    """Return which rows the numbers are of; "" if all are of those of the fit."""
+    if rows.are_of_fit:
+        return ""
+    of_fit = format_count(int(tree.n_node_samples[0]), "row")
+    given = format_count(rows.n_rows, "row")
+    return (
+        f'<p id="rows">Sizes, shares and figures of nodes are of the {of_fit} of the fit; '
+        f"histograms and what sets clusters apart are of {given} given for this page.</p>"
+    )
 
 
 def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> dict[str, Any]:
@@ -165,9 +192,12 @@ def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> dict[str,
     content: dict[str, Any] = {"name": tree.feature_name(feature), "kind": column.kind}
     if column.has_levels:
         content["levels"] = [column.level_text(code) for code in range(len(column.levels))]
-    zone = column.kind.partition("[")[2].removesuffix("]")
-    if zone:
-        content["zone"] = zone
+    zone = zone_of(column.kind)
+    if zone is not None:
+        content["zone"] = column.kind.partition("[")[2].removesuffix("]")
+        offset = zone.utcoffset(None)
+        if offset is not None:  # browsers know zones by name alone
+            content["offset"] = offset // timedelta(microseconds=1)
     if rows is not None and column.kind == "number":
         content["typical"] = rows.median_text(feature)
     return content

@@ -7,17 +7,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ... import _engine
-from ..._data import (
-    FittedColumns,
-    Units,
-    WeightedRows,
-    align_table,
-    check_finite,
-    column_of,
-    count_gaps,
-)
+from ..._data import Units, WeightedRows, column_of
 from ..._data.times import MICROSECONDS
 from ..._util import FloatArray, IntArray, format_count
 from ...tree import (
@@ -30,8 +23,10 @@ from ...tree import (
     ClusterTree,
     ObliqueCondition,
     Span,
+    are_of_fit,
     branch_condition,
     format_share,
+    read_rows,
 )
 from ...tree.columns import NUMBERS, Column
 from ..contrasts import MAX_CONTRASTS, Figures, figures_of, figures_of_missing, strongest
@@ -60,19 +55,19 @@ class _Edge(NamedTuple):
 class PageRows:
     """The rows of the page: read, and routed through the tree."""
 
-    def __init__(self, tree: ClusterTree, X: Any, scale: FloatArray | None = None) -> None:
-        missing = tree.missing_go_to_left is not None
-        table = align_table(
-            X,
-            tree.feature_names,
-            tree.n_features,
-            estimator_name="to_html",
-            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
-        )
-        if missing:
-            table = count_gaps(table, 1)
-        else:
-            check_finite(table, 1)
+    def __init__(
+        self,
+        tree: ClusterTree,
+        X: Any,
+        scale: FloatArray | None = None,
+        labels: Any = None,
+        *,
+        name: str = "to_html",
+        names_given: bool = False,
+    ) -> None:
+        if issparse(X):
+            raise TypeError("to_html takes dense rows: give X.toarray(), or leave X out.")
+        table = read_rows(tree, X, estimator_name=name, names_given=names_given)
         self._tree, self._table = tree, table
         self._columns: dict[int, FloatArray] = {}
         # In the order of the leaves the rows of a node are neighbours.
@@ -81,6 +76,7 @@ class PageRows:
         leaves = tree.apply(table.data)
         self._order = np.argsort(place[leaves], kind="stable")
         self._clusters = tree.leaf_clusters[leaves]
+        self.are_of_fit = are_of_fit(tree, leaves, labels)
         self._codes = self._clusters[self._order]
         threads = _engine.Threads(1)
         units = Units.of(table, None, "standard" if scale is None else None, threads)
@@ -107,6 +103,11 @@ class PageRows:
             cells = column_of(self._table, feature).astype(np.float64)
             self._columns[feature] = cells[self._order]
         return self._columns[feature]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._table.n_samples
 
     def median_text(self, feature: int) -> str:
         """Return the median of a column of numbers; "" if all cells are missing."""

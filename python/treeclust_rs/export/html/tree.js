@@ -448,7 +448,8 @@ function wayOf(nodes, takesMissing, cells) {
 
 const DAY = 86400e6, UNITS = { d: DAY, h: 3600e6, m: 60e6, s: 1e6, us: 1 };
 // Microseconds since 1970 of a time as its zone has it.
-function inZone(time, zone) {
+function inZone(time, { zone, offset: fixed }) {
+  if (fixed !== undefined) return time - fixed;
   if (!zone) return time;
   const parts = new Intl.DateTimeFormat("en-GB", {
     timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric",
@@ -480,7 +481,7 @@ function read(column, text) {
   const start = new Date(0);
   start.setUTCFullYear(year, month - 1, day);
   const time = start.getTime() * 1000 + hour * UNITS.h + minute * UNITS.m + second * 1e6 + micro;
-  return inZone(time, column.zone);
+  return inZone(time, column);
 }
 
 const fields = columns.map((column, place) => {
