@@ -396,7 +396,7 @@ def test_columns_of_text_to_numbers():
         tc.text_to_numbers(X, ["c"])
     with pytest.raises(TypeError, match="'d' is no text but Date"):
         tc.text_to_numbers(X, ["a", "d"])
-    with pytest.raises(TypeError, match="takes a frame. Got ndarray"):
+    with pytest.raises(TypeError, match=r"takes a frame\. Got ndarray"):
         tc.text_to_numbers(np.ones((2, 2)), [0])
     with_index = pd.DataFrame({"a": ["1,000", None]}, index=[7, 7])
     mended = tc.text_to_numbers(with_index, "a")

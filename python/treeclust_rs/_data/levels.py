@@ -109,9 +109,9 @@ _MOST = 0.9
 
 
 def form_of_numbers(levels: LevelNames) -> NumberForm | None:
-    """Return how nearly all texts of a column are numbers: €110.5M, 88+2, 159lbs; None: they aren't.
+    """Return how nearly all texts of a column are written as numbers (€110.5M, 88+2, 159lbs).
 
-    Digits alone may be codes: they count where other such texts are among them.
+    None: they are none. Digits alone may be codes: they count where other such texts are among them.
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
     shares = {}
@@ -182,7 +182,7 @@ def object_texts(cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_], name: 
     if len(found) > 1:
         raise TypeError(
             f"Column {name!r} holds objects of several types: {', '.join(found.values())}; rows "
-            f"count from 0. Give it one type: text by X[{name!r}].astype(\"string\"), numbers by "
+            f'count from 0. Give it one type: text by X[{name!r}].astype("string"), numbers by '
             f"pandas.to_numeric(X[{name!r}])."
         )
     return Texts(codes, list(order), is_ordered=False)
