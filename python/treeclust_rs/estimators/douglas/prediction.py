@@ -185,6 +185,10 @@ class BinsPredictor:
         Parameters
         ----------
         %(rows_as_probabilities)s
+        other : None
+            Not taken: trees explain pairs of rows.
+        as_frame : bool, default=False
+            True is not taken: trees explain in frames.
 
         Returns
         -------
