@@ -14,8 +14,7 @@ def decimals_as_floats(frame: Any) -> Any:
     places = [
         place
         for place, dtype in enumerate(frame.dtypes)
-        if dtype == np.dtype(object)
-        and inferred(frame.iloc[:, place], skipna=True) == "decimal"
+        if dtype == np.dtype(object) and inferred(frame.iloc[:, place], skipna=True) == "decimal"
     ]
     if not places:
         return frame

@@ -111,7 +111,8 @@ _MOST = 0.9
 def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     """Return how nearly all texts of a column are written as numbers (€110.5M, 88+2, 159lbs).
 
-    None: they are none. Digits alone may be codes: they count where other such texts are among them.
+    None: they are none. Digits alone may be codes: they count where other such texts are among
+    them.
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
     shares = {}
