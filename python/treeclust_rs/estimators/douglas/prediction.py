@@ -185,7 +185,7 @@ class BinsPredictor:
         Parameters
         ----------
         %(rows_as_probabilities)s
-        other : None
+        other : None, default=None
             Not taken: trees explain pairs of rows.
         as_frame : bool, default=False
             True is not taken: trees explain in frames.
