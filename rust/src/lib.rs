@@ -23,6 +23,7 @@ pub mod cltree;
 pub mod costs;
 pub mod criterion;
 pub mod error;
+pub mod exact;
 pub mod fit;
 mod grouping;
 pub mod grow;
