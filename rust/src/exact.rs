@@ -11,7 +11,13 @@
 //! [`ExactSums::rounded`] is the double nearest to the exact sum, of two the even one, as if all terms were added with
 //! unlimited digits: infinite only if the sum itself is out of range, and with all digits below the normal range.
 //!
-//! **Terms must be finite**: whoever adds has checked it. Counters cannot overflow below 2^42 terms.
+//! **No term is NaN**: whoever adds has checked it. An infinite one counts as 2^1024, so that its sum is infinite.
+//! Counters cannot overflow below 2^42 terms.
+//!
+//! **Speed.** [`ExactRows`] adds rows of numbers in a third of the time and less. Each number is cut into a multiple of
+//! a grid and a rest (Rump, Ogita and Oishi 2008, *Accurate Floating-Point Summation, Part I*), and both are added as
+//! doubles, which is exact for `MOST_ROWS` rows of numbers of like size; then the counters take the two sums. Numbers of
+//! other sizes go to the counters at once.
 //!
 //! Memory: 16 bytes per sum for every window that a term falls into, and one more. Numbers between 1e-5 and 1e5 fall
 //! into two or three.
@@ -81,10 +87,10 @@ impl ExactSums {
         &mut self.counters[usize::from(self.places[window])]
     }
 
-    /// Adds the finite number `x` to the sum at `place`.
+    /// Adds `x`, not NaN, to the sum at `place`.
     #[inline]
     pub fn add(&mut self, place: usize, x: f64) {
-        debug_assert!(x.is_finite(), "only finite numbers have exact sums");
+        debug_assert!(!x.is_nan(), "only numbers have sums");
         let bits = x.to_bits();
         let exponent = (bits >> FRACTION_BITS) as u32 & 0x7ff;
         let fraction = bits & ((1 << FRACTION_BITS) - 1);
@@ -153,6 +159,241 @@ impl ExactSums {
     }
 }
 
+/// Rows added up as doubles before the counters take their sums.
+const MOST_ROWS: u32 = 1 << 14;
+/// Numbers of a column are of like size if they are at most 2^e and at least 2^(e - SIZES), or 0.
+const SIZES: i32 = 26;
+/// The grid that cuts them has the step 2^(e - STEPS). Then [`MOST_ROWS`] multiples of it, below 2^e each, have a sum of at
+/// most 14 + 38 bits; the rests are below half a step and multiples of 2^(e - 26 - 52): theirs has 14 + 39 bits at most.
+const STEPS: i32 = 38;
+/// Rows with numbers of other sizes after which the sizes are chosen anew, if they are more than this share of all.
+const MOST_MISSED: u32 = 32;
+const MOST_MISSED_OF: u32 = 4;
+/// Rows after which they are chosen first.
+const FIRST_MISSED: u32 = 4;
+
+/// Columns that are added side by side.
+const LANES: usize = 2;
+/// Numbers of neighbouring columns.
+type Lanes = [f64; LANES];
+
+/// The sizes of the numbers in some neighbouring columns, and how they are cut.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    least: Lanes,
+    most: Lanes,
+    /// Added and taken away again, it leaves the nearest multiple of the grid.
+    shift: Lanes,
+}
+
+impl Sizes {
+    /// No numbers but 0.
+    const NONE: Sizes =
+        Sizes { least: [f64::INFINITY; LANES], most: [0.0; LANES], shift: [0.0; LANES] };
+
+    /// Chooses the numbers like `x` and somewhat larger ones in a lane; none where the grid would leave the range of
+    /// doubles.
+    fn choose(&mut self, lane: usize, x: f64) {
+        let exponent = (x.to_bits() >> FRACTION_BITS) as i32 & 0x7ff;
+        let exponent = exponent - f64::MAX_EXP + 1 + 4;
+        if (-900..900).contains(&exponent) {
+            self.least[lane] = power_of_two(exponent - SIZES);
+            self.most[lane] = power_of_two(exponent);
+            self.shift[lane] = 1.5 * power_of_two(exponent - STEPS + FRACTION_BITS as i32);
+        }
+    }
+
+    #[inline(always)]
+    fn holds(&self, x: Lanes) -> bool {
+        let mut is_held = true;
+        for (i, x) in x.into_iter().enumerate() {
+            let size = x.abs();
+            is_held &= (size <= self.most[i]) & ((size >= self.least[i]) | (size == 0.0));
+        }
+        is_held
+    }
+}
+
+/// Sums of numbers in neighbouring columns: of multiples of the grid, and of the rests.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parts {
+    high: Lanes,
+    low: Lanes,
+}
+
+impl Parts {
+    #[inline(always)]
+    fn add(&mut self, x: Lanes, sizes: &Sizes) {
+        for (i, x) in x.into_iter().enumerate() {
+            let multiple = (x + sizes.shift[i]) - sizes.shift[i];
+            self.high[i] += multiple;
+            self.low[i] += x - multiple;
+        }
+    }
+}
+
+/// [`ExactSums`] of rows of numbers: by group of rows one sum per column.
+#[derive(Debug, Clone)]
+pub struct ExactRows {
+    sums: ExactSums,
+    width: usize,
+    /// By [`LANES`] columns.
+    sizes: Vec<Sizes>,
+    /// By group, and by [`LANES`] columns.
+    parts: Vec<Parts>,
+    /// The largest of other sizes since sizes were chosen, by [`LANES`] columns.
+    largest: Vec<Lanes>,
+    n_added: u32,
+    /// Since sizes were chosen: rows with numbers of other sizes, and rows that the counters have taken.
+    n_missed: u32,
+    n_flushed: u32,
+}
+
+impl ExactRows {
+    /// No rows yet, in any of the groups, of `width` numbers.
+    pub fn new(n_groups: usize, width: usize) -> Self {
+        let n_lanes = width.div_ceil(LANES);
+        ExactRows {
+            sums: ExactSums::new(n_groups * width),
+            width,
+            sizes: vec![Sizes::NONE; n_lanes],
+            parts: memory::zeros(n_groups * n_lanes, "exact sums"),
+            largest: vec![[0.0; LANES]; n_lanes],
+            n_added: 0,
+            n_missed: MOST_MISSED - FIRST_MISSED,
+            n_flushed: 0,
+        }
+    }
+
+    /// Adds numbers, none of them NaN, to a group's sums of the first columns.
+    #[inline]
+    pub fn add(&mut self, group: usize, row: &[f64]) {
+        // A lane without a number gets 0.
+        let (pairs, rest) = row.as_chunks::<LANES>();
+        let rest = rest.first().map(|&x| [x, 0.0]);
+        let mut lanes = pairs.iter().chain(&rest).zip(&self.sizes);
+        if !lanes.all(|(&x, sizes)| sizes.holds(x)) || self.n_added == MOST_ROWS {
+            return self.add_others(group, 0, row);
+        }
+        self.n_added += 1;
+        let parts = &mut self.parts[group * self.sizes.len()..];
+        for ((x, sizes), parts) in pairs.iter().chain(&rest).zip(&self.sizes).zip(parts) {
+            parts.add(*x, sizes);
+        }
+    }
+
+    /// [`ExactRows::add`] of `pair(i)` to the i-th of some groups, where rows have at most two numbers; where they have one, the
+    /// second is 0.
+    #[inline]
+    pub fn add_pairs(&mut self, groups: &[u32], pair: impl Fn(usize) -> [f64; 2]) {
+        let mut start = 0;
+        for groups in groups.chunks(MOST_ROWS as usize) {
+            if self.n_added + groups.len() as u32 > MOST_ROWS {
+                self.flush();
+            }
+            let [sizes] = self.sizes[..] else { return };
+            for (i, &group) in groups.iter().enumerate() {
+                let pair = pair(start + i);
+                if sizes.holds(pair) {
+                    self.parts[group as usize].add(pair, &sizes);
+                } else {
+                    self.count_exactly(group as usize, 0, &pair[..self.width]);
+                }
+            }
+            self.n_added += groups.len() as u32;
+            self.choose_sizes();
+            start += groups.len();
+        }
+    }
+
+    /// Adds 1 to a group's sum of one column to which nothing else is added.
+    #[inline]
+    pub fn count(&mut self, group: usize, column: usize) {
+        if self.n_added == MOST_ROWS {
+            self.flush();
+        }
+        self.n_added += 1;
+        self.parts[group * self.sizes.len() + column / LANES].high[column % LANES] += 1.0;
+    }
+
+    /// Adds `x`, not NaN, to a group's sum of one column.
+    #[inline]
+    pub fn add_one(&mut self, group: usize, column: usize, x: f64) {
+        let (pair, lane) = (column / LANES, column % LANES);
+        let sizes = &self.sizes[pair];
+        let mut lanes = [0.0; LANES];
+        lanes[lane] = x;
+        if !sizes.holds(lanes) || self.n_added == MOST_ROWS {
+            return self.add_others(group, column, &[x]);
+        }
+        self.n_added += 1;
+        let multiple = (x + sizes.shift[lane]) - sizes.shift[lane];
+        let parts = &mut self.parts[group * self.sizes.len() + pair];
+        parts.high[lane] += multiple;
+        parts.low[lane] += x - multiple;
+    }
+
+    /// Adds numbers of any size to a group's sums from the column `first` on, when they are not of the sizes chosen or
+    /// there are rows enough.
+    #[cold]
+    fn add_others(&mut self, group: usize, first: usize, row: &[f64]) {
+        self.count_exactly(group, first, row);
+        if self.n_added == MOST_ROWS {
+            self.flush();
+        }
+        self.choose_sizes();
+    }
+
+    /// Gives numbers to the counters at once.
+    #[cold]
+    fn count_exactly(&mut self, group: usize, first: usize, row: &[f64]) {
+        for (column, &x) in (first..).zip(row) {
+            self.sums.add(group * self.width + column, x);
+            let largest = &mut self.largest[column / LANES][column % LANES];
+            *largest = largest.max(x.abs());
+        }
+        self.n_missed += 1;
+    }
+
+    /// Chooses the sizes of numbers anew if many were of others: those of the largest that were.
+    fn choose_sizes(&mut self) {
+        let n_held = self.n_flushed.saturating_add(self.n_added);
+        if self.n_missed < MOST_MISSED || self.n_missed < n_held / MOST_MISSED_OF {
+            return;
+        }
+        self.flush();
+        for (sizes, largest) in self.sizes.iter_mut().zip(&mut self.largest) {
+            for (lane, x) in std::mem::take(largest).into_iter().enumerate() {
+                sizes.choose(lane, x);
+            }
+        }
+        (self.n_missed, self.n_flushed) = (0, 0);
+    }
+
+    /// Gives what was added as doubles to the counters.
+    fn flush(&mut self) {
+        self.n_flushed = self.n_flushed.saturating_add(std::mem::take(&mut self.n_added));
+        if self.width == 0 {
+            return;
+        }
+        let groups = self.parts.chunks_mut(self.sizes.len()).enumerate();
+        for (group, parts) in groups {
+            for (column, parts) in (0..).step_by(LANES).zip(parts) {
+                let Parts { high, low } = std::mem::take(parts);
+                for (lane, x) in high.into_iter().chain(low).enumerate().filter(|x| x.1 != 0.0) {
+                    self.sums.add(group * self.width + column + lane % LANES, x);
+                }
+            }
+        }
+    }
+
+    /// The sums, group after group.
+    pub fn finish(mut self) -> ExactSums {
+        self.flush();
+        self.sums
+    }
+}
+
 /// The exact value of one sum: digits of [`WINDOW`] bits from the lowest window on, and what is left above them.
 struct Total {
     digits: [u32; N_WINDOWS],
@@ -210,16 +451,28 @@ fn power_of_two(exponent: i32) -> f64 {
     })
 }
 
-/// The exact sums of `len` numbers over `rows`: `add(row, sums)` adds those of one row.
-pub fn sum_rows(rows: &[u32], len: usize, add: impl Fn(u32, &mut ExactSums) + Sync) -> ExactSums {
+/// The sum of numbers, none of them NaN.
+pub fn sum(terms: impl IntoIterator<Item = f64>) -> f64 {
+    let mut rows = ExactRows::new(1, 1);
+    terms.into_iter().for_each(|x| rows.add_one(0, 0, x));
+    rows.finish().rounded(0)
+}
+
+/// The exact sums of `n_groups` groups of rows of `width` numbers: `add(row, sums)` adds those of one of the `rows`.
+pub fn sum_rows(
+    rows: &[u32],
+    n_groups: usize,
+    width: usize,
+    add: impl Fn(u32, &mut ExactRows) + Sync,
+) -> ExactSums {
     // Merging costs what adding so many rows does.
-    let blocks = parallel::map(rows.chunks(MIN_BLOCK.max(len)), |block| {
-        let mut sums = ExactSums::new(len);
+    let blocks = parallel::map(rows.chunks(MIN_BLOCK.max(n_groups * width)), |block| {
+        let mut sums = ExactRows::new(n_groups, width);
         block.iter().for_each(|&row| add(row, &mut sums));
-        sums
+        sums.finish()
     });
     let mut blocks = blocks.into_iter();
-    let first = blocks.next().unwrap_or_else(|| ExactSums::new(len));
+    let first = blocks.next().unwrap_or_else(|| ExactSums::new(n_groups * width));
     blocks.fold(first, |mut sums, block| {
         sums.merge(&block);
         sums
@@ -293,7 +546,7 @@ mod tests {
     }
 
     fn sum(terms: &[f64]) -> f64 {
-        sums(terms).rounded(0)
+        super::sum(terms.iter().copied())
     }
 
     #[test]
@@ -344,6 +597,8 @@ mod tests {
             (vec![f64::MAX, f64::MAX], f64::INFINITY),
             (vec![-f64::MAX, f64::MAX / -1e16], -f64::INFINITY),
             (vec![1e150, 1.0, -1e150], 1.0),
+            (vec![1.0, f64::INFINITY], f64::INFINITY),
+            (vec![-f64::INFINITY, -1.0], -f64::INFINITY),
             (vec![0.0, -0.0], 0.0),
             (vec![], 0.0),
         ] {
@@ -377,14 +632,51 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_numbers_of_like_size_and_of_others_add_up_exactly() {
+        let mut numbers = Numbers(5);
+        for (round, exponents) in [1020..1024, 1010..1030, 900..1100, 0..2046].iter().enumerate() {
+            let n = 3 * MOST_ROWS as usize;
+            let cells: Vec<f64> = (0..2 * n)
+                .map(|i| match numbers.below(50) {
+                    0 => 0.0,
+                    _ if i % 1000 == 7 => numbers.next(0..2046),
+                    // All of one sign in the first round: the largest sums.
+                    _ if round == 0 => numbers.next(exponents.clone()).abs(),
+                    _ => numbers.next(exponents.clone()),
+                })
+                .collect();
+            let group = |row: usize| usize::from(row % 9000 == 3);
+            let mut rows = ExactRows::new(2, 2);
+            for (i, row) in cells.chunks(2).enumerate() {
+                if i % 7 == 0 {
+                    rows.add_pairs(&[group(i) as u32], |_| [row[0], row[1]]);
+                } else if i % 5 == 0 {
+                    (0..2).for_each(|column| rows.add_one(group(i), column, row[column]));
+                } else {
+                    rows.add(group(i), row);
+                }
+            }
+            let sums = rows.finish();
+            for place in 0..4 {
+                let is_of = |&(i, _): &(usize, &f64)| 2 * group(i / 2) + i % 2 == place;
+                let of_place = cells.iter().enumerate().filter(is_of);
+                let exact = of_place.map(|(_, &x)| to_integer(x)).sum();
+                assert_eq!(sums.rounded(place), to_double(&exact), "{round} {place}");
+            }
+        }
+    }
+
+    #[test]
     fn rows_add_up_the_same_in_any_order_and_on_any_number_of_threads() {
         let n = 40_000;
         let mut numbers = Numbers(4);
         let cells: Vec<f64> = (0..n).map(|_| numbers.next(1000..1060)).collect();
-        let add = |row: u32, sums: &mut ExactSums| sums.add(row as usize % 3, cells[row as usize]);
+        let add = |row: u32, sums: &mut ExactRows| {
+            sums.add_one(row as usize % 3, 0, cells[row as usize]);
+        };
         let forward: Vec<u32> = (0..n as u32).collect();
         let backward: Vec<u32> = forward.iter().rev().copied().collect();
-        let sum = |rows: &[u32]| sum_rows(rows, 3, add).all_rounded();
+        let sum = |rows: &[u32]| sum_rows(rows, 3, 1, add).all_rounded();
         let one = parallel::with_pool(1, || sum(&forward)).unwrap();
         let three = parallel::with_pool(3, || sum(&backward)).unwrap();
         assert_eq!(one, three);

@@ -14,8 +14,8 @@
 //! | classification tree on labels | one leaf | Gini, entropy |
 //! | SpEx-Clique | one leaf | clique |
 //!
-//! Every node's statistics are sums over its own rows, made once when the node is made, so they do not depend on
-//! what grows below it.
+//! Every node's statistics are exact sums over its own rows, rounded once ([`crate::exact`]): they depend neither on
+//! what grows below it nor on the order of the rows.
 
 use crate::center_cuts::{self, CenterCutProblem};
 use crate::criterion::centers::Centers;
@@ -32,7 +32,7 @@ use crate::imm::{BaseNodes, ImmProblem, grow_imm};
 use crate::index::Index;
 use crate::kernel;
 use crate::kernel::features::{Spec, Surrogate};
-use crate::parallel::{self, Monitor};
+use crate::parallel::Monitor;
 use crate::search::{Engine, SearchOptions};
 use crate::shallow::DepthPrice;
 use crate::table::Table;
@@ -155,14 +155,11 @@ pub fn fit(
         }
     }
     let n_regrets = regrets.map_or(0, |_| k);
-    let mut grown = GrowingTree::new(n, |rows| {
-        parallel::sum_rows(rows, n_regrets + k, |row, sums| {
-            let (regret_sums, label_sums) = sums.split_at_mut(n_regrets);
-            if let Some(regrets) = regrets {
-                regrets.add(row, regret_sums);
-            }
-            label_rows.add(row, label_sums);
-        })
+    let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, sums| {
+        if let Some(regrets) = regrets {
+            regrets.add_exactly(row, sums, 0);
+        }
+        label_rows.add_exactly_from(row, sums, 0, n_regrets);
     });
     let mut fit = Fit { table, index: &index, problem, monitor, n_regrets, grown: &mut grown };
     let (base, skipped_features) = fit.grow_base()?;

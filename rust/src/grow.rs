@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 
 use crate::criterion::{Criterion, Cut, CutForm, Gap};
 use crate::error::{Error, Result};
+use crate::exact::{self, ExactRows, ExactSums};
 use crate::index::BinnedColumn;
 use crate::memory;
 use crate::partition::{Partition, Segment, others_go_left};
@@ -80,8 +81,52 @@ impl FittedNodes {
     }
 }
 
+/// Nodes of at least so many rows hold their exact sums until they are split: the larger child's are then the rest.
+const MIN_EXACT_ROWS: usize = 1024;
+
 /// Sums over the rows with these numbers.
-type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
+type SumRows<'a, T> = Box<dyn Fn(&[u32]) -> T + Sync + 'a>;
+
+/// How the rows of a node are added up.
+enum NodeSums<'a> {
+    /// As doubles.
+    Plain(SumRows<'a, Vec<f64>>),
+    /// Exactly.
+    Exact(SumRows<'a, ExactSums>),
+}
+
+impl NodeSums<'_> {
+    /// The sums of a node, and the exact ones if they are held.
+    fn of(&self, rows: &[u32]) -> (Vec<f64>, Option<ExactSums>) {
+        match self {
+            NodeSums::Plain(sum) => (sum(rows), None),
+            NodeSums::Exact(sum) => held(sum(rows), rows.len()),
+        }
+    }
+
+    /// [`NodeSums::of`] of two children; `parent`: the exact sums of the rows of both.
+    fn of_children(
+        &self,
+        [left, right]: [&[u32]; 2],
+        parent: Option<ExactSums>,
+    ) -> [(Vec<f64>, Option<ExactSums>); 2] {
+        let (NodeSums::Exact(sum), Some(mut rest)) = (self, parent) else {
+            let (left, right) = rayon::join(|| self.of(left), || self.of(right));
+            return [left, right];
+        };
+        let left_is_small = left.len() <= right.len();
+        let small = sum(if left_is_small { left } else { right });
+        rest.take_away(&small);
+        let sums = if left_is_small { [small, rest] } else { [rest, small] };
+        let [of_left, of_right] = sums;
+        [held(of_left, left.len()), held(of_right, right.len())]
+    }
+}
+
+/// The rounded sums of `n_rows` rows, and the exact ones if these are many.
+fn held(sums: ExactSums, n_rows: usize) -> (Vec<f64>, Option<ExactSums>) {
+    (sums.all_rounded(), (n_rows >= MIN_EXACT_ROWS).then_some(sums))
+}
 
 /// A tree that grows, with the rows of its nodes. Node ids are in order of creation.
 pub struct GrowingTree<'a> {
@@ -89,21 +134,44 @@ pub struct GrowingTree<'a> {
     pub nodes: Vec<GrownNode>,
     /// The rows of every node.
     pub partition: Partition,
-    sum: SumRows<'a>,
+    sum: NodeSums<'a>,
+    /// By node the exact sums, as long as they are held.
+    exact: Vec<Option<ExactSums>>,
 }
 
 impl<'a> GrowingTree<'a> {
     /// A single leaf with all rows, numbered from 0. `sum` returns the sums over some rows; it is called for every node
     /// when the node is made, so that a node's sums do not depend on what grows below it.
     pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + Sync + 'a) -> Self {
+        GrowingTree::with(n_samples, NodeSums::Plain(Box::new(sum)))
+    }
+
+    /// [`GrowingTree::new`] whose sums are `width` exact ones, rounded: `add(row, sums)` adds a row. They are those of
+    /// the node's rows in any order.
+    pub fn with_exact_sums(
+        n_samples: usize,
+        width: usize,
+        add: impl Fn(u32, &mut ExactRows) + Sync + 'a,
+    ) -> Self {
+        let sum = move |rows: &[u32]| exact::sum_rows(rows, 1, width, &add);
+        GrowingTree::with(n_samples, NodeSums::Exact(Box::new(sum)))
+    }
+
+    fn with(n_samples: usize, sum: NodeSums<'a>) -> Self {
         let (partition, segment) = Partition::new(n_samples);
-        let sums = sum(partition.all(segment));
-        let mut grown = GrowingTree { nodes: vec![], partition, sum: Box::new(sum) };
+        let sums = sum.of(partition.all(segment));
+        let mut grown = GrowingTree { nodes: vec![], partition, sum, exact: vec![] };
         grown.push_leaf(segment, 0, sums);
         grown
     }
 
-    fn push_leaf(&mut self, segment: Segment, depth: usize, sums: Vec<f64>) {
+    fn push_leaf(
+        &mut self,
+        segment: Segment,
+        depth: usize,
+        (sums, exact): (Vec<f64>, Option<ExactSums>),
+    ) {
+        self.exact.push(exact);
         let (test, score) = (Test::Leaf, f64::NAN);
         let (left, missing_left) = (0, false);
         self.nodes.push(GrownNode { segment, depth, test, left, missing_left, score, sums });
@@ -196,8 +264,8 @@ impl<'a> GrowingTree<'a> {
         let GrownNode { segment, depth, .. } = self.nodes[id];
         let (left, right, removed) = self.partition.split(segment, go_left, keep);
         let first = self.nodes.len();
-        let sum = |segment| (self.sum)(self.partition.all(segment));
-        let (left_sums, right_sums) = rayon::join(|| sum(left), || sum(right));
+        let rows = [left, right].map(|segment| self.partition.all(segment));
+        let [left_sums, right_sums] = self.sum.of_children(rows, self.exact[id].take());
         self.push_leaf(left, depth + 1, left_sums);
         self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];

@@ -24,7 +24,7 @@
 use std::collections::HashMap;
 
 use crate::criterion::label_cost::Regrets;
-use crate::parallel;
+use crate::exact;
 
 /// Cost(before) where it is 0: then H alone decides between cuts that cost nothing.
 const NO_COST: f64 = 1e-300;
@@ -50,13 +50,14 @@ impl<'a> DepthPrice<'a> {
         least_weight: f64,
     ) -> NodePrice<'a> {
         let alive: Vec<usize> = (0..alive.len()).filter(|&center| alive[center]).collect();
-        let sums = parallel::sum_rows(rows, 2, |row, sums| {
+        let sums = exact::sum_rows(rows, 1, 2, |row, sums| {
             let of_row = regrets.of(row);
             let regret = alive.iter().map(|&center| of_row[center]).fold(f64::INFINITY, f64::min);
-            sums[0] += self.least_costs[row as usize] + regret;
-            sums[1] += self.weights.map_or(1.0, |weights| weights[row as usize] / least_weight);
+            let cost = self.least_costs[row as usize] + regret;
+            let weight = self.weights.map_or(1.0, |weights| weights[row as usize] / least_weight);
+            sums.add(0, &[cost, weight]);
         });
-        let (before, n_rows) = (sums[0].max(NO_COST), sums[1]);
+        let (before, n_rows) = (sums.rounded(0).max(NO_COST), sums.rounded(1));
         let unit = if n_rows > 0.0 { self.factor * before / n_rows } else { 0.0 };
         NodePrice { unit, weights: self.weights, least_weight, n_rows, n_centers: alive.len() }
     }

@@ -1,10 +1,12 @@
 //! Weights and sums of groups of rows, column by column: O(n d), or O(number of stored cells) for sparse rows.
 //!
-//! A column is first added up as if it were complete. One whose sums are NaN has gaps, and is added up again with the
-//! weight of its observed cells ([`moments_with_gaps`]).
+//! A column is first added up as if it were complete. One with gaps is added up again with the weight of its observed
+//! cells ([`moments_with_gaps`]). All sums are exact and rounded once ([`crate::exact`]), so the order of the rows and
+//! the number of threads do not matter.
 
 use super::Units;
 use crate::error::{Error, Result};
+use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::rows::{CsrRows, Rows};
@@ -37,7 +39,7 @@ pub(super) struct RowGroups<'a> {
     pub weights: Option<&'a [f64]>,
 }
 
-/// Sums the rows of each group in row order. `groups`: of shape (n), each in `[0, n_groups)`; `weights`: of shape (n);
+/// Sums the rows of each group. `groups`: of shape (n), each in `[0, n_groups)`; `weights`: of shape (n);
 /// none: all 1. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
 /// the origin 0.
 ///
@@ -64,9 +66,9 @@ pub fn group_sums<'a, 't: 'a>(
     let mut sums = GroupSums { weight, sums: sums?, observed: None };
     if let Rows::Table(table) = rows {
         let point = |_, feature: usize| units.shift[feature];
-        let is_nan =
-            |group: usize, feature: usize| sums.sums[group * table.n_features() + feature].is_nan();
-        let columns = moments_with_gaps(table, units, row_groups, is_nan, point);
+        // Without groups there is nothing to add up.
+        let has_gaps = |feature: usize| sums.sums.get(feature).is_some_and(|sum| sum.is_nan());
+        let columns = moments_with_gaps(table, units, row_groups, has_gaps, point);
         sums.observed = observed_weights(&columns, &sums.weight, table.n_features());
         for (feature, column) in columns {
             for (group, moments) in column.iter().enumerate() {
@@ -79,51 +81,46 @@ pub fn group_sums<'a, 't: 'a>(
 
 /// The weight of each group: of its rows, or their number.
 pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec<f64> {
-    let mut sums = vec![0.0; n_groups];
-    for (row, &group) in groups.iter().enumerate() {
-        sums[group as usize] += weights.map_or(1.0, |w| w[row]);
+    let mut sums = ExactRows::new(n_groups, 1);
+    match weights {
+        None => groups.iter().for_each(|&group| sums.count(group as usize, 0)),
+        Some(weights) => {
+            sums.add_pairs(groups, |row| [weights[row], 0.0]);
+        }
     }
-    sums
+    sums.finish().all_rounded()
 }
 
-/// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major. In tiles of the columns, each column by
-/// one thread in the order of the rows.
+/// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major; NaN for columns of numbers with gaps. In
+/// tiles of the columns, each column by one thread.
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let RowGroups { groups, n_groups, weights } = row_groups;
-    let columns = scan_numbers(
-        table,
-        |_, sum| vec![sum; n_groups],
-        |sums, feature, start, cells| {
-            let (shift, scale) = (units.shift[feature], units.scale[feature]);
-            let groups = &groups[start..start + cells.len()];
-            if sums[groups[0] as usize].is_nan() {
-                return; // added up with care by the caller
+    let columns = scan_numbers(table, [n_groups, 1], |sums, feature, start, cells| {
+        let (shift, scale) = (units.shift[feature], units.scale[feature]);
+        let groups = &groups[start..start + cells.len()];
+        match weights {
+            None if scale == 1.0 => {
+                sums.add_pairs(groups, |i| [cells[i] - shift, 0.0]);
             }
-            match weights {
-                None if scale == 1.0 => {
-                    for (x, &group) in cells.iter().zip(groups) {
-                        sums[group as usize] += x - shift;
-                    }
-                }
-                _ => {
-                    for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                        let weight = weights.map_or(1.0, |w| w[start + i]);
-                        sums[group as usize] += weight * ((x - shift) / scale);
-                    }
-                }
+            _ => {
+                sums.add_pairs(groups, |i| {
+                    let weight = weights.map_or(1.0, |w| w[start + i]);
+                    [weight * ((cells[i] - shift) / scale), 0.0]
+                });
             }
-        },
-    );
+        }
+    });
     let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
     for (feature, column) in columns.iter().enumerate() {
-        for (group, sum) in column.iter().enumerate() {
-            sums[group * columns.len() + feature] = *sum;
+        for group in 0..n_groups {
+            sums[group * columns.len() + feature] =
+                column.as_ref().map_or(f64::NAN, |column| column.rounded(group));
         }
     }
     sums
 }
 
-/// Every column is added up by one thread in the order of the rows.
+/// [`GroupSums::sums`] of sparse rows. Every column is added up by one thread.
 /// Columns are cut into stripes of [`COLUMNS_PER_TASK`]; a stripe is one task.
 fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> Result<Vec<f64>> {
     let RowGroups { groups, n_groups, weights } = row_groups;
@@ -134,20 +131,21 @@ fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> R
     let d = csr.n_columns();
     let stripes = parallel::map(0..d.div_ceil(COLUMNS_PER_TASK), |stripe| {
         let columns = stripe * COLUMNS_PER_TASK..d.min((stripe + 1) * COLUMNS_PER_TASK);
-        let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
+        let mut sums = ExactSums::new(n_groups * columns.len());
         for (row, &group) in groups.iter().enumerate() {
             let weight = weights.map_or(1.0, |w| w[row]);
             let (indices, cells) = csr.row(row);
             let from = indices.partition_point(|&j| (j as usize) < columns.start);
-            let out = &mut sums[group as usize * columns.len()..][..columns.len()];
+            let first = group as usize * columns.len();
             for (&j, x) in indices[from..].iter().zip(&cells[from..]) {
-                match out.get_mut(j as usize - columns.start) {
-                    Some(sum) => *sum += weight * (x / units.scale[j as usize]),
-                    None => break,
+                let j = j as usize;
+                if j >= columns.end {
+                    break;
                 }
+                sums.add(first + j - columns.start, weight * (x / units.scale[j]));
             }
         }
-        sums
+        sums.all_rounded()
     });
     let mut sums = memory::reserved(n_groups * d, "the sums of groups");
     for group in 0..n_groups {
@@ -162,7 +160,6 @@ fn sparse_sums(csr: &CsrRows<'_>, units: &Units, row_groups: RowGroups<'_>) -> R
 /// Of the observed cells of a group in one column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Moments {
-    pub point: f64,
     pub weight: f64,
     /// Weighted sum of the differences to the point, in units.
     pub sum: f64,
@@ -171,64 +168,60 @@ pub(super) struct Moments {
 }
 
 /// The moments of every group about `point(group, feature)`, for the columns that have gaps; of levels without sums.
-/// A column of numbers has gaps if a group's sum, added up with all cells, `is_nan(group, feature)`.
-/// Each column is summed by one thread in the order of the rows.
+/// A column of numbers has gaps if `has_gaps(feature)`. Each column is summed by one thread.
 pub(super) fn moments_with_gaps(
     table: &Table<'_>,
     units: &Units,
     row_groups: RowGroups<'_>,
-    is_nan: impl Fn(usize, usize) -> bool,
+    has_gaps: impl Fn(usize) -> bool,
     point: impl Fn(usize, usize) -> f64 + Sync,
 ) -> Vec<(usize, Vec<Moments>)> {
     let RowGroups { groups, n_groups, weights } = row_groups;
     let is_levels = |f: usize| table.n_levels(f).is_some();
-    let has_gaps = |&f: &usize| match table.column(f) {
+    let is_added = |&f: &usize| match table.column(f) {
         Column::Levels { codes, .. } => codes.iter().any(|&code| code == MISSING_LEVEL),
-        _ => (0..n_groups).any(|group| is_nan(group, f)),
+        _ => has_gaps(f),
     };
-    let features: Vec<usize> = (0..table.n_features()).filter(has_gaps).collect();
+    let features: Vec<usize> = (0..table.n_features()).filter(is_added).collect();
     let columns = table.select(&features).scan_columns(
         |i| {
-            let of_group =
-                |group| Moments { point: point(group, features[i]), ..Default::default() };
-            (0..n_groups).map(of_group).collect::<Vec<_>>()
+            let points = (0..n_groups).map(|group| point(group, features[i]));
+            (points.collect::<Vec<f64>>(), ExactRows::new(n_groups, 3))
         },
-        |moments, i, start, cells| {
+        |(points, sums), i, start, cells| {
             let feature = features[i];
             let scale = if is_levels(feature) { f64::INFINITY } else { units.scale[feature] };
             let groups = &groups[start..start + cells.len()];
-            let of_row = |moments: &mut [Moments], x: f64, group: u32, weight: f64, scale: f64| {
-                let moments = &mut moments[group as usize];
+            for (i, (&x, &group)) in cells.iter().zip(groups).enumerate() {
                 // Without a branch: nobody can guess where the gaps are.
+                let weight = weights.map_or(1.0, |weights| weights[start + i]);
                 let weight = if x.is_nan() { 0.0 } else { weight };
-                let apart = if x.is_nan() { 0.0 } else { x - moments.point };
+                let apart = if x.is_nan() { 0.0 } else { x - points[group as usize] };
                 let difference = apart / scale;
-                moments.weight += weight;
-                moments.sum += weight * difference;
-                moments.squares += weight * difference * difference;
-            };
-            let rows = cells.iter().zip(groups);
-            match weights {
-                None if scale == 1.0 => {
-                    rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, 1.0));
-                }
-                None => rows.for_each(|(&x, &group)| of_row(moments, x, group, 1.0, scale)),
-                Some(weights) => rows.zip(&weights[start..]).for_each(|((&x, &group), &weight)| {
-                    of_row(moments, x, group, weight, scale);
-                }),
+                let weighted = weight * difference;
+                sums.add(group as usize, &[weight, weighted, weighted * difference]);
             }
         },
     );
-    features.into_iter().zip(columns).collect()
+    let moments = |(_, sums): (Vec<f64>, ExactRows)| {
+        let sums = sums.finish();
+        let of_group = |group: usize| Moments {
+            weight: sums.rounded(3 * group),
+            sum: sums.rounded(3 * group + 1),
+            squares: sums.rounded(3 * group + 2),
+        };
+        (0..n_groups).map(of_group).collect()
+    };
+    features.into_iter().zip(columns.into_iter().map(moments)).collect()
 }
 
-/// [`Table::scan_columns`] of the columns of numbers without a gap among their first cells; the others keep their state.
-/// `state`: of a column and the sum to start from, NaN for numbers with such a gap.
-pub(super) fn scan_numbers<S: Send>(
+/// By column sums of `shape`, groups and numbers, to which `visit(sums, feature, first row, cells)` adds tile by tile; those of columns of
+/// levels have no terms. None for a column of numbers with gaps, which is not read beyond the tile of the first one.
+pub(super) fn scan_numbers(
     table: &Table<'_>,
-    state: impl Fn(usize, f64) -> S + Sync,
-    visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
-) -> Vec<S> {
+    [n_groups, width]: [usize; 2],
+    visit: impl Fn(&mut ExactRows, usize, usize, &[f64]) + Sync,
+) -> Vec<Option<ExactSums>> {
     let begins_with_gap = |feature: usize| {
         let column = table.column(feature);
         let n_first = if column.may_have_gaps() { table.n_samples().min(FIRST_CELLS) } else { 0 };
@@ -237,14 +230,21 @@ pub(super) fn scan_numbers<S: Send>(
     let is_levels = |feature: usize| table.n_levels(feature).is_some();
     let is_scanned = |&feature: &usize| !is_levels(feature) && !begins_with_gap(feature);
     let scanned: Vec<usize> = (0..table.n_features()).filter(is_scanned).collect();
-    let states = table.select(&scanned).scan_columns(
-        |i| state(scanned[i], 0.0),
-        |state, i, start, cells| visit(state, scanned[i], start, cells),
+    let columns = table.select(&scanned).scan_columns(
+        |_| Some(ExactRows::new(n_groups, width)),
+        |sums, i, start, cells| {
+            if cells.iter().fold(false, |is_gap, x| is_gap | x.is_nan()) {
+                *sums = None;
+            }
+            if let Some(sums) = sums {
+                visit(sums, scanned[i], start, cells);
+            }
+        },
     );
-    let mut found = scanned.iter().zip(states).peekable();
+    let mut found = scanned.iter().zip(columns).peekable();
     let of_column = |feature: usize| match found.next_if(|(other, _)| **other == feature) {
-        Some((_, state)) => state,
-        None => state(feature, if is_levels(feature) { 0.0 } else { f64::NAN }),
+        Some((_, sums)) => sums.map(ExactRows::finish),
+        None => is_levels(feature).then(|| ExactSums::new(n_groups * width)),
     };
     (0..table.n_features()).map(of_column).collect()
 }

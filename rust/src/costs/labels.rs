@@ -4,6 +4,7 @@ use ndarray::ArrayView1;
 
 use super::Units;
 use crate::error::{Error, Result};
+use crate::exact::{self, ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::table::{Column, MISSING_LEVEL, Table, all_finite};
@@ -39,8 +40,7 @@ impl LabelCosts {
     pub fn of_labels(&self, labels: &[u32]) -> f64 {
         let k = self.regrets.len() / labels.len().max(1);
         let regrets = self.regrets.chunks(k.max(1)).zip(labels);
-        let own: f64 = regrets.map(|(row, &label)| row[label as usize]).sum();
-        self.minimum + own
+        self.minimum + exact::sum(regrets.map(|(row, &label)| row[label as usize]))
     }
 }
 
@@ -50,7 +50,8 @@ impl LabelCosts {
 /// `weights`: of shape (n), positive; none: all 1. `levels`: by column none or, for a column of levels, what they cost
 /// each label (k x number of levels, row-major), in place of the centers' coordinates, which are not read; may be empty
 /// if there are no such columns. Rows are taken in blocks of fixed size, and a row's terms in the order of the columns,
-/// numbers before levels, so that the result has the same bits for every number of threads.
+/// numbers before levels; their costs are added up exactly: the result has the same bits for every number of threads
+/// and every order of the rows.
 ///
 /// # Errors
 /// [`Error::Value`] if a cost overflows; [`Error::Shape`] if sizes disagree.
@@ -76,9 +77,9 @@ pub fn label_costs(
     const ROWS: usize = 64 * LANES;
     let blocks = regrets.chunks_mut(ROWS * k).zip(nearest.chunks_mut(ROWS)).enumerate();
     let minima = parallel::map(blocks, |(block, (regrets, nearest))| {
-        let mut minimum = 0.0;
+        let mut minimum = ExactRows::new(1, 1);
         if table.stopped() {
-            return minimum;
+            return minimum.finish();
         }
         let mut cells = vec![0.0; numbers.len() * LANES];
         let mut has_gaps = false;
@@ -87,7 +88,6 @@ pub fn label_costs(
         {
             let start = block * ROWS + tile * LANES;
             read_tile(&numbers, start, nearest.len(), &mut cells);
-            let before = minimum;
             loop {
                 if has_gaps {
                     tile_costs::<true>(&cells, &centers, metric, regrets, k);
@@ -95,22 +95,28 @@ pub fn label_costs(
                     tile_costs::<false>(&cells, &centers, metric, regrets, k);
                 }
                 levels.iter().for_each(|column| column.add(start, regrets, k));
-                minimum = before;
-                for (i, (row, label)) in regrets.chunks_mut(k).zip(&mut *nearest).enumerate() {
+                let mut least = [0.0; LANES];
+                let rows = regrets.chunks_mut(k).zip(&mut *nearest).zip(&mut least);
+                for (i, ((row, label), least)) in rows.enumerate() {
                     let weight = weights.map_or(1.0, |w| w[start + i]);
                     let (cheapest, cost) = to_regrets(row, weight);
                     *label = cheapest;
-                    minimum += weight * cost;
+                    *least = weight * cost;
                 }
-                if has_gaps || !minimum.is_nan() {
+                if has_gaps || !least.iter().any(|cost| cost.is_nan()) {
+                    // What overflows is an error below.
+                    let terms = least.iter().map(|x| if x.is_nan() { f64::INFINITY } else { *x });
+                    terms.for_each(|cost| minimum.add_one(0, 0, cost));
                     break;
                 }
                 has_gaps = true; // one gap seldom comes alone: so is the rest of the block taken
             }
         }
-        minimum
+        minimum.finish()
     });
-    let minimum: f64 = minima.iter().sum();
+    let mut all = ExactSums::new(1);
+    minima.iter().for_each(|minimum| all.merge(minimum));
+    let minimum = all.rounded(0);
     if !minimum.is_finite() || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
     {
         return Err(Error::Value(

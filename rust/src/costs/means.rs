@@ -3,6 +3,7 @@
 use super::Units;
 use super::groups::{RowGroups, group_weights, moments_with_gaps, observed_weights, scan_numbers};
 use crate::error::{Error, Result};
+use crate::exact::ExactSums;
 use crate::table::Table;
 
 /// Weight, mean and spread of each group of rows.
@@ -64,59 +65,48 @@ fn spreads_about(
     row_groups: RowGroups<'_>,
 ) -> (GroupMeans, Vec<f64>) {
     let (d, RowGroups { groups, n_groups, weights }) = (table.n_features(), row_groups);
-    // By group: its point, the sum of the differences to it and that of their squares.
+    // By group the sum of the differences to its point, and that of their squares.
+    let mut points = vec![0.0; n_groups * d]; // by column, one beside the other
+    for (i, point) in means.iter().enumerate() {
+        points[i % d * n_groups + i / d] = *point;
+    }
     let scan = || {
-        scan_numbers(
-            table,
-            |feature, sum| {
-                (0..n_groups)
-                    .map(|group| [means[group * d + feature], sum, 0.0])
-                    .collect::<Vec<_>>()
-            },
-            |groups_so_far, feature, start, cells| {
-                let scale = units.scale[feature];
-                let groups = &groups[start..start + cells.len()];
-                if groups_so_far[groups[0] as usize][1].is_nan() {
-                    return; // added up with care below
-                }
-                match weights {
-                    None if scale == 1.0 => {
-                        for (x, &group) in cells.iter().zip(groups) {
-                            let [point, sum, squares] = &mut groups_so_far[group as usize];
-                            let difference = x - *point;
-                            *sum += difference;
-                            *squares += difference * difference;
-                        }
-                    }
-                    _ => {
-                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                            let [point, sum, squares] = &mut groups_so_far[group as usize];
-                            let difference = (x - *point) / scale;
-                            let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
-                            *sum += weighted;
-                            *squares += weighted * difference;
-                        }
-                    }
-                }
-            },
-        )
+        scan_numbers(table, [n_groups, 2], |sums, feature, start, cells| {
+            let scale = units.scale[feature];
+            let groups = &groups[start..start + cells.len()];
+            let points = &points[feature * n_groups..][..n_groups];
+            match weights {
+                None if scale == 1.0 => sums.add_pairs(groups, |i| {
+                    let difference = cells[i] - points[groups[i] as usize];
+                    [difference, difference * difference]
+                }),
+                _ => sums.add_pairs(groups, |i| {
+                    let difference = (cells[i] - points[groups[i] as usize]) / scale;
+                    let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
+                    [weighted, weighted * difference]
+                }),
+            }
+        })
     };
-    let (weight, mut columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
-    let is_nan = |group: usize, feature: usize| columns[feature][group][1].is_nan();
+    let (weight, columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
+    let has_gaps = |feature: usize| columns[feature].is_none();
     let point = |group: usize, feature: usize| means[group * d + feature];
-    let with_gaps = moments_with_gaps(table, units, row_groups, is_nan, point);
+    let with_gaps = moments_with_gaps(table, units, row_groups, has_gaps, point);
     let observed = observed_weights(&with_gaps, &weight, d);
+    let rounded = |sums: &ExactSums| {
+        (0..n_groups).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
+    };
+    let mut columns: Vec<Vec<[f64; 2]>> =
+        columns.iter().map(|sums| sums.as_ref().map_or(vec![], rounded)).collect();
     for (feature, moments) in with_gaps {
-        for ([_, sum, squares], moments) in columns[feature].iter_mut().zip(moments) {
-            (*sum, *squares) = (moments.sum, moments.squares);
-        }
+        columns[feature] = moments.iter().map(|moments| [moments.sum, moments.squares]).collect();
     }
     // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
     let rounding = if is_mean { 8.0 * f64::EPSILON * table.n_samples() as f64 } else { 0.0 };
     let mut rest = vec![0.0; n_groups * d];
     let (mut spread, mut total) = (vec![0.0; n_groups], vec![0.0; n_groups]);
     for (feature, column) in columns.iter().enumerate() {
-        for (group, &[_, sum, squares]) in column.iter().enumerate() {
+        for (group, &[sum, squares]) in column.iter().enumerate() {
             let (scale, i) = (units.scale[feature], group * d + feature);
             let weight = observed.as_ref().map_or(weight[group], |observed| observed[i]);
             if weight <= 0.0 {

@@ -1,8 +1,11 @@
 //! Origins and units of columns: the lower median of a sample, and the standard deviation of the observed cells.
 
 use crate::error::{Error, Result};
+use crate::exact::{self, ExactSums};
 use crate::parallel;
 use crate::table::Table;
+
+use super::groups::scan_numbers;
 
 /// Column-wise origin and unit: a cell counts as `(x - shift) / scale`. Columns of levels have the origin 0 and the
 /// unit 1, which nothing reads.
@@ -30,18 +33,17 @@ impl Units {
             return Ok(Units { shift, scale });
         }
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
-        let total: f64 = (0..table.n_samples()).map(weight).sum();
+        let total = exact::sum((0..table.n_samples()).map(weight));
         let moment = |mean: &[f64], power: i32| -> Vec<f64> {
-            let sums = table.scan_columns(
-                |_| 0.0,
-                |sum, feature, start, cells| {
-                    for (i, x) in cells.iter().enumerate() {
-                        *sum +=
-                            weight(start + i) * (x - shift[feature] - mean[feature]).powi(power);
-                    }
-                },
-            );
-            sums.into_iter().map(|sum| sum / total).collect()
+            // NaN for columns with gaps.
+            let sums = scan_numbers(table, [1, 1], |sum, feature, start, cells| {
+                for (i, x) in cells.iter().enumerate() {
+                    let apart = x - shift[feature] - mean[feature];
+                    sum.add_one(0, 0, weight(start + i) * apart.powi(power));
+                }
+            });
+            let sum = |sum: Option<ExactSums>| sum.map_or(f64::NAN, |sum| sum.rounded(0));
+            sums.into_iter().map(|moment| sum(moment) / total).collect()
         };
         let mean = moment(&vec![0.0; shift.len()], 1);
         let variances = moment(&mean, 2).into_iter().enumerate();
@@ -73,10 +75,10 @@ fn observed_deviation(
     }
     let reach = if divide { largest } else { 1.0 };
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
-    let total: f64 = cells().map(|(row, _)| weight(row)).sum();
+    let total = exact::sum(cells().map(|(row, _)| weight(row)));
     let moment = |mean: f64, power: i32| {
         let terms = cells().map(|(row, x)| weight(row) * (x / reach - mean).powi(power));
-        terms.sum::<f64>() / total
+        exact::sum(terms) / total
     };
     let variance = moment(moment(0.0, 1), 2);
     if variance > 0.0 && variance.is_finite() {

@@ -23,8 +23,8 @@
 use super::label_counts::OneHot;
 use super::sums::{SLACK, SideCost, TIE};
 use super::{NodeScale, RowSums};
+use crate::exact;
 use crate::memory;
-use crate::parallel;
 
 /// The share of a set's edges that leave it.
 #[derive(Debug, Clone)]
@@ -39,7 +39,10 @@ impl Clique {
     /// The cliques of all rows in `0..n_samples`.
     pub fn new(rows: &OneHot<'_>, n_samples: usize) -> Self {
         let all: Vec<u32> = memory::collected(0..n_samples as u32, "the rows of the table");
-        let totals = parallel::sum_rows(&all, rows.width(), |row, sums| rows.add(row, sums));
+        let totals = exact::sum_rows(&all, 1, rows.width(), |row, sums| {
+            rows.add_exactly(row, sums, 0);
+        });
+        let totals = totals.all_rounded();
         let weights = all.iter().map(|&row| rows.weight(row)).filter(|&weight| weight > 0.0);
         Clique { totals, one: weights.fold(1.0, f64::min) }
     }

@@ -13,6 +13,7 @@
 use super::sums::{Additive, SideCost, TIE, add};
 use super::{BinnedRows, RowSums, fill_rows};
 use crate::error::{Error, Result};
+use crate::exact::ExactRows;
 
 /// The form of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,10 @@ impl RowSums for Regrets<'_> {
 
     fn add(&self, row: u32, sums: &mut [f64]) {
         add(sums, &self.regrets[row as usize * self.k..][..self.k]);
+    }
+
+    fn add_exactly(&self, row: u32, sums: &mut ExactRows, group: usize) {
+        sums.add(group, self.of(row));
     }
 
     fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {

@@ -20,6 +20,7 @@
 use super::sums::{Additive, SideCost, TIE};
 use super::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
+use crate::exact::{self, ExactRows};
 
 /// A row adds its weight to the count of its label.
 #[derive(Debug, Clone, Copy)]
@@ -56,9 +57,19 @@ impl<'a> OneHot<'a> {
         self.weights.map_or(1.0, |weights| weights[row as usize])
     }
 
+    /// Adds one row to the exact sums of a group, of `k` columns from `first` on.
+    #[inline]
+    pub fn add_exactly_from(&self, row: u32, sums: &mut ExactRows, group: usize, first: usize) {
+        let column = first + self.label(row);
+        match self.weights {
+            None => sums.count(group, column),
+            Some(weights) => sums.add_one(group, column, weights[row as usize]),
+        }
+    }
+
     /// The weight of all rows.
     pub fn total_weight(&self) -> f64 {
-        self.weights.map_or(self.labels.len() as f64, |weights| weights.iter().sum())
+        self.weights.map_or(self.labels.len() as f64, |weights| exact::sum(weights.iter().copied()))
     }
 }
 
@@ -74,6 +85,10 @@ impl RowSums for OneHot<'_> {
     /// Counts are exact; sums of weights are not.
     fn is_exact(&self) -> bool {
         self.weights.is_none()
+    }
+
+    fn add_exactly(&self, row: u32, sums: &mut ExactRows, group: usize) {
+        self.add_exactly_from(row, sums, group, 0);
     }
 
     fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {

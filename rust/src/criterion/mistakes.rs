@@ -27,7 +27,7 @@ use super::label_counts::OneHot;
 use super::level_mistakes::{LevelCut, LevelShares, best_level_score, level_cuts};
 use super::levels::Levels;
 use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
-use crate::parallel;
+use crate::exact;
 
 /// Ties: counts closer than this share of the total weight are equal.
 const TIE: f64 = 1e-12;
@@ -81,9 +81,10 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
 
     /// The node of the still-correct `rows` whose centers are `alive`.
     pub fn node(&self, rows: &[u32], alive: Vec<bool>) -> MistakesNode {
-        let totals =
-            parallel::sum_rows(rows, self.rows.width(), |row, sums| self.rows.add(row, sums));
-        MistakesNode { totals, alive }
+        let sums = exact::sum_rows(rows, 1, self.rows.width(), |row, sums| {
+            self.rows.add_exactly(row, sums, 0);
+        });
+        MistakesNode { totals: sums.all_rounded(), alive }
     }
 
     /// Upper bounds for cuts with an end inside a group, as [`Criterion::bounds`]. O(k) per group; minus infinity for a

@@ -40,6 +40,7 @@ pub use groups::{ColumnForm, Groups, MissingRows};
 pub use level_mistakes::{CenterGroup, CenterSide};
 pub(crate) use levels::Levels;
 
+use crate::exact::ExactRows;
 use crate::table::MISSING_LEVEL;
 use crate::tree::LevelSet;
 
@@ -201,6 +202,9 @@ pub trait RowSums: Sync {
 
     /// Adds one row to `sums` (`width` numbers).
     fn add(&self, row: u32, sums: &mut [f64]);
+
+    /// Adds one row to the exact sums of a group, to those of the first `width` columns.
+    fn add_exactly(&self, row: u32, sums: &mut ExactRows, group: usize);
 
     /// Whether sums and differences of sums are exact, as those of counts are.
     fn is_exact(&self) -> bool {
