@@ -205,12 +205,14 @@ impl Sizes {
 
     #[inline(always)]
     fn holds(&self, x: Lanes) -> bool {
-        let mut is_held = true;
-        for (i, x) in x.into_iter().enumerate() {
-            let size = x.abs();
-            is_held &= (size <= self.most[i]) & ((size >= self.least[i]) | (size == 0.0));
-        }
-        is_held
+        x.into_iter().enumerate().fold(true, |is_held, (lane, x)| is_held & self.holds_one(lane, x))
+    }
+
+    /// [`Sizes::holds`] of one lane.
+    #[inline(always)]
+    fn holds_one(&self, lane: usize, x: f64) -> bool {
+        let size = x.abs();
+        (size <= self.most[lane]) & ((size >= self.least[lane]) | (size == 0.0))
     }
 }
 
@@ -321,9 +323,7 @@ impl ExactRows {
     pub fn add_one(&mut self, group: usize, column: usize, x: f64) {
         let (pair, lane) = (column / LANES, column % LANES);
         let sizes = &self.sizes[pair];
-        let mut lanes = [0.0; LANES];
-        lanes[lane] = x;
-        if !sizes.holds(lanes) || self.n_added == MOST_ROWS {
+        if !sizes.holds_one(lane, x) || self.n_added == MOST_ROWS {
             return self.add_others(group, column, &[x]);
         }
         self.n_added += 1;

@@ -1,18 +1,19 @@
 //! A node's rows grouped along one column: by bin, by value, or by bin with some bins opened to values.
 //!
-//! These are the groups on which cuts are compared exactly: sums are of the node's own rows, never differences of
-//! other sums. Pieces of the work have sizes that do not depend on the number of threads and are added in order, so the
+//! Sums are of the node's own rows, never differences of other sums. Pieces of the work have sizes that do not depend on the number of threads and are added in order, so the
 //! sums are the same bits for any number of them.
 //!
 //! | groups | cost for m rows, b bins |
 //! |---|---|
 //! | [`Grouping::by_bin`] | O(m), memory O(b width) per piece |
 //! | [`Grouping::by_value`] | O(m log m) |
+//! | [`Grouping::exact`] | O(m), memory O(groups width) per piece: the groups between the cuts that may be the best, with exact sums |
 //! | [`Grouping::open_bins`] | O(m) and O(r log r) for the r rows in opened bins, memory O(r width) |
 
 use rayon::prelude::*;
 
 use crate::criterion::{BinnedRows, OwnGroups, RowSums};
+use crate::exact;
 use crate::index::Index;
 use crate::memory;
 use crate::parallel;
@@ -73,7 +74,58 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             sums.iter_mut().zip(block_sums).for_each(|(a, b)| *a += b);
         }
         let (low, high) = (binned.low.clone(), binned.high.clone());
-        OwnGroups { count, sums, low, high, form: binned.form }
+        OwnGroups { count, sums, low, high, form: binned.form, exact: None }
+    }
+
+    /// Groups with exact sums: those of `groups`, of the same rows, joined where no cut that counts lies between them.
+    /// Such cuts have a group in `ends` on either side. Levels are never joined.
+    pub(crate) fn exact(
+        &self,
+        rows: &[u32],
+        feature: usize,
+        groups: &OwnGroups,
+        ends: &[bool],
+    ) -> OwnGroups {
+        let (binned, width) = (self.index.column(feature), self.row_sums.width());
+        let mut joined = OwnGroups { form: groups.form, ..OwnGroups::default() };
+        let view = groups.view(feature);
+        let (values, _) = view.split_missing(width);
+        let mut last_is_end = true;
+        for group in values.filled() {
+            let (count, high) = (groups.count[group], groups.high[group]);
+            match joined.high.last_mut() {
+                Some(last) if !(groups.form.is_levels || last_is_end && ends[group]) => {
+                    *last = high;
+                    joined.add_to_last(count, &[]);
+                }
+                _ => joined.push(count, groups.low[group], high, &[]),
+            }
+            last_is_end = ends[group];
+        }
+        let n_values = joined.high.len();
+        if groups.form.has_missing {
+            joined.push(groups.count[values.len()], f64::NAN, f64::NAN, &[]);
+        }
+        // The group of a cell is that of its bin, if all cells of the bin have one.
+        let group_of = |x: f64| joined.high[..n_values].partition_point(|&high| high < x);
+        let mut of_bin = binned.per_bin(|low, high| {
+            Some(group_of(low)).filter(|&group| group == group_of(high) && group < n_values)
+        });
+        if let Some(missing) = binned.missing() {
+            of_bin[usize::from(missing)] = Some(n_values);
+        }
+        let column = self.table.column(feature);
+        let n_groups = joined.count.len();
+        // The sums before the first group are none.
+        let mut exact = exact::sum_rows(rows, 1 + n_groups, width, |row, sums| {
+            let of_bin = of_bin[usize::from(binned.codes[row as usize])];
+            let group = of_bin.unwrap_or_else(|| group_of(column.get(row as usize)));
+            self.row_sums.add_exactly(row, sums, 1 + group);
+        });
+        joined.sums = (width..(1 + n_groups) * width).map(|place| exact.rounded(place)).collect();
+        exact.accumulate(width);
+        joined.exact = Some(exact);
+        joined
     }
 
     /// The bins of the column, those in `opened` replaced by their single values, empty ones left out. `bins`: as

@@ -8,12 +8,14 @@
 //!    by subtraction from the parent (`Engine::search_children`).
 //! 2. A node is *opened* (`Engine::open`) only when its upper bound may be the best among the leaves. Then the few
 //!    bins that may hide a better cut are sorted and swept value by value, on sums of the node's own rows.
+//! 3. Of the cuts found so far, those that may be the best are compared on exact sums ([`crate::exact`]): one or two
+//!    columns, added up in the few groups between such cuts. So the order of the rows does not matter.
 //!
 //! Most leaves are never opened, and few bins of those that are. Nodes of a few hundred rows are sorted at once.
 //!
 //! **Ties.** Of a node's cuts within the criterion's margin of the best score, those with the largest second key
 //! remain (up to `KEY_TIE`); of these the first column's first cut is taken. Scores that decide are of the node's
-//! own rows: sums that were subtracted only select what is compared.
+//! own rows, exact and rounded once: all other sums only select what is compared.
 //!
 //! Memory: n d bytes for the index, and 4 + 8 width bytes per bin for each node that keeps its histograms. Opened bins
 //! take 36 + 8 width bytes per row, at most `MAX_OPENED_BYTES` twice, or those of one column: columns are opened in
@@ -48,6 +50,9 @@ impl Default for SearchOptions {
 /// Most bytes of opened bins at a time: those that are sorted and summed, and those that are held until the best cut is
 /// chosen. One column is opened whatever it takes.
 const MAX_OPENED_BYTES: usize = 32 << 20;
+
+/// Columns that are added up exactly before those that are not held are dropped.
+const MAX_EXACT: usize = 16;
 
 /// Second keys closer than this are equal.
 const KEY_TIE: f64 = 1e-9;
@@ -238,7 +243,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             let (count, sums) = histogram.column(feature);
             inside.resize(count.len(), 0.0);
             let (low, high, form) = (&binned.low[..], &binned.high[..], binned.form);
-            let groups = Groups { feature, count, sums, low, high, form };
+            let groups = Groups { feature, count, sums, low, high, form, exact: None };
             let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
             ColumnBound { feature, edge, upper }
@@ -385,15 +390,69 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 let features: Vec<usize> = (0..self.index.n_features()).collect();
                 parallel::map(&features, |&f| criterion.prepare(f));
                 // Groups are made twice rather than held for all columns.
-                let groups = |i: usize| Cow::Owned(self.grouping().by_value(rows, features[i]));
-                best_cut(criterion, node, &features, 8, self.monitor, groups)
+                let groups =
+                    |i: usize| Cow::<OwnGroups>::Owned(self.grouping().by_value(rows, features[i]));
+                let scores = parallel::try_map_some(0..features.len(), 8, |i| {
+                    self.monitor.check()?;
+                    Ok(criterion.best_score(node, groups(i).view(features[i])))
+                })?;
+                self.choose_exactly(rows, node, &features, &scores, groups)
             }
             CandidateColumns::Columns { features, .. } => {
                 let (groups, scores) = self.refine(rows, node, features)?;
                 let groups = |i: usize| self.groups(rows, features[i], &groups[i]);
-                choose_cut(criterion, node, features, &scores, 1, groups)
+                self.choose_exactly(rows, node, features, &scores, groups)
             }
         }
+    }
+
+    /// [`choose_cut`] on exact sums. `scores` and `groups` are of sums of the node's own rows, added as doubles: they
+    /// say which cuts may be the best, and rows are added up exactly between these alone.
+    fn choose_exactly<'g>(
+        &self,
+        rows: &[u32],
+        node: &C::Node,
+        features: &[usize],
+        scores: &[f64],
+        groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
+    ) -> Result<Option<BestCut>> {
+        let criterion = self.criterion;
+        if criterion.rows().is_exact() {
+            return choose_cut(criterion, node, features, scores, 1, groups);
+        }
+        let scale = criterion.scale(node);
+        let best = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if best == f64::NEG_INFINITY || best + scale.own_slack <= scale.floor {
+            return Ok(None);
+        }
+        let floor = best - scale.margin - 2.0 * scale.own_slack;
+        let near: Vec<usize> = (0..features.len()).filter(|&i| scores[i] >= floor).collect();
+        let exact = |&i: &usize| {
+            let rough = groups(i);
+            let mut ends = vec![false; rough.count.len()];
+            criterion.mark_ends(node, rough.view(features[i]), floor, &mut ends);
+            self.grouping().exact(rows, features[i], &rough, &ends)
+        };
+        let (mut held, mut scores) = (vec![], vec![]);
+        let mut bytes = 0;
+        for batch in near.chunks(MAX_EXACT) {
+            let found = parallel::try_map(batch, |i| {
+                self.monitor.check()?;
+                let groups = exact(i);
+                let score = criterion.best_score(node, groups.view(features[*i]));
+                Ok((groups, score))
+            })?;
+            for (groups, score) in found {
+                bytes += groups.bytes();
+                held.push((bytes <= MAX_OPENED_BYTES).then_some(groups));
+                scores.push(score);
+            }
+        }
+        let features: Vec<usize> = near.iter().map(|&i| features[i]).collect();
+        choose_cut(criterion, node, &features, &scores, 1, |i| match &held[i] {
+            Some(groups) => Cow::Borrowed(groups),
+            None => Cow::Owned(exact(&near[i])),
+        })
     }
 
     /// The node's rows grouped along each column, and the best score of each: by bin, and by value in those bins that
@@ -408,14 +467,17 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         features: &[usize],
     ) -> Result<(Vec<ColumnGroups>, Vec<f64>)> {
         let criterion = self.criterion;
-        let margin = criterion.scale(node).margin;
+        let scale = criterion.scale(node);
+        // Scores are rough: a cut may be the best from here on, and certainly is tied from there on.
+        let margin = scale.margin + 2.0 * scale.own_slack;
+        let sure_margin = scale.margin - 2.0 * scale.own_slack;
         let (mut columns, edges) = self.group_by_bin(rows, node, features)?;
         let best = edges.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let mut key = f64::NEG_INFINITY;
         for ((&f, column), &edge) in features.iter().zip(&columns).zip(&edges) {
-            if edge > f64::NEG_INFINITY && edge >= best - margin {
+            if edge > f64::NEG_INFINITY && edge >= best - sure_margin {
                 let bins = self.groups(rows, f, column);
-                key = key.max(criterion.best_key(node, bins.view(f), best - margin));
+                key = key.max(criterion.best_key(node, bins.view(f), best - sure_margin));
             }
         }
         let opened_rows =
@@ -523,7 +585,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         key: f64,
     ) -> Vec<bool> {
         let criterion = self.criterion;
-        let margin = criterion.scale(node).margin;
+        let scale = criterion.scale(node);
+        let margin = scale.margin + 2.0 * scale.own_slack;
+        let sure_margin = scale.margin - 2.0 * scale.own_slack;
         let mut inside = vec![0.0; bins.count.len()];
         if !bins.low.iter().zip(&bins.high).any(|(low, high)| low < high) {
             return vec![false; inside.len()]; // every bin is one value
@@ -543,7 +607,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             beside[bin]
                 || bound > f64::NEG_INFINITY
                     && bound >= best - margin
-                    && (bound > best + margin || wide() >= key - KEY_TIE)
+                    && (bound > best + sure_margin || wide() >= key - KEY_TIE)
         };
         inside.iter().enumerate().map(is_open).collect()
     }

@@ -215,3 +215,19 @@ class WeightedRows(Generic[Rows]):
         return _engine.GroupSums(
             *_engine.group_sums(self.rows.data, self.units, groups, n_groups, weight, threads)
         )
+
+
+def sums_by_group(
+    values: FloatArray, groups: npt.NDArray[Any], n_groups: int, n_jobs: _engine.Jobs
+) -> FloatArray:
+    """Return the sums of the rows of `values` (n x k) of each group, n_groups x k.
+
+    They are exact and rounded once, so that the order of the rows does not matter. `groups`: one
+    per row, in ``[0, n_groups)``.
+    """
+    k = values.shape[1]
+    units = Units(np.zeros(k), np.ones(k))
+    groups = np.asarray(groups, dtype=np.uint32)
+    return _engine.GroupSums(
+        *_engine.group_sums(values, units, groups, n_groups, None, n_jobs)
+    ).sums

@@ -19,8 +19,9 @@ from .._data import (
     level_columns,
     missing_cells,
     observed_means,
+    sums_by_group,
 )
-from .._engine import MISSING_LEVEL, LabelCosts
+from .._engine import MISSING_LEVEL, Jobs, LabelCosts
 from .._util import FloatArray, map_in_order, weighted_sum
 from .kmedians import cluster_medians
 
@@ -235,9 +236,10 @@ class _Points:
             return np.square(apart, out=apart)
 
 
-def own_regret(regrets: FloatArray, labels: npt.NDArray[Any]) -> float:
+def own_regret(regrets: FloatArray, labels: npt.NDArray[Any], n_jobs: Jobs) -> float:
     """Return the sum over the rows of the regret of the row's own label."""
-    return float(regrets[np.arange(len(regrets)), labels].sum())
+    own = regrets[np.arange(len(regrets)), labels, None]
+    return float(sums_by_group(own, np.zeros(len(own)), 1, n_jobs)[0, 0])
 
 
 # Costs whose difference is below this share of the larger one count as equal.

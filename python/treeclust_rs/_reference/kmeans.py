@@ -105,7 +105,7 @@ def make_reference(
         codes = given.labels.astype(np.uint32)
         if from_labels and follows_centers:
             warn_misfit(codes != nearest, data.weight, stacklevel=3)
-        inertia = minimum + own_regret(regrets, codes)
+        inertia = minimum + own_regret(regrets, codes, data.threads)
     of_means = criterion == "kmeans" and labels is not None and given.centers is None
     if of_means and np.array_equal(codes, np.asarray(labels)):
         # Added up as the costs of trees about their own means: the same for the same clusters.

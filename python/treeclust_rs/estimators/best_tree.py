@@ -24,7 +24,7 @@ from .._base import (
     Limits,
     most_leaves,
 )
-from .._data import Table
+from .._data import Table, sums_by_group
 from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference
 from .._util import FloatArray, IntArray, Interval, StrOptions, estimator, format_count
@@ -348,8 +348,7 @@ def _searched(
             medians = Centers.of_labels(fit_rows, labels, k, criterion).high
             medians = np.where(np.isnan(medians), reference.centers.high, medians)
             label_costs = fit_rows.label_costs(space.of_points(medians), manhattan=True)
-    costs = np.zeros((len(cluster), k))
-    np.add.at(costs, leaf_of_row, label_costs.regrets)
+    costs = sums_by_group(label_costs.regrets, leaf_of_row, len(cluster), fit_rows.threads)
     if criterion is not None:
         costs[:, np.bincount(labels, minlength=k) == 0] = np.inf  # no mean, no rows
     add_up(tests.children_left, costs)

@@ -18,7 +18,7 @@ from .._base import (
     Growth,
     Limits,
 )
-from .._data import Table
+from .._data import Table, sums_by_group
 from .._reference.centers import Criterion
 from .._reference.kmeans import Reference
 from ..tree import GrownTree, add_up
@@ -60,7 +60,7 @@ class LabelsTree(CentersTree, abstract=True):
 
     def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
         grown = super()._grow(fit_rows, reference, growth)
-        costs = np.zeros((len(grown.cluster), reference.n_clusters))
-        np.add.at(costs, grown.leaf_of_row, reference.regrets)
+        n_nodes, threads = len(grown.cluster), fit_rows.threads
+        costs = sums_by_group(reference.regrets, grown.leaf_of_row, n_nodes, threads)
         add_up(grown.tests.children_left, costs)
         return replace(grown, cost=costs[np.arange(len(costs)), grown.cluster])

@@ -104,7 +104,7 @@ impl SideCost for Clique {
     fn scale(&self, counts: &[f64], _: f64) -> NodeScale {
         let is_pure = counts.iter().filter(|&&count| count > 0.0).count() < 2;
         let cost = if is_pure { 0.0 } else { 1.0 };
-        NodeScale { margin: TIE, slack: SLACK, floor: f64::NEG_INFINITY, cost }
+        NodeScale { margin: TIE, slack: SLACK, own_slack: SLACK, floor: f64::NEG_INFINITY, cost }
     }
 
     /// phi of a small set depends on every digit of its counts.

@@ -1,5 +1,8 @@
 //! Rows of one node grouped by the values of one column: what a criterion judges a column by.
 
+use std::ops::Range;
+
+use crate::exact::ExactSums;
 use crate::memory;
 
 /// What the groups of a column hold.
@@ -18,6 +21,8 @@ pub struct MissingRows<'a> {
     pub count: usize,
     /// What they add up to.
     pub sums: &'a [f64],
+    /// Their group.
+    pub group: usize,
 }
 
 /// Rows of one node grouped by the values of one column, in ascending order.
@@ -37,6 +42,8 @@ pub struct Groups<'a> {
     pub high: &'a [f64],
     /// What the groups hold.
     pub form: ColumnForm,
+    /// Where cuts are compared to the last bit: exact sums over the groups before each, `width` of each, and over all.
+    pub exact: Option<&'a ExactSums>,
 }
 
 impl<'a> Groups<'a> {
@@ -53,7 +60,7 @@ impl<'a> Groups<'a> {
             ..self
         };
         let (count, sums) = (self.count[last] as usize, &self.sums[last * width..][..width]);
-        (values, (count > 0).then_some(MissingRows { count, sums }))
+        (values, (count > 0).then_some(MissingRows { count, sums, group: last }))
     }
 }
 
@@ -73,10 +80,44 @@ impl Groups<'_> {
         (0..self.len()).filter(|&group| self.count[group] > 0)
     }
 
+    /// Adds to `sums` those of `group`, which are then the sums over the groups of `range`, and over the `missing` rows.
+    /// Where exact sums are known, these are rounded once, whatever the groups in between.
+    #[inline]
+    pub(crate) fn extend(
+        &self,
+        sums: &mut [f64],
+        group: usize,
+        range: Range<usize>,
+        missing: Option<MissingRows<'_>>,
+    ) {
+        let width = sums.len();
+        match self.exact {
+            None => super::sums::add(sums, self.row(group, width)),
+            Some(_) => self.sum_exactly(sums, &[range, range_of(missing)]),
+        }
+    }
+
+    /// The exact sums over the groups of some ranges, rounded once. Nothing where they are not known.
+    pub(crate) fn sum_exactly(&self, sums: &mut [f64], ranges: &[Range<usize>]) {
+        let (Some(exact), width) = (self.exact, sums.len()) else { return };
+        let (mut ends, mut starts) = (vec![0; ranges.len()], vec![0; ranges.len()]);
+        for (column, sum) in sums.iter_mut().enumerate() {
+            for (i, range) in ranges.iter().enumerate() {
+                (ends[i], starts[i]) = (range.end * width + column, range.start * width + column);
+            }
+            *sum = exact.combined(&ends, &starts);
+        }
+    }
+
     /// The sums of one group.
     pub fn row(&self, group: usize, width: usize) -> &[f64] {
         &self.sums[group * width..][..width]
     }
+}
+
+/// The group of missing rows as a range.
+pub(crate) fn range_of(missing: Option<MissingRows<'_>>) -> Range<usize> {
+    missing.map_or(0..0, |rows| rows.group..rows.group + 1)
 }
 
 /// [`Groups`] that own their numbers.
@@ -87,6 +128,7 @@ pub(crate) struct OwnGroups {
     pub(crate) low: Vec<f64>,
     pub(crate) high: Vec<f64>,
     pub(crate) form: ColumnForm,
+    pub(crate) exact: Option<ExactSums>,
 }
 
 impl OwnGroups {
@@ -99,12 +141,13 @@ impl OwnGroups {
     pub(crate) fn bytes(&self) -> usize {
         self.count.len() * size_of::<u32>()
             + (self.low.len() + self.high.len() + self.sums.len()) * size_of::<f64>()
+            + self.exact.as_ref().map_or(0, ExactSums::bytes)
     }
 
     /// The groups, of the column `feature`.
     pub(crate) fn view(&self, feature: usize) -> Groups<'_> {
-        let OwnGroups { count, sums, low, high, form } = self;
-        Groups { feature, count, sums, low, high, form: *form }
+        let OwnGroups { count, sums, low, high, form, exact } = self;
+        Groups { feature, count, sums, low, high, form: *form, exact: exact.as_ref() }
     }
 
     /// Makes room for `n_groups` more groups.

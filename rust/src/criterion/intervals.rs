@@ -17,11 +17,14 @@
 //! there, is added. Which side is better does not depend on the interval, so that one search, with the less of the two,
 //! serves both as long as `min_samples_leaf` is 1. Columns of levels have the cuts of [`super::sums`].
 //!
+//! Where exact sums are known ([`Groups::exact`]), the search names the intervals that may be the best, and these are
+//! compared on exact differences.
+//!
 //! Memory: 8 k bytes per group. Scores are in the unit of the costs, as those of thresholds.
 
 use super::label_cost::{CheapestLabel, LabelCost, Regrets};
 use super::sums::{AdditiveNode, SLACK, SideCost};
-use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
+use super::{Candidate, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums, range_of};
 use crate::memory;
 
 /// The surrogate cost with interval cuts.
@@ -45,7 +48,7 @@ impl<'c, 'a> IntervalCost<'c, 'a> {
         node: &'n AdditiveNode,
         groups: Groups<'n>,
     ) -> impl Iterator<Item = Intervals<'n, 'a>> {
-        let one = self.0.min_samples_leaf() == 1;
+        let one = self.0.min_samples_leaf() == 1 && groups.exact.is_none();
         self.on_sides(node, groups, if one { &[MissingSide::Cheaper] } else { &BOTH })
     }
 
@@ -188,6 +191,7 @@ struct Intervals<'c, 'a> {
     /// Number of missing rows, by label what they cost, capped, and where they lie.
     n_missing: usize,
     missing: Vec<f64>,
+    missing_rows: Option<MissingRows<'c>>,
     side: MissingSide,
 }
 
@@ -199,7 +203,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
         criterion: &'c LabelCost<'a>,
         node: &'c AdditiveNode,
         groups: Groups<'c>,
-        missing: Option<MissingRows<'_>>,
+        missing: Option<MissingRows<'c>>,
         side: MissingSide,
     ) -> Self {
         let mut filled: Vec<usize> =
@@ -224,10 +228,21 @@ impl<'c, 'a> Intervals<'c, 'a> {
         for (i, &group) in filled.iter().enumerate() {
             rows.push(rows[i] + groups.count[group] as usize);
         }
-        let n_missing = missing.map_or(0, |rows| rows.count);
-        let capped = |rows: MissingRows<'_>| rows.sums.iter().map(|sum| sum.min(cap)).collect();
+        let (n_missing, missing_rows) = (missing.map_or(0, |rows| rows.count), missing);
+        let capped = |rows: MissingRows<'c>| rows.sums.iter().map(|sum| sum.min(cap)).collect();
         let missing = missing.map_or_else(|| vec![0.0; criterion.rows().width()], capped);
-        Intervals { criterion, node, groups, filled, prefix, rows, n_missing, missing, side }
+        Intervals {
+            criterion,
+            node,
+            groups,
+            filled,
+            prefix,
+            rows,
+            n_missing,
+            missing,
+            missing_rows,
+            side,
+        }
     }
 
     /// Number of non-empty groups.
@@ -330,7 +345,28 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// As [`Criterion::best_score`].
     fn best(&self) -> f64 {
-        self.node.cost - CheapestLabel.cost(&self.best_by_stop())
+        if self.groups.exact.is_none() {
+            return self.node.cost - CheapestLabel.cost(&self.best_by_stop());
+        }
+        let by_start = self.best_by_start();
+        let rough = self.node.cost - CheapestLabel.cost(&by_start);
+        let scores = self.near(&by_start, rough - 2.0 * self.slack());
+        scores.map(|[start, stop]| self.score(start, stop)).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// What scores from capped sums, added as doubles, may be off by.
+    fn slack(&self) -> f64 {
+        self.criterion.scale(self.node).own_slack + self.rounding()
+    }
+
+    /// The intervals that score at least `floor` on capped sums, in the order of ties. `by_start`: the least cost of the
+    /// intervals with each start.
+    fn near(&self, by_start: &[f64], floor: f64) -> impl Iterator<Item = [usize; 2]> {
+        let is_good = move |start: &usize| self.node.cost - by_start[*start] >= floor;
+        (0..self.n()).filter(is_good).flat_map(move |start| {
+            let stops = self.stops(start).filter(move |&stop| self.rough(start, stop) >= floor);
+            stops.map(move |stop| [start, stop])
+        })
     }
 
     /// As [`Criterion::mark_ends`]: an end is marked if some interval with it is good enough.
@@ -358,8 +394,14 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// The first start with an interval that scores at least `floor`, and its first stop; with the cut.
     fn first(&self, floor: f64) -> Option<([usize; 2], Cut)> {
-        let rounding = self.rounding();
         let best = self.best_by_start();
+        if self.groups.exact.is_some() {
+            let mut near = self.near(&best, floor - self.slack());
+            return near
+                .find(|&[start, stop]| self.score(start, stop) >= floor)
+                .map(|ends| (ends, self.candidate(ends[0], ends[1]).cut));
+        }
+        let rounding = self.rounding();
         let good_starts =
             (0..self.n()).filter(|&start| self.node.cost - best[start] >= floor - rounding);
         good_starts.into_iter().find_map(|start| {
@@ -386,6 +428,23 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// What the interval `[start, stop)` is worth.
     fn score(&self, start: usize, stop: usize) -> f64 {
+        if self.groups.exact.is_none() {
+            return self.rough(start, stop);
+        }
+        let group = |g: usize| self.filled.get(g).copied().unwrap_or(self.groups.len());
+        let (first, last) = (group(start), group(stop));
+        let (all, missing) = (self.groups.len(), range_of(self.missing_rows));
+        let is_inside = self.side == MissingSide::Inside;
+        let [with_inside, with_outside] = if is_inside { [missing, 0..0] } else { [0..0, missing] };
+        let mut sums = vec![0.0; self.criterion.rows().width()];
+        self.groups.sum_exactly(&mut sums, &[first..last, with_inside]);
+        let cost_in = CheapestLabel.cost(&sums);
+        self.groups.sum_exactly(&mut sums, &[0..first, last..all, with_outside]);
+        self.node.cost - (cost_in + CheapestLabel.cost(&sums))
+    }
+
+    /// [`Intervals::score`] on capped sums, added as doubles.
+    fn rough(&self, start: usize, stop: usize) -> f64 {
         let inside = |l: usize| self.prefix[l][stop] - self.prefix[l][start];
         let missing = |l: usize, side| if self.side == side { self.missing[l] } else { 0.0 };
         let labels = 0..self.criterion.rows().width();
@@ -496,6 +555,7 @@ mod tests {
                 low: &x,
                 high: &x,
                 form: ColumnForm { is_levels: false, has_missing },
+                exact: None,
             };
             let mut totals = vec![0.0; k];
             groups.filled().for_each(|g| costs.rows().add(g as u32, &mut totals));

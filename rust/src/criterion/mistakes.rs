@@ -26,7 +26,9 @@ use super::cut_score::CutScore;
 use super::label_counts::OneHot;
 use super::level_mistakes::{LevelCut, LevelShares, best_level_score, level_cuts};
 use super::levels::Levels;
-use super::{Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums};
+use super::{
+    Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums, range_of,
+};
 use crate::exact;
 
 /// Ties: counts closer than this share of the total weight are equal.
@@ -170,6 +172,29 @@ impl<'m> Sides<'m> {
         }
     }
 
+    /// The mistakes of the cut before `next`, the last one if none, from exact sums; none if they are not known.
+    fn count_exactly(
+        &self,
+        groups: Groups<'_>,
+        next: Option<usize>,
+        missing_left: Option<bool>,
+    ) -> Option<f64> {
+        let (exact, k) = (groups.exact?, self.is_left.len());
+        let (n, missing) = (groups.len(), range_of(self.missing));
+        let next = next.unwrap_or(n);
+        let (mut ends, mut starts) = (vec![], vec![]);
+        for (cluster, &is_left) in self.is_left.iter().enumerate() {
+            let wrong = if is_left { next..n } else { 0..next };
+            ends.push(wrong.end * k + cluster);
+            starts.push(wrong.start * k + cluster);
+            if missing_left.is_some_and(|missing_left| missing_left != is_left) {
+                ends.push(missing.end * k + cluster);
+                starts.push(missing.start * k + cluster);
+            }
+        }
+        Some(exact.combined(&ends, &starts))
+    }
+
     /// The directions of missing rows and the mistakes with each; none if there are no missing rows. Missing rows that
     /// go right are mistakes of the centers on the left.
     fn of_missing(&self) -> impl Iterator<Item = (Option<bool>, f64)> + use<> {
@@ -241,7 +266,10 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
 
     fn scale(&self, _: &MistakesNode) -> NodeScale {
         let margin = TIE * self.total_weight;
-        NodeScale { margin, slack: margin, floor: f64::NEG_INFINITY, cost: self.total_weight }
+        // Of weights, which mostly add up to a few digits.
+        let own_slack = if self.rows.is_exact() { 0.0 } else { margin / 4.0 };
+        let (floor, cost) = (f64::NEG_INFINITY, self.total_weight);
+        NodeScale { margin, slack: margin, own_slack, floor, cost }
     }
 
     fn bounds(&self, node: &MistakesNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
@@ -289,6 +317,8 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
                     let key =
                         self.columns.share_of_range(groups.feature, &exact_below, &exact_above);
                     for (missing_left, mistakes) in sides.of_missing() {
+                        let mistakes =
+                            sides.count_exactly(groups, group, missing_left).unwrap_or(mistakes);
                         let centers = Some(CenterCut { n_left, of_levels: None, mistakes });
                         visit(Candidate {
                             score: self.score.score(mistakes, n_left, n_centers),

@@ -35,8 +35,8 @@ mod levels;
 pub mod mistakes;
 pub mod sums;
 
-pub(crate) use groups::OwnGroups;
 pub use groups::{ColumnForm, Groups, MissingRows};
+pub(crate) use groups::{OwnGroups, range_of};
 pub use level_mistakes::{CenterGroup, CenterSide};
 pub(crate) use levels::Levels;
 
@@ -164,8 +164,11 @@ pub struct Candidate {
 pub struct NodeScale {
     /// Cuts whose scores differ by at most this are tied.
     pub margin: f64,
-    /// Scores from histogram sums may be off by this; tied cuts are compared on sums of the node's own rows.
+    /// Scores from histogram sums may be off by this.
     pub slack: f64,
+    /// Scores from sums of the node's own rows, added as doubles, may be off by this; the best cuts are compared on exact
+    /// sums.
+    pub own_slack: f64,
     /// Cuts that score at most this are not taken.
     pub floor: f64,
     /// What the node costs as a leaf. The sum over the leaves sets the margin between leaves; a node that costs

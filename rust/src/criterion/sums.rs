@@ -14,7 +14,8 @@
 //! sweep, the bounds for cuts inside a group, the tie rule and `min_samples_leaf`.
 //!
 //! **Cost.** A sweep is O(width) per group and side cost. Both sides are summed from their own end: subtracting the
-//! left from the total would cancel.
+//! left from the total would cancel. Where exact sums are known ([`Groups::exact`]), both sides are their differences,
+//! rounded once.
 //!
 //! **Bounds.** A cut inside a group leaves on its left all rows before the group and some of the group's, and on its
 //! right the others. So it scores at most cost(node) - least(left) - least(right).
@@ -30,6 +31,11 @@ use crate::memory;
 pub(crate) const TIE: f64 = 1e-12;
 /// What histogram sums may be off by, as a share of the node's cost.
 pub(crate) const SLACK: f64 = 1e-9;
+/// What a row or a group adds, by rounding, to the error of scores from sums of a node's own rows, as a share of its cost:
+/// a few roundings.
+const ROUNDING: f64 = 1e-15;
+/// Groups that are added up after the rows, about.
+const MOST_GROUPS: usize = 1024;
 /// Sums may be computed by subtraction where the node's cost is at least this share of the largest total subtracted
 /// from: rounding of about 1e-15 of that total is then below a tenth of [`SLACK`].
 const MIN_COST_SHARE: f64 = 1e-5;
@@ -66,7 +72,8 @@ pub trait SideCost: Sync {
     fn scale(&self, totals: &[f64], cost: f64) -> NodeScale {
         let _ = totals;
         let floor = if Self::TAKES_ANY_CUT { f64::NEG_INFINITY } else { TIE * cost };
-        NodeScale { margin: TIE * cost, slack: SLACK * cost, floor, cost }
+        let slack = SLACK * cost;
+        NodeScale { margin: TIE * cost, slack, own_slack: slack, floor, cost }
     }
 
     /// Whether inexact sums of a node with these `totals` may be computed as `minuend` minus other sums.
@@ -133,7 +140,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         missing: Option<MissingRows<'_>>,
         mut visit: impl FnMut(usize, &[f64], f64),
     ) -> Vec<f64> {
-        let (width, n) = (self.rows.width(), groups.len());
+        let n = groups.len();
         let mut right: Vec<f64> = memory::zeros(n + 1, "the costs of a column's cuts");
         let mut sums;
         (sums, right[n], _) = self.start(missing);
@@ -141,7 +148,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
             right[group] = right[group + 1];
             if groups.count[group] > 0 {
                 visit(group, &sums, right[group]);
-                add(&mut sums, groups.row(group, width));
+                groups.extend(&mut sums, group, group..n, missing);
                 right[group] = self.side.cost(&sums);
             }
         }
@@ -185,7 +192,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
                 let left_least = least(&self.side, &sums, left_cost, row);
                 inside[group] = node.cost - (left_least + right_least);
             }
-            add(&mut sums, row);
+            groups.extend(&mut sums, group, 0..group + 1, on_left);
             left_cost = self.side.cost(&sums);
             left_rows = after;
             if left_rows < node.n_rows && self.is_allowed(left_rows, node.n_rows) {
@@ -204,7 +211,6 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         directions: [[Option<MissingRows<'_>>; 2]; N],
         mut visit: impl FnMut(Candidate),
     ) {
-        let width = self.rows.width();
         let right =
             directions.map(|[_, on_right]| self.right_costs(groups, on_right, |_, _, _| {}));
         let mut left = directions.map(|[on_left, _]| self.start(on_left));
@@ -228,7 +234,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
                     });
                 }
                 *left_rows += groups.count[group] as usize;
-                add(sums, groups.row(group, width));
+                groups.extend(sums, group, 0..group + 1, direction[0]);
             }
             last = Some(group);
         }
@@ -286,7 +292,10 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     }
 
     fn scale(&self, node: &AdditiveNode) -> NodeScale {
-        self.side.scale(&node.totals, node.cost)
+        let mut scale = self.side.scale(&node.totals, node.cost);
+        let most = (node.n_rows + MOST_GROUPS) as f64 * ROUNDING * scale.cost;
+        scale.own_slack = if self.rows.is_exact() { 0.0 } else { scale.own_slack.min(most) };
+        scale
     }
 
     fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {

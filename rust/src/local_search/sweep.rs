@@ -338,7 +338,8 @@ impl<'w, const K: usize> Sweep<'w, K> {
         let codes: Vec<f64> = (0..buckets.n).map(|at| f64::from(buckets.low) + at as f64).collect();
         // The code of missing cells is one like the others here.
         let form = ColumnForm { has_missing: false, ..buckets.form };
-        let groups = Groups { feature: 0, count, sums, low: &codes, high: &codes, form };
+        let groups =
+            Groups { feature: 0, count, sums, low: &codes, high: &codes, form, exact: None };
         let sets = Levels::new(groups, width, node.min_rows, node.margin).by_pairs();
         sets.into_iter().next().map(|(cost, set)| (cost, LeftSide::Levels(set)))
     }
