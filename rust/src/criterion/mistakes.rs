@@ -324,6 +324,11 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
         self.columns.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
     }
 
+    /// Centers may lie apart where the rows that are still correct do not.
+    fn cuts_equal_cells(&self, node: &MistakesNode, feature: usize) -> bool {
+        self.columns.are_apart(&node.alive, feature)
+    }
+
     fn prepare(&self, feature: usize) {
         self.columns.prepare(feature);
     }

@@ -328,6 +328,11 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key
     }
+
+    /// Costs of labels are not negative: a cut saves at most what the node costs.
+    fn most(&self, node: &AdditiveNode) -> f64 {
+        if S::IS_OF_LABELS { node.cost } else { f64::INFINITY }
+    }
 }
 
 /// Adds a row of sums to others.
