@@ -82,6 +82,10 @@ class ExKMC(CentersTree):
         "cuts": [StrOptions({"threshold", "interval"})],
     }
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.criterion == "kmeans" and self.cuts == "threshold"
+
     n_clusters: int | None = None
     _: KW_ONLY
     max_leaves: int | float | None = None

@@ -81,6 +81,10 @@ class IMM(CentersTree):
         "cut_score": [StrOptions({"mistakes", "emn"})],
     }
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.criterion == "kmeans"
+
     n_clusters: int | None = None
     _: KW_ONLY
     criterion: Criterion = "kmeans"

@@ -55,7 +55,7 @@ class ReportRows:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.table.n_samples
+        return int(self.table.n_samples)
 
     def column(self, feature: int) -> Column:
         """Return what a column holds."""
