@@ -96,8 +96,8 @@ def refused_sparse(X: Any, estimator_name: str) -> TypeError:
     size = math.prod(X.shape) * X.dtype.itemsize
     return TypeError(
         f"{estimator_name} takes no sparse input, but got a {type(X).__name__} of {shape}. "
-        'IMM and ExKMC with criterion="kmeans" and cuts="threshold", and '
-        'ObliqueTree(metric="cosine", splits="oblique"), take sparse rows. A dense copy, '
+        'IMM and ExKMC (criterion="kmeans", cuts="threshold") and ObliqueTree(metric="cosine", '
+        'splits="oblique") take sparse rows. A dense copy, '
         f"X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
         "OneHotEncoder(sparse_output=False) returns dense rows, and TruncatedSVD makes few columns "
         "of texts."

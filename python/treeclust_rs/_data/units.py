@@ -83,13 +83,18 @@ class Units:
         return np.ascontiguousarray((points - self.shift) / self.scale)
 
     def sparse_matrix(self, rows: SparseTable) -> csr_array:
-        """Return sparse rows in these units, whose origins are 0; they may share their cells."""
-        matrix = rows.matrix()
-        if (self.scale == 1.0).all():
-            return matrix
-        with np.errstate(over="ignore"):  # the callers check for overflow
-            cells = rows.values / self.scale[rows.indices]
-        return csr_array((cells, matrix.indices, matrix.indptr), shape=matrix.shape)
+        """Return sparse rows in these units, whose origins are 0; they may share their cells.
+
+        Places are numbered in 32 bits where that suffices, as scikit-learn asks for.
+        """
+        cells = rows.values
+        if (self.scale != 1.0).any():
+            with np.errstate(over="ignore"):  # the callers check for overflow
+                cells = cells / self.scale[rows.indices]
+        fits = max(len(cells), rows.n_features) <= np.iinfo(np.int32).max
+        places = np.int32 if fits else np.int64
+        indices, indptr = (array.astype(places) for array in (rows.indices, rows.indptr))
+        return csr_array((cells, indices, indptr), shape=(rows.n_samples, rows.n_features))
 
     def matrix(self, table: Table) -> FloatArray:
         """Return the table's columns of numbers in these units, as one C-ordered array."""

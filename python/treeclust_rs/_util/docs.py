@@ -231,9 +231,9 @@ tree : ClusterTree, fitted estimator or tree of scikit-learn
     The tree.
 
 [clustered_rows]
-X : array-like or frame of shape (n_samples, n_features)
+X : array-like, frame or sparse matrix of shape (n_samples, n_features)
     The data. As for `IMM`, cells may be missing, which cost nothing, and columns of frames hold
-    text, booleans, dates and times.
+    text, booleans, dates and times. Sparse rows are taken for k-means costs.
 labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None

@@ -62,12 +62,13 @@ pub trait CenterColumns: Sync {
         centers.filter(|&(_, cluster)| alive[cluster]).collect()
     }
 
-    /// Whether the clusters in `alive` have centers of different coordinates in a column of numbers.
-    fn are_apart(&self, alive: &[bool], feature: usize) -> bool {
+    /// The smallest and the largest of the centers of the clusters in `alive` in a column of numbers; none if all are
+    /// equal.
+    fn outermost(&self, alive: &[bool], feature: usize) -> Option<[(Coordinate, u32); 2]> {
         let centers = self.sorted(feature);
         let mut found = centers.iter().filter(|(_, cluster)| alive[*cluster as usize]);
-        let (first, last) = (found.next(), found.next_back());
-        first.zip(last).is_some_and(|(first, last)| first.0.cmp(&last.0).is_lt())
+        let (first, last) = (*found.next()?, *found.next_back()?);
+        first.0.cmp(&last.0).is_lt().then_some([first, last])
     }
 
     /// The alive centers on the left and on the right of a cut.

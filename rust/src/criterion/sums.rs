@@ -333,6 +333,11 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     fn most(&self, node: &AdditiveNode) -> f64 {
         if S::IS_OF_LABELS { node.cost } else { f64::INFINITY }
     }
+
+    /// Nor what it costs beyond the zeros, which cost their side at least as much as alone.
+    fn most_beside_zeros(&self, node: &AdditiveNode, _: usize, zeros: &[f64]) -> f64 {
+        if S::IS_OF_LABELS { node.cost - self.side.cost(zeros) } else { f64::INFINITY }
+    }
 }
 
 /// Adds a row of sums to others.

@@ -2,14 +2,18 @@
 //!
 //! A node holds its stored cells, column by column ([`SparseColumns`]). Along a column its rows are the negative cells,
 //! one group of all cells that are not stored, and the positive cells: what the group of zeros adds up to is the node's
-//! total less the rest. The criterion then decides as for the values of a table ([`best_cut`]): the same cuts, margins
+//! total less the rest. The criterion then decides as for the values of a table ([`choose_cut`]): the same cuts, margins
 //! and tie rule. Columns without a cell are one value, and looked at only where a criterion can cut such columns.
 //!
 //! **Slack.** Totals and the sums of a column are carried in two doubles each (Knuth's two-sum), so that the zeros' sums
 //! are off by a few units in their own last place where they are above 1e-16 of the node's total, and by 1e-32 of that
 //! total below. Counts are exact.
 //!
-//! **Cost.** O(cells x width) per node. No bins: they would pay from some 1e8 cells on.
+//! **Bounds.** The zeros of a column are on one side of every cut and cost there what they cost alone, so that few
+//! columns can have the best cut: they are swept in the order of these bounds until no other one reaches the best score.
+//!
+//! **Cost.** O(cells x width) per node, and O(width) for every distinct cell of the columns that are swept. No bins:
+//! they would pay from some 1e8 cells on.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -19,12 +23,14 @@ use crate::criterion::{Criterion, CutForm, OwnGroups, RowSums};
 use crate::error::Result;
 use crate::grow::{GrowingTree, Searched, Searcher, narrow, test_of};
 use crate::memory;
-use crate::parallel::Monitor;
+use crate::parallel::{self, Monitor};
 use crate::rows::{CsrRows, Rows};
-use crate::search::{BestCut, best_cut};
+use crate::search::{BestCut, choose_cut};
 
 /// Fewest columns of a task.
 const COLUMNS_PER_TASK: usize = 8;
+/// Columns that are swept before their scores are compared with the bounds of others; then twice as many, and so on.
+const FIRST_SWEPT: usize = 16;
 
 /// Finds the best cuts of nodes of sparse rows by one criterion.
 pub(crate) struct SparseEngine<'a, 't, C> {
@@ -48,6 +54,13 @@ pub(crate) struct SearchedCells<'a, N> {
     n_rows: usize,
     columns: Cow<'a, SparseColumns>,
     upper: f64,
+}
+
+impl<N> SearchedCells<'_, N> {
+    /// The cells of a column and their rows.
+    fn cells(&self, candidate: &CandidateColumn) -> (&[f64], &[u32]) {
+        candidate.place.map_or((&[], &[]), |place| self.columns.at(place))
+    }
 }
 
 impl<N> Searched for SearchedCells<'_, N> {
@@ -148,19 +161,39 @@ impl<'a, 't, C: Criterion> SparseEngine<'a, 't, C> {
         }
     }
 
-    /// The columns that may be cut, ascending, each with its place among those that have cells.
-    fn candidates(&self, searched: &SearchedCells<'_, C::Node>) -> Vec<(usize, Option<usize>)> {
+    /// The columns that may be cut, ascending.
+    fn candidates(&self, searched: &SearchedCells<'_, C::Node>) -> Vec<CandidateColumn> {
         let features = searched.columns.features().iter().map(|&feature| feature as usize);
         let mut with_cells = features.zip(0..).peekable();
-        let candidate = |feature: usize| match with_cells.next_if(|(other, _)| *other == feature) {
-            Some((_, place)) => Some((feature, Some(place))),
-            None if self.criterion.cuts_equal_cells(&searched.node, feature) => {
-                Some((feature, None))
-            }
-            None => None,
+        let candidate = |feature: usize| {
+            let place = with_cells.next_if(|(other, _)| *other == feature).map(|(_, place)| place);
+            let is_cut =
+                place.is_some() || self.criterion.cuts_equal_cells(&searched.node, feature);
+            is_cut.then_some(CandidateColumn { feature, place })
         };
         (0..self.matrix.n_columns()).filter_map(candidate).collect()
     }
+
+    /// No cut of the column scores more.
+    fn bound(&self, searched: &SearchedCells<'_, C::Node>, candidate: &CandidateColumn) -> f64 {
+        let sums = self.criterion.rows();
+        let (_, rows) = searched.cells(candidate);
+        let mut stored = vec![0.0; sums.width()];
+        rows.iter().for_each(|&row| sums.add(row, &mut stored));
+        // Of m sums of numbers that are not negative, none is off by more than m units in the last place of the total.
+        let rounding = (rows.len() + 2) as f64 * f64::EPSILON;
+        for (zeros, total) in stored.iter_mut().zip(searched.totals.rounded()) {
+            *zeros = (total - *zeros - rounding * total).max(0.0);
+        }
+        self.criterion.most_beside_zeros(&searched.node, candidate.feature, &stored)
+    }
+}
+
+/// A column that may be cut at a node.
+struct CandidateColumn {
+    feature: usize,
+    /// Its place among those that have cells there.
+    place: Option<usize>,
 }
 
 impl<'a, C: Criterion> Searcher for SparseEngine<'a, '_, C> {
@@ -209,13 +242,38 @@ impl<'a, C: Criterion> Searcher for SparseEngine<'a, '_, C> {
     }
 
     fn open(&self, _: &[u32], searched: &Self::Searched) -> Result<Option<BestCut>> {
-        let candidates = self.candidates(searched);
-        let features: Vec<usize> = candidates.iter().map(|&(feature, _)| feature).collect();
         let (criterion, node) = (self.criterion, &searched.node);
-        best_cut(criterion, node, &features, COLUMNS_PER_TASK, self.monitor, |i| {
-            let cells = candidates[i].1.map_or((&[][..], &[][..]), |at| searched.columns.at(at));
-            Cow::Owned(self.by_value(searched, cells))
-        })
+        let candidates = self.candidates(searched);
+        let bounds = parallel::map_some(&candidates, COLUMNS_PER_TASK, |candidate| {
+            self.bound(searched, candidate)
+        });
+        let scale = criterion.scale(node);
+        let mut order: Vec<usize> = (0..candidates.len()).collect();
+        order.sort_by(|&a, &b| bounds[b].total_cmp(&bounds[a]).then(a.cmp(&b)));
+        let groups = |i: usize| self.by_value(searched, searched.cells(&candidates[i]));
+        let mut swept: Vec<(usize, f64)> = vec![];
+        let mut best = f64::NEG_INFINITY;
+        let mut n_columns = FIRST_SWEPT;
+        while swept.len() < order.len() {
+            let next = &order[swept.len()..];
+            // Scores are rounded, too: by far less than the margin.
+            let least = f64::max(best - 2.0 * scale.margin, scale.floor - scale.margin);
+            if bounds[next[0]] < least {
+                break;
+            }
+            let batch = &next[..n_columns.min(next.len())];
+            let scores = parallel::try_map(batch, |&i| {
+                self.monitor.check()?;
+                Ok(criterion.best_score(node, groups(i).view(candidates[i].feature)))
+            })?;
+            best = scores.iter().copied().fold(best, f64::max);
+            swept.extend(batch.iter().copied().zip(scores));
+            n_columns *= 2;
+        }
+        swept.sort_unstable_by_key(|&(i, _)| i);
+        let features: Vec<usize> = swept.iter().map(|&(i, _)| candidates[i].feature).collect();
+        let scores: Vec<f64> = swept.iter().map(|&(_, score)| score).collect();
+        choose_cut(criterion, node, &features, &scores, 1, |at| Cow::Owned(groups(swept[at].0)))
     }
 
     fn split(
