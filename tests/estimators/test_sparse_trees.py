@@ -221,7 +221,7 @@ def test_bad_cells_and_widths_are_refused(fitted):
     for bad in (np.nan, np.inf):
         matrix = sparse.csr_array(X)
         matrix.data[3] = bad
-        with pytest.raises(ValueError, match="Input X contains (NaN|inf): 1 stored cells"):
+        with pytest.raises(ValueError, match=r"Input X contains (NaN|inf): 1 stored cells"):
             tc.IMM(3).fit(matrix)
     with pytest.raises(ValueError, match="X has 7 features, but ExKMC is expecting 8"):
         model.predict(sparse.csr_array(X[:, :7]))

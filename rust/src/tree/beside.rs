@@ -185,6 +185,7 @@ impl ClusterTree {
 mod tests {
     use super::super::TreeArrays;
     use super::*;
+    use crate::table::Table;
     use ndarray::array;
 
     const NAN: f64 = f64::NAN;
