@@ -2,11 +2,11 @@
 //!
 //! [`GrowingTree`] is a tree that grows, with the rows of its nodes. Two loops split it:
 //!
-//! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
+//! - `best_first` splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
 //!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their
 //!   exact score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are
 //!   never opened and the order is that of exact scores.
-//! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
+//! - `split_all` splits every node that a `Splitter` calls unfinished, in order of their ids (IMM).
 //!
 //! **Ties.** Among leaves whose scores are within `LEAF_TIE` times the tree's cost of the best, the lowest id is split.
 //!

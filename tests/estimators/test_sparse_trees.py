@@ -113,7 +113,7 @@ def test_a_fit_to_sparse_rows_is_that_to_dense_ones(model):
     assert n_splits > 100
 
 
-@pytest.mark.parametrize("scale", ["standard", {"x1": 2.0}, [1.0, 2.0, 1.0, 1.0, 4.0, 0.5, 1, 1]])
+@pytest.mark.parametrize("scale", ["standard", {"x1": 2.0}, np.array([1, 2, 1, 1, 4, 0.5, 1, 1])])
 def test_units_divide(scale):
     X, centers = words(np.random.default_rng(8))
     dense = tc.ExKMC(reference=centers, max_leaves=8, scale=scale).fit(X)
@@ -179,6 +179,9 @@ def test_a_model_of_sparse_rows_does_what_models_do(fitted, tmp_path):
     same_trees(small.tree_, least.tree_)
     np.testing.assert_allclose(small.inertia_, least.inertia_, rtol=1e-12)
     np.testing.assert_array_equal(model.to_sklearn().predict(X.astype(np.float32)), model.labels_)
+    assert model.drift(matrix).get_column("missing").sum() == 0
+    with pytest.raises(TypeError, match="counterfactual takes a dense row"):
+        model.counterfactual(matrix[:1], 0)
     with pytest.raises(TypeError, match="profile takes dense rows"):
         model.profile(matrix)
 
@@ -249,6 +252,30 @@ def test_measures_take_sparse_rows(fitted):
     np.testing.assert_allclose(tc.metrics.kmeans_cost(matrix, labels), model.inertia_, rtol=1e-12)
     with pytest.raises(TypeError, match="takes no sparse input"):
         tc.metrics.surrogate_cost(matrix, labels, centers, criterion="kmedians")
+
+
+def test_selection_takes_sparse_rows(fitted):
+    model, X = fitted
+    matrix = sparse.csr_array(X)
+    units = np.arange(1.0, 9.0)
+    scaled = clone(model).set_params(scale=units)
+    for dense, thin in (
+        [tc.selection.choose_leaves(model, rows, [5, 7, 9]) for rows in (X, matrix)],
+        [
+            tc.selection.silhouette(scaled, rows, [5, 8], param="max_leaves", random_state=0)
+            for rows in (X, matrix)
+        ],
+    ):
+        assert dense.best_value == thin.best_value
+        np.testing.assert_allclose(
+            thin.table.to_numpy().astype(float), dense.table.to_numpy().astype(float), rtol=1e-9
+        )
+    for refused in (
+        lambda: tc.selection.gap_statistic(tc.IMM(), matrix, [2, 3]),
+        lambda: tc.compare(matrix, [tc.IMM(3)]),
+    ):
+        with pytest.raises(TypeError, match="takes no sparse input"):
+            refused()
 
 
 def test_costs_keep_their_digits_where_columns_lie_far_from_zero():

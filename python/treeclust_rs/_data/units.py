@@ -113,13 +113,13 @@ def _sparse_scale(rows: SparseTable, weight: FloatArray | None, scale: Scale) ->
     """Return the units of sparse columns; `scale` as in the estimators."""
     if scale is None:
         return np.ones(rows.n_features)
-    if scale == "robust" and isinstance(scale, str):
+    if not isinstance(scale, str):
+        return given_scale(scale, rows.n_features, rows.feature_names)
+    if scale == "robust":
         raise ValueError(
             'scale="robust" takes no sparse rows: most of their quartiles are 0. Use '
             'scale="standard", units of your own, or None.'
         )
-    if not isinstance(scale, str):
-        return given_scale(scale, rows.n_features, rows.feature_names)
     units = sparse_deviations(rows, weight)
     return np.where(units > 0, units, 1.0)
 
