@@ -51,8 +51,9 @@ def silhouette(
         ends in one, whose silhouettes are those of the rows that its last step sees.
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
         The data, in a form the estimator takes: sparse rows by `IMM`, `ExKMC`,
-        ``ObliqueTree(metric="cosine")`` and scikit-learn's `KMeans`, for instance; text, booleans and times as the costs of the
-        methods that take them compare rows. Without gaps: `stability` takes them.
+        ``ObliqueTree(metric="cosine")`` and scikit-learn's `KMeans`, for instance; text, booleans
+        and times as the costs of the methods that take them compare rows. Without gaps: `stability`
+        takes them.
     k_values : iterable of int
         Numbers of clusters to try, each at least 2.
     %(selection_param)s
