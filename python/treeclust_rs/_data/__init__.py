@@ -24,4 +24,4 @@ from .table import (
 )
 from .text_to_numbers import text_to_numbers
 from .times import next_time, start_in_gap, threshold_in_gap
-from .units import Rows, Units, WeightedRows, observed_means, shares_of
+from .units import Rows, Units, WeightedRows, observed_means, shares_of, some_rows

@@ -63,7 +63,7 @@ class ReportRows:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.table.n_samples
+        return int(self.table.n_samples)
 
     @property
     def n_filled(self) -> int:
