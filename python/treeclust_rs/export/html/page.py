@@ -194,7 +194,7 @@ def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> PageCont
     columns = tree.tested_features.tolist()
     places = {feature: place for place, feature in enumerate(columns)}
     rules = {
-        leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS)
+        leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS, short=True)
         for leaf, _, path in walk_leaves(tree)
     }
     colors = cluster_colors(len(tree.classes))
