@@ -49,6 +49,7 @@ _Tests = tuple[
 
 _Oblique = tuple[_Ints, _Ints, _Floats, _Floats]
 _Sparse = tuple[_Ints, _Ints, _Floats, int]
+_Rows = _Table | _Sparse
 
 @final
 class Threads:
@@ -104,7 +105,7 @@ def column_units(
     table: _Table, sample_weight: _Floats | None, standardise: bool, n_jobs: _Jobs
 ) -> tuple[_Floats, _Floats]: ...
 def label_costs(
-    table: _Table,
+    rows: _Rows,
     units: _Units,
     centers: _Floats,
     manhattan: bool,
@@ -121,7 +122,7 @@ def group_sums(
     n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats, _Floats | None]: ...
 def group_means(
-    table: _Table,
+    rows: _Rows,
     units: _Units,
     groups: _Codes,
     near: _Floats,
@@ -187,7 +188,7 @@ class FittedTree(_FittedNodes):
     def skipped_features(self) -> list[int]: ...
 
 def fit_tree(
-    table: _Table,
+    rows: _Rows,
     labels: _Codes,
     *,
     n_labels: int,
@@ -277,7 +278,7 @@ class Router:
     def apply(self, table: _Table, n_jobs: _Jobs) -> _Ints | None: ...
     def apply_sparse(self, rows: _Sparse, n_jobs: _Jobs) -> _Ints | None: ...
     def values_beside(
-        self, table: _Table, leaf_of_row: _Codes, n_jobs: _Jobs
+        self, rows: _Rows, leaf_of_row: _Codes, n_jobs: _Jobs
     ) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
 
 @final
@@ -314,7 +315,7 @@ class FittedOblique(_FittedNodes):
     def n_leaves(self) -> _Ints: ...
 
 def fit_oblique(
-    rows: _Table | _Sparse,
+    rows: _Rows,
     measure: _Measure,
     *,
     centers: _Floats,
@@ -381,7 +382,7 @@ def search_tree(
     progress: Callable[[int, float], None] | None,
 ) -> SearchedTree: ...
 def spherical_kmeans(
-    rows: _Table | _Sparse,
+    rows: _Rows,
     n_clusters: int,
     *,
     sample_weight: _Floats | None,
@@ -391,14 +392,14 @@ def spherical_kmeans(
     n_jobs: _Jobs,
 ) -> tuple[_Codes, _Floats]: ...
 def assign_rows(
-    rows: _Table | _Sparse,
+    rows: _Rows,
     measure: _Measure,
     *,
     centers: _Floats,
     labels: _Codes | None,
 ) -> tuple[_Codes, float]: ...
 def mean_centers(
-    rows: _Table | _Sparse,
+    rows: _Rows,
     measure: _Measure,
     *,
     centers: _Floats,

@@ -14,6 +14,8 @@
 //! | classification tree on labels | one leaf | Gini, entropy |
 //! | SpEx-Clique | one leaf | clique |
 //!
+//! Rows are those of a table or of a sparse matrix; the latter is taken by threshold cuts after IMM's base or none.
+//!
 //! Every node's statistics are exact sums over its own rows, rounded once ([`crate::exact`]): they depend neither on
 //! what grows below it nor on the order of the rows.
 
@@ -28,13 +30,16 @@ use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
 use crate::criterion::{ColumnForm, Criterion, RowSums};
 use crate::error::{Error, Result};
 use crate::grow::{FittedNodes, GrowingTree, GrownNode, Limits, best_first};
-use crate::imm::{BaseNodes, ImmProblem, grow_imm};
+use crate::imm::{BaseNodes, ImmProblem, grow_imm, grow_imm_sparse};
 use crate::index::Index;
 use crate::kernel;
 use crate::kernel::features::{Spec, Surrogate};
 use crate::parallel::Monitor;
+use crate::rows::{CsrRows, Rows};
 use crate::search::{Engine, SearchOptions};
 use crate::shallow::DepthPrice;
+use crate::sparse::columns::SparseColumns;
+use crate::sparse::search::SparseEngine;
 use crate::table::Table;
 
 /// The tree that growth starts from.
@@ -128,13 +133,14 @@ pub struct ThresholdFit {
 /// [`Error::Shape`] if sizes disagree, [`Error::Value`] if a label is out of range, two clusters cannot be told apart
 /// by Kernel IMM's features, or the base takes neither levels nor missing cells, [`Error::Interrupted`] if the monitor
 /// was asked to stop.
-pub fn fit(
-    table: &Table<'_>,
+pub fn fit<'a, 't: 'a>(
+    rows: impl Into<Rows<'a, 't>>,
     problem: &ThresholdProblem<'_>,
     monitor: &Monitor,
 ) -> Result<ThresholdFit> {
     let ThresholdProblem { labels, k, weights, .. } = *problem;
-    let n = table.n_samples();
+    let rows = rows.into();
+    let n = rows.n_samples();
     Error::check_len("labels", labels.len(), n, "rows")?;
     if let Some(weights) = weights {
         Error::check_len("weights", weights.len(), n, "rows")?;
@@ -144,16 +150,8 @@ pub fn fit(
         GrowthCriterion::LabelCost { regrets, .. } => Some(Regrets::new(regrets, n, k)?),
         _ => None,
     };
-    let index = Index::new(table, problem.search.max_bins);
+    let cells = Cells::of(rows, problem, monitor)?;
     monitor.check()?;
-    if matches!(problem.base, Base::Greedy { .. } | Base::KernelImm(_)) {
-        let is_other = |&f: &usize| index.column(f).form != ColumnForm::default();
-        if let Some(feature) = (0..index.n_features()).find(is_other) {
-            return Err(Error::Value(format!(
-                "Column {feature} holds levels or missing cells: trees of this base take complete numbers only."
-            )));
-        }
-    }
     let n_regrets = regrets.map_or(0, |_| k);
     let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, sums| {
         if let Some(regrets) = regrets {
@@ -161,7 +159,7 @@ pub fn fit(
         }
         label_rows.add_exactly_from(row, sums, 0, n_regrets);
     });
-    let mut fit = Fit { table, index: &index, problem, monitor, n_regrets, grown: &mut grown };
+    let mut fit = Fit { cells: &cells, problem, monitor, n_regrets, grown: &mut grown };
     let (base, skipped_features) = fit.grow_base()?;
     let base_cluster = fit.base_clusters(base.as_ref());
     let m = problem.limits.min_samples_leaf;
@@ -183,10 +181,64 @@ pub fn fit(
     Ok(fit.describe(base, base_cluster, cost, skipped_features))
 }
 
+/// The rows of a fit, and how their columns are searched.
+enum Cells<'f, 't> {
+    /// Columns side by side, by bins.
+    Table(&'f Table<'t>, Index),
+    /// Sparse rows, by their stored cells.
+    Sparse(&'f CsrRows<'t>, SparseColumns),
+}
+
+impl<'f, 't> Cells<'f, 't> {
+    /// Bins or sorts the columns.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the base or the criterion does not take such columns.
+    fn of(rows: Rows<'f, 't>, problem: &ThresholdProblem<'_>, monitor: &Monitor) -> Result<Self> {
+        let of_numbers = matches!(problem.base, Base::Greedy { .. } | Base::KernelImm(_));
+        let table = match rows {
+            Rows::Table(table) => table,
+            Rows::Sparse(matrix) => {
+                let is_interval = matches!(
+                    problem.criterion,
+                    GrowthCriterion::LabelCost { cuts: CutKind::Interval, .. }
+                );
+                if of_numbers || is_interval {
+                    return Err(Error::Value(
+                        "Sparse rows are taken by trees of threshold cuts with IMM's base or none."
+                            .into(),
+                    ));
+                }
+                return Ok(Cells::Sparse(matrix, SparseColumns::new(matrix, monitor)?));
+            }
+        };
+        let index = Index::new(table, problem.search.max_bins);
+        let is_other = |&f: &usize| index.column(f).form != ColumnForm::default();
+        match (0..index.n_features()).find(is_other) {
+            Some(feature) if of_numbers => Err(Error::Value(format!(
+                "Column {feature} holds levels or missing cells: trees of this base take complete numbers only."
+            ))),
+            _ => Ok(Cells::Table(table, index)),
+        }
+    }
+
+    /// The table and its index.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for sparse rows, which [`Cells::of`] refuses where a table is needed.
+    fn table(&self) -> Result<(&'f Table<'t>, &Index)> {
+        match self {
+            Cells::Table(table, index) => Ok((table, index)),
+            Cells::Sparse(..) => {
+                Err(Error::Internal("sparse rows came to a base of tables.".into()))
+            }
+        }
+    }
+}
+
 /// A fit on its way.
 struct Fit<'f, 'a, 't, 's> {
-    table: &'f Table<'t>,
-    index: &'f Index,
+    cells: &'f Cells<'f, 't>,
     problem: &'f ThresholdProblem<'a>,
     monitor: &'f Monitor,
     /// Of every node's sums, the first so many are regrets; k label weights follow.
@@ -203,25 +255,32 @@ impl Fit<'_, '_, '_, '_> {
             Base::Imm { centers, score } => {
                 let rows = OneHot::new(labels, k, weights)?;
                 let problem = ImmProblem { rows, centers, score, search };
-                let nodes = grow_imm(self.table, self.index, &problem, self.grown, self.monitor)?;
+                let (grown, monitor) = (&mut *self.grown, self.monitor);
+                let nodes = match self.cells {
+                    Cells::Table(table, index) => grow_imm(table, index, &problem, grown, monitor)?,
+                    Cells::Sparse(matrix, columns) => {
+                        grow_imm_sparse(matrix, columns, &problem, grown, monitor)?
+                    }
+                };
                 Ok((Some(nodes), vec![]))
             }
             Base::Greedy { centers, depth } => {
                 let GrowthCriterion::LabelCost { regrets, .. } = self.problem.criterion else {
                     return Err(Error::Value("ExGreedy's base needs label costs.".into()));
                 };
-                let regrets = Regrets::new(regrets, self.table.n_samples(), k)?;
+                let (table, index) = self.cells.table()?;
+                let n = table.n_samples();
+                let regrets = Regrets::new(regrets, n, k)?;
                 if let Some(depth) = depth {
-                    let n = self.table.n_samples();
                     Error::check_len("least costs", depth.least_costs.len(), n, "rows")?;
                 }
                 let problem = CenterCutProblem { labels, regrets, centers, depth };
                 let (grown, monitor) = (&mut *self.grown, self.monitor);
-                let nodes = center_cuts::grow(self.table, self.index, &problem, grown, monitor)?;
+                let nodes = center_cuts::grow(table, index, &problem, grown, monitor)?;
                 Ok((Some(nodes), vec![]))
             }
             Base::KernelImm(spec) => {
-                let surrogate = Surrogate::new(self.table, &spec)?;
+                let surrogate = Surrogate::new(self.cells.table()?.0, &spec)?;
                 let base =
                     kernel::imm::KernelImm::new(&surrogate, labels, k, weights, self.monitor)?;
                 Ok((Some(base.grow(self.grown, self.monitor)?), base.skipped()))
@@ -246,8 +305,16 @@ impl Fit<'_, '_, '_, '_> {
         node: impl Fn(&GrownNode) -> AdditiveNode,
     ) -> Result<Vec<f64>> {
         let ThresholdProblem { limits, search, .. } = *self.problem;
-        let engine = Engine::new(self.table, self.index, criterion, search, self.monitor);
-        best_first(&engine, self.grown, limits, &node)?;
+        match self.cells {
+            Cells::Table(table, index) => {
+                let engine = Engine::new(table, index, criterion, search, self.monitor);
+                best_first(&engine, self.grown, limits, &node)?;
+            }
+            Cells::Sparse(matrix, columns) => {
+                let engine = SparseEngine::new(matrix, columns, criterion, self.monitor);
+                best_first(&engine, self.grown, limits, &node)?;
+            }
+        }
         Ok(self.grown.nodes.iter().map(|grown| node(grown).cost).collect())
     }
 

@@ -2,11 +2,11 @@
 //!
 //! [`GrowingTree`] is a tree that grows, with the rows of its nodes. Two loops split it:
 //!
-//! - [`best_first`] splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
+//! - `best_first` splits the leaf whose best cut scores most until a limit is met (ExKMC; Frost, Moshkovitz and
 //!   Rashtchian 2020, Algorithm 1). Leaves wait in two queues: searched ones by an upper bound, opened ones by their
 //!   exact score. A leaf is opened only when its bound comes within the margin of the best exact score, so most are
 //!   never opened and the order is that of exact scores.
-//! - [`split_all`] splits every node that a [`Splitter`] calls unfinished, in order of their ids (IMM).
+//! - `split_all` splits every node that a `Splitter` calls unfinished, in order of their ids (IMM).
 //!
 //! **Ties.** Among leaves whose scores are within `LEAF_TIE` times the tree's cost of the best, the lowest id is split.
 //!
@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::exact::{self, ExactRows, ExactSums};
 use crate::index::BinnedColumn;
 use crate::memory;
+use crate::parallel::Monitor;
 use crate::partition::{Partition, Segment, others_go_left};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
@@ -410,9 +411,147 @@ impl LeafQueue {
     }
 }
 
+/// What searches the nodes of a growing tree and splits them: by the columns of a table ([`Engine`]) or by the cells of
+/// sparse rows (`sparse::search`).
+pub(crate) trait Searcher {
+    /// What cuts are worth.
+    type Criterion: Criterion;
+    /// A node that was searched.
+    type Searched: Searched<Node = CriterionNode<Self>>;
+
+    /// What cuts are worth.
+    fn criterion(&self) -> &Self::Criterion;
+
+    /// What long work asks whether to stop.
+    fn monitor(&self) -> &Monitor;
+
+    /// Searches a node on its own, from its rows. `keep`: hold what shortens the search of its children.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    fn search(&self, rows: &[u32], node: CriterionNode<Self>, keep: bool)
+    -> Result<Self::Searched>;
+
+    /// Searches the two children of a split node, given as searched rows and node (none: the child is not searched).
+    /// `removed`: searched rows of the parent that are in neither child.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    fn search_children(
+        &self,
+        parent: Self::Searched,
+        children: [(&[u32], Option<CriterionNode<Self>>); 2],
+        removed: &[u32],
+        keep: bool,
+    ) -> Result<[Option<Self::Searched>; 2]>;
+
+    /// The best cut of a searched node, exactly; none if no cut is worth taking.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if the monitor was asked to stop.
+    fn open(&self, rows: &[u32], searched: &Self::Searched) -> Result<Option<BestCut>>;
+
+    /// Splits a leaf by a cut; returns and takes what [`GrowingTree::split`] does.
+    fn split(
+        &self,
+        grown: &mut GrowingTree<'_>,
+        id: usize,
+        best: &BestCut,
+        keep: impl Fn(u32, bool) -> bool + Sync,
+    ) -> (usize, Vec<u32>);
+}
+
+/// A node of a searcher's criterion.
+type CriterionNode<S> = <<S as Searcher>::Criterion as Criterion>::Node;
+
+/// A node that was searched.
+pub(crate) trait Searched {
+    /// The criterion's node.
+    type Node;
+
+    /// The criterion's node.
+    fn node(&self) -> &Self::Node;
+
+    /// No cut of the node scores more; none if no cut is worth taking.
+    fn upper(&self) -> Option<f64>;
+
+    /// Bytes that may be dropped.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Drops these bytes if with them more than `budget` would be held in all, `total` by other nodes; returns those
+    /// that the node holds now.
+    fn keep_within(&mut self, total: usize, budget: usize) -> usize {
+        let _ = (total, budget);
+        0
+    }
+}
+
+impl<N> Searched for NodeSearch<N> {
+    type Node = N;
+
+    fn node(&self) -> &N {
+        &self.node
+    }
+
+    fn upper(&self) -> Option<f64> {
+        NodeSearch::upper(self)
+    }
+
+    fn bytes(&self) -> usize {
+        NodeSearch::bytes(self)
+    }
+
+    fn keep_within(&mut self, total: usize, budget: usize) -> usize {
+        NodeSearch::keep_within(self, total, budget)
+    }
+}
+
+impl<C: Criterion> Searcher for Engine<'_, '_, C> {
+    type Criterion = C;
+    type Searched = NodeSearch<C::Node>;
+
+    fn criterion(&self) -> &C {
+        self.criterion
+    }
+
+    fn monitor(&self) -> &Monitor {
+        self.monitor
+    }
+
+    fn search(&self, rows: &[u32], node: C::Node, keep: bool) -> Result<NodeSearch<C::Node>> {
+        Engine::search(self, rows, node, keep)
+    }
+
+    fn search_children(
+        &self,
+        parent: NodeSearch<C::Node>,
+        children: [(&[u32], Option<C::Node>); 2],
+        removed: &[u32],
+        keep: bool,
+    ) -> Result<[Option<NodeSearch<C::Node>>; 2]> {
+        Engine::search_children(self, parent.histogram, children, removed, keep)
+    }
+
+    fn open(&self, rows: &[u32], searched: &NodeSearch<C::Node>) -> Result<Option<BestCut>> {
+        Engine::open(self, rows, searched)
+    }
+
+    fn split(
+        &self,
+        grown: &mut GrowingTree<'_>,
+        id: usize,
+        best: &BestCut,
+        keep: impl Fn(u32, bool) -> bool + Sync,
+    ) -> (usize, Vec<u32>) {
+        grown.split(self.table, self.index.column(best.feature), id, best, keep)
+    }
+}
+
 /// A leaf that waits to be split.
-struct Leaf<N> {
-    searched: NodeSearch<N>,
+struct Leaf<D> {
+    searched: D,
     /// Its best cut, once it is opened.
     cut: Option<BestCut>,
 }
@@ -423,12 +562,13 @@ struct Leaf<N> {
 ///
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop.
-pub fn best_first<C: Criterion>(
-    engine: &Engine<'_, '_, C>,
+pub(crate) fn best_first<S: Searcher>(
+    engine: &S,
     grown: &mut GrowingTree<'_>,
     limits: Limits,
-    make_node: impl Fn(&GrownNode) -> C::Node,
+    make_node: impl Fn(&GrownNode) -> CriterionNode<S>,
 ) -> Result<()> {
+    let criterion = engine.criterion();
     let mut growth = Growth {
         engine,
         leaves: std::iter::repeat_with(|| None).take(grown.nodes.len()).collect(),
@@ -449,7 +589,7 @@ pub fn best_first<C: Criterion>(
     for id in grown.leaves().collect::<Vec<_>>() {
         let rows = grown.partition.active(grown.nodes[id].segment);
         let node = make_node(&grown.nodes[id]);
-        let scale = engine.criterion.scale(&node);
+        let scale = criterion.scale(&node);
         growth.cost += scale.cost;
         if scale.cost > 0.0 && searchable(grown, id) {
             let keep = growth.may_keep();
@@ -458,22 +598,20 @@ pub fn best_first<C: Criterion>(
     }
     while n_leaves < limits.max_leaves {
         let Some((id, leaf, best)) = growth.next(grown)? else { break };
-        let binned = engine.index.column(best.feature);
-        let (left, _) = grown.split(engine.table, binned, id, &best, |_, _| true);
-        growth.cost -= engine.criterion.scale(&leaf.searched.node).cost;
+        let (left, _) = engine.split(grown, id, &best, |_, _| true);
+        growth.cost -= criterion.scale(leaf.searched.node()).cost;
         n_leaves += 1;
-        engine.monitor.report(n_leaves, best.score);
+        engine.monitor().report(n_leaves, best.score);
         let children = [left, left + 1].map(|child| {
             let rows = grown.partition.active(grown.nodes[child].segment);
             let node = make_node(&grown.nodes[child]);
-            let cost = engine.criterion.scale(&node).cost;
+            let cost = criterion.scale(&node).cost;
             growth.cost += cost;
             (rows, (cost > 0.0 && searchable(grown, child)).then_some(node))
         });
         growth.leaves.resize_with(grown.nodes.len(), || None);
         let keep = growth.may_keep();
-        let parent = leaf.searched.histogram;
-        let searched = engine.search_children(parent, children, &[], keep)?;
+        let searched = engine.search_children(leaf.searched, children, &[], keep)?;
         for (child, searched) in searched.into_iter().enumerate() {
             if let Some(searched) = searched {
                 growth.add(left + child, searched);
@@ -484,13 +622,13 @@ pub fn best_first<C: Criterion>(
 }
 
 /// The leaf to split next: its id, its search, and its cut.
-type NextLeaf<N> = (usize, Leaf<N>, BestCut);
+type NextLeaf<D> = (usize, Leaf<D>, BestCut);
 
 /// The open leaves of a growing tree.
-struct Growth<'e, 'a, 't, C: Criterion> {
-    engine: &'e Engine<'a, 't, C>,
+struct Growth<'e, S: Searcher> {
+    engine: &'e S,
     /// Open leaves by node id.
-    leaves: Vec<Option<Leaf<C::Node>>>,
+    leaves: Vec<Option<Leaf<S::Searched>>>,
     /// Leaves not opened yet, by the upper bound of their gain.
     bounded: BinaryHeap<(TotalOrder, Reverse<usize>)>,
     /// Opened leaves by their exact gain.
@@ -500,14 +638,14 @@ struct Growth<'e, 'a, 't, C: Criterion> {
     kept_bytes: usize,
 }
 
-impl<C: Criterion> Growth<'_, '_, '_, C> {
+impl<S: Searcher> Growth<'_, S> {
     /// Whether another leaf's histograms may be held.
     fn may_keep(&self) -> bool {
         self.kept_bytes < MAX_HISTOGRAM_BYTES
     }
 
     /// Puts a searched leaf into the queue, if it may have a cut worth taking.
-    fn add(&mut self, id: usize, mut searched: NodeSearch<C::Node>) {
+    fn add(&mut self, id: usize, mut searched: S::Searched) {
         let Some(upper) = searched.upper() else { return };
         self.kept_bytes += searched.keep_within(self.kept_bytes, MAX_HISTOGRAM_BYTES);
         self.leaves[id] = Some(Leaf { searched, cut: None });
@@ -515,14 +653,14 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
     }
 
     /// Takes a leaf out, whichever queue it is in.
-    fn remove(&mut self, id: usize) -> Option<Leaf<C::Node>> {
+    fn remove(&mut self, id: usize) -> Option<Leaf<S::Searched>> {
         let leaf = self.leaves[id].take()?;
         self.kept_bytes -= leaf.searched.bytes();
         Some(leaf)
     }
 
     /// The leaf to split next, taken out of the queue. Opens the leaves whose bounds may be the best.
-    fn next(&mut self, grown: &GrowingTree<'_>) -> Result<Option<NextLeaf<C::Node>>> {
+    fn next(&mut self, grown: &GrowingTree<'_>) -> Result<Option<NextLeaf<S::Searched>>> {
         let margin = LEAF_TIE * self.cost;
         loop {
             let best = self.opened.best();
@@ -550,8 +688,8 @@ impl<C: Criterion> Growth<'_, '_, '_, C> {
 /// # Errors
 /// [`Error::Interrupted`] if the monitor was asked to stop; [`Splitter::no_cut`] of a node that must be split and has
 /// no cut.
-pub fn split_all<S: Splitter>(
-    engine: &Engine<'_, '_, S::Criterion>,
+pub(crate) fn split_all<E: Searcher, S: Splitter<Criterion = E::Criterion>>(
+    engine: &E,
     grown: &mut GrowingTree<'_>,
     splitter: &mut S,
 ) -> Result<()> {
@@ -572,18 +710,17 @@ pub fn split_all<S: Splitter>(
         let Some(best) = engine.open(rows, &node)? else {
             return Err(splitter.no_cut(id));
         };
-        let binned = engine.index.column(best.feature);
         let keep = splitter.keep(id, &best);
-        let (left, removed) = grown.split(engine.table, binned, id, &best, keep);
+        let (left, removed) = engine.split(grown, id, &best, keep);
         n_leaves += 1;
-        engine.monitor.report(n_leaves, best.score);
+        engine.monitor().report(n_leaves, best.score);
         splitter.split(id, left, &best);
         let children = [left, left + 1].map(|child| {
             let rows = grown.partition.active(grown.nodes[child].segment);
             (rows, splitter.node(child, rows))
         });
         let keep = kept_bytes < MAX_HISTOGRAM_BYTES;
-        let found = engine.search_children(node.histogram, children, &removed, keep)?;
+        let found = engine.search_children(node, children, &removed, keep)?;
         for mut child in found {
             if let Some(child) = &mut child {
                 kept_bytes += child.keep_within(kept_bytes, MAX_HISTOGRAM_BYTES);
@@ -596,7 +733,7 @@ pub fn split_all<S: Splitter>(
 }
 
 /// A method that splits nodes until each is finished, for [`split_all`].
-pub trait Splitter {
+pub(crate) trait Splitter {
     /// The method's criterion.
     type Criterion: Criterion;
 

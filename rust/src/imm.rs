@@ -11,16 +11,20 @@
 //! center are mistakes: they are searched no more, but go down the tree, as they do at prediction. k centers give
 //! k leaves and k - 1 searches, each O(rows x columns).
 
-use crate::criterion::RowSums;
 use crate::criterion::centers::{CenterColumns, Centers, TableCenters};
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_counts::OneHot;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
+use crate::criterion::{Criterion, RowSums};
 use crate::error::{Error, Result};
-use crate::grow::{GrowingTree, Splitter, split_all};
+use crate::grow::{GrowingTree, Searcher, Splitter, split_all};
 use crate::index::Index;
 use crate::parallel::Monitor;
+use crate::rows::CsrRows;
 use crate::search::{BestCut, Engine, SearchOptions};
+use crate::sparse::centers::SparseCenters;
+use crate::sparse::columns::SparseColumns;
+use crate::sparse::search::SparseEngine;
 use crate::table::Table;
 
 /// Centers and mistakes of the nodes of a base tree whose leaves keep one center each; entries by node id.
@@ -82,12 +86,43 @@ pub fn grow_imm(
     monitor: &Monitor,
 ) -> Result<BaseNodes> {
     let ImmProblem { rows, centers, score, search } = *problem;
-    let k = rows.width();
     let centers = TableCenters::new(table, index, rows, centers)?;
     let criterion = Mistakes::new(rows, centers, score);
-    let mut splitter = ImmSplitter { criterion: &criterion, nodes: BaseNodes::new(k) };
     let engine = Engine::new(table, index, &criterion, search, monitor);
-    split_all(&engine, grown, &mut splitter)?;
+    split_to_centers(&engine, &criterion, grown)
+}
+
+/// [`grow_imm`] on sparse rows; `columns` must be the matrix's. `problem.search` is for tables.
+///
+/// # Errors
+/// As [`grow_imm`].
+pub(crate) fn grow_imm_sparse(
+    matrix: &CsrRows<'_>,
+    columns: &SparseColumns,
+    problem: &ImmProblem<'_>,
+    grown: &mut GrowingTree<'_>,
+    monitor: &Monitor,
+) -> Result<BaseNodes> {
+    let ImmProblem { rows, centers, score, .. } = *problem;
+    let centers = SparseCenters::new(columns, matrix.n_columns(), rows, centers)?;
+    let criterion = Mistakes::new(rows, centers, score);
+    let engine = SparseEngine::new(matrix, columns, &criterion, monitor);
+    split_to_centers(&engine, &criterion, grown)
+}
+
+/// Splits the only leaf of `grown` until every leaf has one center.
+fn split_to_centers<'m, C, E>(
+    engine: &E,
+    criterion: &Mistakes<'m, C>,
+    grown: &mut GrowingTree<'_>,
+) -> Result<BaseNodes>
+where
+    C: CenterColumns,
+    E: Searcher<Criterion = Mistakes<'m, C>>,
+{
+    let nodes = BaseNodes::new(criterion.rows().width());
+    let mut splitter = ImmSplitter { criterion, nodes };
+    split_all(engine, grown, &mut splitter)?;
     Ok(splitter.nodes)
 }
 

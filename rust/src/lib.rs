@@ -10,7 +10,7 @@
 //! 4. [`fit`] puts these together: a threshold tree from any base ([`imm`], [`center_cuts`], Kernel IMM, none) and any criterion.
 //!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cltree`] and
 //!    [`regression`] those that look at the columns alone, [`local_search`] the search for the best tree of a budget
-//!    of leaves.
+//!    of leaves. [`sparse`] searches and splits the nodes of sparse rows, for the bases and criteria that take them.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
 //! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
@@ -43,6 +43,7 @@ pub mod regression;
 pub mod rows;
 pub mod search;
 pub mod shallow;
+pub mod sparse;
 pub mod table;
 pub mod tree;
 

@@ -174,6 +174,15 @@ where
     }
 }
 
+impl<I: Deref<Target = [u32]>, C: Deref<Target = [f64]>> Csr<I, C> {
+    /// One cell of a matrix that [`Csr::is_ascending`].
+    #[inline]
+    pub fn cell(&self, row: usize, column: u32) -> f64 {
+        let (columns, cells) = self.row(row);
+        columns.binary_search(&column).map_or(0.0, |at| cells[at])
+    }
+}
+
 /// The error of an `indptr` that does not rise to the number of cells.
 fn bad_indptr(n_cells: usize) -> Error {
     Error::Value(format!("The indptr of a sparse matrix must rise from 0 to {n_cells}."))
@@ -234,10 +243,7 @@ impl<'a, 't> Rows<'a, 't> {
             Rows::Sparse(csr) => {
                 out.clear();
                 memory::reserve(out, rows.len(), "the cells of a column");
-                out.extend(rows.iter().map(|&row| {
-                    let (columns, cells) = csr.row(row as usize);
-                    columns.binary_search(&column).map_or(0.0, |at| cells[at])
-                }));
+                out.extend(rows.iter().map(|&row| csr.cell(row as usize, column)));
             }
         }
     }

@@ -167,7 +167,7 @@ pub(crate) fn best_cut<'g, C: Criterion>(
 }
 
 /// [`best_cut`] where each feature's best score is known: `scores`, one per feature.
-fn choose_cut<'g, C: Criterion>(
+pub(crate) fn choose_cut<'g, C: Criterion>(
     criterion: &C,
     node: &C::Node,
     features: &[usize],

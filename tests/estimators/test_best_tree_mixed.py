@@ -13,9 +13,11 @@ from treeclust_rs.estimators.starts import Starts, decoded_tests
 BRIEF = {"effort": "quick", "random_state": 0}
 STARTS = {"KMeansTree", "ExKMC", "ExKMC from one leaf"}
 OTHER_STARTS = {
-    *("KernelExpand", "ExGreedy", "ExShallow", "RandomCuts", "KDTreeClusters", "CUBT", "Kauri"),
+    *("KernelExpand", "RandomCuts", "KDTreeClusters", "CUBT", "Kauri"),
     *("XRegressionTree", 'effort="quick"'),
 }
+BY_CENTERS = {"ExGreedy", "ExShallow"}
+"""Starts of tables without levels."""
 
 
 def people(n=400, seed=0):
@@ -85,6 +87,13 @@ def test_the_objective_is_the_cost_of_the_observed_cells(objective, effort):
     assert model.search_path_["objective"][0] == model.starts_["objective"].min()
     assert (np.diff(model.search_path_["objective"]) < 0).all()
     assert 4 in model.tree_.kind  # a test on levels
+
+
+def test_tables_with_gaps_but_no_levels_begin_at_trees_by_centers_too():
+    numbers = people().select("income", pl.col("newsletter").cast(pl.Float64), "age")
+    model = tc.BestTree(3, max_leaves=6, random_state=0).fit(numbers)
+    drawn = {"random rows", "sampled columns"}
+    assert set(model.starts_["start"]) - drawn == STARTS | OTHER_STARTS | BY_CENTERS
 
 
 def test_trees_of_the_filled_table_take_every_row_the_same_way():

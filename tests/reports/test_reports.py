@@ -8,6 +8,9 @@ from html.parser import HTMLParser
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
 
 import treeclust_rs as tc
 from browser import chromium
@@ -15,7 +18,7 @@ from every_estimator import ESTIMATORS
 from treeclust_rs.datasets import make_customers
 from treeclust_rs.export.contrasts import MAX_CONTRASTS
 from treeclust_rs.export.html.rows import PageRows
-from treeclust_rs.reports.costs import changes_of, quality_of
+from treeclust_rs.reports.costs import changes_of, compared_with, quality_of
 from treeclust_rs.reports.names import cluster_names, contrast_words
 from treeclust_rs.reports.rows import ReportRows
 
@@ -158,6 +161,165 @@ def test_quality_is_that_of_the_model(customers):
     assert not quality.of_fit
 
 
+REFERENCES = {
+    "none": (lambda X: None, "free clusters (k-means), which need no rules"),
+    "labels": (lambda X: ["low", "high"] * (len(X) // 2), "the given labels"),
+    "centers": (lambda X: X[[0, -1]], "the given centers"),
+    "frame": (lambda X: pl.DataFrame(X[[0, -1]]), "the given centers"),
+    "estimator": (lambda X: GaussianMixture(2, random_state=0), "the reference (GaussianMixture)"),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_costs_are_compared_with_what_the_model_explains(tmp_path, name):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    make, words = REFERENCES[name]
+    reference = make(X)
+    k = 2 if reference is None else None
+    model = tc.KMeansTree(k, reference=reference, max_leaves=4, random_state=0).fit(X)
+    page = written(tmp_path, model, X)
+    assert f"that of {words}" in page.text
+    assert ("free clusters" in page.text) == (name == "none")
+    plain = words.partition(" (k-means)")[0]
+    charts = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg" and "role" in attrs]
+    assert len(charts) == 1
+    assert charts[0].startswith(f"cost, over that of {plain}, by number of leaves")
+    assert re.search(rf"of the rows are where {re.escape(plain)} puts? them\.", page.text)
+    model.save(tmp_path / "model.json")
+    text = written(tmp_path, tc.load(tmp_path / "model.json"), X).text
+    assert "the reference, which the model file does not hold" in text
+    assert "free clusters" not in text
+    assert re.search(r"reference\s*not in the model file", text)
+    again = tc.load(tmp_path / "model.json").fit(X)
+    assert compared_with(again).name == "free clusters"
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (tc.ExKMC(3, criterion="kmedians"), "k-medians"),
+        (tc.KernelExKMC(3, kernel="rbf"), "kernel k-means"),
+        (tc.Kauri(3), "k-means"),
+    ],
+)
+def test_free_clusters_are_those_of_the_models_own_cost(model, method):
+    X = blobs()
+    quality = quality_of(model.set_params(random_state=0).fit(X), ReportRows(model, X))
+    assert quality.beside.note == f" ({method}), which need no rules"
+
+
+def test_figures_of_the_fit_say_so_beside_other_rows(tmp_path):
+    X = blobs()
+    model = tc.ExKMC(3, max_leaves=5, random_state=0).fit(X)
+    assert ReportRows(model, X).are_of_fit
+    text = written(tmp_path, model, X).text
+    assert "rows of the fit" not in text
+    assert "other rows" not in text
+    for rows in (X[:30], X[np.arange(60) % 50]):
+        text = written(tmp_path, model, rows).text
+        assert "fitted to 60 rows, but this report is about other rows" in text
+        assert "This is about the rows of the fit, not about those of this report." in text
+    kauri = tc.Kauri(3, random_state=0).fit(X)
+    assert "on the rows of this report" not in written(tmp_path, kauri, X).text
+    text = written(tmp_path, kauri, X[:30]).text
+    assert "on the rows of this report." in text
+    assert "This is about the rows of the fit" not in text
+
+
+def test_rows_that_did_not_count_are_told(tmp_path):
+    X = blobs()
+    labels = np.repeat([0, 1, -1], 20)
+    text = written(tmp_path, tc.KMeansTree(reference=labels).fit(X), X).text
+    assert "20 rows did not count in the fit" in text
+
+
+def test_rules_come_by_the_rows_of_the_report(tmp_path):
+    X = np.arange(60.0)[:, np.newaxis]
+    model = tc.KMeansTree(reference=np.repeat([0, 1, 0], [30, 20, 10]), max_leaves=3).fit(X)
+    assert ReportRows(model, X).rules(4)[0] == (["x0 <= 29.5", "x0 > 49.5"], 2)
+    assert ReportRows(model, X[40:]).rules(1)[0] == (["x0 > 49.5"], 2)
+
+
+def test_weights_are_not_called_rows(tmp_path):
+    X = blobs()
+    X[::7] = X[::-7]
+    weight = np.random.default_rng(0).uniform(0.5, 3.0, 60)
+    model = tc.ExKMC(3, max_leaves=3, random_state=0).fit(X, sample_weight=weight)
+    text = written(tmp_path, model, X).text
+    assert "The rows of the fit had weights" in text
+    agreement = quality_of(model, ReportRows(model, X)).agreement
+    moved = model.labels_ != model.reference_labels_
+    assert agreement == pytest.approx(1 - weight[moved].sum() / weight.sum())
+    assert "of the weight is where free clusters put it." in text
+    assert "rows are where" not in text
+    model.to_html(tmp_path / "tree.html")
+    page = (tmp_path / "tree.html").read_text(encoding="utf-8")
+    assert "Cost per unit of weight" in page
+    assert "Cost per row" not in page
+    assert "Mistakes, by weight" in page
+    assert "the weight of rows whose reference cluster" in str(model.tree_)
+    equal = tc.ExKMC(3, max_leaves=3, random_state=0).fit(X)
+    text = written(tmp_path, equal, X).text
+    assert "had weights" not in text
+    assert "of the weight" not in text
+    equal.to_html(tmp_path / "tree.html")
+    assert "by weight" not in (tmp_path / "tree.html").read_text(encoding="utf-8")
+
+
+def test_a_model_of_one_leaf_says_what_there_is(tmp_path, customers):
+    frame = customers[1]
+    model = tc.ExKMC(1, scale="standard", random_state=0).fit(frame)
+    page = written(tmp_path, model, frame)
+    assert "400 rows of 11 columns are in 1 cluster." in page.text
+    assert "There are no rules: all rows are in one cluster." in page.text
+    assert "nothing to compare" in page.text
+    assert "What it is like" in page.text
+    assert f"age{frame['age'].mean():.3g}" in page.text
+    for words in ("The tree", "always", "0 % lower", "people can read", "Rule", "sets it apart"):
+        assert words not in page.text
+    plan, count = frame["plan"].value_counts(sort=True).row(0)
+    rows = ReportRows(model, frame)
+    place = frame.columns.index("plan")
+    known = frame["plan"].drop_nulls().len()
+    assert rows.usual(0, place) == f"{plan} ({100 * count / known:.1f} %)"
+    shown = rows.shown_features(8)
+    assert len(shown) == 8
+    assert all(frame.columns[feature] in page.text for feature in shown)
+
+
+def test_a_cluster_without_rows_has_no_name_of_others(tmp_path):
+    X = blobs()
+    model = tc.ExKMC(3, random_state=0).fit(X)
+    names = cluster_names(ReportRows(model, X[:1]))
+    assert sorted(names)[:2] == ["no rows", "no rows"]
+    text = written(tmp_path, model, X[:1]).text
+    assert "1 row of 3 columns is in 1 of 3 clusters" in text
+    one = tc.KMeansTree(3, random_state=0).fit(X).truncate(1)
+    text = written(tmp_path, one, X).text
+    assert "60 rows of 3 columns are in 1 of 3 clusters" in text
+    assert text.count("No rule leads here") == 2
+
+
+def test_sums_are_rounded_and_durations_too(tmp_path):
+    X = blobs()
+    model = tc.ObliqueTree(3, random_state=0).fit(X)
+    page = written(tmp_path, model, X)
+    assert "to three digits" in page.text
+    for rule, _ in ReportRows(model, X).rules(4):
+        assert all(len(number.replace(".", "").lstrip("0")) <= 3 or "." not in number
+                   for text in rule for number in re.findall(r"[\d.]+", text))  # fmt: skip
+    hours = pl.Series(np.repeat([10.0, 50.0, 90.0], 20) * 3600e6 + np.arange(60) * 12345678.0)
+    frame = pl.DataFrame({"open": hours.cast(pl.Int64).cast(pl.Duration("us"))})
+    rows = ReportRows(tc.KMeansTree(3, random_state=0).fit(frame), frame)
+    assert sorted(c.here for own in rows.contrasts for c in own) == ["10h 2m", "3d 18h 10m"]
+
+
+def test_row_numbers_say_where_they_count_from(tmp_path):
+    X = blobs()
+    text = written(tmp_path, tc.ExKMC(3, random_state=0).fit(X), X).text
+    assert text.count("Most typical rows, numbered from 0") == 3
+
+
 def test_what_changed(tmp_path, customers):
     model, frame = customers
     rows = ReportRows(model, frame)
@@ -196,10 +358,20 @@ def test_wrong_arguments_are_refused(tmp_path, customers):
     path = tmp_path / "report.html"
     with pytest.raises(TypeError, match="not KernelKMeans"):
         tc.report(tc.KernelKMeans(2).fit(blobs()), blobs(), path)
-    with pytest.raises(TypeError, match="previous must be a fitted model, not str"):
+    with pytest.raises(TypeError, match="previous must be a fitted model, not 'old"):
         tc.report(model, frame, path, previous="old.json")
     with pytest.raises(ValueError, match="exemplars must be 0 or more"):
         tc.report(model, frame, path, exemplars=-1)
+    with pytest.raises(TypeError, match="not the class ExKMC"):
+        tc.report(tc.ExKMC, frame, path)
+    with pytest.raises(TypeError, match="previous must be a fitted model, not the class KMeans"):
+        tc.report(model, frame, path, previous=KMeans)
+    with pytest.raises(NotFittedError, match="not fitted"):
+        tc.report(model, frame, path, previous=tc.ExKMC(3))
+    for exemplars in (2.5, "3", True, None):
+        with pytest.raises(TypeError, match="exemplars must be an int of 0 or more") as error:
+            tc.report(model, frame, path, exemplars=exemplars)
+        assert repr(exemplars) in str(error.value)
     with pytest.raises(ValueError, match="age"):
         tc.report(model, frame.drop("age"), path)
     assert not path.exists()
@@ -247,6 +419,27 @@ def test_pages_fit_the_screen(tmp_path, customers, scheme, width):
             shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert shade == "rgb(255, 255, 255)"
             context.close()
+
+
+def test_a_deep_tree_fits_a_screen_of_1000_pixels(tmp_path):
+    frame = make_customers(400).drop("customer_id")
+    limits = {"max_leaves": 9, "max_depth": 4, "effort": "quick"}
+    model = tc.BestTree(6, **limits, scale="standard", random_state=0).fit(frame)
+    assert model.tree_.max_depth == 4
+    written(tmp_path, model, frame)
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1000, "height": 800})
+        page.goto((tmp_path / "report.html").as_uri())
+        wide, room = page.evaluate(
+            "[document.querySelector('.tree').scrollWidth, "
+            "document.querySelector('.tree').clientWidth]"
+        )
+        assert wide <= room
+        heights = page.evaluate(
+            "[...document.querySelectorAll('.answer')].map((e) => e.getBoundingClientRect().height)"
+        )
+        assert len(heights) == 2 * (model.n_leaves_ - 1)
+        assert max(heights) < 24  # one line
 
 
 def test_report_page_and_profile_agree_on_what_sets_clusters_apart(customers):

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, overload
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
 from .._data import (
     Scale,
-    Table,
+    SparseTable,
     check_finite,
+    read_sparse,
     shown_columns,
     warn_of_gaps,
 )
@@ -59,6 +61,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
     # Whether `fit` takes missing cells, and of frames text, booleans and times.
     _takes_missing: ClassVar[bool] = False
+    # Whether `fit` takes scipy.sparse matrices.
+    _takes_sparse: ClassVar[bool] = False
     # Whether the tree may have oblique tests.
     _takes_oblique: ClassVar[bool] = False
 
@@ -84,19 +88,22 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_missing
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     # ---- using a fitted model -------------------------------------------------------------
 
     def _route(
         self, X: Any, *, all_columns: bool = False, missing: bool = True
-    ) -> tuple[Table, npt.NDArray[np.int64]]:
-        """Return the rows as a table, and the leaf of each.
+    ) -> tuple[Any, npt.NDArray[np.int64]]:
+        """Return the rows as a `Table`, sparse ones as a `SparseTable`, and the leaf of each.
 
         Only the columns that the tree tests are read, unless `all_columns` asks for the others.
         `missing`: whether cells may be missing, where the tree has directions for them.
         """
         check_is_fitted(self, "tree_")
+        if issparse(X) and self._takes_sparse:
+            return self._route_sparse(X, all_columns=all_columns)
         name, tree = type(self).__name__, self.tree_
         missing = missing and tree.missing_go_to_left is not None
         needed = None if all_columns else self._needed_features
@@ -118,6 +125,27 @@ class TreeClusterer(SavedEstimator, abstract=True):
         except NonFiniteError:
             check_finite(table, n_jobs, needed)  # names the columns and rows
             raise
+
+    def _route_sparse(
+        self, X: Any, *, all_columns: bool
+    ) -> tuple[SparseTable, npt.NDArray[np.int64]]:
+        """Return sparse rows, and the leaf of each."""
+        name, tree = type(self).__name__, self.tree_
+        if set(tree.column_kinds or ()) - {"number"}:
+            raise TypeError(
+                f"{name} was fitted to a table with columns that are not numbers, which sparse "
+                "rows do not have: give a table with the same columns."
+            )
+        table = read_sparse(
+            X, estimator_name=name, needed=None if all_columns else tree.tested_features
+        )
+        if table.n_features != tree.n_features:
+            raise ValueError(
+                f"X has {table.n_features} features, but {name} is expecting "
+                f"{tree.n_features} features as input."
+            )
+        n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
+        return table, tree.apply(X, n_jobs, missing=False)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the label of each row's cluster.
@@ -152,7 +180,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
     def _row_values(self, table: Any) -> Values:
         """Return the values of rows, as `export.explain_rows` takes them."""
-        return shown_columns(table)
+        return table.cell if isinstance(table, SparseTable) else shown_columns(table)
 
     @overload
     def explain(self, X: Any, other: Any = ..., *, as_frame: Literal[False] = ...) -> list[str]: ...

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from .. import _engine
 from .._data import (
     Rows,
     Scale,
-    SparseTable,
     Table,
     Units,
     WeightedRows,
@@ -26,8 +26,9 @@ from .._data import (
     collected,
     count_gaps,
     observed_rows,
+    read_sparse,
     read_table,
-    take_rows,
+    some_rows,
     warn_of_columns,
     with_names,
 )
@@ -90,6 +91,7 @@ class FitRows(WeightedRows[Rows]):
         compares_columns: bool = True,
         by_labels: bool = False,
         mixed: bool = False,
+        sparse: bool = False,
         stacklevel: int = 4,
     ) -> FitRows[Any]:
         """Read and check what `fit` was given.
@@ -120,6 +122,8 @@ class FitRows(WeightedRows[Rows]):
         mixed : bool, default=False
             Whether cells may be missing, and columns of frames be text, booleans and times. Rows
             without an observed cell are then left out. The reader is `read_table`.
+        sparse : bool, default=False
+            Whether a scipy.sparse matrix is read as it is, by `read_sparse`.
         stacklevel : int, default=4
             Of that warning; 4 is right where `fit` calls this.
 
@@ -143,6 +147,8 @@ class FitRows(WeightedRows[Rows]):
         if hasattr(reference, "fit"):  # it is given X as well
             X = collected(X, name, mixed=mixed)
         read: Callable[..., Any] = partial(_read_mixed, threads=threads) if mixed else reader
+        if sparse and issparse(X):
+            read = read_sparse
         table, names_given = with_names(read(X, estimator_name=name), feature_names)
         weight = check_sample_weight(sample_weight, table.n_samples)
         if isinstance(table, Table) and not mixed:
@@ -156,7 +162,7 @@ class FitRows(WeightedRows[Rows]):
         if kept is not None:
             given = given.take(kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
-            rows = _take(table, kept)
+            rows = some_rows(table, kept)
         if isinstance(rows, Table):
             scale = estimator.scale
             units = Units.of(rows, weight, scale, threads)
@@ -171,7 +177,7 @@ class FitRows(WeightedRows[Rows]):
                 stacklevel=stacklevel,
             )
         else:
-            units = Units.own(rows.n_features)
+            units = Units.of(rows, weight, estimator.scale, threads)
         return cls(
             rows, weight, units, threads, name, started, table, kept, given, names_given, gram
         )
@@ -184,7 +190,7 @@ class FitRows(WeightedRows[Rows]):
     def excluded(self) -> Rows:
         """Return the other rows of the table, where there are some."""
         assert self.kept is not None
-        return _take(self.table, ~self.kept)
+        return some_rows(self.table, ~self.kept)
 
     def progress(self, verbose: int) -> _engine.Progress | None:
         """Return the function that prints a line of progress; None without `verbose`."""
@@ -270,10 +276,6 @@ def square_part(gram: FloatArray | None, kept: BoolArray | None) -> FloatArray |
     if gram is None or kept is None:
         return gram
     return np.ascontiguousarray(gram[np.ix_(kept, kept)])
-
-
-def _take(table: Rows, mask: BoolArray) -> Rows:
-    return table.take(mask) if isinstance(table, SparseTable) else take_rows(table, mask)
 
 
 Constraints = dict[str, list[Any]]

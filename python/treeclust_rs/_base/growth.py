@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from .. import _engine
-from .._data import Table
 from .._kernels import SurrogateFeatures
 from .._reference.centers import Centers
 from .._util import Codes, FloatArray
@@ -67,7 +66,7 @@ class Growth:
 
 
 def grow_tree(
-    fit_rows: FitRows[Table],
+    fit_rows: FitRows[Any],
     regrets: FloatArray,
     labels: Codes,
     growth: Growth,

@@ -13,7 +13,6 @@ import polars as pl
 from sklearn.utils.validation import check_is_fitted
 
 from .. import export
-from .._data import Table
 from .._engine import GroupMeans
 from .._util import Codes, FloatArray, IntArray
 from ..tree import LEAF, OBLIQUE, ClusterTree, kept_ancestor
@@ -163,7 +162,7 @@ class LeafMeans:
 
     @classmethod
     def of(
-        cls, fit_rows: FitRows[Table], leaf_of_row: Codes, tree: ClusterTree, centers: FloatArray
+        cls, fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree, centers: FloatArray
     ) -> LeafMeans:
         """Average the rows of a fit by leaf, or by cluster if that would be too many numbers.
 

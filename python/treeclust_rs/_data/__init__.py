@@ -24,4 +24,12 @@ from .table import (
 )
 from .text_to_numbers import text_to_numbers
 from .times import next_time, start_in_gap, threshold_in_gap
-from .units import Rows, Units, WeightedRows, observed_means, shares_of, sums_by_group
+from .units import (
+    Rows,
+    Units,
+    WeightedRows,
+    observed_means,
+    shares_of,
+    some_rows,
+    sums_by_group,
+)

@@ -183,7 +183,7 @@ def deviations(
 ) -> FloatArray:
     """Return the standard deviation of every column, by weight; 0 for a constant column."""
     if isinstance(rows, SparseTable):
-        return _sparse_deviations(rows, weight)
+        return sparse_deviations(rows, weight)
     scale = _engine.column_units(rows.data, weight, True, n_jobs)[1]
     for f in np.flatnonzero(scale == 1.0).tolist():  # the core's unit for a constant column
         column, _ = _observed(rows, f, None)
@@ -194,7 +194,8 @@ def deviations(
     return scale
 
 
-def _sparse_deviations(rows: SparseTable, weight: FloatArray | None) -> FloatArray:
+def sparse_deviations(rows: SparseTable, weight: FloatArray | None) -> FloatArray:
+    """Return the standard deviation of every sparse column, by weight; 0 for a constant one."""
     d, columns = rows.n_features, rows.indices
     weights = np.ones(rows.n_samples) if weight is None else weight / weight.max()
     of_cells, total = np.repeat(weights, np.diff(rows.indptr)), float(weights.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -36,6 +36,13 @@ class SparseTable:
     n_samples: int
     n_features: int
     feature_names: list[str] | None = None
+
+    # What a `Table` may have besides numbers, and sparse rows never do.
+    kinds: ClassVar[None] = None
+    levels: ClassVar[None] = None
+    gaps: ClassVar[None] = None
+    unknown: ClassVar[None] = None
+    is_plain: ClassVar[bool] = True
 
     @property
     def data(self) -> tuple[Any, Any, Any, int]:

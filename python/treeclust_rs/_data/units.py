@@ -7,16 +7,29 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from .. import _engine
 from .._engine import MISSING_LEVEL, GroupMeans
 from .._util import BoolArray, Codes, FloatArray
 from .encoding import Encoding
-from .scale import Scale, deviations, given_scale, level_deviations, robust_scale
+from .scale import (
+    Scale,
+    deviations,
+    given_scale,
+    level_deviations,
+    robust_scale,
+    sparse_deviations,
+)
 from .sparse import SparseTable
 from .table import Table, column_of, level_codes, level_columns, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
+
+
+def some_rows(rows: Rows, mask: BoolArray) -> Rows:
+    """Copy the rows for which the mask is true."""
+    return rows.take(mask) if isinstance(rows, SparseTable) else take_rows(rows, mask)
 
 
 @dataclass(frozen=True)
@@ -32,15 +45,23 @@ class Units:
 
     @classmethod
     def of(
-        cls, rows: Table, weight: FloatArray | None, scale: Scale, n_jobs: _engine.Jobs
+        cls,
+        rows: Table | SparseTable,
+        weight: FloatArray | None,
+        scale: Scale,
+        n_jobs: _engine.Jobs,
     ) -> Units:
         """Return the origins of the columns and their units; `scale` as in the estimators.
 
         With "standard" every column has the variance 1, columns of levels too, and so have these
         with "robust": levels have no quartiles. Where all observed cells are equal the unit is 1.
+        Columns of sparse rows keep the origin 0, so that cells which are not stored stay 0.
 
-        Raises ValueError if units that the user gives do not suit the columns.
+        Raises ValueError if units that the user gives do not suit the columns, or quartiles of
+        sparse columns are asked for.
         """
+        if isinstance(rows, SparseTable):
+            return cls(np.zeros(rows.n_features), _sparse_scale(rows, weight, scale))
         by_word = isinstance(scale, str)
         shift, units = _engine.column_units(rows.data, weight, by_word, n_jobs)
         if by_word:
@@ -61,6 +82,20 @@ class Units:
         """Return points given in the columns' own units, in these units."""
         return np.ascontiguousarray((points - self.shift) / self.scale)
 
+    def sparse_matrix(self, rows: SparseTable) -> csr_array:
+        """Return sparse rows in these units, whose origins are 0; they may share their cells.
+
+        Places are numbered in 32 bits where that suffices, as scikit-learn asks for.
+        """
+        cells = rows.values
+        if (self.scale != 1.0).any():
+            with np.errstate(over="ignore"):  # the callers check for overflow
+                cells = cells / self.scale[rows.indices]
+        fits = max(len(cells), rows.n_features) <= np.iinfo(np.int32).max
+        places = np.int32 if fits else np.int64
+        indices, indptr = (array.astype(places) for array in (rows.indices, rows.indptr))
+        return csr_array((cells, indices, indptr), shape=(rows.n_samples, rows.n_features))
+
     def matrix(self, table: Table) -> FloatArray:
         """Return the table's columns of numbers in these units, as one C-ordered array."""
         levels = level_columns(table)
@@ -72,6 +107,21 @@ class Units:
                 np.subtract(column, self.shift[f], out=matrix[:, place], dtype=np.float64)
                 matrix[:, place] /= self.scale[f]
         return matrix
+
+
+def _sparse_scale(rows: SparseTable, weight: FloatArray | None, scale: Scale) -> FloatArray:
+    """Return the units of sparse columns; `scale` as in the estimators."""
+    if scale is None:
+        return np.ones(rows.n_features)
+    if not isinstance(scale, str):
+        return given_scale(scale, rows.n_features, rows.feature_names)
+    if scale == "robust":
+        raise ValueError(
+            'scale="robust" takes no sparse rows: most of their quartiles are 0. Use '
+            'scale="standard", units of your own, or None.'
+        )
+    units = sparse_deviations(rows, weight)
+    return np.where(units > 0, units, 1.0)
 
 
 def observed_means(
@@ -102,17 +152,15 @@ class WeightedRows(Generic[Rows]):
         """Return the standard deviation of every column, by weight, in the column's own unit."""
         return deviations(self.rows, self.weight, self.threads)
 
-    def label_costs(
-        self: WeightedRows[Table], centers: FloatArray, *, manhattan: bool = False
-    ) -> _engine.LabelCosts:
+    def label_costs(self, centers: FloatArray, *, manhattan: bool = False) -> _engine.LabelCosts:
         """Return the costs of the rows about centers in units; `manhattan`: L1 distances.
 
         Centers are of shape (k, encoded columns), see `Encoding`. A missing cell costs nothing.
         """
         weight, threads = self.weight, self.threads
         levels = None
-        if self.rows.levels is not None:
-            encoding = self.encoding
+        if isinstance(self.rows, Table) and self.rows.levels is not None:
+            encoding = Encoding.of(self.rows, self.units.shift, self.units.scale)
             levels = encoding.level_costs(centers, manhattan=manhattan)
             centers = encoding.numbers(centers)
         return _engine.LabelCosts(
@@ -126,10 +174,10 @@ class WeightedRows(Generic[Rows]):
         """The coordinates of the rows, in which centers lie."""
         return Encoding.of(self.rows, self.units.shift, self.units.scale)
 
-    def take(self: WeightedRows[Table], mask: BoolArray) -> WeightedRows[Table]:
+    def take(self, mask: BoolArray) -> WeightedRows[Rows]:
         """Return some of the rows, in the same units."""
         weight = None if self.weight is None else self.weight[mask]
-        return WeightedRows(take_rows(self.rows, mask), weight, self.units, self.threads)
+        return WeightedRows(some_rows(self.rows, mask), weight, self.units, self.threads)
 
     def level_weights(
         self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
@@ -164,7 +212,7 @@ class WeightedRows(Generic[Rows]):
             encoding.numbers(points), lambda f: self.level_shares(f, groups, n_groups)
         )
 
-    def group_means(self: WeightedRows[Table], groups: Codes, near: FloatArray | int) -> GroupMeans:
+    def group_means(self, groups: Codes, near: FloatArray | int) -> GroupMeans:
         """Return weight, mean and spread of groups of rows.
 
         `near`: the number of groups; or n_groups x d, a guess of the means in the columns' own
@@ -179,15 +227,20 @@ class WeightedRows(Generic[Rows]):
             )
         )
 
-    def encoded_means(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+    def encoded_means(self, groups: Codes, near: FloatArray) -> GroupMeans:
         """Return weight, mean and spread of groups of rows in the coordinates of `encoding`.
 
         `near`: n_groups x encoded columns, a guess of the means in the columns' own units, which
         stands where a group has no observed cell.
         """
-        if self.rows.levels is None:
+        if isinstance(self.rows, SparseTable) or self.rows.levels is None:
             return self.group_means(groups, near)
+        return self._with_levels(groups, near)
+
+    def _with_levels(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+        """Return `encoded_means` of a table with columns of levels."""
         encoding = self.encoding
+        assert self.rows.levels is not None
         found = self.group_means(groups, encoding.numbers(near))
         spread, shares = found.spread, {}
         for f, known in enumerate(self.rows.levels):

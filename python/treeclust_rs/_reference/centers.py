@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from .._data import (
     Encoding,
+    SparseTable,
     Table,
     Units,
     WeightedRows,
@@ -22,7 +23,7 @@ from .._data import (
     sums_by_group,
 )
 from .._engine import MISSING_LEVEL, Jobs, LabelCosts
-from .._util import FloatArray, map_in_order, weighted_sum
+from .._util import Codes, FloatArray, map_in_order, weighted_sum
 from .kmedians import cluster_medians
 
 Criterion = Literal["kmeans", "kmedians"]
@@ -48,7 +49,7 @@ class Centers:
     @classmethod
     def of_labels(
         cls,
-        data: WeightedRows[Table],
+        data: WeightedRows[Any],
         labels: npt.NDArray[Any],
         k: int,
         criterion: Criterion = "kmeans",
@@ -63,6 +64,16 @@ class Centers:
                 return cls.from_own(own_medians(data, labels, k), data.units)
             return cls.from_own(observed_medians(data, labels, k), data.encoding)
         groups = labels.astype(np.uint32)
+        if isinstance(data.rows, SparseTable):
+            found = data.group_means(groups, k)
+            in_units = found.means / data.units.scale + found.rest
+            return cls(in_units, *_two_sum(found.means, found.rest * data.units.scale))
+        return cls._of_table(data, groups, k)
+
+    @classmethod
+    def _of_table(cls, data: WeightedRows[Table], labels: Codes, k: int) -> Centers:
+        """Compute the means of the clusters of a table."""
+        groups = labels
         weight, sums, observed = data.group_sums(groups, k)
         # About a point of the cluster itself: IMM goes by where centers lie among its rows.
         counts = weight[:, None] if observed is None else observed
@@ -73,13 +84,9 @@ class Centers:
             near = np.where(counts > 0, near, overall)
             means = np.where(counts > 0, means, data.units.of_points(overall))
         found = data.group_means(groups, near)
-        rest = found.rest * data.units.scale
-        # Knuth's two-sum: high + low is means + rest exactly.
-        high = found.means + rest
-        back = high - rest
-        low = (rest - (high - back)) + (found.means - back)
+        high, low = _two_sum(found.means, found.rest * data.units.scale)
         if data.rows.levels is None:
-            return cls(means, np.ascontiguousarray(high), low)
+            return cls(means, high, low)
         encoding = data.encoding
         shares = {f: data.level_shares(f, labels, k) for f in level_columns(data.rows)}
         return cls(
@@ -89,7 +96,15 @@ class Centers:
         )
 
 
-def column_means(data: WeightedRows[Table], n: int) -> FloatArray:
+def _two_sum(means: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return two arrays whose unevaluated sum is ``means + rest`` exactly (Knuth)."""
+    high = means + rest
+    back = high - rest
+    low = (rest - (high - back)) + (means - back)
+    return np.ascontiguousarray(high), low
+
+
+def column_means(data: WeightedRows[Any], n: int) -> FloatArray:
     """Return n points near the rows: the means of the columns, n x encoded columns.
 
     In the columns' own units. Of tables without gaps and levels they are the origins of the units.
@@ -139,7 +154,7 @@ def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int
 
 
 def cost_about(
-    data: WeightedRows[Table],
+    data: WeightedRows[Any],
     centers: FloatArray,
     labels: npt.NDArray[Any],
     criterion: Criterion = "kmeans",
@@ -155,6 +170,38 @@ def cost_about(
     ValueError
         If the cost overflows.
     """
+    if isinstance(data.rows, SparseTable):
+        assert criterion == "kmeans" and rest is None, "callers refuse the others"
+        cost = _sparse_cost_about(data, centers, labels)
+    else:
+        cost = _table_cost_about(data, centers, labels, criterion, rest)
+    if not np.isfinite(cost):
+        raise ValueError(
+            'The distances between rows and centers overflow float64. Use scale="standard" or '
+            "rescale the columns."
+        )
+    return cost
+
+
+def _sparse_cost_about(
+    data: WeightedRows[SparseTable], centers: FloatArray, labels: npt.NDArray[Any]
+) -> float:
+    """Return `cost_about` of sparse rows: the spreads about the means, and what these are off."""
+    weight, means, rest, spread, _ = data.group_means(labels.astype(np.uint32), len(centers))
+    filled = weight > 0
+    with np.errstate(over="ignore"):
+        apart = (means[filled] - centers[filled]) / data.units.scale + rest[filled]
+        moved = weighted_sum(np.square(apart).sum(axis=1), weight[filled])
+    return float(spread.sum()) + moved
+
+
+def _table_cost_about(
+    data: WeightedRows[Table],
+    centers: FloatArray,
+    labels: npt.NDArray[Any],
+    criterion: Criterion,
+    rest: FloatArray | None,
+) -> float:
     weight, points = data.weight, _Points.of(data, centers, criterion, rest)
 
     def of_column(feature: int) -> float:
@@ -162,13 +209,7 @@ def cost_about(
         with np.errstate(over="ignore"):
             return weighted_sum(sizes, weight)
 
-    cost = sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs))
-    if not np.isfinite(cost):
-        raise ValueError(
-            'The distances between rows and centers overflow float64. Use scale="standard" or '
-            "rescale the columns."
-        )
-    return float(cost)
+    return float(sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs)))
 
 
 def row_costs(

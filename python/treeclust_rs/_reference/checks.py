@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from .._data import Table, WeightedRows
+from .._data import WeightedRows
 from .._util import BoolArray, Codes, FloatArray, format_count, weighted_sum
 from .centers import Centers, cost_about
 from .read import ReferenceInput
@@ -59,7 +59,7 @@ def warn_misfit(
 
 
 def warn_of_far_centers(
-    data: WeightedRows[Table], given: ReferenceInput, labels: Codes, stacklevel: int
+    data: WeightedRows[Any], given: ReferenceInput, labels: Codes, stacklevel: int
 ) -> None:
     """Warn if the centers of an estimator lie far from the means of their clusters' rows.
 

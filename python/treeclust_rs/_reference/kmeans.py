@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from .. import _engine
-from .._data import Table, Units, WeightedRows
+from .._data import SparseTable, Units, WeightedRows
 from .._util import Codes, FloatArray, distinct, format_count
 from .._util.threads import check_room
 from .centers import Centers, Criterion, own_regret
@@ -57,7 +57,7 @@ class Reference:
 
 
 def make_reference(
-    data: WeightedRows[Table],
+    data: WeightedRows[Any],
     given: ReferenceInput,
     *,
     criterion: Criterion = "kmeans",
@@ -119,7 +119,7 @@ def make_reference(
 
 
 def _cluster(
-    data: WeightedRows[Table],
+    data: WeightedRows[Any],
     criterion: Criterion,
     k: int,
     random_state: Any,
@@ -128,8 +128,8 @@ def _cluster(
     tell: TellText | None,
 ) -> npt.NDArray[Any]:
     by_medians = criterion == "kmedians"
-    matrix = data.units.matrix(data.rows) if data.rows.is_plain else filled_matrix(data)
-    if not np.isfinite(np.vdot(matrix, matrix)):
+    matrix, cells = _matrix(data)
+    if not np.isfinite(np.vdot(cells, cells)):
         raise ValueError(ROWS_OVERFLOW)
     name = "k-medians" if by_medians else "k-means"
     _tell_begin(tell, name, k, n_init)
@@ -152,16 +152,25 @@ def _cluster(
     return labels
 
 
+def _matrix(data: WeightedRows[Any]) -> tuple[Any, FloatArray]:
+    """Return the rows in units as k-means takes them, sparse ones sparse, and all their cells."""
+    if isinstance(data.rows, SparseTable):
+        matrix = data.units.sparse_matrix(data.rows)
+        return matrix, matrix.data
+    rows = data.units.matrix(data.rows) if data.rows.is_plain else filled_matrix(data)
+    return rows, rows
+
+
 def _cluster_matrix(
-    data: WeightedRows[Table],
-    matrix: FloatArray,
+    data: WeightedRows[Any],
+    matrix: Any,
     criterion: Criterion,
     k: int,
     random_state: Any,
     n_init: int,
     max_iter: int,
 ) -> tuple[npt.NDArray[Any], float]:
-    """Return labels and cost of the rows of a matrix, which may be written to."""
+    """Return labels and cost of the rows of a matrix, which may be written to if it is dense."""
     if criterion == "kmedians":
         _, labels, inertia, _ = kmedians(
             matrix, k, sample_weight=data.weight, n_init=n_init, random_state=random_state

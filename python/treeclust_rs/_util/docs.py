@@ -231,9 +231,9 @@ tree : ClusterTree, fitted estimator or tree of scikit-learn
     The tree.
 
 [clustered_rows]
-X : array-like or frame of shape (n_samples, n_features)
+X : array-like, frame or sparse matrix of shape (n_samples, n_features)
     The data. As for `IMM`, cells may be missing, which cost nothing, and columns of frames hold
-    text, booleans, dates and times.
+    text, booleans, dates and times. Sparse rows are taken for k-means costs.
 labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None
@@ -328,9 +328,9 @@ verbose : int, default=0
     ``treeclust_rs`` if that has a handler and takes INFO.
 
 [frame_rows]
-X : array-like or frame of shape (n_samples, n_features)
+X : array-like, frame or sparse matrix of shape (n_samples, n_features)
     Rows. Frames are matched by column name: order does not matter, other columns are
-    ignored.
+    ignored. Sparse matrices are taken by the methods whose `fit` takes them.
 
 [grown_kernel_tree]
 %(n_clusters)s
@@ -504,6 +504,10 @@ classes_ : ndarray of shape (n_clusters,)
 [labels_as_reference]
 y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
+
+[who_takes_sparse]
+`IMM` and `ExKMC` take scipy.sparse matrices too (with ``criterion="kmeans"`` and threshold cuts):
+cells that are not stored are 0, and nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by

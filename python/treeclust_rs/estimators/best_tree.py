@@ -145,7 +145,8 @@ class BestTree(CentersTree):
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
     KernelExpand. Where cells are missing, or columns hold levels, trees whose growth takes no such
     table are grown on the table with gaps at the means and a column of 0 and 1 for each level; not
-    where these are more than 8 for each column.
+    where these are more than 8 for each column. Tables with levels have no starts of ExGreedy and
+    ExShallow.
 
     Missing cells are not filled: what is made small counts the observed ones. Where rows with a
     missing cell reach a node, every cut is tried with them on either side, and missing cells

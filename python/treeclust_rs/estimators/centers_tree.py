@@ -77,9 +77,10 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. Do not modify X during the fit: columns are not copied.
+            %(who_takes_sparse)s
             %(who_takes_mixed)s
         %(weight_fitted)s
 
@@ -112,6 +113,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             n_clusters=self.n_clusters,
             by_labels=self._by_labels,
             mixed=self._takes_missing,
+            sparse=self._takes_sparse,
         )
         given = fit_rows.reference
         growth = self._growth(self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS)
@@ -128,7 +130,9 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         )
         warn_of_far_centers(fit_rows, given, reference.labels, stacklevel=2)
         grown = self._grow(fit_rows, reference, growth)
-        base_centers = fit_rows.encoding.numbers(reference.centers.high) if growth.base else None
+        base_centers = None
+        if growth.base and isinstance(fit_rows.rows, Table):
+            base_centers = fit_rows.encoding.numbers(reference.centers.high)
         tree = grown.build(reference.classes, fit_rows.table, fit_rows, base_centers)
         path = grown.cost_path(reference.minimum, growth.criterion == "label_cost")
         leaf_of_row = grown.leaf_of_row
@@ -172,7 +176,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
     def _keep(self, grown: GrownTree) -> None:
         """Keep what growth has found besides the tree."""
 
-    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+    def _grow(self, fit_rows: FitRows[Any], reference: Reference, growth: Growth) -> GrownTree:
         """Grow the tree."""
         fitted = grow_tree(
             fit_rows,

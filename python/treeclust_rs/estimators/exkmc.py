@@ -52,6 +52,9 @@ class ExKMC(CentersTree):
     exactly the one that sorting every column at every node would give. Growth ends early where no
     single cut lowers the surrogate cost.
 
+    Sparse rows (``criterion="kmeans"``, threshold cuts) take O(cells k) instead; the tree is that
+    of the same rows as a dense table. ``scale="standard"`` divides them and moves no zero.
+
     Of a column of text the cut is the best of all sets of levels (but for a `min_samples_leaf`
     above 64: nearly the best). Missing cells are not filled: costs and means are of the observed
     cells. Where rows lack the cell of a cut, it is tried with them on either side, and the missing
@@ -81,6 +84,10 @@ class ExKMC(CentersTree):
         "base_tree": [StrOptions({"imm"}), None],
         "cuts": [StrOptions({"threshold", "interval"})],
     }
+
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.criterion == "kmeans" and self.cuts == "threshold"
 
     n_clusters: int | None = None
     _: KW_ONLY

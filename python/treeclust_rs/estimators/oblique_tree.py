@@ -13,7 +13,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array, issparse
 from sklearn.base import is_classifier
@@ -43,7 +42,7 @@ from .._base import (
     most_leaves,
 )
 from .._base.truncation import feature_importances
-from .._data import SparseTable, Table, Units, collected, read_sparse, read_table
+from .._data import Table, Units, collected, read_sparse, read_table
 from .._engine import GroupMeans, Measure, ObliqueArrays
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Clustering, make_reference, spherical_reference
@@ -53,7 +52,6 @@ from .._util import (
     IntArray,
     Interval,
     StrOptions,
-    effective_n_jobs,
     estimator,
     weighted_sum,
 )
@@ -288,10 +286,9 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     relax: bool = False
     reference: Any = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.metric == "cosine"
-        return tags
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.metric == "cosine"
 
     # ---- fit ------------------------------------------------------------------------------
 
@@ -652,26 +649,6 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
     @property
     def _cost(self) -> Literal["kmeans", "cosine"]:
         return "cosine" if self.metric == "cosine" else "kmeans"
-
-    def _route(
-        self, X: Any, *, all_columns: bool = False, missing: bool = True
-    ) -> tuple[Any, npt.NDArray[np.int64]]:
-        if not (issparse(X) and self.metric == "cosine"):
-            return super()._route(X, all_columns=all_columns, missing=missing)
-        check_is_fitted(self, "tree_")
-        name = type(self).__name__
-        needed = None if all_columns else self.tree_.tested_features
-        table = read_sparse(X, estimator_name=name, needed=needed)
-        if table.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {table.n_features} features, but {name} is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        leaves = self.tree_.apply(X, effective_n_jobs(self.n_jobs), missing=False)
-        return table, leaves
-
-    def _row_values(self, table: Any) -> Any:
-        return table.cell if isinstance(table, SparseTable) else super()._row_values(table)
 
 
 def _leaf_directions(fit_rows: FitRows[Any], leaf_of_row: Codes, tree: ClusterTree) -> LeafMeans:

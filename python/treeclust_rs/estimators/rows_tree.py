@@ -58,7 +58,7 @@ class RowsTree(CentersTree, abstract=True):
         """Return what searches leaves."""
         raise NotImplementedError
 
-    def _grow(self, fit_rows: FitRows[Table], reference: Reference, growth: Growth) -> GrownTree:
+    def _grow(self, fit_rows: FitRows[Any], reference: Reference, growth: Growth) -> GrownTree:
         table, limits = fit_rows.rows, growth.limits
         most = most_leaves(limits.max_leaves, reference.n_clusters, table.n_samples)
         cut_of = self._cutter(fit_rows, most)

@@ -124,18 +124,21 @@ class Starts:
         Those that compare all columns with all columns, O(n d^2) a level, are left out where that
         is more than `max_work`. Of tables with missing cells or levels all that compare cells are
         grown on the filled table, a column for each level; their tests become those of the table
-        itself. Where that is more than 8 columns for one they are left out.
+        itself. Where that is more than 8 columns for one they are left out, and of tables with
+        levels ExGreedy and ExShallow: they take a quarter of a fit there, and without them trees
+        cost as little.
         """
         yield self._by_mistakes()
         if self.fit_rows.rows.is_plain:
-            yield from self._of_cells(max_work)
+            yield from self._of_cells(max_work, by_centers=True)
             return
         encoding = self.fit_rows.encoding
         if encoding.is_wide:
             return
         everyone = np.zeros(self.fit_rows.rows.n_samples, dtype=np.uint32)
         means = Centers.of_labels(self.fit_rows, everyone, 1).high[0]
-        for start in self._filled(means)._of_cells(max_work):
+        by_centers = self.fit_rows.rows.levels is None
+        for start in self._filled(means)._of_cells(max_work, by_centers=by_centers):
             yield replace(start, tests=decoded_tests(start.tests, encoding, means))
 
     def _filled(self, means: FloatArray) -> Starts:
@@ -149,16 +152,20 @@ class Starts:
         fit_rows = replace(self.fit_rows, rows=table, units=units, table=table, kept=None)
         return replace(self, fit_rows=fit_rows, points=units.matrix(table))
 
-    def _of_cells(self, max_work: int) -> Iterator[Start]:
-        """Grow the trees that compare cells, of a table of complete numbers."""
+    def _of_cells(self, max_work: int, *, by_centers: bool) -> Iterator[Start]:
+        """Grow the trees that compare cells, of a table of complete numbers.
+
+        `by_centers`: whether ExGreedy and ExShallow too, which score all cuts between centers.
+        """
         rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
-        yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
         of_all = asdict(limits)
         explaining: list[Any] = [
-            ExShallow(k, criterion=self.criterion),
             RandomCuts(k, criterion=self.criterion, random_state=self.seed),
             KDTreeClusters(k, **of_all),
         ]
+        if by_centers:
+            yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
+            explaining.insert(0, ExShallow(k, criterion=self.criterion))
         most = most_leaves(limits.max_leaves, k, rows.n_samples)
         n_levels = math.ceil(math.log2(max(most, 2)))
         if rows.n_samples * rows.n_features**2 * n_levels <= max_work:

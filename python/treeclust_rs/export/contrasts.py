@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import NotRequired, TypedDict, TypeVar
 
 import numpy as np
 
 from .._data import Table, WeightedRows, column_of, observed_means
+from .._data.times import MICROSECONDS
 from .._reference.kmedians import cluster_medians
 from .._util import BoolArray, FloatArray, IntArray, format_short
 from .._util.words import format_share
@@ -18,7 +19,9 @@ from ..tree.columns import Column
 MAX_CONTRASTS = 5
 """Columns that the card of a cluster shows, at most."""
 _MIN_CONTRAST = 0.1
-_MINUTE, _DAY = 60_000_000, 86_400_000_000
+_MINUTE = 60_000_000
+TIME_UNITS = (MICROSECONDS["d"], 60 * _MINUTE, _MINUTE, 1_000_000)
+"""Those in which times are rounded, in microseconds: the longest first."""
 
 What = TypeVar("What")
 
@@ -41,6 +44,19 @@ def strongest(contrasts: Iterable[tuple[float, int, What]]) -> list[tuple[float,
     return sorted(best.values(), key=lambda entry: (-abs(entry[0]), entry[1]))
 
 
+class FiguresOfCluster(TypedDict):
+    """Of one column, or of one level, in one cluster; None is not known."""
+
+    rest: float | None
+    contrast: float | None
+    typical: str | None
+    share: NotRequired[float | None]
+    """Of levels."""
+    mean: NotRequired[float | None]
+    """Of numbers and times, as the median."""
+    median: NotRequired[float | None]
+
+
 @dataclass(frozen=True)
 class Figures:
     """Of one column, or of one level: means or shares by cluster, and of the other clusters."""
@@ -58,27 +74,35 @@ class Figures:
         with np.errstate(invalid="ignore", over="ignore"):
             return (self.typical - self.rest) / self.unit
 
-    def of(self, place: int) -> dict[str, Any]:
+    def of(self, place: int) -> FiguresOfCluster:
         """Return the figures of one cluster."""
         value, rest = _known(self.typical[place]), _known(self.rest[place])
         contrast = _known(self.contrasts[place])
-        figures: dict[str, Any] = {"rest": rest, "contrast": contrast}
         if self.median is None:
             text = None if value is None else format_share(value)
-            return figures | {"share": value, "typical": text}
+            return {"rest": rest, "contrast": contrast, "share": value, "typical": text}
         median = _known(self.median[place])
         text = None if value is None else format_short(value)
         if self.column.is_time and median is not None:
             text = time_text(self.column, median, self.unit)
-        return figures | {"mean": value, "median": median, "typical": text}
+        return {
+            "rest": rest, "contrast": contrast, "mean": value, "median": median, "typical": text,
+        }  # fmt: skip
 
 
 def time_text(column: Column, time: float, unit: float) -> str:
-    """Return a time as text: without time of day where the unit is of days."""
+    """Return a time as text, without what is too small to tell; of unit 0 all of it.
+
+    Points in time are without time of day where the unit is of days, durations in whole days, hours
+    and so on of at most a hundredth.
+    """
+    if column.kind == "duration" and unit > 0:
+        part = next((part for part in TIME_UNITS if part <= abs(time) / 100), 1)
+        return column.value_text(round(time / part) * part)
     if not column.kind.startswith("datetime"):
         return column.value_text(time)
     text = column.value_text(time - time % _MINUTE)
-    return text[: -len(text.partition(" ")[2]) - 1] if unit > _DAY else text
+    return text[: -len(text.partition(" ")[2]) - 1] if unit > TIME_UNITS[0] else text
 
 
 def _known(number: float) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
@@ -121,6 +121,11 @@ def label_type(labels: Classes) -> type[pl.String | pl.Int64]:
     return pl.String if isinstance(labels[0], str) else pl.Int64
 
 
+def _operator(form: str) -> Callable[[_Code, Any], _Code]:
+    """Return an operator of code; its form names the two sides `own` and `other`."""
+    return lambda code, other: _Code(form.format(own=code, other=repr(other)))
+
+
 class _Code:
     """Python code of an expression: what is called, compared or added becomes text."""
 
@@ -140,32 +145,15 @@ class _Code:
     def __invert__(self) -> _Code:
         return _Code(f"(~{self})")
 
-    def __le__(self, other: Any) -> _Code:
-        return _Code(f"({self} <= {other!r})")
-
-    def __lt__(self, other: Any) -> _Code:
-        return _Code(f"({self} < {other!r})")
-
-    def __ge__(self, other: Any) -> _Code:
-        return _Code(f"({self} >= {other!r})")
-
-    def __and__(self, other: Any) -> _Code:
-        return _Code(f"({self} & {other!r})")
-
-    def __or__(self, other: Any) -> _Code:
-        return _Code(f"({self} | {other!r})")
-
-    def __floordiv__(self, other: Any) -> _Code:
-        return _Code(f"({self} // {other!r})")
-
-    def __radd__(self, other: Any) -> _Code:
-        return _Code(f"({other!r} + {self})")
-
-    def __add__(self, other: Any) -> _Code:
-        return _Code(f"({self} + {other!r})")
-
-    def __rmul__(self, other: Any) -> _Code:
-        return _Code(f"({other!r} * {self})")
+    __le__ = _operator("({own} <= {other})")
+    __lt__ = _operator("({own} < {other})")
+    __ge__ = _operator("({own} >= {other})")
+    __and__ = _operator("({own} & {other})")
+    __or__ = _operator("({own} | {other})")
+    __floordiv__ = _operator("({own} // {other})")
+    __add__ = _operator("({own} + {other})")
+    __radd__ = _operator("({other} + {own})")
+    __rmul__ = _operator("({other} * {own})")
 
 
 class _Polars(Language[Any]):

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from .. import _engine
-from .._data import Encoding, Table, Units, WeightedRows, take_rows
+from .._data import Encoding, Table, Units, WeightedRows, some_rows
 from .._kernels import (
     KernelData,
     KernelRows,
@@ -61,12 +61,12 @@ def kmeans_cost(
     >>> kmeans_cost([[1.0], [3.0], [10.0]], ["a", "a", "b"])
     2.0
     """
-    data, marks, weights = check_clustering(X, labels, sample_weight)
+    data, marks, weights = check_clustering(X, labels, sample_weight, sparse=True)
     return _kmeans_cost(data, marks, weights, ~is_noise(marks), scale)
 
 
 def _kmeans_cost(
-    data: Table,
+    data: Any,
     marks: npt.NDArray[Any],
     weights: FloatArray,
     kept: BoolArray,
@@ -82,11 +82,11 @@ def _kmeans_cost(
 
 
 def _weighted_rows(
-    table: Table, weights: FloatArray, kept: BoolArray, scale: Any, n_jobs: int = 1
-) -> WeightedRows[Table]:
+    table: Any, weights: FloatArray, kept: BoolArray, scale: Any, n_jobs: int = 1
+) -> WeightedRows[Any]:
     """Return some of the rows with their weights and the units that `scale` says."""
     if not kept.all():
-        table, weights = take_rows(table, kept), weights[kept]
+        table, weights = some_rows(table, kept), weights[kept]
     weight = None if (weights == 1).all() else weights
     threads = _engine.Threads(n_jobs)
     if scale is None or isinstance(scale, str):
@@ -181,8 +181,8 @@ def surrogate_cost(
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
-        The data, as for `kmeans_cost`.
+    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+        The data, as for `kmeans_cost`; sparse only with ``criterion="kmeans"``.
     labels : array-like of int, shape (n_samples,)
         Row of `centers` that each row belongs to; rows labelled -1 are left out.
     centers : array-like of shape (n_clusters, n_features)
@@ -206,7 +206,7 @@ def surrogate_cost(
     """
     if criterion not in ("kmeans", "kmedians"):
         raise ValueError(f"criterion must be 'kmeans' or 'kmedians'. Got {criterion!r} instead.")
-    data = check_data(X)
+    data = check_data(X, sparse=criterion == "kmeans")
     points = np.asarray(check_array(centers, dtype="numeric"), dtype=np.float64)
     width = Encoding.of(data, *np.ones((2, data.n_features))).n_coordinates
     if points.shape[1] != width:
@@ -241,8 +241,8 @@ def cost_ratio(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        The data.
+    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+        The data, as for `kmeans_cost`.
     labels : array-like of shape (n_samples,)
         Cluster of each row.
     reference_labels : array-like of shape (n_samples,)
@@ -257,7 +257,7 @@ def cost_ratio(
     float
         1 if both costs are 0, inf if only the reference's is.
     """
-    data, marks, weights = check_clustering(X, labels, sample_weight)
+    data, marks, weights = check_clustering(X, labels, sample_weight, sparse=True)
     reference = check_labels(reference_labels, data.n_samples, "reference_labels")
     kept = ~(is_noise(marks) | is_noise(reference))
     cost = _kmeans_cost(data, marks, weights, kept, scale)
@@ -317,7 +317,8 @@ def kernel_cost(
     >>> kernel_cost([[1.0], [3.0], [11.0]], ["a", "a", "b"], kernel="linear")
     2.0
     """
-    data, marks, weights = check_clustering(X, labels, sample_weight)
+    is_linear = isinstance(kernel, str) and kernel == "linear"
+    data, marks, weights = check_clustering(X, labels, sample_weight, sparse=is_linear)
     check_gram_argument(kernel, None, gram is not None)
     matrix = None if gram is None else check_gram(gram, data.n_samples)
     if matrix is not None and scale is not None:
@@ -325,7 +326,7 @@ def kernel_cost(
     kept = ~is_noise(marks) & (weights > 0)
     if not kept.any():
         return 0.0
-    if isinstance(kernel, str) and kernel == "linear":
+    if is_linear:
         return _kmeans_cost(data, marks, weights, kept, scale)
     codes = np.unique(marks[kept], return_inverse=True)[1]
     if matrix is not None:

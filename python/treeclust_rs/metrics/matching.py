@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import issparse
 from sklearn.utils import column_or_1d
 
-from .._data import Table, count_gaps, read_table
+from .._data import SparseTable, Table, count_gaps, read_sparse, read_table
 from .._util import FloatArray, is_noise
 from .._util.arrays import NOISE
 
@@ -78,18 +79,23 @@ def contingency(
     return names, reference_names, table.reshape(len(names), len(reference_names))
 
 
-def check_data(X: Any) -> Table:
-    """Return X as a table, in which cells may be missing; a table as it is."""
-    if isinstance(X, Table):
+def check_data(X: Any, *, sparse: bool = False) -> Any:
+    """Return X as a table, in which cells may be missing; a table as it is.
+
+    `sparse`: whether a scipy.sparse matrix is read as it is, as a `SparseTable`.
+    """
+    if isinstance(X, (Table, SparseTable)):
         return X
+    if sparse and issparse(X):
+        return read_sparse(X, estimator_name="metrics")
     return count_gaps(read_table(X, estimator_name="metrics", mixed=True), n_jobs=1)
 
 
 def check_clustering(
-    X: Any, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None
-) -> tuple[Table, npt.NDArray[Any], FloatArray]:
-    """Return the data, a label and a weight for each row."""
-    data = check_data(X)
+    X: Any, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, *, sparse: bool = False
+) -> tuple[Any, npt.NDArray[Any], FloatArray]:
+    """Return the data, a label and a weight for each row; `sparse` as in `check_data`."""
+    data = check_data(X, sparse=sparse)
     marks = check_labels(labels, data.n_samples, "labels")
     return data, marks, check_weights(sample_weight, data.n_samples)
 

@@ -1,4 +1,4 @@
-"""How good the clusters are beside free ones, and what changed against an older model."""
+"""How good the clusters are beside the reference, and what changed against an older model."""
 
 from __future__ import annotations
 
@@ -19,13 +19,57 @@ from ..metrics.matching import contingency
 from .rows import ReportRows
 
 
+class ComparedWith(NamedTuple):
+    """What costs are compared with, in words."""
+
+    name: str
+    label: str
+    """A short name, for pictures."""
+    is_one: bool = True
+    """Whether it is one thing, in grammar."""
+    note: str = ""
+    """What the name leaves open."""
+
+
+_GIVEN = {
+    1: ComparedWith("the given labels", "given labels", is_one=False),
+    2: ComparedWith("the given centers", "given centers", is_one=False),
+}
+UNKNOWN_REFERENCE = ComparedWith(
+    "the reference", "reference", note=", which the model file does not hold"
+)
+_METHODS = {"kmeans": "k-means", "kmedians": "k-medians", "cosine": "spherical k-means"}
+
+
+def compared_with(model: Any) -> ComparedWith:
+    """Return what the costs of a fitted model are compared with: its reference."""
+    reference = getattr(model, "reference", None)
+    if hasattr(reference, "fit"):
+        return ComparedWith(f"the reference ({type(reference).__name__})", "reference")
+    if reference is not None:
+        return _GIVEN[min(np.ndim(reference), 2)]
+    # A model read from a file has labels of the reference again once it is fitted anew.
+    was_read = "_not_saved" in vars(model) and "reference_labels_" not in vars(model)
+    if was_read and "reference" in model.get_params(deep=False):
+        return UNKNOWN_REFERENCE
+    if hasattr(type(model), "kernel_cost_"):
+        return _free("kernel k-means")
+    return _free(_METHODS[getattr(model, "_cost", "kmeans")])
+
+
+def _free(method: str) -> ComparedWith:
+    name, note = "free clusters", f" ({method}), which need no rules"
+    return ComparedWith(name, name, is_one=False, note=note)
+
+
 class Quality(NamedTuple):
-    """Costs of the clusters of a tree, over those of free clusters."""
+    """Costs of the clusters of a tree, over those of the reference."""
 
     ratio: float | None
     """None: not known."""
     word: str
     """What the cost is called."""
+    beside: ComparedWith
     of_fit: bool
     """Whether it is of the rows of the fit; else of those of the report."""
     leaves: IntArray
@@ -34,20 +78,23 @@ class Quality(NamedTuple):
     explained: float | None
     """The share of the cost of one single cluster that the clusters do away with."""
     agreement: float | None
-    """The share of the rows that are in their reference cluster."""
+    """The share of the rows, by weight, that are in their reference cluster."""
+    is_weighted: bool
+    """Whether the rows of the fit had weights."""
 
 
 def quality_of(model: Any, rows: ReportRows) -> Quality:
-    """Return how good the clusters are beside free ones."""
+    """Return how good the clusters are beside the reference."""
     leaves, ratios = np.zeros(0, dtype=np.int64), np.zeros(0)
     ratio, explained, agreement, word = None, None, None, "cost"
+    beside, is_weighted = compared_with(model), rows.tree is not None and rows.tree.is_weighted
     if hasattr(type(model), "cost_path_"):
         word, costs, reference = true_costs(model)
         path = model.cost_path_["n_leaves"].to_numpy()
         if np.isfinite(costs).all() and reference:
             leaves, ratios = path, costs / reference
             ratio = float(ratios[-1])
-        if path[0] == 1 and np.isfinite(costs[[0, -1]]).all() and costs[0] > 0:
+        if path[0] == 1 < path[-1] and np.isfinite(costs[[0, -1]]).all() and costs[0] > 0:
             explained = 1.0 - float(costs[-1] / costs[0])
     if ratio is None and hasattr(model, "reference_inertia_") and hasattr(model, "inertia_"):
         ratio = ratio_of_costs(model.inertia_, model.reference_inertia_)
@@ -57,8 +104,8 @@ def quality_of(model: Any, rows: ReportRows) -> Quality:
         wrong = float(tree.mistakes[tree.leaves].sum() / tree.weighted_n_node_samples[0])
         agreement = 1.0 - wrong if np.isfinite(wrong) else None
     if ratio is None and rows.n_rows >= len(rows.classes):
-        ratio = _beside_kmeans(rows)
-    return Quality(ratio, word, of_fit, leaves, ratios, explained, agreement)
+        ratio, beside = _beside_kmeans(rows), _free("k-means")
+    return Quality(ratio, word, beside, of_fit, leaves, ratios, explained, agreement, is_weighted)
 
 
 def _beside_kmeans(rows: ReportRows) -> float:

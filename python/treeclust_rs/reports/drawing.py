@@ -13,8 +13,8 @@ from ..tree import LEAF, ClusterTree, format_share
 from ..tree.words import branch_text
 from .costs import Quality
 
-_WIDTH, _HEIGHT = 640, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 12, 40
+_WIDTH, _HEIGHT = 640, 256
+_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 150, 28, 40
 # Trees of so many levels and leaves are drawn to the right on wide screens; others, and all on
 # paper, as an indented list.
 _MAX_LEVELS, _MAX_ACROSS = 4, 16
@@ -22,7 +22,7 @@ _MAX_NODES = 63
 
 
 def cost_svg(quality: Quality) -> str:
-    """Return the curve of cost against leaves, beside the line of free clusters; "" without one."""
+    """Return the curve of cost against leaves, beside the line of the reference; "" without one."""
     leaves, ratios = quality.leaves, quality.ratios
     if len(leaves) < 2:
         return ""
@@ -40,12 +40,14 @@ def cost_svg(quality: Quality) -> str:
 
     end, bottom = _WIDTH - _RIGHT, _HEIGHT - _BOTTOM
     first, last = format_count(int(leaves[0]), "leaf", "leaves"), f"{ratios[-1]:.4g}"
-    about = f"{ratios[0]:.4g} with {first}, {last} with {leaves[-1]:,}; free clusters have 1"
+    beside = quality.beside
+    what = f"{quality.word}, over that of {beside.name}"
+    about = f"{what}, by number of leaves: {ratios[0]:.4g} with {first}, {last} with {leaves[-1]:,}"
     # The two words at the right stand apart.
     at_free, at_last = (14, -4) if y(ratios[-1]) < y(1) else (-4, 14)
     parts = [
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="Cost against leaves: {about}">'
+        f'aria-label="{html.escape(about)}"><text x="0" y="12">{html.escape(what)}</text>'
     ]
     for tick in ticks:
         parts.append(
@@ -58,7 +60,7 @@ def cost_svg(quality: Quality) -> str:
     parts.append(
         f'<text class="middle" x="{(_LEFT + end) / 2}" y="{bottom + 36}">number of leaves</text>'
         f'<line class="free" x1="{_LEFT}" x2="{end}" y1="{y(1):.1f}" y2="{y(1):.1f}"/>'
-        f'<text x="{end + 8}" y="{y(1) + at_free:.1f}">free clusters</text>'
+        f'<text x="{end + 8}" y="{y(1) + at_free:.1f}">{beside.label}</text>'
         f'<polyline class="curve" points="{points}"/>'
         f'<circle class="point" cx="{x(leaves[-1]):.1f}" cy="{y(ratios[-1]):.1f}" r="4.5"/>'
         f'<text class="strong" x="{end + 8}" y="{y(ratios[-1]) + at_last:.1f}">'
@@ -147,7 +149,7 @@ def tree_lists(tree: ClusterTree, names: Sequence[str], leaves: IntArray) -> tup
     note = ""
     if deepest < tree.max_depth:
         note = f"The first {deepest} of {tree.max_depth} levels; the rules are on the cards."
-    shape = "across" if is_across else "down"
+    shape = f"across levels{tree.max_depth}" if is_across else "down"
     return f'<ul class="tree {shape}">{item(0, "")}</ul>', note
 
 

@@ -28,7 +28,7 @@ _MAX_LENGTH = 8
 # Names are found by so many rows, evenly spaced, and by the largest leaves of a cluster.
 _MAX_ROWS = 20_000
 _MAX_LEAVES = 20
-EVERY_ROW = "all rows"
+EVERY_ROW, NO_ROW, UNNAMED = "all rows", "no rows", "no telling condition"
 
 
 def cluster_names(rows: ReportRows) -> list[str]:
@@ -38,7 +38,8 @@ def cluster_names(rows: ReportRows) -> list[str]:
     counts = [min(_MAX_CONDITIONS, needed) for _, needed in parts]
     while True:
         names = [
-            ", ".join(words[:n]) or EVERY_ROW for (words, _), n in zip(parts, counts, strict=True)
+            ", ".join(words[:n]) or _without_words(rows, code)
+            for code, ((words, _), n) in enumerate(zip(parts, counts, strict=True))
         ]
         seen = Counter(names)
         longer = [
@@ -50,6 +51,12 @@ def cluster_names(rows: ReportRows) -> list[str]:
             return names
         for code in longer:
             counts[code] += 1
+
+
+def _without_words(rows: ReportRows, code: int) -> str:
+    """Return the name of a cluster that nothing tells from the others."""
+    size = rows.sizes[code]
+    return UNNAMED if 0 < size < rows.n_rows else EVERY_ROW if size else NO_ROW
 
 
 def _parts(rows: ReportRows, code: int) -> tuple[list[str], int]:

@@ -6,21 +6,32 @@ import html
 import os
 import platform
 from datetime import date
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import polars as pl
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from .._base import SavedEstimator
 from .._util import format_count, listed
 from .._util.pages import asset, content_hash, write_page
+from .._util.validation import is_number
 from .._util.words import printable
 from ..export.contrasts import MAX_CONTRASTS
-from ..tree import MAX_TERMS, cluster_colors, format_share
-from .costs import Changes, Quality, changes_of, quality_of
+from ..tree import cluster_colors, format_share
+from ..tree.words import is_written_in_full
+from .costs import (
+    UNKNOWN_REFERENCE,
+    Changes,
+    Quality,
+    changes_of,
+    compared_with,
+    quality_of,
+)
 from .drawing import bar_svg, cost_svg, title_of, tree_lists
 from .names import cluster_names
 from .rows import ReportRows
@@ -28,6 +39,7 @@ from .rows import ReportRows
 _MAX_RULES = 4
 _MAX_SHOWN = 8
 _MAX_SOURCES = 3
+_NOT_SAVED = "not in the model file"
 _UNITS = {
     "standard": "standard deviations of the columns",
     "robust": "interquartile ranges of the columns",
@@ -45,7 +57,8 @@ def report(
 ) -> None:
     """Write one page about a model for those who decide, to read or to print.
 
-    It says what was asked, how good the clusters are beside free ones (by number of leaves, where
+    It says what was asked, how good the clusters are beside the model's reference (free clusters,
+    those of k-means, unless labels, centers or an estimator were given; by number of leaves, where
     the model has a `cost_path_`), draws the tree, and has a card for each cluster: a short name
     made of its most telling conditions, its size, its rules, what sets it apart and its most
     typical rows. It ends with the settings and versions. The file needs no network, no other file
@@ -57,7 +70,8 @@ def report(
         A fitted model of this package with `profile`: all but `KernelKMeans`.
     X : array-like or frame of shape (n_samples, n_features)
         Rows with all columns of the fit, as a rule those of the fit. Sizes, contrasts and exemplars
-        are theirs.
+        are theirs, each row counted once, whatever weights the fit had. Costs are those of the fit:
+        where X has other rows the page says so.
     path : str or path-like
         The file; one that is there is replaced.
     previous : estimator, default=None
@@ -66,17 +80,18 @@ def report(
     title : str, default=None
         Title of the page; None: "Cluster report".
     exemplars : int, default=3
-        Rows of X to show of each cluster, those nearest to its mean. They are written into the
-        file: 0 leaves them out.
+        Rows of X to show of each cluster, those nearest to its mean, by their numbers from 0. They
+        are written into the file: 0 leaves them out.
 
     Raises
     ------
     NotFittedError
-        If the model is not fitted.
+        If the model or `previous` is not fitted.
     ValueError
         If X is without rows or holds what `predict` refuses, or `exemplars` is negative.
     TypeError
-        If the model has no `profile`, `previous` no `predict`, or X is sparse.
+        If the model has no `profile`, `previous` no `predict`, `exemplars` is no int, or X is
+        sparse.
     OSError
         If the file cannot be written.
 
@@ -86,36 +101,53 @@ def report(
     others meet, and a second one if that tells clearly more; of trees with weighted sums, and of
     `Douglas`, what sets the cluster apart. `rename_clusters` gives names of your own.
     """
-    if not (isinstance(model, SavedEstimator) and hasattr(model, "profile")):
-        raise TypeError(
-            f"report takes a fitted model of this package with a tree or cells, not "
-            f"{model if isinstance(model, str) else type(model).__name__}. Of the clusters of "
-            'another model it takes a tree: BestTree(objective="labels", '
-            "reference=model.predict(X)).fit(X)."
-        )
-    if previous is not None and not hasattr(previous, "predict"):
-        raise TypeError(f"previous must be a fitted model, not {type(previous).__name__}.")
-    if exemplars < 0:
-        raise ValueError(f"exemplars must be 0 or more. Got {exemplars} instead.")
-    check_is_fitted(model)
+    _check_arguments(model, previous, exemplars)
     rows = ReportRows(model, X)
     names = cluster_names(rows)
     style = asset(__package__, "report.css") + _colors(len(rows.classes))
     tree, note = "", ""
-    if rows.tree is not None:
+    if rows.tree is not None and rows.tree.n_leaves > 1:
         tree, note = tree_lists(rows.tree, names, rows.leaves)
+        if not is_written_in_full(rows.tree):
+            note = f"{note} Of weighted sums the largest terms are shown, to three digits.".lstrip()
     parts = {
         "title": html.escape(printable("Cluster report" if title is None else title)),
         "style": style,
         "style hash": content_hash(style),
         "asked": _asked(model, rows),
-        "quality": _quality(quality_of(model, rows)),
+        "quality": _quality(quality_of(model, rows), rows),
         "tree": f"<h2>The tree</h2>{tree}{_paragraph(note)}" if tree else "",
-        "cards": "".join(_cards(model, rows, names, exemplars)),
+        "cards": "".join(_cards(rows, names, exemplars)),
         "changes": "" if previous is None else _changes(changes_of(rows, previous, X), rows, names),
         "settings": _settings(model),
     }
     write_page(path, asset(__package__, "report.html"), parts)
+
+
+def _check_arguments(model: Any, previous: Any, exemplars: Any) -> None:
+    """Raise TypeError, ValueError or NotFittedError if there is no report of these."""
+    if not (isinstance(model, SavedEstimator) and hasattr(model, "profile")):
+        raise TypeError(
+            f"report takes a fitted model of this package with a tree or cells, not "
+            f"{_shown(model)}. Of the clusters of another model it takes a tree: "
+            'BestTree(objective="labels", reference=model.predict(X)).fit(X).'
+        )
+    if not is_number(exemplars, Integral):
+        raise TypeError(f"exemplars must be an int of 0 or more. Got {exemplars!r} instead.")
+    if exemplars < 0:
+        raise ValueError(f"exemplars must be 0 or more. Got {exemplars} instead.")
+    if previous is not None and (isinstance(previous, type) or not hasattr(previous, "predict")):
+        raise TypeError(f"previous must be a fitted model, not {_shown(previous)}.")
+    check_is_fitted(model)
+    if isinstance(previous, BaseEstimator):
+        check_is_fitted(previous)
+
+
+def _shown(value: Any) -> str:
+    """Return what was given in place of a model, in words."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return repr(value) if isinstance(value, str) else type(value).__name__
 
 
 def _colors(k: int) -> str:
@@ -133,18 +165,15 @@ def _cells(texts: list[str], tag: str = "td") -> str:
 
 def _asked(model: Any, rows: ReportRows) -> str:
     """Return what was asked, and of which rows."""
-    params, n_columns = model.get_params(deep=False), len(rows.names)
-    tested = [rows.names[feature] for feature in model._needed_features.tolist()]
-    first = (
-        f"{format_count(rows.n_rows, 'row')} of {format_count(n_columns, 'column')} are in "
-        f"{format_count(len(rows.classes), 'cluster')}, each with rules that people can read."
-    )
+    params = model.get_params(deep=False)
+    texts = [_sizes_text(rows)]
     wanted = []
     if params.get("n_clusters") is not None:
         wanted.append(format_count(params["n_clusters"], "cluster"))
     leaves = params.get("max_leaves")
     if leaves is not None:
-        wanted.append("leaves without limit" if leaves == np.inf else f"at most {leaves:,} leaves")
+        limit = f"at most {format_count(leaves, 'leaf', 'leaves')}"
+        wanted.append("any number of leaves" if leaves == np.inf else limit)
     scale = params.get("scale")
     units = (
         _UNITS.get(scale)
@@ -153,34 +182,77 @@ def _asked(model: Any, rows: ReportRows) -> str:
         if scale is None
         else "given units"
     )
-    second = f"Asked of the method {type(model).__name__}"
-    second += f": {' and '.join(wanted)}" if wanted else ""
-    second += f". Differences between rows count in {units}."
-    third = f"The rules look at {len(tested):,} of the columns: {listed(tested)}."
-    if not tested:
-        third = "The rules look at no column: there is one cluster for all rows."
-    if rows.tree is not None and int(rows.tree.n_node_samples[0]) != rows.n_rows:
-        n_fit = format_count(int(rows.tree.n_node_samples[0]), "row")
-        third += f" The model was fitted to {n_fit}; sizes here are those of the rows given now."
-    return "".join(map(_paragraph, (first, second, third)))
+    asked = f"Asked of the method {type(model).__name__}"
+    asked += f": {' and '.join(wanted)}" if wanted else ""
+    texts.append(f"{asked}. Differences between rows count in {units}.")
+    tested = [rows.names[feature] for feature in model._needed_features.tolist()]
+    texts.append(
+        f"The rules look at {format_count(len(tested), 'column')}: {listed(tested)}."
+        if tested
+        else "There are no rules: all rows are in one cluster."
+    )
+    texts.append(_whose_text(rows))
+    return "".join(map(_paragraph, texts))
 
 
-def _quality(quality: Quality) -> str:
-    """Return how good the clusters are beside free ones."""
-    texts = []
+def _sizes_text(rows: ReportRows) -> str:
+    """Return how many rows and clusters there are."""
+    k, n_columns = len(rows.classes), len(rows.names)
+    clusters = format_count(k, "cluster")
+    if rows.n_filled < k:
+        clusters = f"{rows.n_filled:,} of {clusters}"
+    is_are = "is" if rows.n_rows == 1 else "are"
+    return (
+        f"{format_count(rows.n_rows, 'row')} of {format_count(n_columns, 'column')} {is_are} in "
+        f"{clusters}{', each with rules that people can read' if k > 1 else ''}."
+    )
+
+
+def _whose_text(rows: ReportRows) -> str:
+    """Return which rows the figures are of; "" if all are those of the fit, each counted once."""
+    tree, texts = rows.tree, []
+    if tree is None:
+        return ""
+    n_fit = int(tree.n_node_samples[0])
+    if not rows.are_of_fit:
+        texts.append(
+            f"The model was fitted to {format_count(n_fit, 'row')}, but this report is about other "
+            "rows: sizes, what sets clusters apart and typical rows are of these."
+        )
+    elif n_fit < rows.n_rows:
+        left_out = format_count(rows.n_rows - n_fit, "row")
+        texts.append(f"{left_out} did not count in the fit, and have clusters by the rules alone.")
+    if tree.is_weighted:
+        texts.append(
+            "The rows of the fit had weights, by which costs are summed; sizes, what sets clusters "
+            "apart and typical rows count every row once."
+        )
+    return " ".join(texts)
+
+
+def _quality(quality: Quality, rows: ReportRows) -> str:
+    """Return how good the clusters are beside the reference."""
+    if len(rows.classes) == 1:
+        return _paragraph("With one cluster for all rows there is nothing to compare.")
+    beside, texts = quality.beside, []
+    if quality.of_fit and not rows.are_of_fit:
+        texts.append("This is about the rows of the fit, not about those of this report.")
     if quality.ratio is not None:
         more = quality.ratio - 1.0
         is_same = abs(more) < 5e-4
         times = "" if is_same else f"{quality.ratio:.4g} times "
         by = "" if is_same else f": {format_share(abs(more))} {'more' if more > 0 else 'less'}"
-        where = "" if quality.of_fit else ", on these rows"
+        where = "" if quality.of_fit or rows.are_of_fit else ", on the rows of this report"
         texts.append(
             f"The {quality.word} of these clusters, the spread of the rows in them, is {times}"
-            f"that of free clusters, which need no rules{by}{where}."
+            f"that of {beside.name}{beside.note}{by}{where}."
         )
     if quality.agreement is not None:
+        rows_are = "weight is where" if quality.is_weighted else "rows are where"
+        put = "puts" if beside.is_one else "put"
         texts.append(
-            f"{format_share(quality.agreement)} of the rows are where free clusters have them."
+            f"{format_share(quality.agreement)} of the {rows_are} {beside.name} {put} "
+            f"{'it' if quality.is_weighted else 'them'}."
         )
     if quality.explained is not None:
         texts.append(
@@ -190,33 +262,39 @@ def _quality(quality: Quality) -> str:
     return _paragraph(" ".join(texts) or "Not known for this model.") + cost_svg(quality)
 
 
-def _cards(model: Any, rows: ReportRows, names: list[str], n_exemplars: int) -> list[str]:
+def _cards(rows: ReportRows, names: list[str], n_exemplars: int) -> list[str]:
     """Return a card for each cluster."""
-    rules = (model.rules() if rows.tree is None else rows.tree.rules(MAX_TERMS)).frame
+    rules = rows.rules(_MAX_RULES)
     strongest = max((abs(c.amount) for own in rows.contrasts for c in own), default=1.0)
-    features = rows.shown_features(_MAX_SHOWN)
+    features, k = rows.shown_features(_MAX_SHOWN), len(rows.classes)
     exemplars = rows.exemplars(n_exemplars) if n_exemplars else [[] for _ in rows.classes]
     cards = []
     for code, label in enumerate(rows.classes):
         size = int(rows.sizes[code])
         share = size / max(rows.n_rows, 1)
-        own = rules.filter(pl.col("cluster") == label).sort(
-            "n", descending=True, maintain_order=True
-        )
-        items = [f"<li>{html.escape(rule)}</li>" for rule in own["rule"].head(_MAX_RULES)]
-        if own.height > _MAX_RULES:
-            items.append(f"<li>and {format_count(own.height - _MAX_RULES, 'more rule')}</li>")
+        shown, n_rules = rules[code]
+        items = [f"<li>{html.escape(rule)}</li>" for rule in shown]
+        if n_rules > len(shown):
+            items.append(f"<li>and {format_count(n_rules - len(shown), 'more rule')}</li>")
         parts = [
             f'<section class="card c{code}" id="c{code}"><h3>{html.escape(names[code])}</h3>'
             f'<p class="size">{html.escape(title_of(label))} · {format_count(size, "row")} '
             f"({html.escape(format_share(share))}){bar_svg(share, 'own')}</p>"
-            f"<h4>{'Rule' if own.height == 1 else 'Any of these rules'}</h4>"
-            f"<ul>{''.join(items)}</ul>"
         ]
+        if k > 1:
+            title = ("No rule leads here", "Rule", "Any of these rules")[min(n_rules, 2)]
+            parts.append(f"<h4>{title}</h4><ul>{''.join(items)}</ul>")
         contrasts = rows.contrasts[code][:MAX_CONTRASTS]
+        if not contrasts and size:
+            parts.append('<h4>What it is like</h4><table class="like">')
+            parts.append(_cells(["", "mean or most frequent"], "th"))
+            for feature in features:
+                texts = [rows.names[feature], rows.usual(code, feature)]
+                parts.append(_cells([html.escape(text) for text in texts]))
+            parts.append("</table>")
         if contrasts:
             parts.append('<h4>What sets it apart</h4><table class="apart">')
-            parts.append(_cells(["", "here", "elsewhere", ""], "th"))
+            parts.append(_cells(["mean or share", "here", "elsewhere", ""], "th"))
             for contrast in contrasts:
                 name = rows.names[contrast.feature]
                 if contrast.level is not None and rows.column(contrast.feature).kind != "flag":
@@ -225,7 +303,7 @@ def _cards(model: Any, rows: ReportRows, names: list[str], n_exemplars: int) -> 
                 parts.append(_cells([*texts, bar_svg(contrast.amount / strongest, "contrast")]))
             parts.append("</table>")
         if exemplars[code]:
-            parts.append('<h4>Most typical rows</h4><table class="rows">')
+            parts.append('<h4>Most typical rows, numbered from 0</h4><table class="rows">')
             parts.append(_cells(["row", *(html.escape(rows.names[f]) for f in features)], "th"))
             for row in exemplars[code]:
                 cells = [html.escape(rows.cell_text(feature, row)) for feature in features]
@@ -275,9 +353,11 @@ def _changes(changes: Changes, rows: ReportRows, names: list[str]) -> str:
 
 def _settings(model: Any) -> str:
     """Return the method's parameters, and what it ran with."""
-    params = model.get_params(deep=False)
+    params, lost = model.get_params(deep=False), model.unsaved_params
+    if compared_with(model) == UNKNOWN_REFERENCE:
+        lost |= {"reference"}
     lines = [
-        f"<dt>{name}</dt><dd>{html.escape(_value_text(value))}</dd>"
+        f"<dt>{name}</dt><dd>{html.escape(_NOT_SAVED if name in lost else _value_text(value))}</dd>"
         for name, value in params.items()
     ]
     versions = (

@@ -6,14 +6,15 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from .._base import TreeClusterer
 from .._data import column_of
 from .._util import FloatArray, IntArray, column_name, format_number, format_short
-from .._util.words import real_name
+from .._util.words import printable, real_name
 from ..export.contrasts import strongest, time_text
 from ..metrics.profiles import profile_clusters, profiled_rows
-from ..tree import ClusterTree, format_share
+from ..tree import MAX_TERMS, ClusterTree, are_of_fit, format_share, rule_text, walk_leaves
 from ..tree.columns import Column
 
 
@@ -30,7 +31,11 @@ class Contrast(NamedTuple):
 
 
 class ReportRows:
-    """The rows, read as `predict` reads them, with all columns of the fit."""
+    """The rows, read as `predict` reads them, with all columns of the fit.
+
+    Everything here is counted from them, each row once; `are_of_fit` says whether that makes it a
+    figure of the fit.
+    """
 
     def __init__(self, model: Any, X: Any) -> None:
         self.model = model
@@ -39,9 +44,12 @@ class ReportRows:
             self.tree = model.tree_
             table, self.leaves = model._route(X, all_columns=True)
             self.codes: IntArray = self.tree.leaf_clusters[self.leaves]
+            self.are_of_fit = are_of_fit(self.tree, self.leaves, vars(model).get("labels_"))
         else:
             table = model._read(X, all_columns=True)
-            self.codes = np.searchsorted(model.classes_, model.predict(X)).astype(np.int64)
+            labels = model.predict(X)
+            self.codes = np.searchsorted(model.classes_, labels).astype(np.int64)
+            self.are_of_fit = np.array_equal(vars(model).get("labels_", ()), labels)
         self.table = table
         self.classes = model.classes_.tolist()
         self.weighted = profiled_rows(model, table, None)
@@ -55,7 +63,36 @@ class ReportRows:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.table.n_samples
+        return int(self.table.n_samples)
+
+    @property
+    def n_filled(self) -> int:
+        """Number of clusters that have rows."""
+        return int(np.count_nonzero(self.sizes))
+
+    def rules(self, n_most: int) -> list[tuple[list[str], int]]:
+        """Return by cluster the rules of most rows, at most so many, and the number of all.
+
+        The weights of sums have three digits.
+        """
+        if self.tree is None:
+            frame = self.model.rules().frame.sort("n", descending=True, maintain_order=True)
+            texts = [frame.filter(pl.col("cluster") == label)["rule"] for label in self.classes]
+            return [(own.head(n_most).to_list(), len(own)) for own in texts]
+        tree, counts = self.tree, np.bincount(self.leaves, minlength=self.tree.n_nodes)
+        of_cluster = tree.leaf_clusters[tree.leaves]
+        leaves = [tree.leaves[of_cluster == code] for code in range(len(self.classes))]
+        shown = [own[np.argsort(-counts[own], kind="stable")[:n_most]].tolist() for own in leaves]
+        wanted, scores = {leaf for own in shown for leaf in own}, dict[int, str]()
+        rules = {
+            leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS, scores, short=True)
+            for leaf, _, path in walk_leaves(tree)
+            if leaf in wanted
+        }
+        return [
+            ([rules[leaf] for leaf in some], len(own))
+            for some, own in zip(shown, leaves, strict=True)
+        ]
 
     def column(self, feature: int) -> Column:
         """Return what a column holds."""
@@ -92,6 +129,20 @@ class ReportRows:
             return time_text(column, value, float(self.units[feature]))
         return format_short(value)
 
+    def usual(self, code: int, feature: int) -> str:
+        """Return the mean of a column in a cluster, or its most frequent level with the share."""
+        lines = [line for line in self._lines_of(code) if self._place[line["column"]] == feature]
+        if lines[0]["level"] is None:
+            mean = lines[0]["mean"]
+            return "missing" if mean is None else self._typical(feature, None, mean)
+        line = max(lines, key=lambda line: line["share"] or 0.0)
+        if line["share"] is None:
+            return "missing"
+        level, share = printable(line["level"]), line["share"]
+        if self.column(feature).kind == "flag":
+            level, share = ("yes", share) if share >= 0.5 else ("no", 1.0 - share)
+        return f"{level} ({format_share(share)})"
+
     def cell_text(self, feature: int, row: int) -> str:
         """Return a cell as people write it."""
         value, column = (
@@ -114,6 +165,8 @@ class ReportRows:
             (c for contrasts in self.contrasts for c in contrasts), key=lambda c: -abs(c.amount)
         )
         chosen |= dict.fromkeys(contrast.feature for contrast in others)
+        if not chosen:  # of a single cluster
+            chosen = dict.fromkeys(range(self.table.n_features))
         return sorted(list(chosen)[:n_most])
 
     def exemplars(self, n: int) -> list[list[int]]:

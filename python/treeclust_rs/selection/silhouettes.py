@@ -50,9 +50,10 @@ def silhouette(
         Clusterer with a parameter `n_clusters`, and after its fit `labels_`; or a Pipeline that
         ends in one, whose silhouettes are those of the rows that its last step sees.
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        The data, in a form the estimator takes: sparse rows by ``ObliqueTree(metric="cosine")`` and
-        by scikit-learn's `KMeans`, for instance; text, booleans and times as the costs of the
-        methods that take them compare rows. Without gaps: `stability` takes them.
+        The data, in a form the estimator takes: sparse rows by `IMM`, `ExKMC`,
+        ``ObliqueTree(metric="cosine")`` and scikit-learn's `KMeans`, for instance; text, booleans
+        and times as the costs of the methods that take them compare rows. Without gaps: `stability`
+        takes them.
     k_values : iterable of int
         Numbers of clusters to try, each at least 2.
     %(selection_param)s
@@ -215,7 +216,9 @@ def _geometry(
     if metric is None and gram is not None:
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
     if isinstance(table, SparseTable):
-        points = table.matrix() if rows is None else table.matrix()[rows]
+        scale = getattr(model, "scale_", np.ones(table.n_features))
+        points = Units(np.zeros_like(scale), scale).sparse_matrix(table)
+        points = points if rows is None else points[rows]
         return points, metric or fits.parameter(model, "metric") or "euclidean"
     _check_whole(table)
     shift = Units.of(table, None, None, effective_n_jobs(None)).shift

@@ -314,7 +314,7 @@ def node_arguments(
     dict
     """
     tests = with_directions(tests, n_node_samples)
-    if fitted is None or not isinstance(fitted.rows, Table):  # sparse rows have oblique tests
+    if fitted is None:
         return tests._asdict()
     rows = fitted.rows
     if not np.isin(tests.kind, (THRESHOLD, INTERVAL)).any():

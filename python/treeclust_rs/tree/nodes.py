@@ -164,6 +164,11 @@ class TreeNodes:
         return _frozen(np.where(self.kind == LEAF, labels, -1))
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether rows had weights other than 1: the sums that costs are of are not counts."""
+        return not np.array_equal(self.weighted_n_node_samples, self.n_node_samples)
+
+    @property
     def filled_clusters(self) -> IntArray:
         """Codes of the clusters of the leaves that have rows."""
         return self.leaf_clusters[self.leaves[self.n_node_samples[self.leaves] > 0]]

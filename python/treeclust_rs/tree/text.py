@@ -162,10 +162,11 @@ def notes_of(tree: TreeNodes, max_terms: int = MAX_TERMS) -> list[str]:
         ]
     notes = []
     if np.isfinite(tree.mistakes[tree.kind != LEAF]).any():
+        rows = "the weight of rows" if tree.is_weighted else "rows"
         notes = [
-            "mistakes: at a leaf, rows whose reference cluster is another one; at a split of the "
-            "base",
-            "tree, rows that the cut separates from their center.",
+            f"mistakes: at a leaf, {rows} whose reference cluster is another one; at a split of "
+            "the base",
+            f"tree, {rows} that the cut separates from their center.",
         ]
     if not words.is_written_in_full(tree, max_terms):
         notes += [*_SUM_NOTES[tree.feature_scale is not None]]

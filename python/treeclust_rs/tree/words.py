@@ -81,20 +81,22 @@ def rule_text(
     conditions: list[Condition | ObliqueCondition],
     max_terms: int | None = None,
     scores: dict[int, str] | None = None,
+    *,
+    short: bool = False,
 ) -> str:
     """Return the conditions of a leaf as one sentence; ``always`` if there are none.
 
     ``never`` where they contradict each other: a center that no row stands for has such a leaf.
 
     `name` returns the name of a feature. `scores` caches the texts of scores by node, for the next
-    leaves.
+    leaves. `short`: the weights of sums have three digits.
     """
     scores = {} if scores is None else scores
     parts = []
     for condition in conditions:
         if isinstance(condition, ObliqueCondition):
             if condition.node not in scores:
-                scores[condition.node] = " ".join(condition.parts(name, max_terms))
+                scores[condition.node] = " ".join(condition.parts(name, max_terms, short=short))
             parts.append(f"{scores[condition.node]} {condition.relation}")
             continue
         text = condition.text(name(condition.feature))

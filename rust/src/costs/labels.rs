@@ -7,13 +7,14 @@ use crate::error::{Error, Result};
 use crate::exact::{self, ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
+use crate::rows::Rows;
 use crate::table::{Column, MISSING_LEVEL, Table, all_finite};
 
 /// Rows whose costs are formed together; the inner loops run over them.
 const LANES: usize = 16;
 
 /// Differences below this share of the cost are rounding, not regret.
-const ROUNDING: f64 = 1e-13;
+pub(super) const ROUNDING: f64 = 1e-13;
 
 /// How far a sample is from a center.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl LabelCosts {
     }
 }
 
-/// The costs of `centers` (k x d, row-major, in the table's `units`) for every row, reduced to regrets
+/// The costs of `centers` (k x d, row-major, in the rows' `units`) for every row, reduced to regrets
 /// (algorithms: D' = w (D - min D), 0 where the difference is rounding). O(n d k). A missing cell costs nothing.
 ///
 /// `weights`: of shape (n), positive; none: all 1. `levels`: by column none or, for a column of levels, what they cost
@@ -55,14 +56,20 @@ impl LabelCosts {
 ///
 /// # Errors
 /// [`Error::Value`] if a cost overflows; [`Error::Shape`] if sizes disagree.
-pub fn label_costs(
-    table: &Table<'_>,
+pub fn label_costs<'a, 't: 'a>(
+    rows: impl Into<Rows<'a, 't>>,
     units: &Units,
     centers: &[f64],
     metric: Metric,
     levels: &[Option<&[f64]>],
     weights: Option<&[f64]>,
 ) -> Result<LabelCosts> {
+    let table = match rows.into() {
+        Rows::Table(table) => table,
+        Rows::Sparse(matrix) => {
+            return super::sparse::label_costs(matrix, units, centers, metric, weights);
+        }
+    };
     let (n, d) = (table.n_samples(), table.n_features());
     let k = centers.len() / d.max(1);
     Error::check_len("centers", centers.len(), k * d, "entries")?;
@@ -119,12 +126,17 @@ pub fn label_costs(
     let minimum = all.rounded(0);
     if !minimum.is_finite() || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
     {
-        return Err(Error::Value(
-            "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns."
-                .into(),
-        ));
+        return Err(overflow());
     }
     Ok(LabelCosts { regrets, nearest, minimum })
+}
+
+/// The error of distances that are too large.
+pub(super) fn overflow() -> Error {
+    Error::Value(
+        "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns."
+            .into(),
+    )
 }
 
 /// A column of numbers with its origin and unit.

@@ -4,6 +4,7 @@ use super::Units;
 use super::groups::{RowGroups, group_weights, moments_with_gaps, observed_weights, scan_numbers};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
+use crate::rows::Rows;
 use crate::table::Table;
 
 /// Weight, mean and spread of each group of rows.
@@ -35,14 +36,20 @@ const MAX_SQUARES_BY_SPREAD: f64 = 1e4;
 ///
 /// # Errors
 /// As [`group_sums`](crate::costs::group_sums); [`Error::Shape`] if `near` has another length.
-pub fn group_means(
-    table: &Table<'_>,
+pub fn group_means<'a, 't: 'a>(
+    rows: impl Into<Rows<'a, 't>>,
     units: &Units,
     groups: &[u32],
     n_groups: usize,
     weights: Option<&[f64]>,
     near: &[f64],
 ) -> Result<GroupMeans> {
+    let table = match rows.into() {
+        Rows::Table(table) => table,
+        Rows::Sparse(matrix) => {
+            return super::sparse::group_means(matrix, units, groups, n_groups, weights, near);
+        }
+    };
     let d = table.n_features();
     Error::check_labels(groups, table.n_samples(), n_groups)?;
     Error::check_len("near", near.len(), n_groups * d, "entries")?;

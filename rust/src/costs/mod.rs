@@ -11,11 +11,12 @@
 //! **Missing cells** add nothing to any cost or sum (k-POD: Chi, Chi and Baraniuk 2016, *k-POD: A Method for k-Means
 //! Clustering of Missing Data*): means and spreads are those of observed cells. The loops for complete columns know
 //! nothing of them; a NaN that they leave in a result marks what is computed again without the missing cells.
-//! **Levels** cost what a table says for each label and level.
+//! **Sparse rows** keep the origin 0: see `sparse.rs`. **Levels** cost what a table says for each label and level.
 
 mod groups;
 mod labels;
 mod means;
+mod sparse;
 mod units;
 
 pub(crate) use groups::group_weights;

@@ -62,6 +62,15 @@ pub trait CenterColumns: Sync {
         centers.filter(|&(_, cluster)| alive[cluster]).collect()
     }
 
+    /// The smallest and the largest of the centers of the clusters in `alive` in a column of numbers; none if all are
+    /// equal.
+    fn outermost(&self, alive: &[bool], feature: usize) -> Option<[(Coordinate, u32); 2]> {
+        let centers = self.sorted(feature);
+        let mut found = centers.iter().filter(|(_, cluster)| alive[*cluster as usize]);
+        let (first, last) = (*found.next()?, *found.next_back()?);
+        first.0.cmp(&last.0).is_lt().then_some([first, last])
+    }
+
     /// The alive centers on the left and on the right of a cut.
     fn split(&self, alive: &[bool], feature: usize, cut: CenterCut) -> (Vec<bool>, Vec<bool>) {
         let (mut left, mut right) = (vec![false; alive.len()], vec![false; alive.len()]);
@@ -104,6 +113,11 @@ pub struct Coordinate {
 }
 
 impl Coordinate {
+    /// The unevaluated sum of a double and what it leaves out.
+    pub(crate) fn of_sum(high: f64, low: f64) -> Self {
+        Coordinate { high, low }
+    }
+
     /// A coordinate that is a double.
     pub fn exact(x: f64) -> Self {
         Coordinate { high: x, low: 0.0 }
@@ -149,7 +163,7 @@ pub struct Centers<'a> {
 /// Centers in the columns of a table, snapped.
 #[derive(Debug)]
 pub struct TableCenters<'a, 't> {
-    snap: Snap<'a, 't>,
+    snap: Snap<TableEnds<'a, 't>>,
     /// Per column, snapped to the ends of bins only.
     rough: Vec<Vec<(Coordinate, u32)>>,
     /// The same, snapped to all values: computed when a column is first prepared.
@@ -184,12 +198,13 @@ impl<'a, 't> TableCenters<'a, 't> {
             Some(LevelShares::new(shares.copied().collect(), n_levels))
         };
         let shares: Vec<Option<LevelShares>> = (0..d).map(of_levels).collect();
-        let coordinate = |i: usize| Coordinate { high: centers.high[i], low: centers.low[i] };
+        let coordinate = |i: usize| Coordinate::of_sum(centers.high[i], centers.low[i]);
         let original = (0..d).map(|f| match shares[f] {
             None => (0..k).map(|c| coordinate(c * first[d] + first[f])).collect(),
             Some(_) => vec![Coordinate::exact(0.0); k],
         });
-        let snap = Snap::new(table, index, labels, original.collect(), &shares);
+        let source = TableEnds { table, index, labels, k };
+        let snap = Snap::new(source, labels, original.collect(), &shares);
         let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         Ok(TableCenters { snap, rough, exact, shares })
@@ -202,7 +217,7 @@ impl CenterColumns for TableCenters<'_, '_> {
     }
 
     fn half_range(&self, feature: usize) -> f64 {
-        self.snap.half_range[feature]
+        self.snap.half_range(feature)
     }
 
     fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
@@ -260,10 +275,8 @@ pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f6
 /// all rows, one far row would merge everything else. If snapping makes two centers equal that have the same shares of
 /// all levels, all coordinates stay as they are.
 #[derive(Debug)]
-struct Snap<'a, 't> {
-    table: &'a Table<'t>,
-    index: &'a Index,
-    labels: &'a [u32],
+pub(crate) struct Snap<S> {
+    source: S,
     k: usize,
     /// Rows of each cluster.
     n_rows: Vec<u32>,
@@ -275,21 +288,21 @@ struct Snap<'a, 't> {
     collide: bool,
 }
 
-impl<'a, 't> Snap<'a, 't> {
-    fn new(
-        table: &'a Table<'t>,
-        index: &'a Index,
-        labels: &'a [u32],
+impl<S: ColumnEnds> Snap<S> {
+    /// `source`: the columns; `labels`: the cluster of every row; `original`: the centers, by column; `shares`: by
+    /// column those of levels, none for numbers.
+    pub(crate) fn new(
+        source: S,
+        labels: &[u32],
         original: Vec<Vec<Coordinate>>,
         shares: &[Option<LevelShares>],
     ) -> Self {
-        let d = index.n_features();
+        let d = original.len();
         let k = original.first().map_or(0, Vec::len);
-        let half_range = (0..d).map(|f| index.column(f).half_range()).collect();
+        let half_range = (0..d).map(|f| source.half_range(f)).collect();
         let mut n_rows = vec![0; k];
         labels.iter().for_each(|&label| n_rows[label as usize] += 1);
-        let mut snap =
-            Snap { table, index, labels, k, n_rows, original, half_range, collide: false };
+        let mut snap = Snap { source, k, n_rows, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
         let close = |a: usize, b: usize, f: usize| match &shares[f] {
             Some(shares) => shares.are_equal(a, b),
@@ -305,6 +318,11 @@ impl<'a, 't> Snap<'a, 't> {
         snap
     }
 
+    /// Half of a column's range.
+    pub(crate) fn half_range(&self, feature: usize) -> f64 {
+        self.half_range[feature]
+    }
+
     /// No margin of the column exceeds this.
     fn reach(&self, feature: usize) -> f64 {
         let largest = self.original[feature].iter().fold(0.0, |a: f64, x| a.max(x.high.abs()));
@@ -313,7 +331,7 @@ impl<'a, 't> Snap<'a, 't> {
 
     /// The column's coordinates and their clusters, sorted. `closely`: with regard to every value of the column, not
     /// only the ends of bins; takes a pass over the column.
-    fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
+    pub(crate) fn column(&self, feature: usize, closely: bool) -> Vec<(Coordinate, u32)> {
         let x = if self.collide {
             self.original[feature].clone()
         } else {
@@ -327,7 +345,12 @@ impl<'a, 't> Snap<'a, 't> {
     fn snapped(&self, feature: usize, closely: bool) -> Vec<Coordinate> {
         let mut centers = self.original[feature].clone();
         let reach = self.reach(feature);
-        let candidates = self.values_near(feature, reach, &centers, closely);
+        let mut candidates = self.source.values_near(feature, reach, &centers, closely);
+        for (center, found) in centers.iter().zip(&mut candidates) {
+            if found.iter().any(|&x| *center == Coordinate::exact(x)) {
+                found.clear(); // the center lies on a value
+            }
+        }
         let mut order: Vec<usize> = (0..self.k).collect();
         order.sort_by(|&a, &b| centers[a].cmp(&centers[b]));
         let close = order.windows(2).any(|p| {
@@ -342,7 +365,48 @@ impl<'a, 't> Snap<'a, 't> {
         centers
     }
 
-    /// For each center, the column's values within `reach`.
+    /// The margin of each center in a column.
+    fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
+        let ends = self.source.cluster_ends(feature).into_iter();
+        ends.zip(&self.n_rows)
+            .zip(centers)
+            .map(|(((low, high), &n_rows), center)| snap_margin(low, high, n_rows, center))
+            .collect()
+    }
+}
+
+/// What snapping asks of the columns that centers lie in.
+pub(crate) trait ColumnEnds: Sync {
+    /// Half of the column's range.
+    fn half_range(&self, feature: usize) -> f64;
+
+    /// For each center, values of the column within `reach`: all of them if `closely`, else at least the ends of bins.
+    fn values_near(
+        &self,
+        feature: usize,
+        reach: f64,
+        centers: &[Coordinate],
+        closely: bool,
+    ) -> Vec<Vec<f64>>;
+
+    /// Smallest and largest value of each cluster in a column; infinity and its negative without rows.
+    fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)>;
+}
+
+/// The values of a table's columns.
+#[derive(Debug)]
+struct TableEnds<'a, 't> {
+    table: &'a Table<'t>,
+    index: &'a Index,
+    labels: &'a [u32],
+    k: usize,
+}
+
+impl ColumnEnds for TableEnds<'_, '_> {
+    fn half_range(&self, feature: usize) -> f64 {
+        self.index.column(feature).half_range()
+    }
+
     fn values_near(
         &self,
         feature: usize,
@@ -380,24 +444,9 @@ impl<'a, 't> Snap<'a, 't> {
                 found[cluster].push(x);
             }
         }
-        for (center, found) in centers.iter().zip(&mut found) {
-            if found.iter().any(|&x| *center == Coordinate::exact(x)) {
-                found.clear(); // the center lies on a value
-            }
-        }
         found
     }
 
-    /// The margin of each center in a column.
-    fn margins(&self, feature: usize, centers: &[Coordinate]) -> Vec<f64> {
-        let ends = self.cluster_ends(feature).into_iter();
-        ends.zip(&self.n_rows)
-            .zip(centers)
-            .map(|(((low, high), &n_rows), center)| snap_margin(low, high, n_rows, center))
-            .collect()
-    }
-
-    /// Smallest and largest value of each cluster in a column; infinity and its negative without rows.
     fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
         let nothing = (f64::INFINITY, f64::NEG_INFINITY);
         let binned = self.index.column(feature);

@@ -355,6 +355,30 @@ impl<'a, C: CenterColumns> Criterion for Mistakes<'a, C> {
         self.columns.share_of_range(feature, &Coordinate::exact(low), &Coordinate::exact(high))
     }
 
+    /// Centers may lie apart where the rows that are still correct do not.
+    fn cuts_equal_cells(&self, node: &MistakesNode, feature: usize) -> bool {
+        self.columns.outermost(&node.alive, feature).is_some()
+    }
+
+    /// Where the zeros lie left of a cut, the largest center lies right of it, and the zeros of its cluster are
+    /// mistakes; where they lie right of it, those of the smallest one.
+    fn most_beside_zeros(&self, node: &MistakesNode, feature: usize, zeros: &[f64]) -> f64 {
+        let Some([first, last]) = self.columns.outermost(&node.alive, feature) else {
+            return f64::NEG_INFINITY;
+        };
+        let zeros_of = |(_, cluster): (Coordinate, u32)| zeros[cluster as usize];
+        // Cuts lie at or above the first center, and below the last one.
+        let least = if !first.0.is_below(0.0) {
+            zeros_of(last)
+        } else if !last.0.is_above(0.0) {
+            zeros_of(first)
+        } else {
+            f64::min(zeros_of(first), zeros_of(last))
+        };
+        let n_alive = node.alive.iter().filter(|&&alive| alive).count();
+        self.score.bound(least, 1..=n_alive - 1, n_alive)
+    }
+
     fn prepare(&self, feature: usize) {
         self.columns.prepare(feature);
     }

@@ -335,6 +335,25 @@ pub trait Criterion: Sync {
         0.0
     }
 
+    /// No cut of the node scores more, whatever its rows are.
+    fn most(&self, node: &Self::Node) -> f64 {
+        let _ = node;
+        f64::INFINITY
+    }
+
+    /// No cut of a column scores more. `zeros`: lower bounds of what the rows with the cell 0 add up to there; these
+    /// rows are on one side of every cut.
+    fn most_beside_zeros(&self, node: &Self::Node, feature: usize, zeros: &[f64]) -> f64 {
+        let _ = (feature, zeros);
+        self.most(node)
+    }
+
+    /// Whether a column in which all searched rows have the same cell may have a cut.
+    fn cuts_equal_cells(&self, node: &Self::Node, feature: usize) -> bool {
+        let _ = (node, feature);
+        false
+    }
+
     /// Called before a column's cuts are compared exactly, for work that only such columns need.
     fn prepare(&self, feature: usize) {
         let _ = feature;

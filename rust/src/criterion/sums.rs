@@ -337,6 +337,16 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {
         0.0 // no second key
     }
+
+    /// Costs of labels are not negative: a cut saves at most what the node costs.
+    fn most(&self, node: &AdditiveNode) -> f64 {
+        if S::IS_OF_LABELS { node.cost } else { f64::INFINITY }
+    }
+
+    /// Nor what it costs beyond the zeros, which cost their side at least as much as alone.
+    fn most_beside_zeros(&self, node: &AdditiveNode, _: usize, zeros: &[f64]) -> f64 {
+        if S::IS_OF_LABELS { node.cost - self.side.cost(zeros) } else { f64::INFINITY }
+    }
 }
 
 /// Adds a row of sums to others.

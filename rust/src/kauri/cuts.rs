@@ -22,7 +22,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::features::RowFeatures;
-use super::kernel::{Kernel, Weights, add_row, lanes, norm};
+use super::kernel::{Kernel, Weights, add_row, dot, lanes, norm};
 use crate::criterion::{Cut, CutForm, Gap};
 use crate::error::Result;
 use crate::memory;
@@ -130,15 +130,16 @@ impl ColumnCuts {
             return cuts.of_levels(cells, min_samples_leaf);
         }
         // `i` of the rows with a value go left. No number is less or more than a missing cell.
-        let is_cut = |&i: &usize| match set.form {
-            SetForm::Missing => i == 0,
-            _ => i > 0 && i < n && cells[i - 1] < cells[i],
-        };
         let most = (n + 1).saturating_sub(min_samples_leaf + n_missing);
-        let places = || min_samples_leaf.saturating_sub(n_missing)..most;
-        let n_cuts = places().filter(is_cut).count();
+        let least = min_samples_leaf.saturating_sub(n_missing);
+        let places = match set.form {
+            SetForm::Missing => least..most.min(1),
+            _ => least.max(1)..most.min(n),
+        };
+        let is_cut = |&i: &usize| set.form == SetForm::Missing || cells[i - 1] < cells[i];
+        let n_cuts = places.clone().filter(is_cut).count();
         let mut n_left = memory::reserved(n_cuts, "the cuts of a column");
-        n_left.extend(places().filter(is_cut).map(|i| (n_missing + i) as u32));
+        n_left.extend(places.filter(is_cut).map(|i| (n_missing + i) as u32));
         ColumnCuts { n_left, ..cuts }
     }
 
@@ -182,6 +183,18 @@ impl ColumnCuts {
     /// Whether the column has no cut.
     pub fn is_empty(&self) -> bool {
         self.n_left.is_empty()
+    }
+
+    /// Whether the next cut that self stocks are added to has so many rows to the left.
+    #[inline(always)]
+    fn is_next(&self, n_left: u32) -> bool {
+        self.n_left.get(self.self_stock[0].len()) == Some(&n_left)
+    }
+
+    /// Adds the self stocks of the next cut.
+    #[inline(always)]
+    fn push_stocks(&mut self, of_sides: [f64; 2]) {
+        self.self_stock.iter_mut().zip(of_sides).for_each(|(side, stock)| side.push(stock));
     }
 
     /// Adds the weights of both sides. `order`: the leaf's rows in the order of the column.
@@ -280,14 +293,21 @@ impl LeftSums {
         let start = if n_missing > 0 { self.missing } else { 0.0 };
         sums.clear();
         memory::reserve(sums, cuts.n_left.len(), "the cuts of a column");
-        sums.extend((0..cuts.n_left.len()).map(|cut| {
-            let places = cuts.rows(cut).places;
-            match cuts.set.form {
-                SetForm::Missing => start,
-                SetForm::Thresholds => start + self.of_places[places.end],
-                SetForm::Levels => self.of_places[places].iter().fold(start, |sum, x| sum + x),
+        match cuts.set.form {
+            SetForm::Missing => sums.extend(cuts.n_left.iter().map(|_| start)),
+            SetForm::Thresholds => {
+                let of_places = &self.of_places[..];
+                let ends = cuts.n_left.iter().map(|&n_left| n_left as usize - n_missing);
+                sums.extend(ends.map(|end| start + of_places[end]));
             }
-        }));
+            SetForm::Levels => {
+                let places = (0..cuts.n_left.len()).map(|cut| cuts.rows(cut).places);
+                let own = |places: Range<usize>| {
+                    self.of_places[places].iter().fold(start, |sum, x| sum + x)
+                };
+                sums.extend(places.map(own));
+            }
+        }
     }
 }
 
@@ -328,82 +348,108 @@ fn stocks(sum: &[f64], total: &[f64]) -> [f64; 2] {
     [norm(sum), lanes(total, sum, |t, s| (t - s) * (t - s))]
 }
 
-/// Adds the self stocks of sets of thresholds, which differ in the rows that their `sums` start from. `order`: the rows
-/// with a value, ascending; `row_of`: returns the features and the weight of a row.
-fn sweep<'z, const N: usize>(
-    mut sets: [&mut ColumnCuts; N],
-    order: &[u32],
-    mut sums: [Vec<f64>; N],
-    total: &[f64],
+/// Calls `visit(i, features, weight)` for the i-th of some rows, from 1 on. `row_of`: returns the features and the weight
+/// of a row.
+#[inline(always)]
+fn visit_rows<'z>(
+    rows: &[u32],
+    rank: usize,
     row_of: impl Fn(u32) -> (&'z [f64], f64),
+    mut visit: impl FnMut(u32, &[f64], f64),
 ) {
     // Rows lie apart in memory: copied some at a time, they come side by side.
-    let rank = total.len();
     let mut features = Vec::with_capacity(ROWS_PER_COPY * rank);
-    let mut end = 0;
-    for rows in order.chunks(ROWS_PER_COPY) {
+    let mut place = 0;
+    for rows in rows.chunks(ROWS_PER_COPY) {
         features.clear();
         rows.iter().for_each(|&row| features.extend_from_slice(row_of(row).0));
         for (i, &row) in rows.iter().enumerate() {
-            let (features, weight) = (&features[i * rank..][..rank], row_of(row).1);
-            end += 1;
-            let is_cut = sets.each_ref().map(|cuts| {
-                let n_left = end + cuts.set.n_missing_left as u32;
-                cuts.n_left.get(cuts.self_stock[0].len()) == Some(&n_left)
-            });
-            if is_cut == [true; N] {
-                let of_sets = add_with_stocks(&mut sums, features, weight, total);
-                for (cuts, of_set) in sets.iter_mut().zip(of_sets) {
-                    cuts.self_stock
-                        .iter_mut()
-                        .zip(of_set)
-                        .for_each(|(side, stock)| side.push(stock));
-                }
-                continue;
-            }
-            for ((cuts, sum), is_cut) in sets.iter_mut().zip(&mut sums).zip(is_cut) {
-                add_row(sum, features, weight);
-                if is_cut {
-                    let of_sides = cuts.self_stock.iter_mut().zip(stocks(sum, total));
-                    of_sides.for_each(|(side, stock)| side.push(stock));
-                }
-            }
+            place += 1;
+            visit(place, &features[i * rank..][..rank], row_of(row).1);
         }
     }
 }
 
-/// Adds a row to sums and returns their [`stocks`], in one pass with the same bits.
-#[inline(always)]
-fn add_with_stocks<const N: usize>(
-    sums: &mut [Vec<f64>; N],
-    row: &[f64],
-    weight: f64,
+/// Adds the self stocks of thresholds of a leaf without missing cells. `order`: its rows, ascending; `row_of`: see
+/// [`visit_rows`].
+fn sweep<'z>(
+    cuts: &mut ColumnCuts,
+    order: &[u32],
     total: &[f64],
-) -> [[f64; 2]; N] {
-    let mut sums = sums.each_mut().map(|sum| sum.as_chunks_mut::<4>());
+    row_of: impl Fn(u32) -> (&'z [f64], f64),
+) {
+    let mut sum = vec![0.0; total.len()];
+    visit_rows(order, total.len(), row_of, |n_left, row, weight| {
+        if cuts.is_next(n_left) {
+            cuts.push_stocks(add_with_stocks(&mut sum, row, weight, total));
+        } else {
+            add_row(&mut sum, row, weight);
+        }
+    });
+}
+
+/// Adds the self stocks of thresholds with the missing cells on the right, and with them on the left.
+///
+/// With L and R the rows with a value on either side and M those without, S(L, L) and S(R, R) serve both directions:
+/// S(L + M, L + M) = S(L, L) + 2 S(L, M) + S(M, M), and S(L, M) grows by one product a row. All are sums of sides that are
+/// no larger, so that no digits are lost.
+///
+/// - `order`: the rows with a value, ascending;
+/// - `missing`, `total`: the weighted sums of the features of M and of the leaf;
+/// - `row_of`: see [`visit_rows`].
+fn sweep_both<'z>(
+    [right, left]: [&mut ColumnCuts; 2],
+    order: &[u32],
+    missing: &[f64],
+    total: &[f64],
+    row_of: impl Fn(u32) -> (&'z [f64], f64),
+) {
+    let n_missing = left.set.n_missing_left as u32;
+    let seen: Vec<f64> =
+        total.iter().zip(missing).map(|(total, missing)| total - missing).collect();
+    let (of_missing, of_seen) = (norm(missing), dot(&seen, missing));
+    let mut sum = vec![0.0; total.len()];
+    let mut of_left = 0.0;
+    visit_rows(order, total.len(), row_of, |n_own, row, weight| {
+        of_left += weight * dot(row, missing);
+        let is_cut = [right.is_next(n_own), left.is_next(n_own + n_missing)];
+        if is_cut == [false; 2] {
+            add_row(&mut sum, row, weight);
+            return;
+        }
+        let [own, other] = add_with_stocks(&mut sum, row, weight, &seen);
+        if is_cut[0] {
+            right.push_stocks([own, other + 2.0 * (of_seen - of_left) + of_missing]);
+        }
+        if is_cut[1] {
+            left.push_stocks([own + 2.0 * of_left + of_missing, other]);
+        }
+    });
+}
+
+/// Adds a row to a sum and returns its [`stocks`], in one pass with the same bits.
+#[inline(always)]
+fn add_with_stocks(sum: &mut [f64], row: &[f64], weight: f64, total: &[f64]) -> [f64; 2] {
     let ((row4, row1), (total4, total1)) = (row.as_chunks::<4>(), total.as_chunks::<4>());
-    let mut of_lanes = [[[0.0; 4]; 2]; N];
-    for (i, (x, t)) in row4.iter().zip(total4).enumerate() {
-        for ((sum4, _), [own, other]) in sums.iter_mut().zip(&mut of_lanes) {
-            let sum = &mut sum4[i];
-            for lane in 0..4 {
-                sum[lane] += weight * x[lane];
-                own[lane] += sum[lane] * sum[lane];
-                let rest = t[lane] - sum[lane];
-                other[lane] += rest * rest;
-            }
+    let (sum4, sum1) = sum.as_chunks_mut::<4>();
+    let mut of_lanes = [[0.0; 4]; 2];
+    let [own, other] = &mut of_lanes;
+    for ((sum, x), t) in sum4.iter_mut().zip(row4).zip(total4) {
+        for lane in 0..4 {
+            sum[lane] += weight * x[lane];
+            own[lane] += sum[lane] * sum[lane];
+            let rest = t[lane] - sum[lane];
+            other[lane] += rest * rest;
         }
     }
-    let mut of_rest = [[0.0; 2]; N];
-    for (i, (x, t)) in row1.iter().zip(total1).enumerate() {
-        for ((_, sum1), [own, other]) in sums.iter_mut().zip(&mut of_rest) {
-            sum1[i] += weight * x;
-            *own += sum1[i] * sum1[i];
-            *other += (t - sum1[i]) * (t - sum1[i]);
-        }
+    let mut of_rest = [0.0; 2];
+    for ((sum, x), t) in sum1.iter_mut().zip(row1).zip(total1) {
+        *sum += weight * x;
+        of_rest[0] += *sum * *sum;
+        of_rest[1] += (t - *sum) * (t - *sum);
     }
     let added = |lanes: [f64; 4], rest: f64| (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest;
-    std::array::from_fn(|set| [0, 1].map(|side| added(of_lanes[set][side], of_rest[set][side])))
+    [0, 1].map(|side| added(of_lanes[side], of_rest[side]))
 }
 
 /// Builds the cuts of a leaf.
@@ -478,7 +524,7 @@ impl CutBuilder<'_> {
         };
         match sets {
             [one] if one.set.form == SetForm::Thresholds => {
-                sweep([one], order, [vec![0.0; n_numbers]], &total[..n_numbers], row_of);
+                sweep(one, order, &total[..n_numbers], row_of);
             }
             // A row's features are read once for both directions.
             [right, left, missing] if right.set.form == SetForm::Thresholds => {
@@ -487,10 +533,9 @@ impl CutBuilder<'_> {
                 let numbers = of_missing[..n_numbers].to_vec();
                 if !missing.is_empty() {
                     features.finish(&mut of_missing);
-                    missing.self_stock = stocks(&of_missing, total).map(|stock| vec![stock]);
+                    missing.push_stocks(stocks(&of_missing, total));
                 }
-                let starts = [vec![0.0; n_numbers], numbers];
-                sweep([right, left], seen, starts, &total[..n_numbers], row_of);
+                sweep_both([right, left], seen, &numbers, &total[..n_numbers], row_of);
             }
             _ => {
                 let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
@@ -502,8 +547,7 @@ impl CutBuilder<'_> {
                             add_row(&mut sum, &of_missing, 1.0);
                         }
                         features.finish(&mut sum);
-                        let of_sides = cuts.self_stock.iter_mut().zip(stocks(&sum, total));
-                        of_sides.for_each(|(side, stock)| side.push(stock));
+                        cuts.push_stocks(stocks(&sum, total));
                     }
                 }
             }

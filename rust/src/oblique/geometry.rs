@@ -173,7 +173,7 @@ impl<'a, 't> Geometry<'a, 't> {
     pub fn costs(&self, centers: &[f64], weights: Option<&[f64]>) -> Result<LabelCosts> {
         match self {
             Geometry::Euclidean { table, units } => {
-                costs::label_costs(table, units, centers, Metric::SquaredEuclidean, &[], weights)
+                costs::label_costs(*table, units, centers, Metric::SquaredEuclidean, &[], weights)
             }
             Geometry::Cosine { rows, inverse } => {
                 Ok(cosine_costs(*rows, inverse, centers, weights))

@@ -8,6 +8,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 
 use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice, slice2};
+use super::rows::RowsArgument;
 use super::run::{Jobs, run};
 use crate::costs::{self, Metric, Units};
 use crate::parallel::Monitor;
@@ -58,11 +59,11 @@ pub fn column_units<'py>(
 /// `ValueError` if the centers or units have another number of columns than the table, the costs of levels are missing
 /// or have another shape, or a cost overflows.
 #[pyfunction]
-#[pyo3(signature = (table, units, centers, manhattan, sample_weight, n_jobs, levels=None))]
+#[pyo3(signature = (rows, units, centers, manhattan, sample_weight, n_jobs, levels=None))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn label_costs<'py>(
     py: Python<'py>,
-    table: TableArgument<'_>,
+    rows: RowsArgument<'_>,
     units: UnitsArgument<'_>,
     centers: PyReadonlyArray2<'_, f64>,
     manhattan: bool,
@@ -70,11 +71,10 @@ pub fn label_costs<'py>(
     n_jobs: Jobs<'_>,
     levels: Option<Vec<Option<PyReadonlyArray2<'_, f64>>>>,
 ) -> PyResult<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<u32>>, f64)> {
-    let table = table.table()?;
-    let units = units.read(table.n_features())?;
+    let units = units.read(rows.n_features())?;
     let weights = optional(&sample_weight)?;
     let k = centers.as_array().nrows();
-    let centers = rows_of(&centers, table.n_features())?;
+    let centers = rows_of(&centers, rows.n_features())?;
     let levels = levels.unwrap_or_default();
     let levels: Vec<Option<&[f64]>> = levels
         .iter()
@@ -82,9 +82,10 @@ pub fn label_costs<'py>(
         .collect::<PyResult<_>>()?;
     let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
     let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
+    let data = rows.data(&monitor)?;
+    let rows = data.rows()?;
     let costs = run(py, &n_jobs, &monitor, None, || {
-        let costs = costs::label_costs(&table, &units, centers, metric, &levels, weights);
+        let costs = costs::label_costs(rows, &units, centers, metric, &levels, weights);
         monitor.check().and(costs)
     })?;
     Ok((matrix(py, costs.regrets, k)?, costs.nearest.into_pyarray(py), costs.minimum))
@@ -130,11 +131,11 @@ pub fn group_sums<'py>(
 /// rows, and the weight of the observed cells as in `group_sums`: [`costs::group_means`]. `near`: a guess of the means,
 /// n_groups x d, in the columns' own units; the other arguments are as for `group_sums`.
 #[pyfunction]
-#[pyo3(signature = (table, units, groups, near, sample_weight, n_jobs))]
+#[pyo3(signature = (rows, units, groups, near, sample_weight, n_jobs))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity, reason = "a flat Python signature")]
 pub fn group_means<'py>(
     py: Python<'py>,
-    table: TableArgument<'_>,
+    rows: RowsArgument<'_>,
     units: UnitsArgument<'_>,
     groups: PyReadonlyArray1<'_, u32>,
     near: PyReadonlyArray2<'_, f64>,
@@ -147,18 +148,18 @@ pub fn group_means<'py>(
     Bound<'py, PyArray1<f64>>,
     Option<Bound<'py, PyArray2<f64>>>,
 )> {
-    let table = table.table()?;
-    let units = units.read(table.n_features())?;
+    let units = units.read(rows.n_features())?;
     let (weights, groups) = (optional(&sample_weight)?, slice(&groups)?);
     let n_groups = near.as_array().nrows();
-    let near = rows_of(&near, table.n_features())?;
+    let near = rows_of(&near, rows.n_features())?;
     let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
+    let data = rows.data(&monitor)?;
+    let rows = data.rows()?;
     let found = run(py, &n_jobs, &monitor, None, || {
-        let means = costs::group_means(&table, &units, groups, n_groups, weights, near);
+        let means = costs::group_means(rows, &units, groups, n_groups, weights, near);
         monitor.check().and(means)
     })?;
-    let d = table.n_features();
+    let d = rows.n_features();
     Ok((
         found.weight.into_pyarray(py),
         matrix(py, found.means, d)?,

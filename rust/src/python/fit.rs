@@ -12,8 +12,9 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, matrix, optional, slice, slice2};
+use super::convert::{matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
+use super::rows::RowsArgument;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::criterion::centers::Centers;
@@ -139,7 +140,7 @@ fn cut_score(name: &str) -> PyResult<CutScore> {
     }
 }
 
-/// Fits a threshold or interval tree to the rows of `table` (n x d) with `labels` in `[0, n_labels)`: [`fit`].
+/// Fits a threshold or interval tree to `rows` (n x d, a table or a sparse matrix) with `labels` in `[0, n_labels)`: [`fit`].
 /// `base`: None for a single leaf. `sample_weight`: positive, one per row; None: 1 each. `progress(n_leaves, gain)` is
 /// called twice a second. `search` = (most bins, rows sorted directly) is for tests: it changes the speed, never the
 /// tree.
@@ -148,12 +149,12 @@ fn cut_score(name: &str) -> PyResult<CutScore> {
 /// `ValueError` if sizes disagree, a label is out of range, a name is unknown, or Kernel IMM's features cannot tell two
 /// clusters apart; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, labels, *, n_labels, base, criterion, sample_weight, max_leaves, max_depth,
+#[pyo3(signature = (rows, labels, *, n_labels, base, criterion, sample_weight, max_leaves, max_depth,
                     min_samples_leaf, n_jobs, progress, search=None))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_tree(
     py: Python<'_>,
-    table: TableArgument<'_>,
+    rows: RowsArgument<'_>,
     labels: PyReadonlyArray1<'_, u32>,
     n_labels: usize,
     base: Option<BaseArgument<'_>>,
@@ -166,7 +167,6 @@ pub fn fit_tree(
     progress: Option<Py<PyAny>>,
     search: Option<(usize, usize)>,
 ) -> PyResult<Py<FittedTree>> {
-    let table = table.table()?;
     let parts = match &base {
         Some(BaseArgument::KernelImm(surrogate)) => Some(surrogate.parts()?),
         _ => None,
@@ -201,7 +201,8 @@ pub fn fit_tree(
         }),
     };
     let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
-    let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
+    let data = rows.data(&monitor)?;
+    let rows = data.rows()?;
+    let fitted = run(py, &n_jobs, &monitor, progress, || fit(rows, &problem, &monitor))?;
     FittedTree::new(py, fitted, n_labels)
 }

@@ -8,6 +8,7 @@
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
 //! | `kauri.rs`, `regression.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
 //! | `cltree.rs` | the tree of CLTree |
+//! | `rows.rs` | rows as a table or a sparse matrix |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
 
@@ -22,6 +23,7 @@ mod local_search;
 mod oblique_tree;
 mod regression;
 mod router;
+mod rows;
 mod run;
 mod tree;
 

@@ -13,10 +13,11 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice};
+use super::convert::{UnitsArgument, matrix, optional, rows_of, slice};
 use super::router::PyRouter;
+use super::rows::RowsArgument;
 use super::run::{Jobs, run};
-use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::error::Result;
 use crate::oblique::draft::DraftTree;
 use crate::oblique::fit::{ObliqueFit, Round};
@@ -26,62 +27,6 @@ use crate::oblique::path::Schedule;
 use crate::oblique::plan::{FreeClustering, ObliqueOptions, fit_tree};
 use crate::oblique::spherical;
 use crate::parallel::Monitor;
-use crate::rows::{Csr, CsrRows, Rows};
-use crate::table::Table;
-
-/// The rows of a fit, as they arrive: a table, or a sparse matrix.
-#[derive(FromPyObject)]
-pub enum RowsArgument<'py> {
-    /// indptr, indices, values, number of columns.
-    #[pyo3(transparent)]
-    Sparse(Sparse<'py>),
-    /// A matrix, or a list of columns.
-    #[pyo3(transparent)]
-    Table(TableArgument<'py>),
-}
-
-/// The same in the types of the core; a sparse matrix has its indices copied.
-enum RowsData<'a> {
-    Table(Table<'a>),
-    Sparse(CsrRows<'a>),
-}
-
-impl RowsArgument<'_> {
-    /// Number of columns, d.
-    fn n_features(&self) -> usize {
-        match self {
-            RowsArgument::Sparse((.., n_columns)) => *n_columns,
-            RowsArgument::Table(table) => table.n_features(),
-        }
-    }
-
-    /// Borrows the rows; passes over a table stop once `monitor` is asked to.
-    ///
-    /// # Errors
-    /// `ValueError` if columns differ in length, or the arrays are not those of a sparse matrix.
-    fn data<'a>(&'a self, monitor: &'a Monitor) -> PyResult<RowsData<'a>> {
-        Ok(match self {
-            RowsArgument::Table(table) => RowsData::Table(table.table()?.with_monitor(monitor)),
-            RowsArgument::Sparse((indptr, indices, values, n_columns)) => {
-                let (indptr, indices) = (slice(indptr)?, slice(indices)?);
-                RowsData::Sparse(Csr::from_i64(indptr, indices, slice(values)?, *n_columns)?)
-            }
-        })
-    }
-}
-
-impl<'t> RowsData<'t> {
-    /// The view that the core reads.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Value`] if the columns of a sparse row do not ascend.
-    fn rows(&self) -> Result<Rows<'_, 't>> {
-        match self {
-            RowsData::Table(table) => Ok(Rows::Table(table)),
-            RowsData::Sparse(matrix) => Rows::sparse(matrix),
-        }
-    }
-}
 
 /// How the cost of a row about a center is measured, and on which threads: an object with the attributes `units`,
 /// `cosine` (else squared Euclidean distances), `sample_weight` and `n_jobs`.

@@ -8,6 +8,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::convert::{Rows, TableArgument, slice};
+use super::rows::RowsArgument;
 use super::run::{Jobs, run};
 use super::tree::{Arrays, Floats, Oblique, Sparse, array, tree_arrays};
 use crate::error::Result;
@@ -92,7 +93,7 @@ impl PyRouter {
         Ok(leaves(py, found))
     }
 
-    /// The values beside thresholds and interval ends among the rows of a table (n x d) that have come to the leaves
+    /// The values beside thresholds and interval ends among `rows` (n x d, a table or a sparse matrix) that have come to the leaves
     /// `leaf_of_row`: below, above, below_lower and above_lower of [`crate::tree::Beside`], each of shape (n_nodes,).
     ///
     /// # Errors
@@ -101,15 +102,15 @@ impl PyRouter {
     fn values_beside(
         &self,
         py: Python<'_>,
-        table: TableArgument<'_>,
+        rows: RowsArgument<'_>,
         leaf_of_row: PyReadonlyArray1<'_, u32>,
         n_jobs: Jobs<'_>,
     ) -> PyResult<(Floats, Floats, Floats, Floats)> {
         let (monitor, leaves) = (Monitor::default(), slice(&leaf_of_row)?);
-        let table = table.table()?;
-        let table = table.with_monitor(&monitor);
-        let found = self
-            .route(py, leaves.len(), &n_jobs, &monitor, || self.0.values_beside(&table, leaves))?;
+        let data = rows.data(&monitor)?;
+        let rows = data.rows()?;
+        let found =
+            self.route(py, leaves.len(), &n_jobs, &monitor, || self.0.values_beside(rows, leaves))?;
         let Beside { below, above, below_lower, above_lower } = found;
         Ok((array(py, below), array(py, above), array(py, below_lower), array(py, above_lower)))
     }

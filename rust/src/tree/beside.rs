@@ -11,7 +11,8 @@ use super::test::Test;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
-use crate::table::{TILE, Table};
+use crate::rows::Rows;
+use crate::table::TILE;
 
 /// The end of a path.
 const NO_NODE: u32 = u32::MAX;
@@ -77,18 +78,23 @@ impl ClusterTree {
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have; [`Error::Shape`] if there is not one leaf per
     /// row, [`Error::Value`] if a leaf is no node; [`Error::Interrupted`].
-    pub fn values_beside(&self, table: &Table<'_>, leaf_of_row: &[u32]) -> Result<Beside> {
-        self.check_width(table.n_features())?;
-        Error::check_labels(leaf_of_row, table.n_samples(), self.tests.len())?;
+    pub fn values_beside<'a, 't: 'a>(
+        &self,
+        rows: impl Into<Rows<'a, 't>>,
+        leaf_of_row: &[u32],
+    ) -> Result<Beside> {
+        let rows = rows.into();
+        self.check_width(rows.n_features())?;
+        Error::check_labels(leaf_of_row, rows.n_samples(), self.tests.len())?;
         let (mut cuts, n) = (self.cuts(), leaf_of_row.len());
         let n_parts = if self.is_small(n) { 1 } else { parallel::n_threads() };
         let per_part = n.div_ceil(n_parts).max(1);
         let parts = parallel::map(leaf_of_row.chunks(per_part).enumerate(), |(part, leaves)| {
             let mut cuts = memory::collected(cuts.iter().copied(), WHAT);
-            self.narrow(&mut cuts, table, part * per_part, leaves);
+            self.narrow(&mut cuts, rows, part * per_part, leaves);
             cuts
         });
-        if table.stopped() {
+        if matches!(rows, Rows::Table(table) if table.stopped()) {
             return Err(Error::Interrupted);
         }
         for part in parts {
@@ -132,17 +138,38 @@ impl ClusterTree {
     }
 
     /// Narrows the gaps by the rows from `start` on, which are in the given leaves.
-    fn narrow(&self, cuts: &mut [Cut], table: &Table<'_>, start: usize, leaves: &[u32]) {
+    fn narrow(&self, cuts: &mut [Cut], rows: Rows<'_, '_>, start: usize, leaves: &[u32]) {
         let used = &self.routes.used;
-        let columns: Vec<_> = used.iter().map(|&f| table.column(f)).collect();
+        match rows {
+            Rows::Table(table) => {
+                let columns: Vec<_> = used.iter().map(|&f| table.column(f)).collect();
+                let cell = |place: u32, row| columns[place as usize].get(row);
+                self.narrow_by(cuts, start, leaves, cell, || table.stopped());
+            }
+            Rows::Sparse(matrix) => {
+                let cell = |place: u32, row| matrix.cell(row, used[place as usize] as u32);
+                self.narrow_by(cuts, start, leaves, cell, || false);
+            }
+        }
+    }
+
+    /// [`ClusterTree::narrow`] by `cell(place of the column, row)`, until `stopped`.
+    fn narrow_by(
+        &self,
+        cuts: &mut [Cut],
+        start: usize,
+        leaves: &[u32],
+        cell: impl Fn(u32, usize) -> f64,
+        stopped: impl Fn() -> bool,
+    ) {
         for (row, &leaf) in (start..).zip(leaves) {
-            if row % TILE == 0 && table.stopped() {
+            if row % TILE == 0 && stopped() {
                 return;
             }
             let mut node = cuts[leaf as usize].up;
             while node != NO_NODE {
                 let cut = &mut cuts[node as usize];
-                let x = columns[cut.place as usize].get(row);
+                let x = cell(cut.place, row);
                 if cut.upper.holds(x) | cut.lower.holds(x) {
                     let [lower, upper] = self.tests[node as usize].bounds();
                     cut.upper.narrow(x, x <= upper);
@@ -158,6 +185,7 @@ impl ClusterTree {
 mod tests {
     use super::super::TreeArrays;
     use super::*;
+    use crate::table::Table;
     use ndarray::array;
 
     const NAN: f64 = f64::NAN;

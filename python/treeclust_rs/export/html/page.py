@@ -7,7 +7,7 @@ import json
 import math
 import os
 from datetime import timedelta
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -34,11 +34,69 @@ from ...tree import (
 )
 from ...tree.build import add_up
 from ...tree.words import MAX_TERMS, branch_text, format_gain, shares_text, summary_text
-from .rows import PageRows
+from .rows import Histogram, PageRows
 
 _MAX_LEAVES = 1000
 # Clusters that a node lists with their shares.
 _MAX_SHARES = 8
+
+
+class PageColumn(TypedDict):
+    """How a value of a column is typed or chosen."""
+
+    name: str
+    kind: str
+    levels: NotRequired[list[str]]
+    zone: NotRequired[str]
+    offset: NotRequired[int]
+    """Of a zone without a name that browsers know, in microseconds."""
+    typical: NotRequired[str]
+    """The median of numbers, where there are rows."""
+
+
+class PageCluster(TypedDict):
+    """What the card of a cluster shows."""
+
+    name: str
+    color: str
+    size: str
+    contrasts: list[list[str]]
+
+
+class PageNode(TypedDict):
+    """A node: its rows, and its test, as the script compares and as people read it."""
+
+    rows: int
+    share: str
+    facts: list[tuple[str, str]]
+    find: list[str]
+    """What a search finds it by."""
+    bars: NotRequired[Histogram]
+    # Of leaves.
+    cluster: NotRequired[int]
+    rule: NotRequired[str]
+    # Of inner nodes.
+    left: NotRequired[int]
+    yes: NotRequired[str]
+    no: NotRequired[str]
+    shares: NotRequired[list[str]]
+    missingLeft: NotRequired[bool]
+    # Of their tests: of one column, a place in the page's, or of a sum.
+    column: NotRequired[int]
+    threshold: NotRequired[float]
+    between: NotRequired[list[float]]
+    codes: NotRequired[list[int]]
+    terms: NotRequired[list[tuple[int, float]]]
+    bias: NotRequired[float]
+
+
+class PageContent(TypedDict):
+    """What the script reads."""
+
+    takesMissing: bool
+    columns: list[PageColumn]
+    clusters: list[PageCluster]
+    nodes: list[PageNode]
 
 
 def to_html(
@@ -131,12 +189,12 @@ def _rows_note(tree: ClusterTree, rows: PageRows) -> str:
     )
 
 
-def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> dict[str, Any]:
+def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> PageContent:
     """Return what the script reads."""
     columns = tree.tested_features.tolist()
     places = {feature: place for place, feature in enumerate(columns)}
     rules = {
-        leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS)
+        leaf: rule_text(tree.feature_name, path.conditions(), MAX_TERMS, short=True)
         for leaf, _, path in walk_leaves(tree)
     }
     colors = cluster_colors(len(tree.classes))
@@ -146,7 +204,9 @@ def _content(tree: ClusterTree, rows: PageRows | None, shares: bool) -> dict[str
         nodes[node]["shares"] = of_clusters
     if rows is not None:
         for node in range(tree.n_nodes):
-            nodes[node] |= rows.of_node(node)
+            histogram = rows.histogram(node)
+            if histogram is not None:
+                nodes[node]["bars"] = histogram
     return {
         "takesMissing": tree.missing_go_to_left is not None,
         "columns": [_column(tree, feature, rows) for feature in columns],
@@ -186,10 +246,10 @@ def _cluster_size(tree: ClusterTree, code: int) -> str:
     )
 
 
-def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> dict[str, Any]:
+def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> PageColumn:
     """Return how a value of a column is typed or chosen."""
     column = tree.column(feature)
-    content: dict[str, Any] = {"name": tree.feature_name(feature), "kind": column.kind}
+    content: PageColumn = {"name": tree.feature_name(feature), "kind": column.kind}
     if column.has_levels:
         content["levels"] = [column.level_text(code) for code in range(len(column.levels))]
     zone = zone_of(column.kind)
@@ -205,26 +265,29 @@ def _column(tree: ClusterTree, feature: int, rows: PageRows | None) -> dict[str,
 
 def _node(
     tree: ClusterTree, node: int, places: dict[int, int], rules: dict[int, str], shares: bool
-) -> dict[str, Any]:
-    """Return a node: its rows, and its test, as the script compares and as people read it."""
+) -> PageNode:
+    """Return a node without its histogram and its shares of clusters."""
     n_rows, kind = int(tree.n_node_samples[node]), int(tree.kind[node])
-    content: dict[str, Any] = {
+    content: PageNode = {
         "rows": n_rows,
         "share": format_share(n_rows / max(int(tree.n_node_samples[0]), 1)),
         "facts": _facts(tree, node),
+        "find": [],
     }
     if kind == LEAF:
         code = int(tree.leaf_clusters[node])
         cluster = tree.cluster_name(code)
-        return content | {"cluster": code, "rule": rules[node], "find": [f"cluster {cluster}"]}
+        content |= {"cluster": code, "rule": rules[node], "find": [f"cluster {cluster}"]}
+        return content
     yes, no = (branch_text(tree, node, left, shares=shares) for left in (True, False))
     content |= {"left": int(tree.children_left[node]), "yes": yes, "no": no, "find": [yes]}
     if kind == OBLIQUE:
         features, weights, bias = tree.oblique_test(node)
         pairs = zip(features.tolist(), weights.tolist(), strict=True)
-        terms = [[places[feature], weight] for feature, weight in pairs]
+        terms = [(places[feature], weight) for feature, weight in pairs]
         names = [tree.feature_name(feature) for feature in features.tolist()]
-        return content | {"terms": terms, "bias": bias, "find": [yes, *names]}
+        content |= {"terms": terms, "bias": bias, "find": [yes, *names]}
+        return content
     content["column"] = places[int(tree.feature[node])]
     if tree.missing_go_to_left is not None:
         content["missingLeft"] = bool(tree.missing_go_to_left[node])
@@ -241,14 +304,16 @@ def _node(
 
 def _facts(tree: ClusterTree, node: int) -> list[tuple[str, str]]:
     """Return the figures of a node, each with its name."""
-    impurity, is_leaf = float(tree.impurity[node]), tree.kind[node] == LEAF
-    mistakes = float(tree.mistakes[node])
+    impurity, mistakes = float(tree.impurity[node]), float(tree.mistakes[node])
+    weight, cost_name = "", "Cost per row"
+    mistakes_name = "Mistakes" if tree.kind[node] == LEAF else "Mistakes of the cut"
+    if tree.is_weighted:
+        weight = format_weight(float(tree.weighted_n_node_samples[node]))
+        cost_name, mistakes_name = "Cost per unit of weight", f"{mistakes_name}, by weight"
     known = {
-        "Weight": ""
-        if tree.weighted_n_node_samples[node] == tree.n_node_samples[node]
-        else format_weight(float(tree.weighted_n_node_samples[node])),
-        "Cost per row": format_gain(impurity) if math.isfinite(impurity) else "",
-        "Mistakes" if is_leaf else "Mistakes of the cut": format_weight(mistakes),
+        "Weight": weight,
+        cost_name: format_gain(impurity) if math.isfinite(impurity) else "",
+        mistakes_name: format_weight(mistakes),
         "By reference": shares_text(tree, node) if tree.move is None else "",
         "Split": split_text(tree, node),
     }

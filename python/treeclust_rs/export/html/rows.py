@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ... import _engine
 from ..._data import Units, WeightedRows, column_of
-from ..._data.times import MICROSECONDS
 from ..._util import FloatArray, IntArray, format_count
 from ...tree import (
     INTERVAL,
@@ -29,14 +28,20 @@ from ...tree import (
     read_rows,
 )
 from ...tree.columns import NUMBERS, Column
-from ..contrasts import MAX_CONTRASTS, Figures, figures_of, figures_of_missing, strongest
+from ..contrasts import (
+    MAX_CONTRASTS,
+    TIME_UNITS,
+    Figures,
+    figures_of,
+    figures_of_missing,
+    strongest,
+)
 
 _N_BARS = 20
 # Up to so many distinct values have a bar each.
 _MAX_DISTINCT = 24
 # Levels on either side of a test; the others are one bar.
 _MAX_LEVELS = 8
-_TIME_UNITS = (MICROSECONDS["d"], 3_600_000_000, 60_000_000, 1_000_000)
 
 
 class _Edge(NamedTuple):
@@ -50,6 +55,26 @@ class _Edge(NamedTuple):
     def key(self) -> float:
         """The largest number of the bar below."""
         return self.value if self.is_below else math.nextafter(self.value, -math.inf)
+
+
+class Bar(TypedDict):
+    """A bar of a histogram."""
+
+    text: str
+    side: int
+    """0: its rows go left."""
+    counts: list[list[int]]
+    """Clusters, by code, each with its rows."""
+    missing: NotRequired[bool]
+
+
+class Histogram(TypedDict):
+    """The tested column of a node."""
+
+    bars: list[Bar]
+    about: str
+    ends: list[str]
+    """Least and largest value; empty texts of levels."""
 
 
 class PageRows:
@@ -119,12 +144,12 @@ class PageRows:
 
     # ---- histograms -----------------------------------------------------------------------
 
-    def of_node(self, node: int) -> dict[str, Any]:
-        """Return the histogram of a node's tested column by cluster; nothing at a leaf."""
+    def histogram(self, node: int) -> Histogram | None:
+        """Return the histogram of a node's tested column by cluster; None at a leaf."""
         tree, rows = self._tree, self._slices[node]
         kind = int(tree.kind[node])
         if kind == LEAF or rows.start == rows.stop:
-            return {}
+            return None
         codes = self._codes[rows]
         if kind == OBLIQUE:
             condition = branch_condition(tree, node, True)
@@ -146,19 +171,20 @@ class PageRows:
                 ends = [_text(float(v), step, column) for v in (known.min(), known.max())]
         if is_missing.any() and tree.missing_go_to_left is not None:
             left = bool(tree.missing_go_to_left[node])
-            gap = _bar("missing", not left, self._counts(codes[is_missing])) | {"missing": True}
+            gap = _bar("missing", not left, self._counts(codes[is_missing]))
+            gap["missing"] = True
             bars = [gap, *bars] if left else [*bars, gap]
         about = f"{name} of {format_count(len(values), 'row')}"
         if len(known) and not column.has_levels:
             about += f", median {_median_text(known, _step(known), column)}"
-        return {"bars": {"bars": bars, "about": about, "ends": ends}}
+        return {"bars": bars, "about": about, "ends": ends}
 
     def _counts(self, codes: IntArray) -> IntArray:
         return np.bincount(codes, minlength=len(self._tree.classes))
 
     def _level_bars(
         self, node: int, values: FloatArray, codes: IntArray, column: Column
-    ) -> list[dict[str, Any]]:
+    ) -> list[Bar]:
         """Return bars of levels: those that go left first, on either side by their rows."""
         tree, k = self._tree, len(self._tree.classes)
         left = set(tree.level_test(node).tolist()) if tree.kind[node] == LEVELS else set()
@@ -178,7 +204,7 @@ class PageRows:
 
     def _number_bars(
         self, node: int, values: FloatArray, codes: IntArray, name: str, column: Column
-    ) -> list[dict[str, Any]]:
+    ) -> list[Bar]:
         """Return bars of numbers or times: of single values if there are few, else of ranges."""
         if not len(values):
             return []
@@ -256,7 +282,7 @@ class PageRows:
         return [f"{words} {'↑' if amount > 0 else '↓'}", f"mean {here}", rest]
 
 
-def _bar(text: str, side: int, counts: IntArray) -> dict[str, Any]:
+def _bar(text: str, side: int, counts: IntArray) -> Bar:
     """Return a bar: its text, its side (0 left) and its rows by cluster."""
     codes = np.flatnonzero(counts).tolist()
     return {"text": text, "side": int(side), "counts": [[c, int(counts[c])] for c in codes]}
@@ -283,7 +309,7 @@ def _rounded(value: float, step: float, column: Column) -> float:
             return float(round(value, 1 - math.floor(math.log10(step))))
         except OverflowError:  # beyond the largest float
             return value
-    unit = next((unit for unit in _TIME_UNITS if unit <= step), 1)
+    unit = next((unit for unit in TIME_UNITS if unit <= step), 1)
     return float(round(value / unit) * unit)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from ..._data import FittedColumns, align_table, check_finite, column_of, count_gaps
+from ..._data import column_of
 from ..._util import FloatArray, IntArray
 from ..._util.words import printable
-from ...tree import ClusterTree, cluster_colors
+from ...tree import ClusterTree, cluster_colors, read_rows
 
 
 @dataclass(frozen=True)
@@ -32,21 +32,8 @@ class Points:
         cls, tree: ClusterTree, X: Any, columns: tuple[int, int], labels: Any, colors: list[str]
     ) -> Points:
         """Read points, and colour them by their labels or, without, by their clusters."""
-        missing, needed = tree.missing_go_to_left is not None, np.sort(columns)
-        table = align_table(
-            X,
-            tree.feature_names,
-            tree.n_features,
-            estimator_name="plot_partition",
-            needed=needed,
-            fitted=FittedColumns(tree.column_kinds, tree.levels) if missing else None,
-        )
-        if missing:
-            table = count_gaps(table, 1, needed)
-        else:
-            check_finite(table, 1, needed)
-        xy = np.column_stack([column_of(table, f) for f in columns])
-        xy = xy.astype(np.float64)
+        table = read_rows(tree, X, estimator_name="plot_partition", needed=np.sort(columns))
+        xy = np.column_stack([column_of(table, f) for f in columns]).astype(np.float64)
         clusters = tree.leaf_clusters[tree.apply(table.data)]
         if labels is None:
             return cls(xy, clusters, colors, [])

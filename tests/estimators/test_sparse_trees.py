@@ -1,0 +1,290 @@
+"""Trees of sparse rows: IMM and ExKMC on scipy.sparse matrices, against the same rows dense."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+
+import treeclust_rs as tc
+
+FORMATS = [
+    sparse.csr_array,
+    sparse.csc_array,
+    sparse.coo_array,
+    sparse.csr_matrix,
+    sparse.lil_array,
+]
+TREE_ARRAYS = (
+    "kind",
+    "feature",
+    "threshold",
+    "children_left",
+    "cluster",
+    "base_cluster",
+    "n_node_samples",
+    "missing_go_to_left",
+    "below",
+    "above",
+)
+
+
+def same_trees(a, b, *, rounded=False):
+    """Compare two trees; `rounded`: their centers are means, whose last digits may differ.
+
+    A cut between a center and a value may then have another number of few digits in the same gap.
+    """
+    for name in TREE_ARRAYS:
+        if name != "threshold" or not rounded:
+            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    low, high = np.nan_to_num(a.below, nan=-np.inf), np.nan_to_num(a.above, nan=np.inf)
+    assert ((low <= b.threshold) & (b.threshold < high)).all()
+
+
+def words(rng, n=60, d=8, k=4):
+    """Return counts of few words, with copies, empty rows and an empty column, and k centers."""
+    X = rng.poisson(1.0, (n, d)) * (rng.random((n, d)) < rng.random(d)).astype(float)
+    X[:, 2] = 0.0
+    X[rng.integers(0, n, 5)] = 0.0
+    X[rng.integers(0, n, 10)] = X[rng.integers(0, n, 10)]
+    X[:, 3] = -X[:, 3]
+    X[:, 5] -= 2.0 * (X[:, 5] == 3.0) * X[:, 5]  # both signs
+    return X, np.unique(X[rng.choice(n, k, replace=False)], axis=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, centers = words(np.random.default_rng(5))
+    model = tc.ExKMC(reference=centers, max_leaves=9)
+    return model.fit(sparse.csr_array(X)), X
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tc.IMM(),
+        tc.IMM(cut_score="emn"),
+        tc.ExKMC(max_leaves=11),
+        tc.ExKMC(max_leaves=11, base_tree=None),
+        tc.ExKMC(max_leaves=12, max_depth=3, min_samples_leaf=3),
+    ],
+)
+def test_a_fit_to_sparse_rows_is_that_to_dense_ones(model):
+    rng = np.random.default_rng(3)
+    n_splits = 0
+    for trial in range(60):
+        X, centers = words(rng, n=int(rng.integers(5, 90)), d=int(rng.integers(6, 12)))
+        weight = rng.integers(0, 4, len(X)) / 2 if trial % 2 else None
+        if weight is not None:
+            weight[:3] = 1.0
+        reference = centers if trial % 3 else rng.integers(0, 3, len(X))
+        dense, thin = (clone(model).set_params(reference=reference) for _ in range(2))
+        matrix = FORMATS[trial % len(FORMATS)](X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                dense.fit(X, sample_weight=weight)
+            except ValueError as error:  # equal centers
+                with pytest.raises(ValueError, match=str(error)[:30]):
+                    thin.fit(matrix, sample_weight=weight)
+                continue
+            thin.fit(matrix, sample_weight=weight)
+        same_trees(dense.tree_, thin.tree_, rounded=trial % 3 == 0)
+        n_splits += dense.n_leaves_ - 1
+        for name in ("labels_", "reference_labels_", "classes_"):
+            np.testing.assert_array_equal(getattr(dense, name), getattr(thin, name))
+        for name in ("cluster_centers_", "inertia_", "reference_inertia_"):
+            np.testing.assert_allclose(
+                getattr(thin, name), getattr(dense, name), rtol=1e-12, atol=1e-12
+            )
+        np.testing.assert_allclose(
+            thin.cost_path_.to_numpy(), dense.cost_path_.to_numpy(), rtol=1e-12, atol=1e-12
+        )
+        np.testing.assert_array_equal(thin.predict(matrix), dense.predict(X))
+        np.testing.assert_array_equal(thin.apply(X), dense.apply(X))
+        np.testing.assert_allclose(thin.score(matrix), dense.score(X), rtol=1e-12, atol=1e-12)
+    assert n_splits > 100
+
+
+@pytest.mark.parametrize("scale", ["standard", {"x1": 2.0}, np.array([1, 2, 1, 1, 4, 0.5, 1, 1])])
+def test_units_divide(scale):
+    X, centers = words(np.random.default_rng(8))
+    dense = tc.ExKMC(reference=centers, max_leaves=8, scale=scale).fit(X)
+    thin = tc.ExKMC(reference=centers, max_leaves=8, scale=scale).fit(sparse.csc_array(X))
+    same_trees(dense.tree_, thin.tree_)
+    np.testing.assert_allclose(thin.scale_, dense.scale_, rtol=1e-14)
+    np.testing.assert_allclose(thin.inertia_, dense.inertia_, rtol=1e-12)
+
+
+def test_the_reference_is_k_means_of_the_sparse_rows():
+    X, _ = words(np.random.default_rng(1), n=200)
+    matrix = sparse.csr_array(X)
+    model = tc.IMM(4, random_state=0).fit(matrix)
+    kmeans = KMeans(4, n_init=10, random_state=0).fit(sparse.csr_matrix(X))
+    np.testing.assert_allclose(model.reference_inertia_, kmeans.inertia_, rtol=1e-9)
+    assert 1.0 <= model.cost_ratio_ < 2.0
+    given = tc.IMM(reference=KMeans(4, n_init=10, random_state=0)).fit(matrix)
+    np.testing.assert_allclose(given.reference_inertia_, kmeans.inertia_, rtol=1e-9)
+    scaled = tc.IMM(4, random_state=0, scale="standard").fit(matrix)
+    assert scaled.cost_ratio_ >= 1.0
+
+
+def test_types_and_threads_change_nothing(fitted):
+    model, X = fitted
+    for matrix in (
+        sparse.csr_array(X.astype(np.float32)),
+        sparse.csr_matrix(X.astype(np.int64)),
+        sparse.csr_array(X).astype(np.int8),
+    ):
+        same_trees(clone(model).fit(matrix).tree_, model.tree_)
+    wide = sparse.csr_array(X)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    same_trees(clone(model).fit(wide).tree_, model.tree_)
+    for n_jobs in (1, 2):
+        again = clone(model).set_params(n_jobs=n_jobs).fit(wide)
+        assert again.inertia_ == model.inertia_
+        same_trees(again.tree_, model.tree_)
+
+
+def test_stored_zeros_and_duplicates_are_what_they_add_up_to(fitted):
+    model, X = fitted
+    twice = sparse.coo_array(X)
+    rows, columns = (np.concatenate([places, places]) for places in twice.coords)
+    halves = np.concatenate([twice.data / 2, twice.data / 2])
+    matrix = sparse.coo_array((halves, (rows, columns)), shape=X.shape)
+    same_trees(clone(model).fit(matrix).tree_, model.tree_)
+    all_stored = sparse.csr_array(np.ones_like(X))
+    all_stored.data = X.ravel().copy()
+    same_trees(clone(model).fit(all_stored).tree_, model.tree_)
+
+
+def test_a_model_of_sparse_rows_does_what_models_do(fitted, tmp_path):
+    model, X = fitted
+    matrix = sparse.csr_array(X)
+    names = [f"word{i}" for i in range(X.shape[1])]
+    named = clone(model).fit(matrix, feature_names=names)
+    assert "word" in str(named.rules())
+    assert named.explain(matrix[:3]) == named.explain(X[:3])
+    named.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    np.testing.assert_array_equal(again.predict(matrix), model.labels_)
+    small, least = model.truncate(6), clone(model).set_params(max_leaves=6).fit(matrix)
+    same_trees(small.tree_, least.tree_)
+    np.testing.assert_allclose(small.inertia_, least.inertia_, rtol=1e-12)
+    np.testing.assert_array_equal(model.to_sklearn().predict(X.astype(np.float32)), model.labels_)
+    assert model.drift(matrix).get_column("missing").sum() == 0
+    with pytest.raises(TypeError, match="counterfactual takes a dense row"):
+        model.counterfactual(matrix[:1], 0)
+    with pytest.raises(TypeError, match="profile takes dense rows"):
+        model.profile(matrix)
+
+
+def test_noise_and_weights_of_zero_are_left_out(fitted):
+    model, X = fitted
+    labels = model.reference_labels_.copy()
+    labels[::7] = -1
+    weight = np.ones(len(X))
+    weight[1::7] = 0.0
+    dense = tc.ExKMC(reference=labels, max_leaves=8).fit(X, sample_weight=weight)
+    thin = tc.ExKMC(reference=labels, max_leaves=8).fit(sparse.csr_array(X), sample_weight=weight)
+    same_trees(dense.tree_, thin.tree_)
+    np.testing.assert_array_equal(dense.labels_, thin.labels_)
+    np.testing.assert_array_equal(dense.reference_labels_, thin.reference_labels_)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (tc.IMM(3, criterion="kmedians"), TypeError, "IMM takes no sparse input"),
+        (tc.ExKMC(3, criterion="kmedians"), TypeError, "ExKMC .criterion=.kmeans., cuts="),
+        (tc.ExKMC(3, cuts="interval"), TypeError, "take sparse rows"),
+        (tc.BestTree(3), TypeError, "BestTree takes no sparse input"),
+        (tc.IMM(3, scale="robust"), ValueError, "most of their quartiles are 0"),
+        (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
+        (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),
+    ],
+)
+def test_what_sparse_rows_are_not_taken_for_is_refused(model, error, message):
+    X, _ = words(np.random.default_rng(2))
+    before = copy.copy(vars(model))
+    with pytest.raises(error, match=message):
+        model.fit(sparse.csr_array(X))
+    assert vars(model) == before
+
+
+def test_bad_cells_and_widths_are_refused(fitted):
+    model, X = fitted
+    for bad in (np.nan, np.inf):
+        matrix = sparse.csr_array(X)
+        matrix.data[3] = bad
+        with pytest.raises(ValueError, match=r"Input X contains (NaN|inf): 1 stored cells"):
+            tc.IMM(3).fit(matrix)
+    with pytest.raises(ValueError, match="X has 7 features, but ExKMC is expecting 8"):
+        model.predict(sparse.csr_array(X[:, :7]))
+    with pytest.raises(NotFittedError):
+        tc.IMM().predict(sparse.csr_array(X))
+    frame = pl.DataFrame({"a": ["u", "v", "u"], "b": [1.0, 2.0, 9.0]})
+    mixed = tc.IMM(2, random_state=0).fit(frame)
+    with pytest.raises(TypeError, match="columns that are not numbers"):
+        mixed.predict(sparse.csr_array(np.eye(3, 2)))
+
+
+def test_measures_take_sparse_rows(fitted):
+    model, X = fitted
+    matrix, labels = sparse.csc_array(X), model.labels_
+    weight = np.arange(len(X)) % 3 / 2.0
+    centers = model.cluster_centers_
+    for scale in (None, "standard", np.arange(1.0, 9.0)):
+        for measure in (
+            lambda rows: tc.metrics.kmeans_cost(rows, labels, weight, scale=scale),  # noqa: B023
+            lambda rows: tc.metrics.surrogate_cost(rows, labels, centers, weight, scale=scale),  # noqa: B023
+            lambda rows: tc.metrics.cost_ratio(rows, labels, labels, scale=scale),  # noqa: B023
+            lambda rows: tc.metrics.kernel_cost(rows, labels, kernel="linear", scale=scale),  # noqa: B023
+        ):
+            np.testing.assert_allclose(measure(matrix), measure(X), rtol=1e-12)
+    np.testing.assert_allclose(tc.metrics.kmeans_cost(matrix, labels), model.inertia_, rtol=1e-12)
+    with pytest.raises(TypeError, match="takes no sparse input"):
+        tc.metrics.surrogate_cost(matrix, labels, centers, criterion="kmedians")
+
+
+def test_selection_takes_sparse_rows(fitted):
+    model, X = fitted
+    matrix = sparse.csr_array(X)
+    units = np.arange(1.0, 9.0)
+    scaled = clone(model).set_params(scale=units)
+    for dense, thin in (
+        [tc.selection.choose_leaves(model, rows, [5, 7, 9]) for rows in (X, matrix)],
+        [
+            tc.selection.silhouette(scaled, rows, [5, 8], param="max_leaves", random_state=0)
+            for rows in (X, matrix)
+        ],
+    ):
+        assert dense.best_value == thin.best_value
+        np.testing.assert_allclose(
+            thin.table.to_numpy().astype(float), dense.table.to_numpy().astype(float), rtol=1e-9
+        )
+    for refused in (
+        lambda: tc.selection.gap_statistic(tc.IMM(), matrix, [2, 3]),
+        lambda: tc.compare(matrix, [tc.IMM(3)]),
+    ):
+        with pytest.raises(TypeError, match="takes no sparse input"):
+            refused()
+
+
+def test_costs_keep_their_digits_where_columns_lie_far_from_zero():
+    # Every cell is stored, so that nothing is subtracted from a sum of zeros.
+    rng = np.random.default_rng(4)
+    X = rng.integers(0, 16, (80, 3)) / 8.0 + np.array([1e8, 0.0, -1e6])
+    X[X == 0.0] = 0.125
+    labels = np.repeat([0, 1, 2, 3], 20)
+    cost = tc.metrics.kmeans_cost(X, labels)
+    np.testing.assert_allclose(
+        tc.metrics.kmeans_cost(sparse.csr_array(X), labels), cost, rtol=1e-12
+    )
