@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import treeclust_rs as tc
@@ -112,6 +113,54 @@ def test_the_order_of_the_rows_does_not_matter(kind: str, name: str, weighted: b
         name = "ExKMC from one leaf"
     X, centers = table(kind)
     check(FITS[name], X, centers, weights(len(X)) if weighted else None)
+
+
+LEVEL_FITS: dict[str, Any] = {
+    "IMM": partial(tc.IMM),
+    "ExKMC": partial(tc.ExKMC, max_leaves=25),
+    "ExKMC from one leaf": partial(tc.ExKMC, max_leaves=25, base_tree=None),
+    "standard": partial(tc.ExKMC, max_leaves=25, scale="standard"),
+    "SpEx": partial(tc.SpExTree, max_leaves=20),
+    "KMeansTree": partial(tc.KMeansTree, max_leaves=12),
+}
+
+
+def frame(gaps: bool, n: int = 900) -> tuple[pl.DataFrame, np.ndarray]:
+    """Numbers and levels, eight and forty of them, and labels."""
+    random = np.random.default_rng(n)
+    labels = random.integers(0, K, n)
+    columns: dict[str, Any] = {
+        "a": random.normal(size=n) + labels * 4,
+        "b": random.normal(size=n) * 2 - labels * 4,
+        "few": np.array(list("abcdefgh"))[(labels + random.integers(0, 4, n)) % 8],
+        "many": [f"level {code}" for code in (labels * 3 + random.integers(0, 20, n)) % 40],
+    }
+    table = pl.DataFrame(columns)
+    if gaps:
+        seen = [pl.Series(random.random(n) > 0.1) for _ in table.columns]
+        cells = zip(seen, table.columns, strict=True)
+        table = table.with_columns(pl.when(is_seen).then(pl.col(name)) for is_seen, name in cells)
+    return table, labels
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["alike", "weighted"])
+@pytest.mark.parametrize("gaps", [False, True], ids=["complete", "gaps"])
+@pytest.mark.parametrize("name", LEVEL_FITS)
+def test_nor_does_it_with_levels(name: str, gaps: bool, weighted: bool) -> None:
+    table, labels = frame(gaps)
+    weight = weights(len(table))
+
+    def fit(rows: np.ndarray) -> Any:
+        model = LEVEL_FITS[name](reference=labels[rows], n_jobs=1)
+        return model.fit(table[rows], sample_weight=weight[rows] if weighted else None)
+
+    model = fit(np.arange(len(table)))
+    assert model.n_leaves_ >= K
+    for seed in range(3):
+        rows = order(len(table), seed)
+        other = fit(rows)
+        assert bits(other) == bits(model)
+        assert np.array_equal(other.labels_, model.labels_[rows])
 
 
 @pytest.mark.parametrize("name", [name for name in FITS if name != "KernelExpand"])

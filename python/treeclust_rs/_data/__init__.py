@@ -6,6 +6,7 @@ from .kinds import is_time
 from .mixed import FittedColumns
 from .scale import ColumnWarning, Scale, plain_scale, warn_of_columns
 from .sparse import SparseTable, read_sparse
+from .sums import sums_by_group
 from .table import (
     Table,
     align_table,
@@ -31,5 +32,4 @@ from .units import (
     observed_means,
     shares_of,
     some_rows,
-    sums_by_group,
 )

@@ -18,6 +18,7 @@ from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
 from .levels import form_of_numbers, numbers_meant
 from .sparse import SparseTable
+from .sums import weights_of_codes
 from .table import (
     Table,
     column_of,
@@ -145,7 +146,7 @@ def level_deviation(
 
     It is the root of ``(1 - sum of squared shares) / 2``, the shares those of the observed cells.
     """
-    counts = np.bincount(codes, weight, minlength=MISSING_LEVEL)[:n_levels]
+    counts = weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels]
     if np.count_nonzero(counts) < 2:
         return 0.0
     shares = counts / counts.sum()

@@ -22,6 +22,7 @@ from .scale import (
     sparse_deviations,
 )
 from .sparse import SparseTable
+from .sums import weights_of_codes
 from .table import Table, column_of, level_codes, level_columns, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
@@ -188,8 +189,8 @@ class WeightedRows(Generic[Rows]):
         """
         codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
         cells = groups.astype(np.intp) * width + codes
-        counts = np.bincount(cells, self.weight, minlength=n_groups * width).reshape(-1, width)
-        return counts[:, : self.rows.n_levels(feature)].astype(np.float64)
+        counts = weights_of_codes(cells, n_groups * width, self.weight, self.threads)
+        return counts.reshape(-1, width)[:, : self.rows.n_levels(feature)].copy()
 
     def level_shares(
         self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int
@@ -268,19 +269,3 @@ class WeightedRows(Generic[Rows]):
         return _engine.GroupSums(
             *_engine.group_sums(self.rows.data, self.units, groups, n_groups, weight, threads)
         )
-
-
-def sums_by_group(
-    values: FloatArray, groups: npt.NDArray[Any], n_groups: int, n_jobs: _engine.Jobs
-) -> FloatArray:
-    """Return the sums of the rows of `values` (n x k) of each group, n_groups x k.
-
-    They are exact and rounded once, so that the order of the rows does not matter. `groups`: one
-    per row, in ``[0, n_groups)``.
-    """
-    k = values.shape[1]
-    units = Units(np.zeros(k), np.ones(k))
-    groups = np.asarray(groups, dtype=np.uint32)
-    return _engine.GroupSums(
-        *_engine.group_sums(values, units, groups, n_groups, None, n_jobs)
-    ).sums
