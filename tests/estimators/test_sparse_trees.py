@@ -205,7 +205,8 @@ def test_noise_and_weights_of_zero_are_left_out(fitted):
         (tc.IMM(3, criterion="kmedians"), TypeError, "IMM takes no sparse input"),
         (tc.ExKMC(3, criterion="kmedians"), TypeError, "ExKMC .criterion=.kmeans., cuts="),
         (tc.ExKMC(3, cuts="interval"), TypeError, "take sparse rows"),
-        (tc.BestTree(3), TypeError, "BestTree takes no sparse input"),
+        (tc.BestTree(3, objective="kmedians"), TypeError, "BestTree takes no sparse input"),
+        (tc.BestTree(3, objective="labels"), TypeError, "BestTree.objective=.kmeans.. and"),
         (tc.IMM(3, scale="robust"), ValueError, "most of their quartiles are 0"),
         (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
         (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),
@@ -276,6 +277,53 @@ def test_selection_takes_sparse_rows(fitted):
     ):
         with pytest.raises(TypeError, match="takes no sparse input"):
             refused()
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"max_leaves": 9}, {"max_leaves": 12, "max_depth": 3, "min_samples_leaf": 3}]
+)
+def test_a_quick_search_of_sparse_rows_is_that_of_dense_ones(limits):
+    rng = np.random.default_rng(11)
+    n_same, n_better = 0, 0
+    for trial in range(25):
+        X, _ = words(rng, n=int(rng.integers(40, 200)), d=int(rng.integers(6, 12)))
+        labels = rng.integers(0, 3, len(X)) if trial % 2 else (X[:, 0] + 2 * (X[:, 1] > 0)) % 4
+        weight = rng.integers(1, 4, len(X)) / 2 if trial % 3 else None
+        model = tc.BestTree(reference=labels, effort="quick", random_state=trial, **limits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dense = clone(model).fit(X, sample_weight=weight)
+            thin = clone(model).fit(FORMATS[trial % len(FORMATS)](X), sample_weight=weight)
+        objective = thin.search_path_.get_column("objective")[-1]
+        np.testing.assert_allclose(thin.inertia_, objective, rtol=1e-12)
+        np.testing.assert_allclose(
+            tc.metrics.kmeans_cost(X, thin.labels_, weight), thin.inertia_, rtol=1e-12
+        )
+        np.testing.assert_array_equal(thin.predict(X), thin.labels_)
+        assert thin.inertia_ <= thin.starts_.get_column("refined").min() * (1 + 1e-12)
+        np.testing.assert_allclose(
+            thin.starts_.get_column("objective"), dense.starts_.get_column("objective"), rtol=1e-9
+        )
+        n_same += np.isclose(thin.inertia_, dense.inertia_, rtol=1e-9)
+        n_better += thin.inertia_ < dense.inertia_ * (1 - 1e-9)
+    # Ties of rounded sums send the two ways apart now and then, neither to the better.
+    assert n_same >= 20, (n_same, n_better)
+
+
+def test_a_search_of_sparse_rows_is_as_good_as_that_of_dense_ones():
+    X, _ = words(np.random.default_rng(6), n=300, d=10)
+    model = tc.BestTree(4, max_leaves=8, random_state=0)
+    dense, thin = clone(model).fit(X), clone(model).fit(sparse.csr_array(X))
+    assert thin.inertia_ <= dense.inertia_ * 1.01
+    assert thin.inertia_ <= tc.ExKMC(4, max_leaves=8, random_state=0).fit(X).inertia_
+    names = set(thin.starts_.get_column("start"))
+    assert {"ExKMC", "KMeansTree", "KernelExpand", "random rows", 'effort="quick"'} <= names
+    again = clone(model).set_params(n_jobs=2).fit(sparse.csr_array(X))
+    same_trees(thin.tree_, again.tree_)
+    from_tree = clone(model).set_params(init=thin.tree_, effort="quick").fit(sparse.csr_array(X))
+    assert from_tree.inertia_ <= thin.inertia_ * (1 + 1e-9)
+    scaled = clone(model).set_params(scale="standard", effort="thorough")
+    assert scaled.fit(sparse.csr_array(X)).cost_ratio_ <= scaled.fit(X).cost_ratio_ * 1.01
 
 
 def test_costs_keep_their_digits_where_columns_lie_far_from_zero():
