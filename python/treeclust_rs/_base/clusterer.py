@@ -295,8 +295,9 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows with all columns of the fit, those that the tree does not test too.
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that the tree does not test too. Sparse rows are
+            read a column at a time.
         %(sample_weight)s
         scale : None, str, mapping or array, default=None
             Units of the contrasts, as estimators take them; None: the model's own, `scale_`.

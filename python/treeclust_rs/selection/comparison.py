@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._base import FitRows, SavedEstimator
 from .._data import (
-    SparseTable,
     FittedColumns,
+    SparseTable,
     Table,
     align_table,
     check_sample_weight,
