@@ -507,7 +507,8 @@ y : ignored
 
 [who_takes_sparse]
 `IMM` and `ExKMC` (with ``criterion="kmeans"`` and threshold cuts) and `BestTree` (with
-``objective="kmeans"``) take scipy.sparse matrices too: cells that are not stored are 0, and nothing is made dense.
+``objective="kmeans"``) take scipy.sparse matrices too: cells that are not stored are 0, and
+nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by

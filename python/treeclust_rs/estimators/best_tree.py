@@ -168,7 +168,8 @@ class BestTree(CentersTree):
     those of KMeansTree, ExKMC and KernelExpand, of random rows and of sampled columns, as the other
     methods compare the cells of a table. With ``effort="quick"`` the tree is that of the same rows
     dense up to ties; with more effort, whose starts differ, the two are as good as each other.
-    Memory beside the rows: about 40 bytes a stored cell, 8 n k a thread and 8 d for every leaf of a tree.
+    Memory beside the rows: about 40 bytes a stored cell, 8 n k a thread and 8 d for every leaf of
+    a tree.
 
     Examples
     --------

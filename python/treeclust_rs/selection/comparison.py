@@ -154,11 +154,11 @@ def compare(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        The data, as estimators take it; sparse rows by methods that take them, and estimators of
-        other packages get them as they are. Where cells are missing, or columns hold text, booleans,
-        dates or times, estimators of other packages are fitted to the encoded table: in `scale`
-        units, a column for each level, gaps filled with the columns' means; their names then say
-        so. A Pipeline gets X as it is.
+        The data, as estimators take it; sparse rows for methods that take them, and estimators of
+        other packages get them as they are. Where cells are missing, or columns hold text,
+        booleans, dates or times, estimators of other packages are fitted to the encoded table: in
+        `scale` units, a column for each level, gaps filled with the columns' means; their names
+        then say so. A Pipeline gets X as it is.
     methods : list or mapping, default=None
         What to compare, a mapping by the names to show: clusterers of this package or of
         scikit-learn, which are cloned and fitted; fitted ones, `ClusterTree` and classification
