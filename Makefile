@@ -76,6 +76,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/best_tree.py --data "$(DATA)" $(if $(QUICK),--quick)
+	$(BIN)/python benches/text.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/tables.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/kauri_peers.py $(if $(QUICK),--quick --parts peers)
 	$(BIN)/python benches/kernel_peers.py $(if $(QUICK),--quick)

@@ -39,6 +39,7 @@ PAGES = HERE / "pages"
 SECTIONS = (
     "Peers",
     "BestTree",
+    "Text",
     "Tables",
     "Threads",
     "Scaling",

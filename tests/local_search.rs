@@ -3,21 +3,25 @@
 
 #[path = "common/random.rs"]
 mod random;
+#[path = "common/sparse.rs"]
+mod sparse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ndarray::{Array2, ArrayView1, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
-    FoundTree, KMeans, KMedians, Labels, LevelPoints, Objective, ObservedKMeans, Points,
-    SearchSettings, Step, search,
+    FoundTree, KMeans, KMedians, Labels, LevelPoints, Objective, ObservedKMeans, Points, RowCosts,
+    SearchSettings, SparseKMeans, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
+use treeclust_rs::rows::{CsrRows, Rows};
 use treeclust_rs::table::{Column, MISSING_LEVEL, Table};
 use treeclust_rs::tree::Test;
 
 use random::Random;
+use sparse::csr_parts;
 
 fn settings(max_leaves: usize) -> SearchSettings {
     SearchSettings {
@@ -670,4 +674,60 @@ fn what_cannot_be_searched_is_refused() {
     let monitor = Monitor::default();
     monitor.stop();
     assert!(search(&table, &kmeans, &starts, &settings(3), &monitor).is_err());
+}
+
+#[test]
+fn sparse_rows_are_searched_as_their_table() {
+    let mut random = Random(31);
+    let (mut n_same, n_trials) = (0, 60);
+    for trial in 0..n_trials {
+        let (n, d, k) = (20 + below(&mut random, 60), 2 + below(&mut random, 6), 3);
+        let x = Array2::from_shape_fn((n, d), |_| {
+            let is_stored = below(&mut random, 3) == 0;
+            if is_stored { below(&mut random, 7) as f64 - 2.0 } else { 0.0 }
+        });
+        let weights: Vec<f64> = (0..n).map(|_| 1.0 + below(&mut random, 3) as f64).collect();
+        let weights = (trial % 2 == 0).then_some(&weights[..]);
+        let (indptr, indices, values) = csr_parts(&x);
+        let matrix = CsrRows::from_i64(&indptr, &indices, &values, d).unwrap();
+        let of_table = KMeans::new(points(&x, k, weights));
+        let of_cells = SparseKMeans::new(&matrix, k, weights).unwrap();
+        let rows: Vec<u32> = (0..n as u32).step_by(2).collect();
+        for (a, b) in of_table.leaf(&rows).iter().zip(of_cells.leaf(&rows)) {
+            assert!((a - b).abs() <= 1e-12 * a.abs().max(1.0), "{a} {b}");
+        }
+        let monitor = Monitor::default();
+        let costs =
+            |objective: &dyn Objective| -> RowCosts { objective.seed_costs(&[0, 1, 2], &monitor) };
+        for (a, b) in costs(&of_table).costs.iter().zip(costs(&of_cells).costs) {
+            assert!((a - b).abs() <= 1e-10, "{a} {b}");
+        }
+        let starts = [random_tree(&mut random, &x, 5, k), random_tree(&mut random, &x, 3, k)];
+        let limits = Limits { max_leaves: 5, max_depth: None, min_samples_leaf: 1 + trial % 3 };
+        // No rise on the way, whose share of the work would count cells.
+        let settings = SearchSettings {
+            limits,
+            drift: 0.0,
+            n_restarts: 4,
+            max_work: u64::MAX / 2,
+            ..settings(5)
+        };
+        let sparse = |n_threads: usize| {
+            let rows = Rows::sparse(&matrix).unwrap();
+            let work = || search(rows, &of_cells, &starts, &settings, &monitor);
+            with_pool(n_threads, work).unwrap().unwrap()
+        };
+        let (thin, dense) = (sparse(1), found(&x, &of_table, &starts, &settings, 1));
+        assert_eq!(thin, sparse(2));
+        let labels: Vec<u32> = routed(&thin.tree, &x).into_iter().map(|leaf| leaf.1).collect();
+        let ones = vec![1.0; n];
+        let cost = cluster_cost(&x, weights.unwrap_or(&ones), &labels, squares);
+        assert!((cost - thin.objective).abs() <= 1e-10 * cost.max(1.0));
+        for (a, b) in thin.start_objectives.iter().zip(&dense.start_objectives).take(2) {
+            assert!((a - b).abs() <= 1e-10 * a.max(1.0));
+        }
+        n_same += usize::from((thin.objective - dense.objective).abs() <= 1e-9 * cost.max(1.0));
+    }
+    // Ties of rounded sums send the two ways apart now and then.
+    assert!(n_same * 10 >= n_trials * 8, "{n_same} of {n_trials}");
 }

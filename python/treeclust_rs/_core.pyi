@@ -358,10 +358,10 @@ class SearchedTree(_FittedTests):
     def path_n_leaves(self) -> _Ints: ...
 
 def search_tree(
-    table: _Table,
+    rows: _Rows,
     *,
     objective: Literal["kmeans", "kmedians", "labels"],
-    z: _Floats | None,
+    z: _Floats | _Sparse | None,
     scale: _Floats | None,
     labels: _Codes | None,
     sample_weight: _Floats | None,

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 import polars as pl
+import polars.testing
 import pytest
 
 import mixed_trees
@@ -360,15 +361,15 @@ def test_a_value_beside_a_short_one_is_told_by_that_one():
     assert found.row.tolist() == [[np.nextafter(1.9, 2.0)]]
 
 
-def test_rows_of_sparse_matrices_are_refused_with_the_way_out():
+def test_rows_of_sparse_matrices_are_explained_and_profiled():
     X = documents(n=60, d=20)
     model = fit(tc.ObliqueTree(4, metric="cosine", random_state=0), X)
     assert model.explain(X[:2], as_frame=True).height >= 2
     assert len(model.explain(X[:2], X[2:4])) == 2
-    with pytest.raises(TypeError, match="dense row"):
-        model.counterfactual(X[:1], 0)
-    with pytest.raises(TypeError, match="dense rows"):
-        model.profile(X)
+    pl.testing.assert_frame_equal(model.profile(X).table, model.profile(X.toarray()).table)
+    change = model.counterfactual(X[:1], 0)
+    assert type(change.row) is type(X[:1])
+    assert model.predict(change.row) == [0]
 
 
 def on_its_grid(numbers, cell_type):

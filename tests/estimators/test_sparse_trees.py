@@ -7,11 +7,15 @@ import warnings
 
 import numpy as np
 import polars as pl
+import polars.testing
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import treeclust_rs as tc
 
@@ -180,10 +184,47 @@ def test_a_model_of_sparse_rows_does_what_models_do(fitted, tmp_path):
     np.testing.assert_allclose(small.inertia_, least.inertia_, rtol=1e-12)
     np.testing.assert_array_equal(model.to_sklearn().predict(X.astype(np.float32)), model.labels_)
     assert model.drift(matrix).get_column("missing").sum() == 0
-    with pytest.raises(TypeError, match="counterfactual takes a dense row"):
-        model.counterfactual(matrix[:1], 0)
-    with pytest.raises(TypeError, match="profile takes dense rows"):
-        model.profile(matrix)
+    with pytest.raises(TypeError, match=r"report takes dense rows.*profile\(X\) takes sparse"):
+        tc.report(model, matrix, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("scale", [None, "standard"])
+def test_profiles_of_sparse_rows_are_those_of_dense_ones(fitted, scale):
+    model, X = fitted
+    weight = np.arange(len(X)) % 3 / 2.0
+    for form in FORMATS:
+        dense, thin = (model.profile(rows, weight, scale=scale).table for rows in (X, form(X)))
+        pl.testing.assert_frame_equal(dense, thin, rel_tol=1e-12)
+    with pytest.raises(ValueError, match="X has 7 features"):
+        model.profile(sparse.csr_array(X[:, :7]))
+
+
+def test_the_least_change_of_a_sparse_row_is_that_of_a_dense_one(fitted):
+    model, X = fitted
+    for row, form in zip(range(0, 40, 8), FORMATS, strict=True):
+        thin = form(X[[row]])
+        for cluster in model.classes_:
+            dense_change = model.counterfactual(X[[row]], cluster)
+            change = model.counterfactual(thin, cluster)
+            assert type(change.row) is type(thin)
+            np.testing.assert_array_equal(change.row.toarray(), dense_change.row)
+            assert repr(change) == repr(dense_change)
+            assert model.predict(change.row) == [cluster]
+    with pytest.raises(ValueError, match="takes one row"):
+        model.counterfactual(sparse.csr_array(X[:2]), 0)
+
+
+def test_pipelines_of_texts_are_chosen_from():
+    subjects = ["bank loan rate", "team match goal", "rain wind snow"]
+    texts = [" ".join(words.split()[: 2 + i % 2]) for i in range(6) for words in subjects]
+    tree = tc.BestTree(3, effort="quick", random_state=0)
+    steps = make_pipeline(TfidfVectorizer(), tree).fit(texts)
+    assert len(set(steps.predict(subjects))) == 3
+    grid = GridSearchCV(steps, {"besttree__n_clusters": [2, 3]}, cv=2).fit(texts)
+    assert grid.best_params_ == {"besttree__n_clusters": 3}
+    for choose in (tc.selection.stability, tc.selection.silhouette):
+        assert choose(steps, texts, [2, 3], random_state=0).best_k == 3
 
 
 def test_noise_and_weights_of_zero_are_left_out(fitted):
@@ -205,7 +246,8 @@ def test_noise_and_weights_of_zero_are_left_out(fitted):
         (tc.IMM(3, criterion="kmedians"), TypeError, "IMM takes no sparse input"),
         (tc.ExKMC(3, criterion="kmedians"), TypeError, "ExKMC .criterion=.kmeans., cuts="),
         (tc.ExKMC(3, cuts="interval"), TypeError, "take sparse rows"),
-        (tc.BestTree(3), TypeError, "BestTree takes no sparse input"),
+        (tc.BestTree(3, objective="kmedians"), TypeError, "BestTree takes no sparse input"),
+        (tc.BestTree(3, objective="labels"), TypeError, "BestTree.objective=.kmeans.. and"),
         (tc.IMM(3, scale="robust"), ValueError, "most of their quartiles are 0"),
         (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
         (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),
@@ -272,10 +314,70 @@ def test_selection_takes_sparse_rows(fitted):
         )
     for refused in (
         lambda: tc.selection.gap_statistic(tc.IMM(), matrix, [2, 3]),
-        lambda: tc.compare(matrix, [tc.IMM(3)]),
+        lambda: tc.compare(matrix, [tc.ExGreedy()], 3),
     ):
         with pytest.raises(TypeError, match="takes no sparse input"):
             refused()
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, {"max_leaves": 9}, {"max_leaves": 12, "max_depth": 3, "min_samples_leaf": 3}]
+)
+def test_a_quick_search_of_sparse_rows_is_that_of_dense_ones(limits):
+    rng = np.random.default_rng(11)
+    n_same, n_better = 0, 0
+    for trial in range(25):
+        X, _ = words(rng, n=int(rng.integers(40, 200)), d=int(rng.integers(6, 12)))
+        labels = rng.integers(0, 3, len(X)) if trial % 2 else (X[:, 0] + 2 * (X[:, 1] > 0)) % 4
+        weight = rng.integers(1, 4, len(X)) / 2 if trial % 3 else None
+        model = tc.BestTree(reference=labels, effort="quick", random_state=trial, **limits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dense = clone(model).fit(X, sample_weight=weight)
+            thin = clone(model).fit(FORMATS[trial % len(FORMATS)](X), sample_weight=weight)
+        objective = thin.search_path_.get_column("objective")[-1]
+        np.testing.assert_allclose(thin.inertia_, objective, rtol=1e-12)
+        np.testing.assert_allclose(
+            tc.metrics.kmeans_cost(X, thin.labels_, weight), thin.inertia_, rtol=1e-12
+        )
+        np.testing.assert_array_equal(thin.predict(X), thin.labels_)
+        assert thin.inertia_ <= thin.starts_.get_column("refined").min() * (1 + 1e-12)
+        np.testing.assert_allclose(
+            thin.starts_.get_column("objective"), dense.starts_.get_column("objective"), rtol=1e-9
+        )
+        n_same += np.isclose(thin.inertia_, dense.inertia_, rtol=1e-9)
+        n_better += thin.inertia_ < dense.inertia_ * (1 - 1e-9)
+    # Ties of rounded sums send the two ways apart now and then, neither to the better.
+    assert n_same >= 20, (n_same, n_better)
+
+
+def test_a_search_of_sparse_rows_is_as_good_as_that_of_dense_ones():
+    X, _ = words(np.random.default_rng(6), n=300, d=10)
+    model = tc.BestTree(4, max_leaves=8, random_state=0)
+    dense, thin = clone(model).fit(X), clone(model).fit(sparse.csr_array(X))
+    assert thin.inertia_ <= dense.inertia_ * 1.01
+    assert thin.inertia_ <= tc.ExKMC(4, max_leaves=8, random_state=0).fit(X).inertia_
+    names = set(thin.starts_.get_column("start"))
+    assert {"ExKMC", "KMeansTree", "KernelExpand", "random rows", 'effort="quick"'} <= names
+    again = clone(model).set_params(n_jobs=2).fit(sparse.csr_array(X))
+    same_trees(thin.tree_, again.tree_)
+    from_tree = clone(model).set_params(init=thin.tree_, effort="quick").fit(sparse.csr_array(X))
+    assert from_tree.inertia_ <= thin.inertia_ * (1 + 1e-9)
+    scaled = clone(model).set_params(scale="standard", effort="thorough")
+    assert scaled.fit(sparse.csr_array(X)).cost_ratio_ <= scaled.fit(X).cost_ratio_ * 1.01
+
+
+def test_methods_are_compared_on_sparse_rows(fitted):
+    _, X = fitted
+    named = [tc.IMM(), tc.ExKMC(), tc.BestTree(effort="quick")]
+    dense, thin = (
+        tc.compare(rows, named, 3, random_state=0).table.drop("seconds")
+        for rows in (X, sparse.csr_array(X))
+    )
+    pl.testing.assert_frame_equal(dense, thin, rel_tol=1e-9)
+    with_defaults = tc.compare(sparse.csc_array(X), None, 3, max_leaves=[4], random_state=0)
+    methods = with_defaults.table.get_column("method").to_list()
+    assert methods == ["BestTree", "IMM", "ExKMC", "ExKMC(base_tree=None)"]
 
 
 def test_costs_keep_their_digits_where_columns_lie_far_from_zero():

@@ -244,9 +244,10 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        row : frame or array of one row, or array-like of shape (n_features,)
+        row : frame, array or sparse matrix of one row, or array-like of shape (n_features,)
             The row, as for `predict`; of a pandas frame ``X.iloc[[0]]``, not the Series
-            ``X.iloc[0]``, which has not the types of the columns.
+            ``X.iloc[0]``, which has not the types of the columns. A sparse row, such as ``X[[0]]``
+            of CSR, comes back changed in the same format.
         cluster : int or str
             The label of the cluster to move it to.
         fixed : str, int, iterable of these or None, default=()
@@ -294,8 +295,9 @@ class TreeClusterer(SavedEstimator, abstract=True):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
-            Rows with all columns of the fit, those that the tree does not test too.
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+            Rows with all columns of the fit, those that the tree does not test too. Sparse rows are
+            read a column at a time.
         %(sample_weight)s
         scale : None, str, mapping or array, default=None
             Units of the contrasts, as estimators take them; None: the model's own, `scale_`.

@@ -127,13 +127,15 @@ def least_change(
         )
     before = tree.classes[tree.leaf_clusters[int(leaves[0])]]
     changes = _changes(tree, table, movable, move)
+    if issparse(row):
+        changed = type(row)(changed)
     return Counterfactual(changed, changes, move.cost, before, cluster, reached)
 
 
 def _one_row(row: Any) -> Any:
     """Return one row: a polars frame for a frame, else an array of shape (1, n_features)."""
     if issparse(row):
-        raise TypeError("counterfactual takes a dense row: give row.toarray().")
+        row = row.toarray()  # one row of as many numbers as its model's centers have
     if hasattr(row, "iloc") and getattr(row, "ndim", 0) == 1:
         raise TypeError(
             "counterfactual takes a row with the types of its columns, which a pandas Series does "

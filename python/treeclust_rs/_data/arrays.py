@@ -58,7 +58,7 @@ def number_array(
         if array.size and isinstance(array.flat[0], str):
             raise ValueError(
                 f"Expected 2D array, got {got} of texts. Make numbers of them, for example by "
-                "scikit-learn's TfidfVectorizer, whose sparse rows IMM, ExKMC and "
+                "scikit-learn's TfidfVectorizer, whose sparse rows IMM, ExKMC, BestTree and "
                 'ObliqueTree(metric="cosine") take.'
             )
         raise ValueError(
@@ -96,8 +96,8 @@ def refused_sparse(X: Any, estimator_name: str) -> TypeError:
     size = math.prod(X.shape) * X.dtype.itemsize
     return TypeError(
         f"{estimator_name} takes no sparse input, but got a {type(X).__name__} of {shape}. "
-        'IMM and ExKMC (criterion="kmeans", cuts="threshold") and ObliqueTree(metric="cosine", '
-        'splits="oblique") take sparse rows. A dense copy, '
+        'IMM and ExKMC (criterion="kmeans", cuts="threshold"), BestTree(objective="kmeans") and '
+        'ObliqueTree(metric="cosine", splits="oblique") take sparse rows. A dense copy, '
         f"X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
         "OneHotEncoder(sparse_output=False) returns dense rows, and TruncatedSVD makes few columns "
         "of texts."

@@ -506,8 +506,9 @@ y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
 
 [who_takes_sparse]
-`IMM` and `ExKMC` take scipy.sparse matrices too (with ``criterion="kmeans"`` and threshold cuts):
-cells that are not stored are 0, and nothing is made dense.
+`IMM` and `ExKMC` (with ``criterion="kmeans"`` and threshold cuts) and `BestTree` (with
+``objective="kmeans"``) take scipy.sparse matrices too: cells that are not stored are 0, and
+nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by

@@ -24,7 +24,7 @@ from .._base import (
     TrainingState,
     grow_tree,
 )
-from .._data import Table
+from .._data import SparseTable, Table
 from .._reference.centers import Centers, Criterion, cost_about
 from .._reference.checks import DEFAULT_N_CLUSTERS, warn_of_far_centers, warn_of_lost
 from .._reference.kmeans import Reference, make_reference
@@ -189,8 +189,20 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
         return GrownTree.of(fitted)
 
 
+def routed(
+    fit_rows: FitRows[Any], tests: _engine.TestArrays, oblique: _engine.ObliqueArrays | None = None
+) -> IntArray:
+    """Return the leaf of every row of a fit."""
+    rows, threads = fit_rows.rows, fit_rows.threads
+    router = _engine.Router(tests, rows.n_features, oblique)
+    is_sparse = isinstance(rows, SparseTable)
+    leaves = (router.apply_sparse if is_sparse else router.apply)(rows.data, threads)
+    assert leaves is not None, "the rows are finite, or the tree has directions"
+    return leaves
+
+
 def labelled_tree(
-    fit_rows: FitRows[Table],
+    fit_rows: FitRows[Any],
     reference: Reference,
     tests: _engine.TestArrays,
     oblique: _engine.ObliqueArrays | None = None,
@@ -201,10 +213,7 @@ def labelled_tree(
     `own`: by node id the cluster that each leaf was made for, -1 at inner nodes; None: leaves have
     the cheapest.
     """
-    leaf_of_row = _engine.Router(tests, fit_rows.rows.n_features, oblique).apply(
-        fit_rows.rows.data, fit_rows.threads
-    )
-    assert leaf_of_row is not None, "the rows are finite"
+    leaf_of_row = routed(fit_rows, tests, oblique)
     costs = np.zeros((len(tests.kind), reference.n_clusters))
     for block in row_blocks(*reference.regrets.shape):
         np.add.at(costs, leaf_of_row[block], reference.regrets[block])

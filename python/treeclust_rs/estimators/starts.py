@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
-from .._data import Encoding, Table, Units
+from .._data import Encoding, SparseTable, Table, Units
 from .._reference.centers import Centers, Criterion, mismatch_costs
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
@@ -66,7 +66,7 @@ def _square(points: FloatArray) -> float:
     return float(np.nansum(np.square(points))) if math.isnan(square) else square
 
 
-def _check_levels(tree: ClusterTree, table: Table) -> None:
+def _check_levels(tree: ClusterTree, table: Table | SparseTable) -> None:
     """Raise ValueError if a given tree tests a column that had other levels in its fit."""
     for column in tree.tested_features.tolist():
         own = tree.levels[column] if tree.levels else None
@@ -99,11 +99,11 @@ class Start:
 class Starts:
     """What starts are grown from."""
 
-    fit_rows: FitRows[Table]
+    fit_rows: FitRows[Any]
     reference: Reference
     limits: Limits
-    points: FloatArray | None
-    """The rows' numbers in units; None: the labels are all that counts."""
+    points: Any
+    """The rows' numbers in units, as the core takes them; None: the labels are all that counts."""
     criterion: Criterion
     seed: int
 
@@ -126,9 +126,11 @@ class Starts:
         grown on the filled table, a column for each level; their tests become those of the table
         itself. Where that is more than 8 columns for one they are left out, and of tables with
         levels ExGreedy and ExShallow: they take a quarter of a fit there, and without them trees
-        cost as little.
+        cost as little. Of sparse rows there is none of them.
         """
         yield self._by_mistakes()
+        if isinstance(self.fit_rows.rows, SparseTable):
+            return
         if self.fit_rows.rows.is_plain:
             yield from self._of_cells(max_work, by_centers=True)
             return
@@ -179,7 +181,8 @@ class Starts:
     def of_other_references(self, n: int) -> Iterator[Start]:
         """Grow trees that explain other runs of k-means, one from each of `n` seeds."""
         assert self.points is not None
-        if not np.isfinite(_square(self.points)):
+        cells = self.points[2] if isinstance(self.points, tuple) else self.points
+        if not np.isfinite(_square(cells)):
             return
         for run in range(1, n + 1):
             with warnings.catch_warnings():
@@ -210,7 +213,8 @@ class Starts:
                     f"init is a {type(model).__name__} that is not fitted, and X has columns of "
                     "levels: give its tree, init=model.tree_."
                 )
-            matrix = Units.own(rows.n_features).matrix(rows)
+            is_sparse = isinstance(rows, SparseTable)
+            matrix = rows.matrix() if is_sparse else Units.own(rows.n_features).matrix(rows)
             weight, names = fit_rows.weight, rows.feature_names
             return model.fit(matrix, sample_weight=weight, feature_names=names)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import polars as pl
 from .. import _engine
 from .._data import (
     Scale,
-    SparseTable,
     Table,
     Units,
     WeightedRows,
@@ -220,10 +219,8 @@ def profile_of(
 
 def profiled_rows(
     model: Any, table: Any, sample_weight: Any, scale: Scale = None
-) -> WeightedRows[Table]:
+) -> WeightedRows[Any]:
     """Return rows in the units of their contrasts: those of `scale` or, for None, the model's."""
-    if isinstance(table, SparseTable):
-        raise TypeError("profile takes dense rows: give X.toarray(), or some of its columns.")
     threads = _engine.Threads(effective_n_jobs(getattr(model, "n_jobs", None)))
     weight = check_sample_weight(sample_weight, table.n_samples)
     units = Units.of(table, weight, scale, threads)
@@ -233,7 +230,7 @@ def profiled_rows(
     return WeightedRows(table, weight, units, threads)
 
 
-def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classes) -> Profile:
+def profile_clusters(rows: WeightedRows[Any], codes: IntArray, classes: Classes) -> Profile:
     """Return what the rows of each cluster are like.
 
     Parameters
@@ -255,8 +252,8 @@ def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classe
     totals = np.bincount(codes, weight, minlength=k)
     by_column = [
         (f, level, figures)
-        for f in range(table.n_features)
-        for level, figures in figures_of(rows, f, codes, k)
+        for f, (dense, place) in enumerate(_by_column(rows))
+        for level, figures in figures_of(dense, place, codes, k)
     ]
     names = [real_name(table.feature_names, f) for f in range(table.n_features)]
     flags = frozenset(
@@ -271,3 +268,20 @@ def profile_clusters(rows: WeightedRows[Table], codes: IntArray, classes: Classe
             lines.append(line | figures.of(place))
     frame = pl.DataFrame(lines, schema={"cluster": label_type(classes), **_SCHEMA})
     return Profile(frame, flags)
+
+
+def _by_column(rows: WeightedRows[Any]) -> Iterator[tuple[WeightedRows[Table], int]]:
+    """Yield for each column a table with it and its place there.
+
+    Of sparse rows that is a table of this column alone: one at a time is dense.
+    """
+    if isinstance(rows.rows, Table):
+        yield from ((rows, f) for f in range(rows.rows.n_features))
+        return
+    by_columns, units = rows.rows.matrix().tocsc(), rows.units
+    for f in range(rows.rows.n_features):
+        cells = np.zeros((rows.rows.n_samples, 1))
+        stored = slice(by_columns.indptr[f], by_columns.indptr[f + 1])
+        cells[by_columns.indices[stored], 0] = by_columns.data[stored]
+        one = Units(units.shift[f : f + 1], units.scale[f : f + 1])
+        yield replace(rows, rows=Table(cells, len(cells), 1, None), units=one), 0

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.sparse import issparse
 
 from .._base import TreeClusterer
 from .._data import column_of
@@ -38,6 +39,11 @@ class ReportRows:
     """
 
     def __init__(self, model: Any, X: Any) -> None:
+        if issparse(X):
+            raise TypeError(
+                "report takes dense rows: give X.toarray(), or fit the model to fewer columns. "
+                "profile(X) takes sparse rows."
+            )
         self.model = model
         self.tree: ClusterTree | None = None
         if isinstance(model, TreeClusterer):

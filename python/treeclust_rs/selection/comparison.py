@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import FitRows, SavedEstimator
 from .._data import (
     FittedColumns,
+    SparseTable,
     Table,
     align_table,
     check_sample_weight,
@@ -151,11 +153,12 @@ def compare(
 
     Parameters
     ----------
-    X : array-like or frame of shape (n_samples, n_features)
-        The data, as estimators take it. Where cells are missing, or columns hold text, booleans,
-        dates or times, estimators of other packages are fitted to the encoded table: in `scale`
-        units, a column for each level, gaps filled with the columns' means; their names then say
-        so. A Pipeline gets X as it is.
+    X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+        The data, as estimators take it; sparse rows for methods that take them, and estimators of
+        other packages get them as they are. Where cells are missing, or columns hold text,
+        booleans, dates or times, estimators of other packages are fitted to the encoded table: in
+        `scale` units, a column for each level, gaps filled with the columns' means; their names
+        then say so. A Pipeline gets X as it is.
     methods : list or mapping, default=None
         What to compare, a mapping by the names to show: clusterers of this package or of
         scikit-learn, which are cloned and fitted; fitted ones, `ClusterTree` and classification
@@ -218,7 +221,12 @@ def compare(
     [('IMM', None, 3), ('ExKMC', 3, 3), ('ExKMC', 6, 5), ('ExKMC', 12, 5)]
     """
     fits.check_verbose(verbose)
-    X, table = fits.read(X, "compare", mixed=True)
+    is_sparse = issparse(X)
+    table: Table | SparseTable
+    if is_sparse:
+        table = fits.read_any(X, "compare")
+    else:
+        X, table = fits.read(X, "compare", mixed=True)
     # All methods take booleans as numbers.
     is_mixed = table.gaps is not None or not {"number", "flag"}.issuperset(table.kinds or ())
     weight = check_sample_weight(sample_weight, table.n_samples)
@@ -237,7 +245,8 @@ def compare(
         methods = [
             method
             for method in default_methods()
-            if not is_mixed or get_tags(method).input_tags.allow_nan
+            if (not is_mixed or get_tags(method).input_tags.allow_nan)
+            and (not is_sparse or get_tags(method).input_tags.sparse)
         ]
     named = _named(methods, shared)
     encoded = None
@@ -340,11 +349,17 @@ def _sizes(max_leaves: Iterable[int] | None, k: int) -> list[int]:
 
 def _reference_of(
     first: IMM, X: Any, weight: FloatArray | None
-) -> tuple[npt.NDArray[Any], int, FitRows[Table]]:
+) -> tuple[npt.NDArray[Any], int, FitRows[Any]]:
     """Return what the trees explain: a label per row, the number of clusters, and the rows."""
     first._validate_params()
     fit_rows = FitRows.read(
-        first, X, weight, reference=first.reference, n_clusters=first.n_clusters, mixed=True
+        first,
+        X,
+        weight,
+        reference=first.reference,
+        n_clusters=first.n_clusters,
+        mixed=True,
+        sparse=True,
     )
     reference = make_reference(
         fit_rows,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -129,6 +130,11 @@ def gap_statistic(
         raise ValueError(
             "The gap statistic clusters rows that are drawn anew, for which there is no "
             "precomputed kernel: give the kernel as a callable, or use silhouette()."
+        )
+    if issparse(X):
+        raise TypeError(
+            "gap_statistic takes no sparse input: its draws fill the box of the columns' ranges, "
+            "so that none of their cells is 0. silhouette() and stability() take sparse rows."
         )
     X, n = fits.rows_of(estimator, X, "gap_statistic", _check_ranges)
     weight = check_sample_weight(sample_weight, n)

@@ -12,7 +12,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::objective::{Objective, RowCosts};
-use super::points::{Points, sum_over};
+use super::points::{PointCosts, Points, sum_over};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -20,9 +20,9 @@ const MAX_SWEEPS: usize = 50;
 /// A change of E by less than this share of it is none.
 const TIE: f64 = 1e-12;
 /// Of a leaf's sums: the weight, the sum of squares, and where the mean begins.
-const WEIGHT: usize = 0;
-const SQUARES: usize = 1;
-const MEAN: usize = 2;
+pub(super) const WEIGHT: usize = 0;
+pub(super) const SQUARES: usize = 1;
+pub(super) const MEAN: usize = 2;
 
 /// The rows as points.
 #[derive(Debug, Clone)]
@@ -33,18 +33,22 @@ impl<'a> KMeans<'a> {
     pub fn new(points: Points<'a>) -> Self {
         KMeans(points.with(squared_distance, FRAC_1_SQRT_2))
     }
+}
 
-    /// The weight of each cluster and its mean, d numbers a cluster; 0 for empty ones.
-    fn clusters(&self, leaves: &[&[f64]], labels: &[u32]) -> (Vec<f64>, Vec<f64>) {
-        let (mut weights, mut means) = (vec![0.0; self.0.k], vec![0.0; self.0.k * self.0.d]);
-        for (sums, &label) in leaves.iter().zip(labels) {
-            let label = label as usize;
-            weights[label] += sums[WEIGHT];
-            let share = sums[WEIGHT] / weights[label];
-            shift(&mut means[label * self.0.d..][..self.0.d], &sums[MEAN..], share);
-        }
-        (weights, means)
+/// The weight of each of k clusters of leaves and its mean, d numbers a cluster; 0 for empty ones.
+pub(super) fn clusters(
+    leaves: &[&[f64]],
+    labels: &[u32],
+    (k, d): (usize, usize),
+) -> (Vec<f64>, Vec<f64>) {
+    let (mut weights, mut means) = (vec![0.0; k], vec![0.0; k * d]);
+    for (sums, &label) in leaves.iter().zip(labels) {
+        let label = label as usize;
+        weights[label] += sums[WEIGHT];
+        let share = sums[WEIGHT] / weights[label];
+        shift(&mut means[label * d..][..d], &sums[MEAN..], share);
     }
+    (weights, means)
 }
 
 /// Moves a point by a share of the way to another.
@@ -57,6 +61,52 @@ fn shift(point: &mut [f64], to: &[f64], share: f64) {
 /// The squared distance of two points.
 fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     sum_over(a, b, |x| x * x)
+}
+
+/// [`Objective::settle`] of leaves with sums as those of [`KMeans`], for k clusters of d numbers.
+pub(super) fn settle(leaves: &[&[f64]], labels: &mut [u32], (k, d): (usize, usize)) -> f64 {
+    let squares: f64 = leaves.iter().map(|sums| sums[SQUARES]).sum();
+    let (mut weights, mut means) = clusters(leaves, labels, (k, d));
+    let mut members = vec![0usize; k];
+    labels.iter().for_each(|&label| members[label as usize] += 1);
+    for _ in 0..MAX_SWEEPS {
+        let mut moved = false;
+        for (sums, label) in leaves.iter().zip(labels.iter_mut()) {
+            let (from, weight) = (*label as usize, sums[WEIGHT]);
+            if members[from] == 1 {
+                continue;
+            }
+            let distance = |l: usize| squared_distance(&sums[MEAN..], &means[l * d..][..d]);
+            let rest = weights[from] - weight;
+            let gain = weight * weights[from] / rest * distance(from);
+            let (mut best, mut to) = (gain - TIE * (squares + gain), from);
+            for other in (0..k).filter(|&other| other != from) {
+                let factor = weight * weights[other] / (weights[other] + weight);
+                let cost = if members[other] == 0 { 0.0 } else { factor * distance(other) };
+                if cost < best {
+                    (best, to) = (cost, other);
+                }
+            }
+            if to != from {
+                shift(&mut means[from * d..][..d], &sums[MEAN..], -weight / rest);
+                weights[from] = rest;
+                weights[to] = if members[to] == 0 { weight } else { weights[to] + weight };
+                shift(&mut means[to * d..][..d], &sums[MEAN..], weight / weights[to]);
+                members[from] -= 1;
+                members[to] += 1;
+                *label = to as u32;
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    let (_, means) = clusters(leaves, labels, (k, d));
+    let spread = leaves.iter().zip(labels).map(|(sums, &mut label)| {
+        sums[WEIGHT] * squared_distance(&sums[MEAN..], &means[label as usize * d..][..d])
+    });
+    squares + spread.sum::<f64>()
 }
 
 impl Objective for KMeans<'_> {
@@ -93,49 +143,7 @@ impl Objective for KMeans<'_> {
     }
 
     fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
-        let d = self.0.d;
-        let squares: f64 = leaves.iter().map(|sums| sums[SQUARES]).sum();
-        let (mut weights, mut means) = self.clusters(leaves, labels);
-        let mut members = vec![0usize; self.0.k];
-        labels.iter().for_each(|&label| members[label as usize] += 1);
-        for _ in 0..MAX_SWEEPS {
-            let mut moved = false;
-            for (sums, label) in leaves.iter().zip(labels.iter_mut()) {
-                let (from, weight) = (*label as usize, sums[WEIGHT]);
-                if members[from] == 1 {
-                    continue;
-                }
-                let distance = |l: usize| squared_distance(&sums[MEAN..], &means[l * d..][..d]);
-                let rest = weights[from] - weight;
-                let gain = weight * weights[from] / rest * distance(from);
-                let (mut best, mut to) = (gain - TIE * (squares + gain), from);
-                for other in (0..self.0.k).filter(|&other| other != from) {
-                    let factor = weight * weights[other] / (weights[other] + weight);
-                    let cost = if members[other] == 0 { 0.0 } else { factor * distance(other) };
-                    if cost < best {
-                        (best, to) = (cost, other);
-                    }
-                }
-                if to != from {
-                    shift(&mut means[from * d..][..d], &sums[MEAN..], -weight / rest);
-                    weights[from] = rest;
-                    weights[to] = if members[to] == 0 { weight } else { weights[to] + weight };
-                    shift(&mut means[to * d..][..d], &sums[MEAN..], weight / weights[to]);
-                    members[from] -= 1;
-                    members[to] += 1;
-                    *label = to as u32;
-                    moved = true;
-                }
-            }
-            if !moved {
-                break;
-            }
-        }
-        let (_, means) = self.clusters(leaves, labels);
-        let spread = leaves.iter().zip(labels).map(|(sums, &mut label)| {
-            sums[WEIGHT] * squared_distance(&sums[MEAN..], &means[label as usize * d..][..d])
-        });
-        squares + spread.sum::<f64>()
+        settle(leaves, labels, (self.0.k, self.0.d))
     }
 
     fn update_costs(
@@ -145,7 +153,7 @@ impl Objective for KMeans<'_> {
         costs: &mut RowCosts,
         monitor: &Monitor,
     ) {
-        let (weights, means) = self.clusters(leaves, labels);
+        let (weights, means) = clusters(leaves, labels, (self.0.k, self.0.d));
         self.0.update(&means, |l| weights[l] > 0.0, costs, monitor);
     }
 

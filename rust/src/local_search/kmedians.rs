@@ -15,7 +15,7 @@
 //! its coordinate, and the others are 0.
 
 use super::objective::{Objective, RowCosts};
-use super::points::{Points, sum_over};
+use super::points::{PointCosts, Points, sum_over};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.

@@ -11,6 +11,7 @@
 //! | `segments.rs` | a subtree is one range of nodes and one of rows |
 //! | `objective.rs`, `kmeans.rs`, `kmedians.rs`, `labels.rs` | what is minimised, from sums of leaves |
 //! | `observed.rs` | k-means of rows with missing coordinates |
+//! | `sparse_kmeans.rs` | k-means of sparse rows, by their stored cells |
 //! | `points.rs` | rows as points, and what they cost about centers |
 //! | `sweep.rs` | the best cut of a node |
 //! | `regrow.rs`, `refine.rs` | a subtree grown by label cost; thresholds moved (TAO) |
@@ -18,7 +19,7 @@
 //! | `state.rs`, `start.rs` | the tree as it stands; given trees within the limits |
 //! | `search.rs` | batches of changes, the best of which is taken |
 //!
-//! Memory: 2 n d bytes for the ranks; 8 n k for the costs of rows of the tree that is searched, and of as many starts
+//! Memory: 2 n d bytes for the ranks, of sparse rows 6 a stored cell; 8 n k for the costs of rows of the tree that is searched, and of as many starts
 //! as there are threads; 4 n for the rows of a tree; for k-medians up to 24 n d for each of the first.
 
 mod kmeans;
@@ -33,6 +34,7 @@ mod refine;
 mod regrow;
 mod search;
 mod segments;
+mod sparse_kmeans;
 mod start;
 mod state;
 mod sweep;
@@ -45,3 +47,4 @@ pub use objective::{Objective, RowCosts};
 pub use observed::ObservedKMeans;
 pub use points::{LevelPoints, Points};
 pub use search::{FoundTree, SearchSettings, Step, search};
+pub use sparse_kmeans::SparseKMeans;

@@ -9,7 +9,7 @@
 use std::f64::consts::FRAC_1_SQRT_2;
 
 use super::objective::{Objective, RowCosts};
-use super::points::{Points, sum_over};
+use super::points::{PointCosts, Points, sum_over};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.

@@ -15,7 +15,7 @@ use crate::parallel::{self, Monitor};
 use crate::table::MISSING_LEVEL;
 
 /// Rows whose costs are one task.
-const ROWS_PER_TASK: usize = 1024;
+pub(super) const ROWS_PER_TASK: usize = 1024;
 
 /// A column of levels.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,61 @@ pub(super) struct PlacedLevels<'a> {
     pub places: Range<usize>,
     /// What a row has in the coordinate of its level.
     pub value: f64,
+}
+
+/// Rows that cost something about centers.
+pub(super) trait PointCosts {
+    /// Numbers of rows n, coordinates d and clusters k.
+    fn shape(&self) -> (usize, usize, usize);
+
+    /// A row as a center.
+    fn as_center(&self, row: u32) -> Vec<f64>;
+
+    /// Computes the costs under some labels from their centers.
+    fn update_columns(&self, labels: &[usize], costs: &mut RowCosts, monitor: &Monitor);
+
+    /// The costs of rows about centers (k x d) of the clusters that have rows. An empty cluster is offered to the row
+    /// that costs most, so that a cut around it is worth something. Only what has moved is computed.
+    fn update(
+        &self,
+        centers: &[f64],
+        has_rows: impl Fn(usize) -> bool,
+        costs: &mut RowCosts,
+        monitor: &Monitor,
+    ) {
+        let (n, d, k) = self.shape();
+        let is_first = costs.costs.is_empty();
+        if is_first {
+            costs.costs = memory::zeros(n * k, "the costs of rows");
+            costs.centers = centers.to_vec();
+        }
+        let (used, empty): (Vec<usize>, Vec<usize>) = (0..k).partition(|&l| has_rows(l));
+        let has_moved = |l: usize| costs.centers[l * d..][..d] != centers[l * d..][..d];
+        let changed: Vec<usize> = used.into_iter().filter(|&l| is_first || has_moved(l)).collect();
+        for &l in &changed {
+            costs.centers[l * d..][..d].copy_from_slice(&centers[l * d..][..d]);
+        }
+        self.update_columns(&changed, costs, monitor);
+        for (i, &l) in empty.iter().enumerate() {
+            let least = |row: usize| {
+                let costs = &costs.costs[row * k..][..k];
+                let others = (0..k).filter(|other| !empty[i..].contains(other));
+                others.map(|other| costs[other]).fold(f64::INFINITY, f64::min)
+            };
+            let dearest = (0..n).max_by(|&a, &b| least(a).total_cmp(&least(b)));
+            let center = self.as_center(dearest.unwrap_or(0) as u32);
+            costs.centers[l * d..][..d].copy_from_slice(&center);
+            self.update_columns(&[l], costs, monitor);
+        }
+    }
+
+    /// The costs of rows about the rows `seeds[l]`, k of them.
+    fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
+        let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.as_center(row)).collect();
+        let mut costs = RowCosts::default();
+        self.update(&centers, |_| true, &mut costs, monitor);
+        costs
+    }
 }
 
 /// The rows as points. A missing number is NaN.
@@ -146,43 +201,35 @@ impl<'a> Points<'a> {
         squares
     }
 
-    /// The costs of rows about centers (k x d) of the clusters that have rows. An empty cluster is offered to the row
-    /// that costs most, so that a cut around it is worth something. Only what has moved is computed.
-    pub(super) fn update(
-        &self,
-        centers: &[f64],
-        has_rows: impl Fn(usize) -> bool,
-        costs: &mut RowCosts,
-        monitor: &Monitor,
-    ) {
-        let (d, k) = (self.d, self.k);
-        let is_first = costs.costs.is_empty();
-        if is_first {
-            costs.costs = memory::zeros(self.n_samples() * k, "the costs of rows");
-            costs.centers = centers.to_vec();
-        }
-        let (used, empty): (Vec<usize>, Vec<usize>) = (0..k).partition(|&l| has_rows(l));
-        let has_moved = |l: usize| costs.centers[l * d..][..d] != centers[l * d..][..d];
-        let changed: Vec<usize> = used.into_iter().filter(|&l| is_first || has_moved(l)).collect();
-        for &l in &changed {
-            costs.centers[l * d..][..d].copy_from_slice(&centers[l * d..][..d]);
-        }
-        self.update_columns(&changed, costs, monitor);
-        for (i, &l) in empty.iter().enumerate() {
-            let least = |row: usize| {
-                let costs = &costs.costs[row * k..][..k];
-                let others = (0..k).filter(|other| !empty[i..].contains(other));
-                others.map(|other| costs[other]).fold(f64::INFINITY, f64::min)
-            };
-            let dearest = (0..self.n_samples()).max_by(|&a, &b| least(a).total_cmp(&least(b)));
-            let center = self.as_center(dearest.unwrap_or(0) as u32);
-            costs.centers[l * d..][..d].copy_from_slice(&center);
-            self.update_columns(&[l], costs, monitor);
-        }
+    /// What levels cost about centers.
+    fn level_costs(&self, centers: &[&[f64]]) -> Vec<LevelCosts<'_>> {
+        let m = centers.len();
+        let of_column = |column: &PlacedLevels<'a>| {
+            let mut costs = vec![0.0; column.places.len() * m];
+            for (i, center) in centers.iter().enumerate() {
+                let center = &center[column.places.clone()];
+                let from_zero = |c: &f64| (self.distance)(&[0.0], &[*c]);
+                let all: f64 = center.iter().map(from_zero).sum();
+                for (v, c) in center.iter().enumerate() {
+                    let others = (all - from_zero(c)).max(0.0);
+                    costs[v * m + i] = others + (self.distance)(&[column.value], &[*c]);
+                }
+            }
+            costs
+        };
+        let columns = self.levels.iter();
+        columns
+            .map(|column| LevelCosts { codes: &column.codes, costs: of_column(column) })
+            .collect()
+    }
+}
+
+impl PointCosts for Points<'_> {
+    fn shape(&self) -> (usize, usize, usize) {
+        (self.n_samples, self.d, self.k)
     }
 
-    /// A row as a center.
-    pub(super) fn as_center(&self, row: u32) -> Vec<f64> {
+    fn as_center(&self, row: u32) -> Vec<f64> {
         let seen = |(j, &x): (usize, &f64)| if x.is_nan() { self.overall[j] } else { x };
         let mut center: Vec<f64> = self.numbers(row).iter().enumerate().map(seen).collect();
         for PlacedLevels { codes, places, value } in &self.levels {
@@ -197,15 +244,6 @@ impl<'a> Points<'a> {
         center
     }
 
-    /// The costs of rows about the rows `seeds[l]`, k of them.
-    pub(super) fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {
-        let centers: Vec<f64> = seeds.iter().flat_map(|&row| self.as_center(row)).collect();
-        let mut costs = RowCosts::default();
-        self.update(&centers, |_| true, &mut costs, monitor);
-        costs
-    }
-
-    /// Computes the costs under some labels from their centers.
     fn update_columns(&self, labels: &[usize], costs: &mut RowCosts, monitor: &Monitor) {
         let (d, k, m) = (self.d, self.k, labels.len());
         let centers: Vec<&[f64]> = labels.iter().map(|&l| &costs.centers[l * d..][..d]).collect();
@@ -227,28 +265,6 @@ impl<'a> Points<'a> {
                 labels.iter().zip(found).for_each(|(&l, x)| costs[l] = weight * x);
             }
         });
-    }
-
-    /// What levels cost about centers.
-    fn level_costs(&self, centers: &[&[f64]]) -> Vec<LevelCosts<'_>> {
-        let m = centers.len();
-        let of_column = |column: &PlacedLevels<'a>| {
-            let mut costs = vec![0.0; column.places.len() * m];
-            for (i, center) in centers.iter().enumerate() {
-                let center = &center[column.places.clone()];
-                let from_zero = |c: &f64| (self.distance)(&[0.0], &[*c]);
-                let all: f64 = center.iter().map(from_zero).sum();
-                for (v, c) in center.iter().enumerate() {
-                    let others = (all - from_zero(c)).max(0.0);
-                    costs[v * m + i] = others + (self.distance)(&[column.value], &[*c]);
-                }
-            }
-            costs
-        };
-        let columns = self.levels.iter();
-        columns
-            .map(|column| LevelCosts { codes: &column.codes, costs: of_column(column) })
-            .collect()
     }
 }
 

@@ -4,6 +4,9 @@
 //! left. A column of more than 2^16 distinct values has ranks of neighbouring values in even shares; the thresholds of
 //! given trees still lie between two ranks. Building sorts each column that has no exact index: O(n log n), 2 n d bytes.
 //!
+//! Of sparse rows the ranks of the stored cells are held, and for each column the rank of 0, which all others have: O(m
+//! log m) for m cells, 6 m bytes.
+//!
 //! Missing cells of numbers have the rank [`MISSING`], one less than 0 where ranks wrap around: so missing cells and
 //! the ranks below a number are one range too. Levels have their codes as ranks, and missing cells are one more level,
 //! the last.
@@ -15,6 +18,8 @@ use crate::error::{Error, Result};
 use crate::index::{Index, MAX_BINS};
 use crate::memory;
 use crate::parallel::{self, Monitor};
+use crate::rows::{Csr, CsrRows, Rows};
+use crate::sparse::columns::SparseColumns;
 use crate::table::Table;
 use crate::tree::{LevelSet, Test};
 
@@ -63,8 +68,10 @@ pub(super) struct RankCut {
 
 /// One column.
 struct RankColumn {
-    /// Of each row.
+    /// Of each row; empty where rows are sparse.
     ranks: Vec<u16>,
+    /// Of cells that are not stored, where rows are sparse.
+    zero: u16,
     /// Smallest value of each rank; the code of each level.
     low: Vec<f64>,
     form: ColumnForm,
@@ -80,15 +87,69 @@ impl RankColumn {
 /// The table as ranks.
 pub(super) struct Ranks {
     columns: Vec<RankColumn>,
+    /// Of the stored cells of sparse rows.
+    stored: Option<StoredRanks>,
+    n_samples: usize,
 }
 
+/// The ranks of stored cells, by rows.
+type StoredRanks = Csr<Vec<u32>, Vec<u16>>;
+
 impl Ranks {
-    /// The ranks of a table. `thresholds`: of given trees, (column, threshold) in any order; none of them lies
+    /// The ranks of rows. `thresholds`: of given trees, (column, threshold) in any order; none of them lies
     /// inside a rank.
     ///
     /// # Errors
     /// [`crate::error::Error::Interrupted`] if the monitor was asked to stop.
-    pub fn new(table: &Table<'_>, thresholds: &[(usize, f64)], monitor: &Monitor) -> Result<Self> {
+    pub fn new<'r, 't: 'r>(
+        rows: impl Into<Rows<'r, 't>>,
+        thresholds: &[(usize, f64)],
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        match rows.into() {
+            Rows::Table(table) => Self::of_table(table, thresholds, monitor),
+            Rows::Sparse(matrix) => Self::of_sparse(matrix, thresholds, monitor),
+        }
+    }
+
+    /// The ranks of sparse rows.
+    fn of_sparse(
+        matrix: &CsrRows<'_>,
+        thresholds: &[(usize, f64)],
+        monitor: &Monitor,
+    ) -> Result<Self> {
+        let n = matrix.n_rows();
+        let cells = SparseColumns::new(matrix, monitor)?;
+        let mut of_columns = vec![vec![]; matrix.n_columns()];
+        for &(feature, threshold) in thresholds.iter().filter(|at| at.0 < matrix.n_columns()) {
+            of_columns[feature].push(threshold);
+        }
+        let columns = parallel::try_map(of_columns.into_iter().enumerate(), |(feature, here)| {
+            monitor.check()?;
+            let (stored, _) = cells.of(feature);
+            let n_negative = stored.partition_point(|&x| x < 0.0);
+            let zero = (stored.len() < n).then_some(0.0);
+            let sorted = stored[..n_negative].iter().copied().chain(zero);
+            let mut values: Vec<f64> = sorted.chain(stored[n_negative..].iter().copied()).collect();
+            values.dedup();
+            let form = ColumnForm::default();
+            let low = smallest_of_ranks(&values, here, MAX_RANKS);
+            let zero = low.partition_point(|&low| low <= 0.0).saturating_sub(1) as u16;
+            Ok(RankColumn { ranks: vec![], zero, low, form })
+        })?;
+        let rank = |(&column, &x): (&u32, &f64)| {
+            let low = &columns[column as usize].low;
+            (low.partition_point(|&low| low <= x) - 1) as u16
+        };
+        let what = "the ranks of stored cells";
+        let ranks = memory::collected(matrix.indices().iter().zip(matrix.values()).map(rank), what);
+        let indices = memory::collected(matrix.indices().iter().copied(), what);
+        let stored = Csr::from_parts(matrix.indptr().to_vec(), indices, ranks, matrix.n_columns());
+        Ok(Ranks { columns, stored: Some(stored), n_samples: n })
+    }
+
+    /// The ranks of a table.
+    fn of_table(table: &Table<'_>, thresholds: &[(usize, f64)], monitor: &Monitor) -> Result<Self> {
         let index = Index::new(table, MAX_BINS);
         let columns = parallel::try_map(0..table.n_features(), |feature| {
             monitor.check()?;
@@ -100,12 +161,17 @@ impl Ranks {
                 let rank = |&code: &u8| if Some(code) == missing { MISSING } else { code.into() };
                 let ranks =
                     memory::collected(binned.codes.iter().map(rank), "the ranks of a column");
-                return Ok(RankColumn { ranks, low: binned.low[..n_values].to_vec(), form });
+                return Ok(RankColumn {
+                    ranks,
+                    zero: 0,
+                    low: binned.low[..n_values].to_vec(),
+                    form,
+                });
             }
             let here = thresholds.iter().filter(|(column, _)| *column == feature);
             Ok(rank_column(table, feature, here.map(|(_, threshold)| *threshold).collect(), form))
         })?;
-        Ok(Ranks { columns })
+        Ok(Ranks { columns, stored: None, n_samples: table.n_samples() })
     }
 
     /// Number of columns.
@@ -113,9 +179,51 @@ impl Ranks {
         self.columns.len()
     }
 
-    /// The rank of each row in a column.
-    pub fn column(&self, feature: usize) -> &[u16] {
-        &self.columns[feature].ranks
+    /// Number of rows.
+    pub fn n_samples(&self) -> usize {
+        self.n_samples
+    }
+
+    /// The cells that a row takes to look at: all columns, of sparse rows those that a row stores on average.
+    pub fn cells_per_row(&self) -> usize {
+        match &self.stored {
+            None => self.n_features(),
+            Some(stored) => stored.values().len().div_ceil(self.n_samples.max(1)).max(1),
+        }
+    }
+
+    /// The ranks of the stored cells of sparse rows; none for a table.
+    pub fn stored(&self) -> Option<&StoredRanks> {
+        self.stored.as_ref()
+    }
+
+    /// The rank of the cells of a column that sparse rows do not store.
+    pub fn zero(&self, feature: usize) -> u16 {
+        self.columns[feature].zero
+    }
+
+    /// Appends the ranks of some rows in a column.
+    pub fn gather(&self, feature: usize, rows: &[u32], ranks: &mut Vec<u16>) {
+        match &self.stored {
+            None => {
+                let column = &self.columns[feature].ranks;
+                ranks.extend(rows.iter().map(|&row| column[row as usize]));
+            }
+            Some(_) => ranks.extend(rows.iter().map(|&row| self.rank(feature, row))),
+        }
+    }
+
+    /// The rank of a row in a column.
+    #[inline]
+    fn rank(&self, feature: usize, row: u32) -> u16 {
+        let column = &self.columns[feature];
+        match &self.stored {
+            None => column.ranks[row as usize],
+            Some(stored) => {
+                let (columns, ranks) = stored.row(row as usize);
+                columns.binary_search(&(feature as u32)).map_or(column.zero, |at| ranks[at])
+            }
+        }
     }
 
     /// What the ranks of a column stand for.
@@ -131,7 +239,7 @@ impl Ranks {
     /// Whether a row goes left.
     #[inline]
     pub fn goes_left(&self, cut: RankCut, row: u32) -> bool {
-        cut.left.holds(self.columns[cut.feature as usize].ranks[row as usize])
+        cut.left.holds(self.rank(cut.feature as usize, row))
     }
 
     /// The cut of a test; none if no row goes left.
@@ -176,7 +284,7 @@ impl Ranks {
     /// A cut at the cell of a row: the values up to it, its level alone or with some others, or missing cells.
     pub fn cut_at(&self, feature: usize, row: u32, rng: &mut Rng) -> RankCut {
         let column = &self.columns[feature];
-        let rank = column.ranks[row as usize];
+        let rank = self.rank(feature, row);
         let left = match column.form {
             ColumnForm { is_levels: true, .. } => {
                 let mut set: LevelSet = [rank as u8].into_iter().collect();
@@ -197,7 +305,7 @@ impl Ranks {
 fn rank_column(
     table: &Table<'_>,
     feature: usize,
-    mut thresholds: Vec<f64>,
+    thresholds: Vec<f64>,
     form: ColumnForm,
 ) -> RankColumn {
     let n = table.n_samples();
@@ -206,25 +314,36 @@ fn rank_column(
     if form.has_missing {
         sorted.retain(|(value, _)| !value.is_nan());
     }
-    let n_values = sorted.chunk_by(|a, b| a.0 == b.0).count();
+    let values: Vec<f64> = sorted.chunk_by(|a, b| a.0 == b.0).map(|group| group[0].0).collect();
+    let low = smallest_of_ranks(&values, thresholds, MAX_RANKS - usize::from(form.has_missing));
+    let mut ranks = memory::filled(MISSING, n, "the ranks of a column");
+    let mut rank = 0;
+    for group in sorted.chunk_by(|a, b| a.0 == b.0) {
+        rank += usize::from(low.get(rank + 1).is_some_and(|&next| next <= group[0].0));
+        for &(_, row) in group {
+            ranks[row as usize] = rank as u16;
+        }
+    }
+    RankColumn { ranks, zero: 0, low, form }
+}
+
+/// The smallest value of each of at most `most` ranks, of values that ascend, each once: one rank each if these are no
+/// more, else neighbouring values in even shares, and none across a threshold.
+fn smallest_of_ranks(values: &[f64], mut thresholds: Vec<f64>, most: usize) -> Vec<f64> {
     thresholds.sort_by(f64::total_cmp);
     let mut thresholds = thresholds.into_iter().peekable();
-    let most = MAX_RANKS - usize::from(form.has_missing);
+    let n_values = values.len();
     let n_shares = (most - thresholds.len()).min(n_values);
-    let mut ranks = memory::filled(MISSING, n, "the ranks of a column");
     let (mut low, mut share) = (Vec::new(), usize::MAX);
-    for (value, group) in sorted.chunk_by(|a, b| a.0 == b.0).enumerate() {
-        let mut is_new = value * n_shares / n_values != share;
-        share = value * n_shares / n_values;
-        while thresholds.next_if(|&threshold| threshold < group[0].0).is_some() {
+    for (place, &value) in values.iter().enumerate() {
+        let mut is_new = place * n_shares / n_values != share;
+        share = place * n_shares / n_values;
+        while thresholds.next_if(|&threshold| threshold < value).is_some() {
             is_new = true;
         }
         if is_new {
-            low.push(group[0].0);
-        }
-        for &(_, row) in group {
-            ranks[row as usize] = (low.len() - 1) as u16;
+            low.push(value);
         }
     }
-    RankColumn { ranks, low, form }
+    low
 }

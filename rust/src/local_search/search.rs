@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::grow::Limits;
 use crate::oblique::draft::DraftTree;
 use crate::parallel::{self, Monitor};
-use crate::table::Table;
+use crate::rows::Rows;
 
 /// A value lower by less than this share is not lower.
 const TIE: f64 = 1e-10;
@@ -108,15 +108,16 @@ pub struct FoundTree {
 /// # Errors
 /// [`Error::Value`] if there is no start, row or column, or fewer leaves than one are allowed; [`Error::Shape`] if
 /// sizes disagree; [`Error::Tree`] if a start does not fit; [`Error::Interrupted`] if the monitor was asked to stop.
-pub fn search(
-    table: &Table<'_>,
+pub fn search<'r, 't: 'r>(
+    rows: impl Into<Rows<'r, 't>>,
     objective: &dyn Objective,
     starts: &[DraftTree],
     settings: &SearchSettings,
     monitor: &Monitor,
 ) -> Result<FoundTree> {
     let began = Instant::now();
-    let ranks = Ranks::new(table, &thresholds(starts), monitor)?;
+    let rows = rows.into();
+    let ranks = Ranks::new(rows, &thresholds(starts), monitor)?;
     check_rows(&ranks, objective.n_samples())?;
     let limits = settings.limits;
     if starts.is_empty() || objective.n_samples() == 0 || limits.max_leaves == 0 {
@@ -162,7 +163,7 @@ pub fn search(
     let n_rounds = run.n_rounds;
     let empty = Segments { nodes: vec![], rows: vec![] };
     let state = task.state(std::mem::replace(&mut starts[start].tree, empty));
-    let tree = finished(&state.tree, table);
+    let tree = finished(&state.tree, rows);
     Ok(FoundTree {
         tree,
         objective: state.value,

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::oblique::draft::{DraftNode, DraftTree};
 use crate::partition::others_go_left;
-use crate::table::{Column, Table};
+use crate::rows::Rows;
+use crate::table::Column;
 use crate::tree::{LevelSet, Test};
 
 /// The thresholds of trees, as [`Ranks::new`] takes them.
@@ -151,13 +152,20 @@ impl Task<'_> {
 
 /// The tree with its tests as those of columns: thresholds between the values of the rows of each node, and levels; for
 /// what no row of the node has see [`others_go_left`].
-pub(super) fn finished(tree: &Segments, table: &Table<'_>) -> DraftTree {
+pub(super) fn finished(tree: &Segments, rows: Rows<'_, '_>) -> DraftTree {
     let nodes = (0..tree.nodes.len()).map(|id| match tree.nodes[id].cut {
         None => DraftTree::leaf(tree.nodes[id].label).nodes.remove(0),
         Some(cut) => {
             let ([left, right], feature) = (tree.children(id), cut.feature as usize);
-            let column = table.column(feature);
-            let sides = [left, right].map(|child| Cells::of(column, tree.rows_of(child)));
+            let column = match rows {
+                Rows::Table(table) => Some(table.column(feature)),
+                Rows::Sparse(_) => None,
+            };
+            let sides = [left, right].map(|child| {
+                let mut cells = Vec::new();
+                rows.cells(tree.rows_of(child), feature as u32, &mut cells);
+                Cells::of(column, &cells)
+            });
             let most_left = others_go_left(tree.nodes[left].len, tree.nodes[right].len);
             let [on_left, on_right] = &sides;
             if on_left.is_empty() || on_right.is_empty() {
@@ -170,7 +178,7 @@ pub(super) fn finished(tree: &Segments, table: &Table<'_>) -> DraftTree {
             } else {
                 on_left.has_missing
             };
-            let test = match column.n_levels() {
+            let test = match column.and_then(Column::n_levels) {
                 None => {
                     let threshold = crate::placement::between(on_left.largest, on_right.smallest);
                     Test::Threshold { feature, threshold }
@@ -197,15 +205,16 @@ struct Cells {
 }
 
 impl Cells {
-    fn of(column: &Column<'_>, rows: &[u32]) -> Self {
-        let mut cells = Vec::new();
-        column.gather(rows, &mut cells);
+    /// `column`: what holds them; none for sparse rows.
+    fn of(column: Option<&Column<'_>>, cells: &[f64]) -> Self {
         let (smallest, largest) = cells
             .iter()
             // NaN is neither.
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
-        let has_missing = column.may_have_gaps() && cells.iter().any(|x| x.is_nan());
-        let of_levels = cells.iter().filter(|x| column.n_levels().is_some() && !x.is_nan());
+        let is_levels = column.and_then(Column::n_levels).is_some();
+        let has_missing =
+            column.is_some_and(Column::may_have_gaps) && cells.iter().any(|x| x.is_nan());
+        let of_levels = cells.iter().filter(|x| is_levels && !x.is_nan());
         let levels = of_levels.map(|&code| code as u8).collect();
         Cells { smallest, largest, levels, has_missing }
     }
@@ -223,6 +232,6 @@ impl Cells {
 pub(super) fn check_rows(ranks: &Ranks, n_samples: usize) -> Result<()> {
     match ranks.n_features() {
         0 => Err(Error::Value("The table has no columns.".into())),
-        _ => Error::check_len("The table", ranks.column(0).len(), n_samples, "rows"),
+        _ => Error::check_len("The table", ranks.n_samples(), n_samples, "rows"),
     }
 }

@@ -67,7 +67,7 @@ impl<'a> Task<'a> {
         let rows = &tree.rows;
         let leaves = tree.nodes.iter_mut().filter(|node| node.cut.is_none() && node.sums.is_none());
         for leaf in leaves {
-            self.work.add(leaf.len * self.ranks.n_features());
+            self.work.add(leaf.len * self.ranks.cells_per_row());
             let sums = self.objective.leaf(&rows[leaf.start..][..leaf.len]);
             leaf.sums = Some(Arc::from(sums));
         }
@@ -93,7 +93,7 @@ impl<'a> Task<'a> {
     /// Brings the costs of rows up to date with the tree.
     fn update_costs(&self, state: &mut State) {
         let (sums, labels) = sums_and_labels(state.tree.leaves());
-        self.work.add(self.objective.n_samples() * self.ranks.n_features());
+        self.work.add(self.objective.n_samples() * self.ranks.cells_per_row());
         self.objective.update_costs(&sums, &labels, &mut state.costs, self.monitor);
     }
 

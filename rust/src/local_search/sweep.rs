@@ -5,6 +5,9 @@
 //! where buckets hold several ranks, those beside the chosen cut are then sorted and swept rank by rank. Exact where
 //! the node has at most 256 ranks in a column. O(rows + buckets) per column, without sorting.
 //!
+//! Of sparse rows only the stored cells of a node are looked at: the rows of a column without one add up to the node's
+//! total less the others.
+//!
 //! Where the node has rows with a missing cell, every cut is scored with these on the right and on the left; behind the
 //! last bucket that is missing cells against all others. Levels have a bucket each, missing cells are one more level,
 //! and the best set is exact ([`Levels::by_pairs`]): rows of one number have the labels "left", which costs it, and
@@ -15,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::ranks::{LeftSide, MISSING, RankCut, Ranks};
 use crate::criterion::{ColumnForm, Groups, Levels};
 use crate::parallel::Monitor;
+use crate::rows::Csr;
 
 /// Most buckets of a column.
 const BUCKETS: usize = 256;
@@ -72,6 +76,57 @@ pub(super) struct Sweep<'w, const K: usize> {
     /// Of the rows whose cell is missing, in a column of numbers.
     missing: Side<K>,
     keys: Vec<u16>,
+    /// Of sparse rows.
+    stored: StoredCells,
+}
+
+/// The stored cells of a node of sparse rows, column by column.
+#[derive(Default)]
+struct StoredCells {
+    /// Where the cells of each column end; those of the first begin at 0.
+    ends: Vec<usize>,
+    /// The place of each cell's row in the node.
+    places: Vec<u32>,
+    /// The rank of each cell.
+    ranks: Vec<u16>,
+}
+
+impl StoredCells {
+    /// Reads the cells of some rows; returns how many they are. O(cells + columns).
+    fn read(&mut self, stored: &Csr<Vec<u32>, Vec<u16>>, rows: &[u32]) -> usize {
+        self.ends.clear();
+        self.ends.resize(stored.n_columns() + 1, 0);
+        for &row in rows {
+            stored
+                .row(row as usize)
+                .0
+                .iter()
+                .for_each(|&column| self.ends[column as usize + 1] += 1);
+        }
+        for column in 0..stored.n_columns() {
+            self.ends[column + 1] += self.ends[column];
+        }
+        // Where columns begin becomes where they end while they are filled.
+        let n_cells = self.ends.pop().unwrap_or(0);
+        self.places.resize(n_cells, 0);
+        self.ranks.resize(n_cells, 0);
+        for (place, &row) in (0..).zip(rows) {
+            let (columns, ranks) = stored.row(row as usize);
+            for (&column, &rank) in columns.iter().zip(ranks) {
+                let end = &mut self.ends[column as usize];
+                (self.places[*end], self.ranks[*end]) = (place, rank);
+                *end += 1;
+            }
+        }
+        n_cells
+    }
+
+    /// The cells of a column: the places of their rows, and their ranks.
+    fn of(&self, column: usize) -> (&[u32], &[u16]) {
+        let start = column.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let cells = start..self.ends[column];
+        (&self.places[cells.clone()], &self.ranks[cells])
+    }
 }
 
 /// Rows on one side of a cut.
@@ -148,7 +203,15 @@ impl<'w, const K: usize> Sweep<'w, K> {
     pub fn new(work: &'w Work<'w>, screens: bool) -> Self {
         let sums = Box::new([[0.0; K]; BUCKETS]);
         let missing = Side::EMPTY;
-        Sweep { work, screens, count: [0; BUCKETS], sums, missing, keys: vec![] }
+        Sweep {
+            work,
+            screens,
+            count: [0; BUCKETS],
+            sums,
+            missing,
+            keys: vec![],
+            stored: StoredCells::default(),
+        }
     }
 
     /// The cut of lowest score among the given columns; of equal ones the first. `score(left, right)` takes the sums of
@@ -167,12 +230,12 @@ impl<'w, const K: usize> Sweep<'w, K> {
             features = self.screened(node, &features, &score);
         }
         let mut best: Option<(ScoredCut, Buckets, usize)> = None;
-        let mut n_cells = 0;
+        let mut n_cells = self.read_stored(node);
         for feature in features {
             if self.work.is_stopped() {
                 return None;
             }
-            n_cells += node.rows.len() + MIN_CELLS;
+            n_cells += self.n_cells_of(node, feature);
             let Some(buckets) = self.fill(node, feature) else { continue };
             n_cells += buckets.n;
             let lowest = best.as_ref().map_or(f64::INFINITY, |best| best.0.score);
@@ -202,16 +265,19 @@ impl<'w, const K: usize> Sweep<'w, K> {
         }
         let few = NodeRows { rows: &rows, values: &values, total, min_rows: 1, ..*node };
         let mut scored = Vec::new();
+        let mut n_cells = self.read_stored(&few);
         for &feature in features {
             if self.work.is_stopped() {
                 break;
             }
+            n_cells +=
+                2 * self.n_cells_of(&few, feature) - MIN_CELLS.min(self.n_cells_of(&few, feature));
             let Some(buckets) = self.fill(&few, feature) else { continue };
             if let Some((_, _, score)) = self.scan(&few, buckets, f64::INFINITY, &score) {
                 scored.push((score, feature));
             }
         }
-        self.work.add(features.len() * (2 * SCREENING_ROWS + MIN_CELLS) * (4 + K) / 4);
+        self.work.add(n_cells * (4 + K) / 4);
         scored.sort_by(|a, b| a.0.total_cmp(&b.0));
         scored.truncate(SCREENED_COLUMNS);
         let mut screened: Vec<usize> = scored.into_iter().map(|(_, feature)| feature).collect();
@@ -221,9 +287,11 @@ impl<'w, const K: usize> Sweep<'w, K> {
 
     /// Adds the rows up; none if they are all alike.
     fn fill(&mut self, node: &NodeRows<'_, K>, feature: usize) -> Option<Buckets> {
-        let column = node.ranks.column(feature);
+        if node.ranks.stored().is_some() {
+            return self.share_out_stored(node, feature);
+        }
         self.keys.clear();
-        self.keys.extend(node.rows.iter().map(|&row| column[row as usize]));
+        node.ranks.gather(feature, node.rows, &mut self.keys);
         let form = node.ranks.form(feature);
         let has_gaps = form.has_missing && !form.is_levels;
         if has_gaps {
@@ -231,6 +299,53 @@ impl<'w, const K: usize> Sweep<'w, K> {
         } else {
             self.share_out::<false>(node, form)
         }
+    }
+
+    /// Reads the stored cells of a node of sparse rows; returns how many it has, 0 for a table.
+    fn read_stored(&mut self, node: &NodeRows<'_, K>) -> usize {
+        node.ranks.stored().map_or(0, |stored| self.stored.read(stored, node.rows))
+    }
+
+    /// The cells that a look at a column takes.
+    fn n_cells_of(&self, node: &NodeRows<'_, K>, feature: usize) -> usize {
+        if node.ranks.stored().is_none() {
+            return node.rows.len() + MIN_CELLS;
+        }
+        match self.stored.of(feature).0.len() {
+            0 => 0,
+            n => n + MIN_CELLS,
+        }
+    }
+
+    /// Adds up the stored cells of a column that were read, and the others together.
+    fn share_out_stored(&mut self, node: &NodeRows<'_, K>, feature: usize) -> Option<Buckets> {
+        let (places, ranks) = self.stored.of(feature);
+        let n_zeros = node.rows.len() - ranks.len();
+        let zero = (n_zeros > 0).then(|| node.ranks.zero(feature));
+        let low = ranks.iter().copied().chain(zero).min()?;
+        let high = ranks.iter().copied().chain(zero).max()?;
+        if low >= high {
+            return None;
+        }
+        let buckets = Buckets::new(low, high, node.rows.len(), ColumnForm::default());
+        self.count[..buckets.n].fill(0);
+        self.sums[..buckets.n].fill([0.0; K]);
+        self.missing = Side::EMPTY;
+        let mut rest = node.total;
+        for (&place, &rank) in places.iter().zip(ranks) {
+            let (bucket, value) = (usize::from(buckets.of(rank)), &node.values[place as usize]);
+            self.count[bucket] += 1;
+            for l in 0..K {
+                self.sums[bucket][l] += value[l];
+                rest[l] -= value[l];
+            }
+        }
+        if let Some(zero) = zero {
+            let bucket = usize::from(buckets.of(zero));
+            self.count[bucket] += n_zeros as u32;
+            (0..K).for_each(|l| self.sums[bucket][l] += rest[l]);
+        }
+        Some(buckets)
     }
 
     /// Adds the rows with these keys up. `GAPS`: whether [`MISSING`] stands for missing cells.
@@ -355,8 +470,9 @@ fn open<const K: usize>(
     score: impl Fn(&[f64; K], &[f64; K]) -> f64,
 ) -> ScoredCut {
     let feature = best.cut.feature as usize;
-    let (column, has_gaps) = (node.ranks.column(feature), node.ranks.form(feature).has_missing);
-    let rank = |i: usize| column[node.rows[i] as usize];
+    let (mut ranks, has_gaps) = (vec![], node.ranks.form(feature).has_missing);
+    node.ranks.gather(feature, node.rows, &mut ranks);
+    let rank = |i: usize| ranks[i];
     let bucket_of = |i: usize| {
         let is_missing = has_gaps && rank(i) == MISSING;
         (!is_missing).then(|| usize::from(buckets.of(rank(i))))

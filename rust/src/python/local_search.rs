@@ -12,18 +12,20 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, optional, slice, slice2};
+use super::convert::{optional, slice, slice2};
 use super::router::PyRouter;
+use super::rows::{RowsArgument, RowsData};
 use super::run::{Jobs, run};
-use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
 use crate::error::Error;
 use crate::grow::Limits;
 use crate::local_search::{
     FoundTree, KMeans, KMedians, Labels, LevelPoints, Move, Objective, ObservedKMeans, Points,
-    SearchSettings, search,
+    SearchSettings, SparseKMeans, search,
 };
 use crate::oblique::draft::DraftTree;
 use crate::parallel::Monitor;
+use crate::rows::Csr;
 use crate::table::{Column, Table};
 use crate::tree::TestArrays;
 
@@ -53,8 +55,8 @@ pub struct PySearchedTree {
     path_n_leaves: Integers,
 }
 
-/// Searches for the best tree of at most `max_leaves` leaves from given ones. `objective`: "kmeans" and
-/// "kmedians" need `z`, the rows' numbers as points (NaN where one is missing), and `scale`, the unit of every column (only
+/// Searches for the best tree of at most `max_leaves` leaves from given ones, on a table or sparse rows. `objective`: "kmeans" and
+/// "kmedians" need `z`, the rows' numbers as points (NaN where one is missing; with "kmeans" also a sparse matrix), and `scale`, the unit of every column (only
 /// those of columns of levels are read: two levels are 1 / unit apart; None: 1 each); "labels" needs `labels`, the
 /// reference's in `[0, n_clusters)`.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_time`: seconds; None for no limit. The other numbers:
@@ -64,14 +66,14 @@ pub struct PySearchedTree {
 /// `ValueError` if sizes disagree, a start has a test that does not suit its column, or the objective lacks what it needs;
 /// `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, objective, z, scale, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
+#[pyo3(signature = (rows, *, objective, z, scale, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
                     n_restarts, n_survivors, batch, drift, patience, max_work, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
     py: Python<'_>,
-    table: TableArgument<'_>,
+    rows: RowsArgument<'_>,
     objective: &str,
-    z: Option<PyReadonlyArray2<'_, f64>>,
+    z: Option<PointsArgument<'_>>,
     scale: Option<PyReadonlyArray1<'_, f64>>,
     labels: Option<PyReadonlyArray1<'_, u32>>,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
@@ -91,7 +93,6 @@ pub fn search_tree(
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<PySearchedTree>> {
-    let table = table.table()?;
     let weights = optional(&sample_weight)?;
     let draft = |(router, clusters): &(Bound<'_, PyRouter>, PyReadonlyArray1<'_, i64>)| {
         PyResult::Ok(DraftTree::of_columns(&router.get().0, slice(clusters)?)?)
@@ -111,10 +112,24 @@ pub fn search_tree(
         seed,
     };
     let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
+    let data = rows.data(&monitor)?;
+    let sparse_points = match &z {
+        Some(PointsArgument::Sparse((indptr, indices, values, n_columns))) => {
+            let (indptr, indices) = (slice(indptr)?, slice(indices)?);
+            Some(Csr::from_i64(indptr, indices, slice(values)?, *n_columns)?)
+        }
+        _ => None,
+    };
     let objective: Box<dyn Objective> = match (objective, &z, &labels) {
-        ("kmeans" | "kmedians", Some(z), _) => {
-            let levels = level_points(&table, optional(&scale)?)?;
+        ("kmeans", Some(PointsArgument::Sparse(_)), _) => {
+            let points = sparse_points.as_ref().ok_or_else(|| no_points(objective))?;
+            Box::new(SparseKMeans::new(points, n_clusters, weights)?)
+        }
+        ("kmeans" | "kmedians", Some(PointsArgument::Dense(z)), _) => {
+            let levels = match &data {
+                RowsData::Table(table) => level_points(table, optional(&scale)?)?,
+                RowsData::Sparse(_) => vec![],
+            };
             let n_samples = z.as_array().nrows();
             let points = Points::new(slice2(z)?, n_samples, n_clusters, weights, &levels)?;
             match objective {
@@ -124,15 +139,28 @@ pub fn search_tree(
             }
         }
         ("labels", _, Some(labels)) => Box::new(Labels::new(slice(labels)?, n_clusters, weights)?),
-        _ => {
-            let message = format!("No points or labels for the objective {objective:?}.");
-            return Err(PyValueError::new_err(message));
-        }
+        _ => return Err(no_points(objective)),
     };
     let found = run(py, &n_jobs, &monitor, progress, || {
-        search(&table, &*objective, &starts, &settings, &monitor)
+        search(data.rows()?, &*objective, &starts, &settings, &monitor)
     })?;
     PySearchedTree::new(py, found)
+}
+
+/// The points of the rows: a matrix, or a sparse one.
+#[derive(FromPyObject)]
+pub enum PointsArgument<'py> {
+    /// indptr, indices, values, number of columns.
+    #[pyo3(transparent)]
+    Sparse(Sparse<'py>),
+    /// Rows of numbers.
+    #[pyo3(transparent)]
+    Dense(PyReadonlyArray2<'py, f64>),
+}
+
+/// The error of an objective that lacks what it reads.
+fn no_points(objective: &str) -> PyErr {
+    PyValueError::new_err(format!("No points or labels for the objective {objective:?}."))
 }
 
 /// The columns of levels with their units.
