@@ -166,8 +166,8 @@ class BestTree(CentersTree):
     Sparse rows (``objective="kmeans"``) are never made dense: the search looks at their stored
     cells, which is also what its work is counted in. All of its moves are the same; starts are
     those of KMeansTree, ExKMC and KernelExpand, of random rows and of sampled columns, as the other
-    methods compare the cells of a table. With ``effort="quick"`` the tree is that of the same rows
-    dense up to ties; with more effort, whose starts differ, the two are as good as each other.
+    methods compare the cells of a table. With ``effort="quick"`` the starts are those of the same
+    rows dense, and mostly the tree is too; rounding may part the ways of the two searches.
     Memory beside the rows: about 40 bytes a stored cell, 8 n k a thread and 8 d for every leaf of
     a tree.
 
