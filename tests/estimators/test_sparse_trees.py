@@ -18,49 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import treeclust_rs as tc
-
-FORMATS = [
-    sparse.csr_array,
-    sparse.csc_array,
-    sparse.coo_array,
-    sparse.csr_matrix,
-    sparse.lil_array,
-]
-TREE_ARRAYS = (
-    "kind",
-    "feature",
-    "threshold",
-    "children_left",
-    "cluster",
-    "base_cluster",
-    "n_node_samples",
-    "missing_go_to_left",
-    "below",
-    "above",
-)
-
-
-def same_trees(a, b, *, rounded=False):
-    """Compare two trees; `rounded`: their centers are means, whose last digits may differ.
-
-    A cut between a center and a value may then have another number of few digits in the same gap.
-    """
-    for name in TREE_ARRAYS:
-        if name != "threshold" or not rounded:
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
-    low, high = np.nan_to_num(a.below, nan=-np.inf), np.nan_to_num(a.above, nan=np.inf)
-    assert ((low <= b.threshold) & (b.threshold < high)).all()
-
-
-def words(rng, n=60, d=8, k=4):
-    """Return counts of few words, with copies, empty rows and an empty column, and k centers."""
-    X = rng.poisson(1.0, (n, d)) * (rng.random((n, d)) < rng.random(d)).astype(float)
-    X[:, 2] = 0.0
-    X[rng.integers(0, n, 5)] = 0.0
-    X[rng.integers(0, n, 10)] = X[rng.integers(0, n, 10)]
-    X[:, 3] = -X[:, 3]
-    X[:, 5] -= 2.0 * (X[:, 5] == 3.0) * X[:, 5]  # both signs
-    return X, np.unique(X[rng.choice(n, k, replace=False)], axis=0)
+from sparse_tables import FORMATS, same_trees, words
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +205,7 @@ def test_noise_and_weights_of_zero_are_left_out(fitted):
         (tc.ExKMC(3, criterion="kmedians"), TypeError, "ExKMC .criterion=.kmeans., cuts="),
         (tc.ExKMC(3, cuts="interval"), TypeError, "take sparse rows"),
         (tc.BestTree(3, objective="kmedians"), TypeError, "BestTree takes no sparse input"),
-        (tc.BestTree(3, objective="labels"), TypeError, "BestTree.objective=.kmeans.. and"),
+        (tc.BestTree(3, objective="labels"), TypeError, "BestTree.objective=.kmeans..,"),
         (tc.IMM(3, scale="robust"), ValueError, "most of their quartiles are 0"),
         (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
         (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),

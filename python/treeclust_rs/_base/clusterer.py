@@ -18,8 +18,8 @@ from .. import export
 from .._data import (
     Scale,
     SparseTable,
+    align_sparse,
     check_finite,
-    read_sparse,
     shown_columns,
     warn_of_gaps,
 )
@@ -136,14 +136,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
                 f"{name} was fitted to a table with columns that are not numbers, which sparse "
                 "rows do not have: give a table with the same columns."
             )
-        table = read_sparse(
-            X, estimator_name=name, needed=None if all_columns else tree.tested_features
-        )
-        if table.n_features != tree.n_features:
-            raise ValueError(
-                f"X has {table.n_features} features, but {name} is expecting "
-                f"{tree.n_features} features as input."
-            )
+        needed = None if all_columns else tree.tested_features
+        table = align_sparse(X, tree.n_features, estimator_name=name, needed=needed)
         n_jobs = effective_n_jobs(getattr(self, "n_jobs", None))
         return table, tree.apply(X, n_jobs, missing=False)
 

@@ -11,12 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
 from .._data import (
+    SparseTable,
     Table,
     Units,
     WeightedRows,
     check_sample_weight,
     observed_rows,
-    take_rows,
+    some_rows,
 )
 from .._kernels import (
     DeferredKernelData,
@@ -62,7 +63,7 @@ class KernelModel(GrownClusterer, abstract=True):
         self._feature_map = stocks.feature_map
         self._units = units
 
-    def _fitted_kernel(self, table: Table) -> Kernel:
+    def _fitted_kernel(self, table: Table | SparseTable) -> Kernel:
         """Return the kernel with the parameters of the fit; the model may be read from a file."""
         kernel: Kernel | None = self.__dict__.get("_kernel")
         if kernel is not None:
@@ -102,7 +103,7 @@ class KernelModel(GrownClusterer, abstract=True):
 
     def _rows_and_labels(
         self, X: Any, sample_weight: Any, gram: Any
-    ) -> tuple[WeightedRows[Table], IntArray, FloatArray | None]:
+    ) -> tuple[WeightedRows[Any], IntArray, FloatArray | None]:
         """Return rows, the cluster the tree puts each in, and their kernel matrix if it is given.
 
         Rows of weight 0 are left out. Raises as `score` says.
@@ -118,16 +119,18 @@ class KernelModel(GrownClusterer, abstract=True):
         if gram is not None:
             gram = square_part(check_gram(gram, table.n_samples), kept)
         if kept is not None:
-            table, leaves = take_rows(table, kept), leaves[kept]
+            table, leaves = some_rows(table, kept), leaves[kept]
             weight = None if weight is None else weight[kept]
         threads = _engine.Threads(effective_n_jobs(self.n_jobs))
         units: Units | None = self.__dict__.get("_units")
-        if units is None:  # read from a file, which lacks the origin because any will do
+        if isinstance(table, SparseTable):
+            units = Units(np.zeros_like(self.scale_), self.scale_)
+        elif units is None:  # read from a file, which lacks the origin because any will do
             units = Units(Units.of(table, None, None, threads).shift, self.scale_)
         rows = WeightedRows(table, weight, units, threads)
         return rows, self.tree_.leaf_clusters[leaves], gram
 
-    def _stocks(self, rows: WeightedRows[Table], gram: FloatArray | None) -> KernelData:
+    def _stocks(self, rows: WeightedRows[Any], gram: FloatArray | None) -> KernelData:
         """Return the rows, or their kernel matrix, as the kernel of the fit sees them."""
         n_jobs = rows.threads.n_jobs
         if gram is not None:

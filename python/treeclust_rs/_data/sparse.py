@@ -70,6 +70,22 @@ class SparseTable:
         return float(self.values[at]) if at < stop and self.indices[at] == column else 0.0
 
 
+def align_sparse(
+    X: Any, n_features: int, *, estimator_name: str, needed: IntArray | None = None
+) -> SparseTable:
+    """Read the sparse input of a predict, see `read_sparse`; columns are matched by position.
+
+    Raises as `read_sparse`; ValueError also for another number of columns than the fit's.
+    """
+    table = read_sparse(X, estimator_name=estimator_name, needed=needed)
+    if table.n_features != n_features:
+        raise ValueError(
+            f"X has {table.n_features} features, but {estimator_name} is expecting "
+            f"{n_features} features as input."
+        )
+    return table
+
+
 def read_sparse(X: Any, *, estimator_name: str, needed: IntArray | None = None) -> SparseTable:
     """Read a scipy.sparse matrix or array of numbers.
 

@@ -14,6 +14,13 @@ from .lloyd import cluster, tell_starts
 from .low_rank import APPROXIMATIONS, FeatureMap
 from .means import ROUNDING, Means, first_least
 from .model_file import check_file, predictor_from_dict, predictor_to_dict
-from .parameters import KERNEL_CONSTRAINTS, check_gram_argument, has_gamma, kernel_of, make_kernel
+from .parameters import (
+    KERNEL_CONSTRAINTS,
+    check_gram_argument,
+    has_gamma,
+    kernel_of,
+    make_kernel,
+    takes_sparse,
+)
 from .predictor import Predictor
 from .surrogate import FEATURES, SurrogateFeatures, choose_features, has_features

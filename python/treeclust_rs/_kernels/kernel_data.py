@@ -15,12 +15,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 
 from .. import _engine
-from .._data import Encoding, Table, Units, WeightedRows, column_of, level_columns, take_rows
-from .._engine import GroupMeans
+from .._data import (
+    Encoding,
+    SparseTable,
+    Table,
+    Units,
+    WeightedRows,
+    column_of,
+    level_columns,
+    take_rows,
+)
+from .._engine import GroupMeans, LabelCosts
+from .._reference.centers import distance_costs
 from .._reference.observed import filled_matrix
-from .._util import FloatArray, column_name, map_in_order, one_blas_thread, weighted_sum
+from .._util import FloatArray, IntArray, column_name, map_in_order, one_blas_thread, weighted_sum
 from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap, approximate
 from .means import (
@@ -32,6 +43,7 @@ from .means import (
     squared_distances,
 )
 from .parameters import KernelParameters, gamma_of_variance, has_gamma, kernel_of
+from .sparse_rows import Matrix, squared_norms, table_of, with_cells
 
 Labels = npt.NDArray[Any]
 
@@ -40,7 +52,7 @@ OVERFLOW = 'The kernel values overflow float64. Use scale="standard" or rescale 
 
 def make_kernel_data(
     estimator: KernelParameters,
-    data: WeightedRows[Table],
+    data: WeightedRows[Any],
     gram: FloatArray | None,
     rng: Any,
     *,
@@ -55,7 +67,7 @@ def make_kernel_data(
     estimator : KernelParameters
         Estimator with the kernel's parameters.
     data : WeightedRows
-        Rows of the fit, their weights positive.
+        Rows of the fit, their weights positive; sparse ones where `takes_sparse` says so.
     gram : ndarray of shape (n_samples, n_samples) or None
         Their kernel matrix, with ``kernel="precomputed"``.
     rng : RandomState
@@ -202,8 +214,8 @@ class LevelFeatures:
 
 
 def filled_rows(
-    kernel: Any, data: WeightedRows[Table]
-) -> tuple[FloatArray, Units | Encoding, list[str] | None]:
+    kernel: Any, data: WeightedRows[Any]
+) -> tuple[Matrix, Units | Encoding, list[str] | None]:
     """Return the rows as a kernel compares them, see `kernel_rows`, their units and columns' names.
 
     Of a table with gaps or levels these are the coordinates of its `Encoding`, with gaps filled by
@@ -218,8 +230,12 @@ def filled_rows(
     return matrix, encoding, encoding.names(names)
 
 
-def kernel_rows(kernel: Any, table: Table, units: Units) -> FloatArray:
-    """Return the rows in units; shifted too for kernels that do not depend on the origin."""
+def kernel_rows(kernel: Any, table: Table | SparseTable, units: Units) -> Matrix:
+    """Return the rows in units; dense ones shifted for kernels that do not depend on the origin."""
+    if isinstance(table, SparseTable):
+        matrix = units.sparse_matrix(table)
+        # A model may keep them; the user may write to X after the fit.
+        return with_cells(matrix, matrix.data.copy()) if matrix.data is table.values else matrix
     if isinstance(kernel, str) and kernel in ORIGIN_FREE:
         return units.matrix(table)
     return Units(np.zeros_like(units.shift), units.scale).matrix(table)
@@ -237,7 +253,7 @@ class KernelRows:
     """Rows in the units of a kernel (see `kernel_rows`), with weights (None: ones)."""
 
     kernel: Kernel
-    matrix: FloatArray
+    matrix: Matrix
     units: Units | Encoding
     weight: FloatArray | None
     n_jobs: int = 1
@@ -256,14 +272,15 @@ class KernelData:
 
     Features are centered, which changes neither distances nor gains and keeps digits; Kauri's
     objective of the centered features is lower by `offset`. With features, `trace`, `diagonal` and
-    `label_sums` are those of the centered features.
+    `label_sums` are those of the centered features. Sparse features stay where they are: `mean` and
+    `offset` are 0.
     """
 
     kernel: Kernel | None
     """None for a precomputed kernel matrix."""
     feature_map: FeatureMap | None
     """Map of an approximation, without the features of the rows."""
-    features: FloatArray | None
+    features: Matrix | None
     gram: FloatArray | None
     weight: FloatArray | None
     """Positive; None: ones."""
@@ -274,7 +291,7 @@ class KernelData:
     offset: float
     mean: FloatArray | None = None
     """Mean of the features before they were centered."""
-    rows: FloatArray | None = None
+    rows: Matrix | None = None
     """Rows in the kernel's units; None with features or a precomputed matrix."""
     n_jobs: int = 1
     levels: tuple[LevelFeatures, ...] = ()
@@ -350,9 +367,11 @@ class KernelData:
 
     @classmethod
     def of_features(
-        cls, features: FloatArray, given: KernelRows, feature_map: FeatureMap | None = None
+        cls, features: Matrix, given: KernelRows, feature_map: FeatureMap | None = None
     ) -> KernelData:
         """Build from features, centered in place; `offset` is about the rows' origin, if any."""
+        if issparse(features):
+            return cls._of_sparse_features(features, given)
         kernel, weight, origin = given.kernel, given.weight, given.origin()
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean(features, weight)
@@ -367,6 +386,20 @@ class KernelData:
         n_jobs = given.n_jobs
         return cls(
             kernel, feature_map, features, None, weight, squares, trace, offset, mean, None, n_jobs
+        )
+
+    @classmethod
+    def _of_sparse_features(cls, features: csr_array, given: KernelRows) -> KernelData:
+        """Build from sparse features, which are not centered."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = squared_norms(features)
+            trace = weighted_sum(squares, given.weight)
+        if not np.isfinite(trace):
+            raise ValueError(OVERFLOW)
+        mean = np.zeros(features.shape[1])
+        weight, n_jobs = given.weight, given.n_jobs
+        return cls(
+            given.kernel, None, features, None, weight, squares, trace, 0.0, mean, n_jobs=n_jobs
         )
 
     @property
@@ -386,13 +419,21 @@ class KernelData:
         for label in np.unique(labels):
             rows = np.flatnonzero(labels == label)
             if self.features is not None:
-                total = np.einsum("i,ij->j", weight[rows], self.features[rows])
+                total = self._sum_of_features(rows)
                 stock = (total * total).sum()
             else:
                 assert self.gram is not None
                 stock = weight[rows] @ self.gram[np.ix_(rows, rows)] @ weight[rows]
             parts.append(float(stock / weight[rows].sum()))
         return math.fsum(parts) + self.offset
+
+    def _sum_of_features(self, rows: IntArray) -> FloatArray:
+        """Return the weighted sum of the features of some rows."""
+        assert self.features is not None
+        features, weight = self.features[rows], self.weights[rows]
+        if issparse(features):
+            return np.asarray(features.T @ weight)
+        return np.asarray(np.einsum("i,ij->j", weight, features))
 
     # ---- clusters -------------------------------------------------------------------------
 
@@ -419,7 +460,7 @@ class KernelData:
         """
         if self.features is not None:
             with one_blas_thread():
-                return self.features @ (self.features.T @ self.members(labels, k))
+                return np.asarray(self.features @ (self.features.T @ self.members(labels, k)))
         if self.gram is None:
             return self._tiled_sums(self.members(labels, k))
         return np.ascontiguousarray(gram_sums(self.gram, labels, self.weights, k, self.n_jobs).T)
@@ -455,6 +496,13 @@ class KernelData:
                     sums[b : b + TILE] += of_columns
         return sums
 
+    def label_costs(self, labels: Labels, k: int) -> LabelCosts:
+        """Return the costs of giving rows to clusters: their squared `distances`, weighted."""
+        if self.features is not None and issparse(self.features):
+            means = np.ascontiguousarray(self._group_means(labels, k).means[:k])
+            return self._feature_rows().label_costs(means)
+        return distance_costs(self.distances(labels, k), self.weight)
+
     def distances(self, labels: Labels, k: int) -> FloatArray:
         """Return the squared distances of the rows to the clusters' means, eq. (5) of the paper.
 
@@ -489,11 +537,19 @@ class KernelData:
     def _group_means(self, labels: Labels, k: int) -> GroupMeans:
         """Return the means of the clusters' features, and one more entry: rows without a label."""
         assert self.features is not None
-        n, d = self.features.shape
-        table = Table(self.features, n, d, feature_names=None)
-        units, threads = Units.own(d), _engine.Threads(self.n_jobs)
         groups = np.where(labels < 0, k, labels).astype(np.uint32)
-        return WeightedRows(table, self.weight, units, threads).group_means(groups, k + 1)
+        return self._feature_rows().group_means(groups, k + 1)
+
+    def _feature_rows(self) -> WeightedRows[Any]:
+        """Return the features as rows of a table."""
+        assert self.features is not None
+        n, d = self.features.shape
+        table: Table | SparseTable
+        if issparse(self.features):
+            table = table_of(self.features)
+        else:
+            table = Table(self.features, n, d, feature_names=None)
+        return WeightedRows(table, self.weight, Units.own(d), _engine.Threads(self.n_jobs))
 
     def inertia(self, labels: Labels) -> float:
         """Return the kernel k-means cost of a clustering about the clusters' own means.

@@ -13,18 +13,28 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise
 
 from .._util import (
     FloatArray,
-    as_rows,
     check_size,
     format_count,
     map_in_order,
     mean_row,
     one_blas_thread,
     quoted_column,
+)
+from .sparse_rows import (
+    Matrix,
+    as_matrix,
+    inner_products,
+    largest_cells,
+    sparse_directions,
+    squared_distances_of,
+    squared_norms,
+    with_cells,
 )
 
 ALIASES = {"gaussian": "rbf", "poly": "polynomial"}
@@ -45,6 +55,9 @@ PLAIN_KERNELS = (
 """Names of kernels, without aliases."""
 KERNELS = tuple(sorted((*PLAIN_KERNELS, *ALIASES)))
 """Names `make_kernel` knows; it also takes a callable."""
+
+SPARSE_KERNELS = frozenset({"cosine", "hellinger", "linear", "polynomial", "rbf"})
+"""Names of the kernels of sparse rows, without aliases."""
 
 ORIGIN_FREE = frozenset({"epsilon", "gaussian", "laplacian", "linear", "rbf"})
 """Names of kernels whose best partitions do not change when all rows are moved alike."""
@@ -121,13 +134,15 @@ class Kernel:
             return self.name
         return getattr(self.function, "__name__", type(self.function).__name__)
 
-    def check(self, X: npt.ArrayLike, feature_names: Sequence[str] | None = None) -> None:
+    def check(
+        self, X: npt.ArrayLike | csr_array, feature_names: Sequence[str] | None = None
+    ) -> None:
         """Raise ValueError if the kernel is not defined on the rows.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+        X : array-like or csr_array of shape (n_samples, n_features)
+            Finite numbers; sparse rows for `SPARSE_KERNELS` alone.
         feature_names : sequence of str, default=None
             Names of the columns, for the message.
 
@@ -139,32 +154,38 @@ class Kernel:
         """
         if self.name not in _NOT_NEGATIVE:
             return
-        rows = np.asarray(X, dtype=np.float64)
-        negative = np.flatnonzero(rows.min(axis=0, initial=0.0) < 0)
+        rows = as_matrix(X)
+        negative = _negative_columns(rows)
         if not len(negative):
             return
         column = int(negative[0])
-        row = int(np.flatnonzero(rows[:, column] < 0)[0])
+        cells = rows[:, [column]].toarray()[:, 0] if issparse(rows) else rows[:, column]
+        row = int(np.flatnonzero(cells < 0)[0])
         label = quoted_column(feature_names, column)
         others = len(negative) - 1
         more = f" ({format_count(others, 'more column')} with such cells)" if others else ""
         raise ValueError(
             f"The kernel {self.name!r} needs values >= 0, but column {label} holds "
-            f"{float(rows[row, column])!r} in row {row} (counting from 0){more}. Shift or drop "
+            f"{float(cells[row])!r} in row {row} (counting from 0){more}. Shift or drop "
             "such columns, or use another kernel."
         )
 
     def matrix(
-        self, X: npt.ArrayLike, Y: npt.ArrayLike | None = None, *, n_jobs: int = 1
+        self,
+        X: npt.ArrayLike | csr_array,
+        Y: npt.ArrayLike | csr_array | None = None,
+        *,
+        n_jobs: int = 1,
     ) -> FloatArray:
         """Compute the kernel of every row of X with every row of Y.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples_X, n_features)
-            Finite numbers.
-        Y : array-like of shape (n_samples_Y, n_features), default=None
-            None: X. The matrix is then exactly symmetric, and its diagonal is `diagonal(X)`.
+        X : array-like or csr_array of shape (n_samples_X, n_features)
+            Finite numbers; sparse rows for `SPARSE_KERNELS` alone.
+        Y : array-like or csr_array of shape (n_samples_Y, n_features), default=None
+            Sparse if X is. None: X. The matrix is then exactly symmetric, and its diagonal is
+            `diagonal(X)`.
         n_jobs : int, default=1
             Threads, at least 1. A callable is called by one thread.
 
@@ -180,16 +201,17 @@ class Kernel:
         TypeError
             If a callable returns no number.
         """
-        rows = as_rows(X)
-        columns = rows if Y is None else as_rows(Y)
+        rows = as_matrix(X)
+        columns = rows if Y is None else as_matrix(Y)
+        n_rows, n_columns = rows.shape[0], columns.shape[0]
         check_size(
-            len(rows) * len(columns),
-            f"The kernel matrix of {len(rows):,} x {len(columns):,} rows",
+            n_rows * n_columns,
+            f"The kernel matrix of {n_rows:,} x {n_columns:,} rows",
             'approximation="nystroem" or "rpcholesky" keeps n_components numbers a row instead.',
         )
         self.check(rows)
         self.check(columns)
-        out = np.empty((len(rows), len(columns)))
+        out = np.empty((n_rows, n_columns))
         if Y is not None:
             self._fill(out, rows, columns, n_jobs)
             return out
@@ -203,17 +225,17 @@ class Kernel:
             for c in range(size, tile.shape[1], _MAX_STRIP):
                 out[start + c : start + c + _MAX_STRIP, start:stop] = tile[:, c : c + _MAX_STRIP].T
 
-        self.in_blocks(fill, len(rows), len(rows), n_jobs)
+        self.in_blocks(fill, n_rows, n_rows, n_jobs)
         np.fill_diagonal(out, self.diagonal(rows))
         return out
 
-    def diagonal(self, X: npt.ArrayLike) -> FloatArray:
+    def diagonal(self, X: npt.ArrayLike | csr_array) -> FloatArray:
         """Compute the kernel of every row with itself.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+        X : array-like or csr_array of shape (n_samples, n_features)
+            Finite numbers; sparse rows for `SPARSE_KERNELS` alone.
 
         Returns
         -------
@@ -225,58 +247,61 @@ class Kernel:
         TypeError, ValueError
             As for `matrix`.
         """
-        rows = as_rows(X)
+        rows = as_matrix(X)
         self.check(rows)
         if self.name in _UNIT_DIAGONAL:
-            return np.ones(len(rows))
+            return np.ones(rows.shape[0])
         if self.name == "cosine":
-            return np.asarray(rows.any(axis=1), dtype=np.float64)
+            is_something = largest_cells(rows) > 0 if issparse(rows) else rows.any(axis=1)
+            return np.asarray(is_something, dtype=np.float64)
         values: npt.NDArray[Any]
         with np.errstate(all="ignore"):
             match self.name:
                 case "linear":
-                    values = np.einsum("ij,ij->i", rows, rows)
+                    values = _own_products(rows)
                 case "polynomial":
-                    inner = np.einsum("ij,ij->i", rows, rows)
-                    values = (self.gamma * inner + self.coef0) ** self.degree
+                    assert self.gamma is not None, "make_kernel computes it"
+                    values = (self.gamma * _own_products(rows) + self.coef0) ** self.degree
                 case "histogram_intersection":
                     values = self._powers(rows).sum(axis=1)
                 case "callable":
                     values = np.array([self._call(row, row) for row in rows])
                 case _:  # hellinger, additive_chi2
-                    values = rows.sum(axis=1)
+                    values = np.asarray(rows.sum(axis=1)).ravel()
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             raise ValueError(self._not_finite(float(values[bad[0]]), int(bad[0]), int(bad[0])))
         return np.asarray(values, dtype=np.float64)
 
-    def explicit_features(self, X: npt.ArrayLike) -> FloatArray | None:
+    def explicit_features(self, X: npt.ArrayLike | csr_array) -> Matrix | None:
         """Return features of the rows whose inner products are the kernel, for kernels with such.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+        X : array-like or csr_array of shape (n_samples, n_features)
+            Finite numbers; sparse rows for `SPARSE_KERNELS` alone.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64, C order, or None
-            Not None for the kernels linear (X itself), cosine and hellinger. May share memory with
-            X.
+            Not None for the kernels linear (X itself), cosine and hellinger; sparse if X is. May
+            share memory with X.
 
         Raises
         ------
         ValueError
             If the kernel is not defined on the rows.
         """
-        rows = as_rows(X)
+        rows = as_matrix(X)
         self.check(rows)
         match self.name:
             case "linear":
                 return rows
             case "cosine":
-                return _directions(rows)
+                return sparse_directions(rows) if issparse(rows) else _directions(rows)
             case "hellinger":
+                if issparse(rows):
+                    return with_cells(rows, np.sqrt(rows.data))
                 roots: FloatArray = np.sqrt(rows)
                 return roots
             case _:
@@ -284,11 +309,11 @@ class Kernel:
 
     # ---- blocks ---------------------------------------------------------------------------
 
-    def _fill(self, out: FloatArray, rows: FloatArray, columns: FloatArray, n_jobs: int) -> None:
+    def _fill(self, out: FloatArray, rows: Matrix, columns: Matrix, n_jobs: int) -> None:
         def fill(start: int, stop: int) -> None:
             out[start:stop] = self.block(rows[start:stop], columns, start, 0)
 
-        self.in_blocks(fill, len(rows), len(columns), n_jobs)
+        self.in_blocks(fill, rows.shape[0], columns.shape[0], n_jobs)
 
     def in_blocks(
         self, work: Callable[[int, int], None], n_rows: int, width: int, n_jobs: int
@@ -310,18 +335,41 @@ class Kernel:
                 pass
 
     def block(
-        self, rows: FloatArray, columns: FloatArray, first_row: int = 0, first_column: int = 0
+        self, rows: Matrix, columns: Matrix, first_row: int = 0, first_column: int = 0
     ) -> FloatArray:
         """Compute the kernel of two blocks of rows; raise ValueError if it is NaN or inf.
 
-        `first_row` and `first_column` are where the blocks begin, for the message.
+        Both are sparse or none is. `first_row` and `first_column` are where the blocks begin, for
+        the message.
         """
         with np.errstate(all="ignore"):
-            tile = self._values(rows, columns)
+            values = self._sparse_values if issparse(rows) else self._values
+            tile = values(rows, columns)
         finite = np.isfinite(tile)
         if not finite.all():
             i, j = (int(places[0]) for places in np.nonzero(~finite))
             raise ValueError(self._not_finite(float(tile[i, j]), first_row + i, first_column + j))
+        return tile
+
+    def _sparse_values(self, rows: csr_array, columns: csr_array) -> FloatArray:
+        tile: FloatArray
+        match self.name:
+            case "rbf":
+                assert self.gamma is not None, "make_kernel computes it"
+                tile = squared_distances_of(rows, columns)
+                tile *= -self.gamma
+                np.exp(tile, out=tile)
+            case "polynomial":
+                assert self.gamma is not None, "make_kernel computes it"
+                tile = inner_products(rows, columns)
+                tile *= self.gamma
+                tile += self.coef0
+                tile **= self.degree
+            case _:
+                features = self.explicit_features(rows), self.explicit_features(columns)
+                tile = inner_products(*features)
+                if self.name == "cosine":
+                    np.clip(tile, -1.0, 1.0, out=tile)
         return tile
 
     def _values(self, rows: FloatArray, columns: FloatArray) -> FloatArray:
@@ -394,6 +442,20 @@ class Kernel:
             "from 0): numbers overflow float64, or it is not defined there. Rescale the columns or "
             "change the kernel's parameters."
         )
+
+
+def _negative_columns(rows: Matrix) -> npt.NDArray[np.integer]:
+    """Return the columns with negative cells."""
+    if issparse(rows):
+        return np.unique(rows.indices[rows.data < 0])
+    return np.flatnonzero(rows.min(axis=0, initial=0.0) < 0)
+
+
+def _own_products(rows: Matrix) -> FloatArray:
+    """Return the inner product of every row with itself."""
+    if issparse(rows):
+        return squared_norms(rows)
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def _directions(rows: FloatArray) -> FloatArray:

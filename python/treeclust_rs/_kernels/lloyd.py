@@ -19,10 +19,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
+from .._data import sparse_deviations
 from .._reference.checks import warn_too_few
 from .._util import (
     FloatArray,
@@ -37,6 +39,7 @@ from .gram import is_indefinite, tells_all_apart, warn_arbitrary, warn_indefinit
 from .gram_lloyd import GramRows, Run, draw, run_lloyd, seed_groups
 from .kernel_data import OVERFLOW, KernelData
 from .means import Clustering, Means, compact, first_least
+from .sparse_rows import Matrix, table_of
 
 Tell = Callable[[int, int, float], None]
 """Progress callback: the number of a start, from 1 on, its rounds and its cost."""
@@ -169,14 +172,16 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
             self._tol = least_move
 
     # Every start has a copy of the features.
-    check_room(1, min(n_jobs, len(seeds)) * features.nbytes)
+    is_dense = not issparse(features)
+    check_room(1, min(n_jobs, len(seeds)) * (features.nbytes if is_dense else features.data.nbytes))
 
     def start(seed: int) -> KMeans:
         # On one thread: on several the bits of the centers depend on their number.
         # With copy_x=True it would copy the features in one call, which Ctrl-C has to wait for.
         solver = Solver(k, n_init=1, max_iter=max_iter, tol=0, random_state=seed, copy_x=False)
         with threads.limit(limits=1, user_api="openmp"):
-            return solver.fit(copied(features), sample_weight=data.weight)
+            rows = copied(features) if is_dense else features
+            return solver.fit(rows, sample_weight=data.weight)
 
     best: KMeans | None = None
     with warnings.catch_warnings(), threads.limit(limits=1, user_api="blas"):
@@ -193,8 +198,10 @@ def _by_features(data: KernelData, starts: _Starts) -> Clustering:
     return Clustering(labels, data.inertia(labels), int(best.n_iter_), means)
 
 
-def _total_variance(features: FloatArray) -> float:
+def _total_variance(features: Matrix) -> float:
     """Return the sum of the columns' variances, in blocks of rows."""
+    if issparse(features):
+        return float(np.square(sparse_deviations(table_of(features), None)).sum())
     mean = features.mean(axis=0)
     blocks = np.array_split(features, -(-features.size // _VARIANCE_BLOCK))
     return sum(float(np.square(block - mean).sum()) for block in blocks) / len(features)

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from scipy.spatial.distance import cdist
 
 from .._util import FloatArray, IntArray, distinct, map_in_order, row_blocks
+from .sparse_rows import Matrix, squared_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +70,17 @@ class Means:
         partial[empty] = np.inf
         return partial, margin
 
-    def feature_distances(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def feature_distances(self, features: Matrix) -> tuple[FloatArray, FloatArray]:
         """Return squared distances of features to the centers, and their rounding error."""
         assert self.centers is not None
+        if issparse(features):
+            sums = np.asarray(features @ self.centers.T).T
+            distances, margin = self.partial_distances(sums)
+            squares = squared_norms(features)
+            margin += ROUNDING * squares
+            distances += squares
+            distances[distances <= margin] = 0.0
+            return distances, margin
         distances = center_distances(self.centers, features)
         return distances, ROUNDING * distances.min(axis=0)
 

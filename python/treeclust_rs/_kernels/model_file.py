@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from .._data import Units, check_sample_weight
 from .._util import FloatArray, check_keys, check_list, float_array, int_array
@@ -46,20 +48,20 @@ def check_file(predictor: Predictor, *, rows: bool) -> None:
             f"A model file cannot hold the kernel {kernel.label!r}, which is a function. It can "
             f"hold a kernel by its name; {pickled}."
         )
-    arrays = {} if feature_map is None else feature_map.arrays
+    arrays: dict[str, Any] = {} if feature_map is None else dict(feature_map.arrays)
     if predictor.rows is not None and predictor.members is not None:
         arrays = {"rows": predictor.rows, "members": predictor.members}
     if "rows" not in arrays:
         return
     if not rows:
-        n_rows = len(arrays["rows"])
+        n_rows = arrays["rows"].shape[0]
         raise ValueError(
             f"predict needs {n_rows:,} rows of the fit, which a model file holds only on request: "
             'save(path, rows=True). approximation="rff" (of the kernel rbf) needs none, nor do the '
             f"kernels linear, cosine and hellinger without approximation; {pickled}."
         )
     _check_size(
-        sum(array.size for array in arrays.values()),
+        sum(math.prod(array.shape) for array in arrays.values()),
         f"approximation= with few n_components needs fewer; {pickled}.",
     )
 
@@ -93,7 +95,8 @@ def predictor_to_dict(predictor: Predictor) -> dict[str, Any]:
     else:
         assert predictor.rows is not None, "has no features"
         # Rows of no group are of weight 0 in the first.
-        of_rows = (members.argmax(axis=1), members.max(axis=1), predictor.rows)
+        rows = predictor.rows.toarray() if issparse(predictor.rows) else predictor.rows
+        of_rows = (members.argmax(axis=1), members.max(axis=1), rows)
         arrays |= zip(_ROWS, (means.weight, means.stocks, *of_rows), strict=True)
     return content | {name: array.tolist() for name, array in arrays.items()}
 

@@ -6,10 +6,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 
-from .._util import FloatArray, Interval, StrOptions, as_rows, at_least, is_number
-from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, Kernel
+from .._data import sparse_deviations
+from .._util import FloatArray, Interval, StrOptions, at_least, is_number
+from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, SPARSE_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
+from .sparse_rows import Matrix, as_matrix, table_of
 
 # Kernels with the parameter gamma.
 _WITH_GAMMA = frozenset({"chi2", "laplacian", "polynomial", "rbf"})
@@ -57,6 +60,13 @@ def check_gram_argument(kernel: Any, approximation: str | None, has_gram: bool) 
         )
 
 
+def takes_sparse(kernel: Any, approximation: str | None) -> bool:
+    """Whether a fit with this kernel takes sparse rows; with a matrix given it looks at none."""
+    if approximation is not None or not isinstance(kernel, str):
+        return False
+    return kernel == "precomputed" or ALIASES.get(kernel, kernel) in SPARSE_KERNELS
+
+
 def make_kernel(
     kernel: str | Callable[..., float],
     *,
@@ -64,7 +74,7 @@ def make_kernel(
     degree: float = 3,
     coef0: float = 1.0,
     kernel_params: Mapping[str, Any] | None = None,
-    X: npt.ArrayLike,
+    X: npt.ArrayLike | csr_array,
     sample_weight: FloatArray | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Kernel:
@@ -88,7 +98,7 @@ def make_kernel(
     kernel_params : mapping, default=None
         epsilon: ``{"epsilon": e}``, e > 0, required. histogram_intersection: ``{"beta": b}``,
         b > 0, 1 by default. Keyword arguments of a callable. Other kernels take none.
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or csr_array of shape (n_samples, n_features)
         The rows; finite numbers.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows, for "scale".
@@ -106,7 +116,7 @@ def make_kernel(
     TypeError
         If `kernel` or a parameter has the wrong type.
     """
-    rows = as_rows(X)
+    rows = as_matrix(X)
     own_params = dict(kernel_params or {})
     gamma = _check_gamma(gamma)
     if callable(kernel):
@@ -140,7 +150,7 @@ def make_kernel(
 
 def kernel_of(
     estimator: Any,
-    X: FloatArray,
+    X: Matrix,
     *,
     gamma: float | str | None,
     sample_weight: FloatArray | None = None,
@@ -215,8 +225,12 @@ def _number(value: Any, what: str, kernel: str, at_least: float = -np.inf) -> fl
     return number
 
 
-def _scale_gamma(rows: FloatArray, sample_weight: FloatArray | None) -> float:
+def _scale_gamma(rows: Matrix, sample_weight: FloatArray | None) -> float:
     """Return 1 / (d times the mean variance of the columns), 1 if they do not vary."""
+    if issparse(rows):
+        with np.errstate(all="ignore"):
+            variances = np.square(sparse_deviations(table_of(rows), sample_weight))
+            return gamma_of_variance(float(variances.sum()))
     total = 0.0
     with np.errstate(all="ignore"):
         for column in rows.T:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
-from .._data import Table, Units
+from .._data import SparseTable, Table, Units
 from .._util import BoolArray, FloatArray, one_blas_thread
 from .kernel_data import OVERFLOW, KernelData, kernel_rows
-from .kernels import Kernel
+from .kernels import ORIGIN_FREE, Kernel
 from .low_rank import FeatureMap
 from .means import Means
+from .sparse_rows import Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class Predictor:
     units: Units
     feature_names: list[str] | None
     """Names of the columns."""
-    rows: FloatArray | None = None
+    rows: Matrix | None = None
     """Rows of the fit, as the kernel sees them, where there are no features."""
     members: FloatArray | None = None
     """Their weights under their groups, of shape (n_samples, k); of a matrix that was given, for
@@ -70,7 +72,7 @@ class Predictor:
         )
 
     def distances(
-        self, table: Table, gram: FloatArray | None, n_jobs: int
+        self, table: Table | SparseTable, gram: FloatArray | None, n_jobs: int
     ) -> tuple[FloatArray, FloatArray]:
         """Return squared distances to the means, less k(x, x) without features, and their margin.
 
@@ -89,33 +91,55 @@ class Predictor:
         matrix = self._matrix(table)
         kernel, rows, members = self.kernel, self.rows, self.members
         if rows is None or members is None:
-            distances, margin = self.means.feature_distances(self._features(matrix, n_jobs))
+            means, features = self.means, self._features(matrix, n_jobs)
+            if issparse(features):
+                means = Means.of_centers(self._own_centers())
+            with np.errstate(over="ignore", invalid="ignore"):
+                distances, margin = means.feature_distances(features)
             _check_overflow(margin)
             return distances, margin
-        n = len(matrix)
+        n = table.n_samples
         found, margin = np.empty((members.shape[1], n)), np.empty(n)
 
         def fill(start: int, stop: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # checked below
-                sums = kernel.block(matrix[start:stop], rows, start) @ members
+                block = self._like_fitted(matrix[start:stop])
+                sums = kernel.block(block, rows, start) @ members
                 found[:, start:stop], margin[start:stop] = self.means.partial_distances(sums.T)
 
-        kernel.in_blocks(fill, n, len(rows), n_jobs)
+        kernel.in_blocks(fill, n, max(rows.shape), n_jobs)
         _check_overflow(margin)
         return found, margin
 
-    def diagonal(self, table: Table) -> FloatArray | float:
+    def diagonal(self, table: Table | SparseTable) -> FloatArray | float:
         """Return k(x, x) where `distances` leaves it out."""
         assert self.kernel is not None
         return 0.0 if self.rows is None else self.kernel.diagonal(self._matrix(table))
 
-    def _matrix(self, table: Table) -> FloatArray:
+    def _like_fitted(self, matrix: Matrix) -> Matrix:
+        """Return some rows sparse if those of the fit are, else dense and shifted as these are."""
+        if issparse(self.rows) or not issparse(matrix):
+            return csr_array(matrix) if issparse(self.rows) else matrix
+        return np.asarray(matrix.toarray() - self._shift())
+
+    def _shift(self) -> FloatArray:
+        """Return what dense rows were shifted by in units, and sparse ones are not."""
+        assert self.kernel is not None
+        shift = self.units.shift / self.units.scale
+        return shift if self.kernel.name in ORIGIN_FREE else np.zeros_like(shift)
+
+    def _own_centers(self) -> FloatArray:
+        """Return the means of the features without their origin and shift."""
+        assert self.origin is not None and self.means.centers is not None
+        return np.asarray(self.means.centers + (self.origin + self._shift()))
+
+    def _matrix(self, table: Table | SparseTable) -> Matrix:
         assert self.kernel is not None
         matrix = kernel_rows(self.kernel.name, table, self.units)
         self.kernel.check(matrix, table.feature_names)
         return matrix
 
-    def _features(self, matrix: FloatArray, n_jobs: int) -> FloatArray:
+    def _features(self, matrix: Matrix, n_jobs: int) -> Matrix:
         assert self.kernel is not None
         if self.feature_map is not None:
             features = self.feature_map.transform(matrix, n_jobs=n_jobs)
@@ -123,6 +147,8 @@ class Predictor:
             found = self.kernel.explicit_features(matrix)
             assert found is not None, "without features there are rows"
             features = found
+        if issparse(features):
+            return features
         assert self.origin is not None, "features are centered"
         with np.errstate(over="ignore", invalid="ignore"):  # the distances are checked
             return features - self.origin

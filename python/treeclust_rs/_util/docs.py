@@ -378,9 +378,10 @@ kernel_params : mapping, default=None
     keyword arguments of a callable.
 
 [kernel_rows_and_gram]
-X : array-like or frame of shape (n_samples, n_features)
+X : array-like, frame or sparse matrix of shape (n_samples, n_features)
     numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
     numbers: the columns the tree may cut, and the rows the kernel compares.
+    %(who_takes_sparse)s
     %(who_takes_mixed)s
 %(weight_and_gram)s
 
@@ -450,8 +451,8 @@ n_clusters_, n_leaves_, n_parameters_ : int
     (`treeclust_rs.metrics.n_parameters`).
 
 [other_rows_and_gram]
-X : array-like or frame of shape (n_samples, n_features)
-    Rows.
+X : array-like, frame or sparse matrix of shape (n_samples, n_features)
+    Rows; sparse ones where `fit` takes them.
 y : ignored
     For the API.
 sample_weight : array-like of shape (n_samples,), default=None
@@ -506,9 +507,11 @@ y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
 
 [who_takes_sparse]
-`IMM` and `ExKMC` (with ``criterion="kmeans"`` and threshold cuts) and `BestTree` (with
-``objective="kmeans"``) take scipy.sparse matrices too: cells that are not stored are 0, and
-nothing is made dense.
+`IMM` and `ExKMC` (with ``criterion="kmeans"`` and threshold cuts), `BestTree` (with
+``objective="kmeans"``), `KernelKMeans` (with the kernels linear, cosine, hellinger, polynomial
+and rbf, without approximation), and `KernelExpand` and `KernelExKMC` (with these kernels and
+thresholds alone, from ``base_tree=None`` unless the kernel is linear, cosine or polynomial)
+take scipy.sparse matrices too: cells that are not stored are 0, and nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by

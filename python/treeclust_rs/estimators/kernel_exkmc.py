@@ -35,7 +35,8 @@ class KernelExKMC(GrownKernelTree):
     Distances to the implicit means take O(n^2) kernel values, once, and no n x n matrix where the
     reference is given; with an approximation O(n n_components k). Growth takes O(n k) per column
     and level with thresholds, O(n k^2) with intervals. With the linear kernel and labels given the
-    tree is that of ExKMC.
+    tree is that of ExKMC. Sparse rows take O(cells) per level, and give the tree of the same rows
+    as a dense table.
 
     References
     ----------

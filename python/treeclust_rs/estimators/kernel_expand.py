@@ -38,7 +38,8 @@ class KernelExpand(GrownKernelTree):
     for. With a reference and ``base_tree=None`` cells may be missing, and columns of frames text,
     booleans, dates and times; kernel values are then those of the filled table, in which a gap has
     the column's mean and a level is a coordinate of its own, 8 bytes for each row and level while a
-    cost is computed (and during the fit with `approximation`). Growth takes O(n k) per column and
+    cost is computed (and during the fit with `approximation`). Sparse rows take O(cells) per level,
+    and give the tree of the same rows as a dense table. Growth takes O(n k) per column and
     level with thresholds, O(n k^2) with intervals.
 
     References

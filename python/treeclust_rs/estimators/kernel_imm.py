@@ -61,7 +61,8 @@ class KernelIMM(KernelTree):
     column. With a reference given no kernel value is computed unless `kernel_cost_` or the price is
     asked for. Features are never held for all rows: beside the table a fit takes O(n d k) bytes,
     some 2 kB a row with 4 columns and 10 clusters, 8 k bytes for each feature, and the rows as the
-    kernel sees them (8 bytes a cell), which are kept for `kernel_cost_`.
+    kernel sees them (8 bytes a cell), which are kept for `kernel_cost_`. Sparse rows are taken with
+    ``kernel="linear"``, which is IMM.
 
     References
     ----------
@@ -83,6 +84,11 @@ class KernelIMM(KernelTree):
     # A base tree alone: label costs serve the cost path only, and need no distances.
     _by_mismatch = True
     _lost_advice = "KernelExpand with more leaves may give them rows."
+
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        # The linear kernel's features are the columns; those of others are of dense ones.
+        return self.kernel == "linear" and self.approximation is None
 
     def _growth(self) -> KernelGrowth:
         choose_features(self.kernel, self.features)

@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +23,15 @@ from .._base import (
     SavedEstimator,
 )
 from .._base.saving import set_columns
-from .._data import Table, WeightedRows, align_table, check_finite, check_sample_weight
+from .._data import (
+    SparseTable,
+    Table,
+    WeightedRows,
+    align_sparse,
+    align_table,
+    check_finite,
+    check_sample_weight,
+)
 from .._kernels import (
     KERNEL_CONSTRAINTS,
     Predictor,
@@ -33,6 +42,7 @@ from .._kernels import (
     make_kernel_data,
     predictor_from_dict,
     predictor_to_dict,
+    takes_sparse,
     tell_starts,
 )
 from .._kernels.kernel_data import OVERFLOW
@@ -123,6 +133,12 @@ class KernelKMeans(SavedEstimator):
     for the first round, then O(n (k + moved rows)) for each. `predict` takes O(n_samples) kernel
     values for each row.
 
+    Sparse rows are taken by the kernels linear, cosine, hellinger, polynomial and rbf, without an
+    approximation, and never made dense: a start of the kernels with features takes O(cells k) for
+    each round. The clusters are those of the same rows as a dense table, but for rounding: rows
+    that are nearly as near to another mean may get its label. ``scale="standard"`` divides sparse
+    rows and moves no zero.
+
     References
     ----------
     Fleissner, Vankadara, Ghoshdastidar. Explaining kernel clustering via decision trees. Appendix B
@@ -170,6 +186,15 @@ class KernelKMeans(SavedEstimator):
     approximation: str | None = None
     n_components: int = 100
 
+    @property
+    def _takes_sparse(self) -> bool:
+        return takes_sparse(self.kernel, self.approximation)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        return tags
+
     def fit(
         self,
         X: Any,
@@ -183,9 +208,10 @@ class KernelKMeans(SavedEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_samples, n_features)
+        X : array-like, frame or sparse matrix of shape (n_samples, n_features)
             numpy array, polars DataFrame or LazyFrame, pandas DataFrame or pyarrow Table of
             numbers. With ``kernel="precomputed"`` only its shape and names matter.
+            %(who_takes_sparse)s
             %(who_takes_mixed)s
         %(weight_gram_fitted)s
 
@@ -204,7 +230,14 @@ class KernelKMeans(SavedEstimator):
         """
         self._validate_params()
         check_gram_argument(self.kernel, self.approximation, gram is not None)
-        fit_rows = FitRows.read(self, X, sample_weight, gram=gram, feature_names=feature_names)
+        fit_rows = FitRows.read(
+            self,
+            X,
+            sample_weight,
+            gram=gram,
+            feature_names=feature_names,
+            sparse=self._takes_sparse,
+        )
         rows, units, kept = fit_rows.rows, fit_rows.units, fit_rows.kept
         k, n_jobs = self.n_clusters or DEFAULT_N_CLUSTERS, fit_rows.threads.n_jobs
         check_enough_rows(k, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
@@ -258,9 +291,9 @@ class KernelKMeans(SavedEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
             Rows. Frames are matched by column name: order does not matter, other columns are
-            ignored.
+            ignored. Sparse matrices are taken where `fit` takes them.
         gram : array-like of shape (n_rows, n_samples), default=None
             The kernel of these rows with all rows of the fit, those of weight 0 too; with
             ``kernel="precomputed"``, and only then.
@@ -291,8 +324,8 @@ class KernelKMeans(SavedEstimator):
 
         Parameters
         ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            Rows.
+        X : array-like, frame or sparse matrix of shape (n_rows, n_features)
+            Rows, as for `predict`.
         y : ignored
             For the API.
         sample_weight : array-like of shape (n_rows,), default=None
@@ -321,9 +354,11 @@ class KernelKMeans(SavedEstimator):
         predictor = self._predictor
         partial, margin = predictor.distances(table, values, n_jobs)
         if predictor.column_means is not None:
-            rows = WeightedRows(table, weight, predictor.units, _engine.Threads(n_jobs))
+            threads = _engine.Threads(n_jobs)
+            rows: WeightedRows[Any] = WeightedRows(table, weight, predictor.units, threads)
             means, rest = predictor.column_means
-            return -cost_about(rows, means, first_least(partial, margin), rest=rest)
+            given_rest = None if isinstance(table, SparseTable) else rest
+            return -cost_about(rows, means, first_least(partial, margin), rest=given_rest)
         diagonal = predictor.diagonal(table) if gram is None else _diagonal(gram_diagonal, table)
         squares = partial.min(axis=0) + diagonal
         if predictor.rows is not None or gram is not None:  # differences, not sums of squares
@@ -333,17 +368,22 @@ class KernelKMeans(SavedEstimator):
             raise ValueError(OVERFLOW)
         return -cost
 
-    def _read(self, X: Any, gram: Any, caller: str) -> tuple[Table, FloatArray | None, int]:
+    def _read_table(self, X: Any, n_jobs: int) -> Table | SparseTable:
+        """Return rows with the columns of the fit, all finite."""
+        name, d = type(self).__name__, self.n_features_in_
+        if issparse(X) and self._takes_sparse:
+            return align_sparse(X, d, estimator_name=name)
+        names, names_given = self._predictor.feature_names, self._names_given
+        table = align_table(X, names, d, estimator_name=name, names_given=names_given)
+        check_finite(table, n_jobs)
+        return table
+
+    def _read(
+        self, X: Any, gram: Any, caller: str
+    ) -> tuple[Table | SparseTable, FloatArray | None, int]:
         check_is_fitted(self, "_predictor")
         n_jobs = effective_n_jobs(self.n_jobs)
-        table = align_table(
-            X,
-            self._predictor.feature_names,
-            self.n_features_in_,
-            estimator_name=type(self).__name__,
-            names_given=self._names_given,
-        )
-        check_finite(table, n_jobs)
+        table = self._read_table(X, n_jobs)
         if self._predictor.kernel is not None:
             if gram is not None:
                 raise ValueError(f"gram was given, but the fit was with kernel={self.kernel!r}.")
@@ -452,7 +492,7 @@ def _float_array(values: Any, what: str) -> FloatArray:
     return array
 
 
-def _diagonal(values: Any, table: Table) -> FloatArray:
+def _diagonal(values: Any, table: Table | SparseTable) -> FloatArray:
     diagonal = _float_array(values, "gram_diagonal")
     if diagonal.shape != (table.n_samples,):
         raise ValueError(

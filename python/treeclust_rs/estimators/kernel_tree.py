@@ -32,7 +32,7 @@ from .._base import (
     TrainingState,
     grow_tree,
 )
-from .._data import Table, Units
+from .._data import SparseTable, Table, Units
 from .._kernels import (
     FEATURES,
     KERNEL_CONSTRAINTS,
@@ -46,9 +46,10 @@ from .._kernels import (
     has_features,
     kernel_of,
     make_kernel_data,
+    takes_sparse,
     tell_starts,
 )
-from .._reference.centers import Centers, distance_costs, mismatch_costs
+from .._reference.centers import Centers, mismatch_costs
 from .._reference.checks import (
     DEFAULT_N_CLUSTERS,
     check_distinct,
@@ -187,6 +188,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             reference=reference,
             n_clusters=n_clusters,
             mixed=self._takes_missing,
+            sparse=self._takes_sparse,
         )
         rows, weight, given = fit_rows.rows, fit_rows.weight, fit_rows.reference
         asked = self.n_clusters or given.n_clusters or DEFAULT_N_CLUSTERS
@@ -232,7 +234,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             costs = fit_rows.label_costs(centers.in_units)
         else:
             assert isinstance(stocks, KernelData)
-            costs = distance_costs(stocks.distances(labels, k), weight)
+            costs = stocks.label_costs(labels, k)
         if self._warns_misfit and not clustered:
             own = costs.regrets[np.arange(len(labels)), labels]
             warn_misfit(own > 0, weight, stacklevel=2)
@@ -283,15 +285,14 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         fit_rows.tell_result(self.verbose, tree.n_leaves, "surrogate cost", self._cost_path[-1])
         return self
 
-    def _warn_other_kernel(self, own: Kernel | None, fit_rows: FitRows[Table]) -> None:
+    def _warn_other_kernel(self, own: Kernel | None, fit_rows: FitRows[Any]) -> None:
         """Warn if kernel k-means, given as the reference, has another kernel or scale."""
         given = self.reference
         if not isinstance(given, KernelKMeans) or own is None or given.kernel == "precomputed":
             return
         gamma = own.gamma if given.gamma == self.gamma else getattr(given, "gamma_", given.gamma)
         other = kernel_of(given, np.ones((1, fit_rows.rows.n_features)), gamma=gamma)
-        units = Units.of(fit_rows.rows, fit_rows.weight, given.scale, fit_rows.threads)
-        same_units = np.allclose(units.scale, fit_rows.units.scale, rtol=_ROUNDING, atol=0.0)
+        same_units = self._has_units_of(given, fit_rows)
         if other.gamma and own.gamma and math.isclose(other.gamma, own.gamma, rel_tol=_ROUNDING):
             other = replace(other, gamma=own.gamma)
         if other == own and same_units:
@@ -306,9 +307,14 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             stacklevel=3,
         )
 
-    def _make_base(
-        self, kernel: Kernel | None, fit_rows: FitRows[Table], centers: Centers
-    ) -> _Base:
+    def _has_units_of(self, given: KernelKMeans, fit_rows: FitRows[Any]) -> bool:
+        """Whether kernel k-means would have this fit's units on its rows."""
+        if isinstance(fit_rows.rows, SparseTable) and given.scale == "robust":
+            return False  # sparse rows have no such units
+        units = Units.of(fit_rows.rows, fit_rows.weight, given.scale, fit_rows.threads)
+        return np.allclose(units.scale, fit_rows.units.scale, rtol=_ROUNDING, atol=0.0)
+
+    def _make_base(self, kernel: Kernel | None, fit_rows: FitRows[Any], centers: Centers) -> _Base:
         assert kernel is not None
         if kernel.name == "linear":
             return _Base(centers=centers)  # its features are the columns: IMM itself
@@ -391,6 +397,13 @@ class GrownKernelTree(KernelTree, abstract=True):
     max_depth: int | None = None
     min_samples_leaf: int = 1
 
+    @property
+    def _takes_sparse(self) -> bool:  # type: ignore[override]
+        # Thresholds alone: surrogate features of sparse rows are not computed.
+        has_surrogate = self.kernel != "linear" and has_features(self.kernel)
+        by_thresholds = self.cuts != "interval" and not (has_surrogate and self.base_tree)
+        return by_thresholds and takes_sparse(self.kernel, self.approximation)
+
     def _growth(self) -> KernelGrowth:
         if self.base_tree is None:
             return KernelGrowth(None, self.cuts, Limits.of(self))
@@ -411,7 +424,7 @@ class _Training(TrainingState):
     """Which rows were; None: all."""
 
 
-def _reference_labels(fit_rows: FitRows[Table]) -> tuple[list[int] | list[str], IntArray]:
+def _reference_labels(fit_rows: FitRows[Any]) -> tuple[list[int] | list[str], IntArray]:
     """Return the clusters of a reference that have rows, and each row's."""
     given = fit_rows.reference
     if given.labels is not None:
@@ -430,7 +443,7 @@ def _kernel_words(kernel: Kernel) -> str:
     return f"the kernel {kernel.label}{gamma}"
 
 
-def _warn_underflow(skipped: list[int], base: _Base, rows: Table) -> None:
+def _warn_underflow(skipped: list[int], base: _Base, rows: Table | SparseTable) -> None:
     if base.surrogate is None or base.surrogate.family not in ("taylor", "laplace", "gauss"):
         return
     columns = [f for f, n in enumerate(skipped) if n]
