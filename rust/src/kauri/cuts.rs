@@ -537,24 +537,66 @@ impl CutBuilder<'_> {
                 }
                 sweep_both([right, left], seen, &numbers, &total[..n_numbers], row_of);
             }
-            _ => {
-                let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
-                let of_missing = sum_of(&order[order.len() - n_missing..]);
-                for cuts in &mut *sets {
-                    for cut in 0..cuts.n_left.len() {
-                        let mut sum = sum_of(&order[cuts.rows(cut).places]);
-                        if cuts.set.n_missing_left > 0 {
-                            add_row(&mut sum, &of_missing, 1.0);
-                        }
-                        features.finish(&mut sum);
-                        cuts.push_stocks(stocks(&sum, total));
-                    }
-                }
-            }
+            _ => self.add_stocks_of_groups(sets, order, total),
         }
         let of_thresholds = sets.iter_mut().filter(|cuts| cuts.set.form == SetForm::Thresholds);
         if features.has_levels() {
             of_thresholds.for_each(|cuts| self.add_stocks_of_levels(cuts, order, total));
+        }
+    }
+
+    /// Adds self stocks to the sets of a column of levels: one level, or the missing cells, from the others.
+    ///
+    /// Of a level with few rows S(L, L) comes from the entries that these rows have. With M the missing cells and N the
+    /// leaf S(L + M, L + M) = S(L, L) + 2 S(L, M) + S(M, M) and S(R, R) = S(N, N) - 2 S(N, L) + S(L, L), where R has no less
+    /// weight than L. Other levels, and those with most of the leaf's weight, are added up entry by entry.
+    fn add_stocks_of_groups(&self, sets: &mut [ColumnCuts], order: &[u32], total: &[f64]) {
+        let (features, weights) = (self.features, self.weights);
+        let n_numbers = features.n_numbers();
+        let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
+        let sum_of = |rows: &[u32]| {
+            let mut sum = features.nothing();
+            rows.iter().for_each(|&row| features.add(&mut sum, row, weights.of(row)));
+            sum
+        };
+        let of_missing = sum_of(&order[order.len() - n_missing..]);
+        let mut missing = of_missing.clone();
+        features.finish(&mut missing);
+        let [of_total, of_finished] = [total, &missing].map(|sum| features.other_sum(sum));
+        let mut counts = features.nothing();
+        for cuts in sets {
+            let with_missing = cuts.set.n_missing_left > 0;
+            for cut in 0..cuts.n_left.len() {
+                let rows = &order[cuts.rows(cut).places];
+                let are_few = cuts.set.form == SetForm::Levels
+                    && cuts.weight[0][cut] <= cuts.weight[1][cut]
+                    && features.have_few_levels(rows);
+                if !are_few {
+                    let mut sum = sum_of(rows);
+                    if with_missing {
+                        add_row(&mut sum, &of_missing, 1.0);
+                    }
+                    features.finish(&mut sum);
+                    cuts.push_stocks(stocks(&sum, total));
+                    continue;
+                }
+                let mut numbers =
+                    if with_missing { missing[..n_numbers].to_vec() } else { vec![0.0; n_numbers] };
+                rows.iter().for_each(|&row| {
+                    add_row(&mut numbers, features.numbers(row), weights.of(row));
+                });
+                let [mut own, mut other] = stocks(&numbers, &total[..n_numbers]);
+                let sums = [&of_total, &of_finished];
+                let (mut few, [mut with_total, with_rest]) =
+                    features.stocks_of_few(rows, weights, &mut counts, sums);
+                if with_missing {
+                    few += 2.0 * with_rest + of_finished.of_levels();
+                    with_total += features.product_of_levels(&missing, total);
+                }
+                own += few;
+                other += (of_total.of_levels() - 2.0 * with_total + few).max(0.0);
+                cuts.push_stocks([own, other]);
+            }
         }
     }
 

@@ -38,6 +38,21 @@ struct Block<'a> {
     mean_norm: f64,
 }
 
+/// The sum of the features of some rows.
+#[derive(Debug)]
+pub(super) struct OtherSum<'s> {
+    sum: &'s [f64],
+    /// By column of levels: the squared length of the sum, and its product with the means.
+    of_blocks: Vec<[f64; 2]>,
+}
+
+impl OtherSum<'_> {
+    /// Returns what levels make of its stock with itself.
+    pub(super) fn of_levels(&self) -> f64 {
+        self.of_blocks.iter().map(|[norm, _]| norm).sum()
+    }
+}
+
 /// The features of all rows.
 #[derive(Debug)]
 pub struct RowFeatures<'a> {
@@ -169,6 +184,80 @@ impl<'a> RowFeatures<'a> {
         move |row| dot(&numbers, self.numbers(row)) + self.at_slots(row, &of_slots)
     }
 
+    /// Whether rows have fewer entries of levels than there are, so that [`RowFeatures::stocks_of_few`] is the faster way.
+    pub(super) fn have_few_levels(&self, rows: &[u32]) -> bool {
+        rows.len() * self.blocks.len() < self.rank() - self.n_numbers
+    }
+
+    /// Returns what [`RowFeatures::stocks_of_few`] needs of the sum of the features of some rows.
+    pub(super) fn other_sum<'s>(&self, sum: &'s [f64]) -> OtherSum<'s> {
+        let of_block = |Block { first, means, .. }: &Block<'_>| {
+            let own = &sum[*first..][..means.len()];
+            [norm(own), dot(own, means)]
+        };
+        OtherSum { sum, of_blocks: self.blocks.iter().map(of_block).collect() }
+    }
+
+    /// Returns what levels make of the stocks of some rows: S(L, L), and by entry of `others` the stock with it.
+    ///
+    /// O(rows x columns of levels), where few rows have few of the levels: entries of the levels that no row has are
+    /// minus the mean, and add up to what those present leave of the mean's squared length. Where little is left, they
+    /// are added up one by one, which keeps the digits.
+    ///
+    /// `counts`: zeros, as many as entries of sums; zeros again afterwards.
+    pub(super) fn stocks_of_few<const N: usize>(
+        &self,
+        rows: &[u32],
+        weights: Weights<'_>,
+        counts: &mut [f64],
+        others: [&OtherSum<'_>; N],
+    ) -> (f64, [f64; N]) {
+        let (mut own, mut with_others) = (0.0, [0.0; N]);
+        let mut present: Vec<usize> = Vec::with_capacity(rows.len());
+        for (b, block) in self.blocks.iter().enumerate() {
+            let end = block.first + block.means.len();
+            let mut total = 0.0;
+            for &row in rows {
+                let (slot, weight) = (self.slots(row)[b] as usize, weights.of(row));
+                if slot < end {
+                    if counts[slot] == 0.0 {
+                        present.push(slot);
+                    }
+                    counts[slot] += weight;
+                    total += weight;
+                }
+            }
+            let (mut of_present, mut norm_of_present) = (0.0, 0.0);
+            let mut products = [0.0; N];
+            for &slot in &present {
+                let (mean, count) = (self.means[slot], block.unit * counts[slot]);
+                let sum = count - total * mean;
+                of_present += sum * sum;
+                norm_of_present += mean * mean;
+                for (product, other) in products.iter_mut().zip(others) {
+                    *product += count * other.sum[slot];
+                }
+            }
+            let absent = if norm_of_present <= 0.5 * block.mean_norm {
+                block.mean_norm - norm_of_present
+            } else {
+                let of_absent = (block.first..end).filter(|&slot| counts[slot] == 0.0);
+                of_absent.map(|slot| self.means[slot] * self.means[slot]).sum()
+            };
+            own += of_present + total * total * absent;
+            for ((with, product), other) in with_others.iter_mut().zip(products).zip(others) {
+                *with += product - total * other.of_blocks[b][1];
+            }
+            present.drain(..).for_each(|slot| counts[slot] = 0.0);
+        }
+        (own, with_others)
+    }
+
+    /// Returns the product of two sums of features, of levels alone.
+    pub(super) fn product_of_levels(&self, a: &[f64], b: &[f64]) -> f64 {
+        dot(&a[self.n_numbers..], &b[self.n_numbers..])
+    }
+
     /// Whether columns of levels have features.
     pub(super) fn has_levels(&self) -> bool {
         !self.blocks.is_empty()
@@ -211,5 +300,77 @@ impl<'a> RowFeatures<'a> {
             steps[1].push(2.0 * weight * with_all(row) - before);
         }
         steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array1;
+
+    use super::*;
+    use crate::table::{Column, MISSING_LEVEL};
+
+    /// Numbers in [0, 1), always the same ones.
+    fn numbers() -> impl FnMut() -> f64 {
+        let mut state = 7_u64;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        }
+    }
+
+    #[test]
+    fn stocks_of_few_rows_are_those_of_their_sums() {
+        let mut next = numbers();
+        let (n, sizes) = (60, [40, 3, 200]);
+        let codes: Vec<Array1<u8>> = sizes
+            .iter()
+            .map(|&size| {
+                Array1::from_shape_simple_fn(n, || {
+                    let code = (next() * size as f64 * 1.1) as u8;
+                    if usize::from(code) < size { code } else { MISSING_LEVEL }
+                })
+            })
+            .collect();
+        let columns = codes.iter().zip(sizes);
+        let columns = columns.map(|(codes, size)| Column::levels(codes.view(), size).unwrap());
+        let table = Table::new(columns.collect()).unwrap();
+        let means: Vec<Vec<f64>> =
+            sizes.iter().map(|&size| (0..size).map(|_| next()).collect()).collect();
+        let levels: Vec<LevelFeatures<'_>> = means
+            .iter()
+            .enumerate()
+            .map(|(column, means)| LevelFeatures { column, unit: 0.5 + column as f64, means })
+            .collect();
+        let z: Vec<f64> = (0..n).map(|_| next()).collect();
+        let features = RowFeatures::new(&table, Kernel::Features { z: &z, rank: 1 }, &levels);
+        let given: Vec<f64> = (0..n).map(|_| next() + 0.1).collect();
+        let mut counts = features.nothing();
+        for weights in [Weights(None), Weights(Some(&given))] {
+            let sum_of = |rows: &[u32]| {
+                let mut sum = features.nothing();
+                rows.iter().for_each(|&row| features.add(&mut sum, row, weights.of(row)));
+                features.finish(&mut sum);
+                sum
+            };
+            let all: Vec<u32> = (0..n as u32).collect();
+            let total = sum_of(&all);
+            let other = sum_of(&all[20..33]);
+            for n_rows in [0, 1, 2, 7, 30, 60] {
+                let rows = &all[..n_rows];
+                let others = [&features.other_sum(&total), &features.other_sum(&other)];
+                let (own, with_others) = features.stocks_of_few(rows, weights, &mut counts, others);
+                assert!(counts.iter().all(|&count| count == 0.0));
+                let sum = sum_of(rows);
+                let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * (a.abs() + b.abs()).max(1.0);
+                assert!(near(own, norm(&sum[1..])), "{own} {}", norm(&sum[1..]));
+                for (found, other) in with_others.into_iter().zip([&total, &other]) {
+                    let product = features.product_of_levels(&sum, other);
+                    let scale = norm(&sum).sqrt() * norm(other).sqrt();
+                    assert!((found - product).abs() <= 1e-12 * scale.max(1.0), "{found} {product}");
+                }
+                assert!(near(others[0].of_levels(), norm(&total[1..])));
+            }
+        }
     }
 }
