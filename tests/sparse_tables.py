@@ -34,6 +34,9 @@ def same_trees(a, b, *, rounded=False):
     for name in TREE_ARRAYS:
         if name != "threshold" or not rounded:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
+    if a.below is None:  # one leaf
+        assert b.below is None
+        return
     low, high = np.nan_to_num(a.below, nan=-np.inf), np.nan_to_num(a.above, nan=np.inf)
     assert ((low <= b.threshold) & (b.threshold < high)).all()
 

@@ -43,7 +43,7 @@ from .means import (
     squared_distances,
 )
 from .parameters import KernelParameters, gamma_of_variance, has_gamma, kernel_of
-from .sparse_rows import Matrix, squared_norms, table_of, with_cells
+from .sparse_rows import Matrix, squared_norms, table_of
 
 Labels = npt.NDArray[Any]
 
@@ -235,7 +235,7 @@ def kernel_rows(kernel: Any, table: Table | SparseTable, units: Units) -> Matrix
     if isinstance(table, SparseTable):
         matrix = units.sparse_matrix(table)
         # A model may keep them; the user may write to X after the fit.
-        return with_cells(matrix, matrix.data.copy()) if matrix.data is table.values else matrix
+        return matrix.copy() if np.may_share_memory(matrix.data, table.values) else matrix
     if isinstance(kernel, str) and kernel in ORIGIN_FREE:
         return units.matrix(table)
     return Units(np.zeros_like(units.shift), units.scale).matrix(table)

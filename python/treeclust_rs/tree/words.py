@@ -195,7 +195,7 @@ def _signed(number: float) -> str:
 def _format_value(value: object, span: Span) -> str:
     """Return a row's value as text: float32 in its own short form if that lies in the span too."""
     number = float(value)  # type: ignore[arg-type]
-    if getattr(getattr(value, "dtype", None), "kind", "") in "biu" or isinstance(value, int):
+    if getattr(getattr(value, "dtype", None), "kind", None) in set("biu") or isinstance(value, int):
         return str(int(value))  # type: ignore[call-overload]
     if getattr(getattr(value, "dtype", None), "itemsize", 8) < 8:
         short = str(value)
