@@ -668,7 +668,7 @@ def test_bad_sparse_input_is_refused():
         message = str(caught.value)
         assert message.startswith("ObliqueTree takes no sparse input, but got a ")
         assert 'ObliqueTree(metric="cosine", splits="oblique")' in message
-            assert "take sparse rows" in message
+        assert "take sparse rows" in message
     model = tc.ObliqueTree(3, metric="cosine", random_state=0).fit(X)
     with pytest.raises(ValueError, match="X has 119 features, but ObliqueTree is expecting 120"):
         model.predict(X[:, :119])
