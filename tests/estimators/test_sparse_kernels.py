@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
 
 import treeclust_rs as tc
 from sparse_tables import FORMATS, same_trees, words
@@ -209,7 +210,8 @@ def test_stored_zeros_and_duplicates_are_what_they_add_up_to():
             sparse.coo_array((halves, (rows, columns)), shape=X.shape),
             all_stored,
         ):
-            np.testing.assert_array_equal(clone(clusters).fit(matrix).labels_, labels)
+            # Clusters of equal cost are numbered as rounding has it.
+            assert adjusted_rand_score(clone(clusters).fit(matrix).labels_, labels) == 1.0
             same_trees(clone(tree).fit(matrix).tree_, grown)
 
 
