@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .._data.scale import given_scale
 from .._data.table import align_table, check_feature_names, take_rows
 from .._reference.checks import check_distinct, warn_of_lost
 from .._reference.read import ReferenceInput, read_centers
-from .._util import FloatArray, effective_n_jobs, listed, progress_text, quoted_column
+from .._util import FloatArray, effective_n_jobs, listed, progress_text
 from ..estimators.exkmc import ExKMC
 from ..tree import GrownTree, tests_of
 
@@ -26,6 +26,23 @@ from ..tree import GrownTree, tests_of
 _NO_LIMIT = 1 << 62
 
 _IN_MEMORY = "Fit in memory, by the estimator's own fit"
+
+
+def _read_names(data: bytes) -> tuple[list[str] | None, str]:
+    """Return names of columns and estimator as `Fit` wrote them; raises ValueError."""
+    try:
+        known = json.loads(data)
+        names, estimator = known["names"], known["estimator"]
+        is_sound = isinstance(estimator, str) and (
+            names is None or all(isinstance(name, str) for name in names)
+        )
+    except (ValueError, TypeError, LookupError):
+        is_sound = False
+    if not is_sound:
+        raise ValueError(
+            "These bytes are not a question of this version of treeclust_rs, or not all of it."
+        )
+    return names, estimator
 
 
 class Question:
@@ -36,9 +53,7 @@ class Question:
 
     def __init__(self, core: _engine.PartsQuestion) -> None:
         self._core = core
-        known = json.loads(core.names.decode())
-        self._names: list[str] | None = known["names"]
-        self._estimator: str = known["estimator"]
+        self._names, self._estimator = _read_names(core.names)
 
     @property
     def n_features(self) -> int:
@@ -199,7 +214,8 @@ class Fit:
 
         fit = tc.parts.Fit(model, feature_names=names)
         while (question := fit.question()) is not None:
-            fit.tell(reduce(add, (question.answer(part, part_id=i) for i, part in enumerate(parts))))
+            answers = [question.answer(part, part_id=i) for i, part in enumerate(parts)]
+            fit.tell(reduce(add, answers))
         model = fit.result()
 
     The tree, its thresholds, costs and centers are those of ``model.fit`` with all rows in memory,
@@ -232,6 +248,9 @@ class Fit:
     number of rows; fewer bins are taken where that would be more than 20 MB.
     """
 
+    # Most bins of a column and most rows that are opened to values, for tests; None: the core's.
+    _bins: ClassVar[tuple[int, int] | None] = None
+
     def __init__(self, model: ExKMC, *, feature_names: Iterable[object] | None = None) -> None:
         centers = _centers_of(model)
         table = _columns_alone(centers.shape[1], None)
@@ -251,6 +270,7 @@ class Fit:
             max_leaves=k if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
+            bins=self._bins,
         )
 
     def _start(self, model: ExKMC) -> None:
@@ -328,7 +348,7 @@ class Fit:
         core = _engine.PartsFit.from_bytes(data)
         question = core.question()
         assert question is not None, "checkpoints of fits that are over are refused"
-        fit = cls(model, feature_names=json.loads(question.names.decode())["names"])
+        fit = cls(model, feature_names=_read_names(question.names)[0])
         own = fit._core.question()
         assert own is not None
         if own.fit_id != question.fit_id:
@@ -386,9 +406,7 @@ class Fit:
         model.__dict__.pop("reference_labels_", None)
         model._is_fitted_in_parts = True
         model._set_training(training)
-        tell = progress_text(
-            model.verbose, type(model).__name__, self.n_rows, self._started
-        )
+        tell = progress_text(model.verbose, type(model).__name__, self.n_rows, self._started)
         if tell is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
         return model

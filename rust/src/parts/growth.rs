@@ -352,12 +352,16 @@ impl Growth {
                 Err(unknown) => unknown,
             };
             let mut wanted = Wanted { fills: vec![], opens: vec![] };
-            for id in unknown {
+            for &id in &unknown {
                 if matches!(self.nodes[id].state, State::New) {
                     self.want_fill(id, &mut wanted.fills);
                 } else {
                     wanted.opens.extend(self.open(id)?);
                 }
+            }
+            // What has been decided on the way may lead further: all that can be asked is asked at once.
+            if unknown.iter().any(|&id| self.is_decided(id)) {
+                continue;
             }
             if !wanted.fills.is_empty() || !wanted.opens.is_empty() {
                 return Ok(Step::Ask(wanted));
