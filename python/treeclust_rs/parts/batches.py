@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from .protocol import Fit, Gathering
 Source = Callable[[], Iterable[Any]]
 """Gives all batches, each time it is called."""
 
+# Rows of a query that are held at a time, beside those that polars reads ahead.
+_BATCH = 1 << 16
+
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
-    ".parquet": pl.scan_parquet,
+    ".parquet": partial(pl.scan_parquet, low_memory=True),
     ".csv": pl.scan_csv,
 }
 
@@ -71,8 +75,8 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     >>> tc.parts.fit_batches(model, frame.lazy()).n_leaves_
     5
     """
-    source = _source_of(batches)
-    names = _names_of(source)
+    source = source_of(batches)
+    names = names_of(source)
     if sample_weight is not None:
         if names is None or sample_weight not in names:
             known = "no names" if names is None else listed([repr(n) for n in names], "column")
@@ -82,7 +86,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
         names = [name for name in names if name != sample_weight]
     fit = Fit(model, feature_names=names)
     while (question := fit.question()) is not None:
-        gathering = Gathering(question, fit._threads)
+        gathering = Gathering(question, fit.threads)
         for batch in source():
             rows, weight = batch, None
             if sample_weight is not None:
@@ -90,19 +94,19 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
                 weight = frame.get_column(sample_weight).to_numpy()
                 rows = frame.drop(sample_weight)
             gathering.add(rows, 0, weight)
-        fit.tell(gathering.finish())
+        fit.tell_gathered(gathering)
     return fit.result()
 
 
-def _source_of(batches: Any) -> Source:
+def source_of(batches: Any) -> Source:
     """Return what gives the batches, each time it is called."""
     if isinstance(batches, pl.LazyFrame):
         return lambda: _collected(batches)
     if isinstance(batches, (str, os.PathLike)):
-        return _source_of(_scan([batches]))
+        return source_of(_scan([batches]))
     if isinstance(batches, (list, tuple)) and batches:
         if all(isinstance(item, (str, os.PathLike)) for item in batches):
-            return _source_of(_scan(batches))
+            return source_of(_scan(batches))
         if any(frame_source(item) is not None or hasattr(item, "shape") for item in batches):
             return lambda: batches
     if isinstance(batches, Iterator):
@@ -127,7 +131,7 @@ def _collected(frame: pl.LazyFrame) -> Iterable[pl.DataFrame]:
     polars calls `collect_batches` unstable: where it is not, all rows are one batch.
     """
     if hasattr(frame, "collect_batches"):
-        return frame.collect_batches(maintain_order=True)
+        return frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
     return [frame.collect()]
 
 
@@ -159,7 +163,7 @@ def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:
     return _SCANS[endings.pop()](files)
 
 
-def _names_of(source: Source) -> list[str] | None:
+def names_of(source: Source) -> list[str] | None:
     """Return the names of the columns of the first batch; None if it has none."""
     for batch in source():
         first = frame_source(batch)

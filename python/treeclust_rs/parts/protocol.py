@@ -275,7 +275,7 @@ class Fit:
 
     def _start(self, model: ExKMC) -> None:
         self._model = model
-        self._threads = _engine.Threads(effective_n_jobs(model.n_jobs))
+        self.threads = _engine.Threads(effective_n_jobs(model.n_jobs))
         self._started = time.perf_counter()
 
     def _given_scale(self, scale: Any) -> FloatArray:
@@ -312,12 +312,19 @@ class Fit:
             If a part is missing, new, or has other rows than in the first round; the answer is to
             another question; there are no rows; or sums leave the range of float64.
         """
-        self._core.tell(answer._core, self._threads)
-        tell = progress_text(
-            self._model.verbose, type(self._model).__name__, self.n_rows, self._started
-        )
+        self._core.tell(answer._core, self.threads)
+        self._tell_user(f"round {self.n_rounds} of questions")
+
+    def tell_gathered(self, gathering: Gathering) -> None:
+        """Take the answer of all parts as it was gathered, without a copy of it."""
+        self._core.tell_gathered(gathering._core, self.threads)
+        self._tell_user(f"round {self.n_rounds} of questions")
+
+    def _tell_user(self, text: str) -> None:
+        name = type(self._model).__name__
+        tell = progress_text(self._model.verbose, name, self.n_rows, self._started)
         if tell is not None:
-            tell(f"round {self.n_rounds} of questions")
+            tell(text)
 
     def to_bytes(self) -> bytes:
         """Return a checkpoint: all that is known, of a version of its own.

@@ -357,7 +357,7 @@ impl PartsFit {
         let in_units =
             centers.iter().enumerate().map(|(i, x)| (x - shift[i % d]) / scale[i % d]).collect();
         let geometry = Geometry { units: Units { shift, scale }, centers: in_units };
-        let growth = Growth::new(self.settings.k(), *limits, bins.1)?;
+        let growth = Growth::new(*d, self.settings.k(), *limits, bins.1)?;
         let base = Base { geometry, ends };
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }
@@ -574,8 +574,8 @@ impl PartsFit {
             4 | 5 => {
                 let base = read_base(&mut reader, &fit.settings)?;
                 let PartsSettings { bins, limits, .. } = fit.settings;
-                let mut growth = Growth::new(fit.settings.k(), limits, bins.1)?;
-                growth.read(&mut reader, d)?;
+                let mut growth = Growth::new(d, fit.settings.k(), limits, bins.1)?;
+                growth.read(&mut reader)?;
                 let step = match growth.nodes.is_empty() {
                     true => Step::Ask(Growth::first()),
                     false => growth.step()?,

@@ -24,6 +24,7 @@ use crate::grow::{LEAF_TIE, Limits};
 use crate::parallel;
 use crate::search::choose_cut;
 
+const KIND: u8 = b'b';
 /// Smaller bins that a bin is opened into, about.
 const SMALLER_BINS: usize = 256;
 
@@ -38,8 +39,35 @@ pub(crate) struct PartNode {
     /// Left child; the right one follows it. None: not split.
     pub left: Option<usize>,
     state: State,
-    /// By column its rows in bins, until its children are filled.
-    bins: Option<Vec<Bins>>,
+    /// By column its rows in bins, until its children are filled: as bytes, a third of the memory. Empty: none.
+    bins: Vec<u8>,
+}
+
+impl PartNode {
+    /// The bins of `d` columns with `k` sums each, if they are held.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are no such bins.
+    fn bins(&self, d: usize, k: usize) -> Result<Option<Vec<Bins>>> {
+        if self.bins.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(&self.bins, KIND, "a checkpoint of a fit")?;
+        let bins = (0..d).map(|_| read_bins(&mut reader, k)).collect::<Result<_>>()?;
+        reader.end()?;
+        Ok(Some(bins))
+    }
+}
+
+fn pack(columns: &[Bins]) -> Vec<u8> {
+    let mut writer = Writer::new(KIND);
+    columns.iter().for_each(|bins| bins.write(&mut writer));
+    writer.finish()
+}
+
+fn read_bins(reader: &mut Reader<'_>, k: usize) -> Result<Bins> {
+    let bins = Bins::read(reader)?;
+    if bins.width == k && bins.sums.is_some() { Ok(bins) } else { Err(reader.broken()) }
 }
 
 /// How much is known of a leaf's best cut.
@@ -77,6 +105,7 @@ pub(crate) struct Growth {
     pub nodes: Vec<PartNode>,
     limits: Limits,
     criterion: LabelCost<'static>,
+    n_features: usize,
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
@@ -104,9 +133,9 @@ pub(crate) enum Step {
 
 impl Growth {
     /// A tree of one leaf, nothing known of it.
-    pub fn new(k: usize, limits: Limits, most_values: u64) -> Result<Self> {
+    pub fn new(n_features: usize, k: usize, limits: Limits, most_values: u64) -> Result<Self> {
         let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
-        Ok(Growth { nodes: vec![], limits, criterion, k, most_values })
+        Ok(Growth { nodes: vec![], limits, criterion, n_features, k, most_values })
     }
 
     /// The question about the root.
@@ -134,7 +163,16 @@ impl Growth {
         let may_split =
             node.cost > 0.0 && n >= least && self.limits.max_depth.is_none_or(|most| depth < most);
         let state = if may_split { State::New } else { State::Closed };
-        self.nodes.push(PartNode { depth, n, totals, node, parent, left: None, state, bins: None });
+        self.nodes.push(PartNode {
+            depth,
+            n,
+            totals,
+            node,
+            parent,
+            left: None,
+            state,
+            bins: vec![],
+        });
         self.nodes.len() - 1
     }
 
@@ -158,11 +196,10 @@ impl Growth {
             asked.fills.iter().map(|fill| fill.0).zip(fills).collect();
         for &(small, with_sums) in &asked.fills {
             let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
-            let (Some(of_parent), Some(left)) =
-                (self.nodes[parent].bins.take(), self.nodes[parent].left)
-            else {
-                continue;
-            };
+            let Some(left) = self.nodes[parent].left else { continue };
+            let of_parent = self.nodes[parent].bins(self.n_features, self.k)?;
+            let Some(of_parent) = of_parent else { continue };
+            self.nodes[parent].bins = vec![];
             let large = left + left + 1 - small;
             let Some(of_small) = answered.remove(&small) else { continue };
             if let Some(counted) = answered.remove(&large) {
@@ -180,7 +217,7 @@ impl Growth {
             }
         }
         for (open, smaller) in asked.opens.iter().zip(opened) {
-            self.replace(open, smaller);
+            self.replace(open, smaller)?;
         }
         let reopened: std::collections::BTreeSet<(usize, usize)> =
             asked.opens.iter().map(|open| (open.node, open.feature)).collect();
@@ -216,26 +253,34 @@ impl Growth {
         let upper = bounds.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max);
         let has_cut = upper > criterion.scale(node).floor;
         let node = &mut self.nodes[id];
-        node.bins = Some(columns);
-        node.state = if has_cut {
-            State::Judged { columns: bounds, opened: BTreeMap::new() }
-        } else {
-            State::Closed
+        (node.bins, node.state) = match has_cut {
+            true => {
+                let state = State::Judged { columns: bounds, opened: BTreeMap::new() };
+                (pack(&columns), state)
+            }
+            false => (vec![], State::Closed),
         };
     }
 
     /// Puts smaller bins in the place of the bin they are of.
-    fn replace(&mut self, open: &Open, smaller: Bins) {
+    fn replace(&mut self, open: &Open, smaller: Bins) -> Result<()> {
         let k = self.k;
-        let PartNode { state: State::Judged { opened, .. }, bins: Some(columns), .. } =
-            &mut self.nodes[open.node]
-        else {
-            return;
+        let is_new = match &self.nodes[open.node].state {
+            State::Judged { opened, .. } => !opened.contains_key(&open.feature),
+            _ => return Ok(()),
         };
-        let bins = opened.entry(open.feature).or_insert_with(|| columns[open.feature].clone());
+        let filled = match is_new {
+            true => self.nodes[open.node].bins(self.n_features, k)?,
+            false => None,
+        };
+        let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
+        if let Some(mut columns) = filled {
+            opened.insert(open.feature, columns.swap_remove(open.feature));
+        }
+        let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
         let is_it = |&bin: &usize| bins.low[bin] == open.low && bins.high[bin] == open.high;
-        let Some(bin) = (0..bins.count.len()).find(is_it) else { return };
-        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return };
+        let Some(bin) = (0..bins.count.len()).find(is_it) else { return Ok(()) };
+        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return Ok(()) };
         let n = bins.count.len();
         let sums = ExactSums::gather(&[
             (sums, 0..bin * k),
@@ -246,13 +291,14 @@ impl Growth {
         bins.count.splice(bin..=bin, smaller.count);
         bins.low.splice(bin..=bin, smaller.low);
         bins.high.splice(bin..=bin, smaller.high);
+        Ok(())
     }
 
     /// Which bins of a judged node must be opened before its cut is known; decides the cut if none.
     fn open(&mut self, id: usize) -> Result<Vec<Open>> {
         let (criterion, k) = (&self.criterion, self.k);
-        let PartNode { node, state: State::Judged { columns, opened }, bins: Some(filled), .. } =
-            &self.nodes[id]
+        let Some(filled) = self.nodes[id].bins(self.n_features, k)? else { return Ok(vec![]) };
+        let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
         else {
             return Ok(vec![]);
         };
@@ -305,7 +351,11 @@ impl Growth {
                 State::Cut(PartCut { feature: best.feature, gap, score: best.score, left, n_left })
             }
         };
-        self.nodes[id].state = state;
+        let node = &mut self.nodes[id];
+        if matches!(state, State::Closed) {
+            node.bins = vec![];
+        }
+        node.state = state;
         Ok(vec![])
     }
 
@@ -461,10 +511,7 @@ impl Growth {
             writer.sums(&node.totals, 0..k);
             writer.u64(node.parent.map_or(0, |parent| parent as u64 + 1));
             writer.u64(node.left.map_or(0, |left| left as u64));
-            writer.u8(node.bins.is_some().into());
-            for bins in node.bins.iter().flatten() {
-                bins.write(writer);
-            }
+            writer.bytes(&node.bins);
             match &node.state {
                 State::New => writer.u8(0),
                 State::Judged { opened, .. } => {
@@ -487,13 +534,13 @@ impl Growth {
         }
     }
 
-    /// Reads what [`Growth::write`] wrote of a tree of `d` columns.
+    /// Reads what [`Growth::write`] wrote.
     ///
     /// # Errors
     /// [`Error::Value`] if the bytes are no such tree.
-    pub fn read(&mut self, reader: &mut Reader<'_>, d: usize) -> Result<()> {
-        let k = self.k;
-        let n_nodes = reader.len(34)?;
+    pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let (d, k) = (self.n_features, self.k);
+        let n_nodes = reader.len(41)?;
         for id in 0..n_nodes {
             let (depth, n) = (reader.index()?, reader.u64()?);
             let totals = reader.new_sums(k)?;
@@ -504,22 +551,16 @@ impl Growth {
                 return Err(reader.broken());
             }
             self.push(parent, depth, n, totals);
-            let bins = match reader.flag()? {
-                true => {
-                    let columns = (0..d).map(|_| self.read_bins(reader));
-                    Some(columns.collect::<Result<Vec<_>>>()?)
-                }
-                false => None,
-            };
+            self.nodes[id].bins = reader.bytes()?.to_vec();
             match reader.u8()? {
                 0 => {}
                 1 => {
-                    let columns = bins.clone().ok_or_else(|| reader.broken())?;
+                    let columns = self.nodes[id].bins(d, k)?.ok_or_else(|| reader.broken())?;
                     self.judge(id, columns);
                     for _ in 0..reader.len(8)? {
                         let feature = reader.index()?;
-                        let bins = self.read_bins(reader)?;
-                        self.set_opened(id, feature, bins).ok_or_else(|| reader.broken())?;
+                        let smaller = read_bins(reader, k)?;
+                        self.set_opened(id, feature, smaller).ok_or_else(|| reader.broken())?;
                     }
                 }
                 2 => {
@@ -537,14 +578,8 @@ impl Growth {
                 _ => return Err(reader.broken()),
             }
             self.nodes[id].left = left;
-            self.nodes[id].bins = bins;
         }
         Ok(())
-    }
-
-    fn read_bins(&self, reader: &mut Reader<'_>) -> Result<Bins> {
-        let bins = Bins::read(reader)?;
-        if bins.width == self.k && bins.sums.is_some() { Ok(bins) } else { Err(reader.broken()) }
     }
 
     fn set_opened(&mut self, id: usize, feature: usize, bins: Bins) -> Option<()> {

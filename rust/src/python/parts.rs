@@ -205,6 +205,17 @@ impl PyPartsFit {
         run(py, &n_jobs, &Monitor::default(), None, || fit.tell(answer))
     }
 
+    /// [`PyPartsFit::tell`] of an answer that was gathered here; it is finished then.
+    fn tell_gathered(
+        &mut self,
+        py: Python<'_>,
+        gathering: &mut PyGathering,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<()> {
+        let (fit, gathering) = (&mut self.0, gathering.0.take().ok_or_else(finished)?);
+        run(py, &n_jobs, &Monitor::default(), None, || fit.tell(gathering.finish()))
+    }
+
     /// Number of rows; 0 before the first answer.
     #[getter]
     fn n_rows(&self) -> u64 {
