@@ -1,13 +1,13 @@
 """Fits of Parquet files that are larger than memory, batch by batch.
 
-    python benches/parts.py --folder /some/folder [--rows 5000000 50000000]
+    python benches/parts.py --folder /some/folder [--rows 5000000 100000000]
 
 Twenty columns of normal rows around ten centers, in files of a million rows, are written to the
 folder unless they are there already. `tc.parts.fit_batches` grows a tree of 40 leaves from them, in
 a process of its own, on all cores: seconds, questions, bytes of all answers, and the peak of memory
-above what the process holds when it begins to fit. Where all rows fit into half of the memory, the
-tree is compared with that of `ExKMC.fit`, which must be the same to the bit. Nothing here fails
-because something was slow.
+above what the process holds when it begins to fit. Up to ten million rows the bytes of the answers
+are counted in a process of their own, and the tree is compared with that of `ExKMC.fit`, which must
+be the same to the bit. Nothing here fails because something was slow.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ import treeclust_rs as tc
 from common import table
 from figures import Cell, runs
 from memory import peak_above
-from treeclust_rs.parts import fit_batches
 from treeclust_rs.parts.batches import names_of, source_of
 from treeclust_rs.parts.protocol import Fit, Gathering
 
 COLUMNS, CENTERS, LEAVES, PER_FILE = 20, 10, 40, 1_000_000
+MOST_IN_MEMORY = 10_000_000
 
 
 def main() -> None:
@@ -39,7 +39,7 @@ def main() -> None:
         return print(json.dumps(_worker(*sys.argv[2:])))
     parser = common.parser(__doc__, quick="a million rows")
     parser.add_argument("--folder", type=Path, required=True, help="where the rows are written")
-    parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000, 50_000_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[500_000, 5_000_000, 100_000_000])
     arguments = common.parse(parser)
     common.one_thread()
     missing = common.Missing()
@@ -86,16 +86,17 @@ def _measured(n: int, folder: Path) -> list[Cell]:
     _rows(n, folder)
     size = sum(file.stat().st_size for file in folder.glob("*.parquet"))
     found = _in_process("fit", folder)
-    told = _in_process("ask", folder)
     same: Cell = None
-    if n * COLUMNS * 8 <= 4e9:
+    n_bytes: Cell = None
+    if n <= MOST_IN_MEMORY:
+        n_bytes = f"{_in_process('count', folder)['bytes'] / 1e6:.0f}"
         same = "yes" if _in_process("memory", folder)["json"] == found["json"] else "NO"
     return [
         f"{n:,}",
         f"{size / 1e9:.2f}",
         str(found["depth"]),
-        str(told["questions"]),
-        f"{told['bytes'] / 1e6:.0f}",
+        str(found["questions"]),
+        n_bytes,
         runs([found["seconds"]]),
         f"{found['peak'] / 1e6:.0f}",
         same,
@@ -116,35 +117,35 @@ def _worker(what: str, folder: str) -> dict[str, Any]:
     if what == "memory":
         model.fit(pl.read_parquet(sorted(Path(folder).glob("*.parquet"))))
         return {"json": model.to_json()}
-    if what == "ask":
-        return _asked(model, folder)
+    source = source_of(f"{folder}/*.parquet")
+    fit = Fit(model, feature_names=names_of(source))
+    n_bytes = 0
+
+    def ask() -> None:
+        """Do what `fit_batches` does, and count the bytes of the answers if these are asked for."""
+        nonlocal n_bytes
+        while (question := fit.question()) is not None:
+            gathering = Gathering(question, fit.threads)
+            for batch in source():
+                gathering.add(batch, 0)
+            if what == "count":
+                answer = gathering.finish()
+                n_bytes += len(answer.to_bytes())
+                fit.tell(answer)
+            else:
+                fit.tell_gathered(gathering)
+        fit.result()
+
     start = time.perf_counter()
-    peak = peak_above(lambda: fit_batches(model, folder_files(folder)))
+    peak = peak_above(ask)
     return {
         "seconds": time.perf_counter() - start,
         "peak": peak,
+        "questions": fit.n_rounds,
         "depth": model.tree_.max_depth,
         "json": model.to_json(),
+        "bytes": n_bytes,
     }
-
-
-def folder_files(folder: str) -> str:
-    return f"{folder}/*.parquet"
-
-
-def _asked(model: tc.ExKMC, folder: str) -> dict[str, Any]:
-    """Count questions and bytes of answers, the answers being those of one part."""
-    source = source_of(folder_files(folder))
-    fit = Fit(model, feature_names=names_of(source))
-    n_bytes = 0
-    while (question := fit.question()) is not None:
-        gathering = Gathering(question, fit.threads)
-        for batch in source():
-            gathering.add(batch, 0)
-        answer = gathering.finish()
-        n_bytes += len(answer.to_bytes())
-        fit.tell(answer)
-    return {"questions": fit.n_rounds, "bytes": n_bytes}
 
 
 if __name__ == "__main__":
