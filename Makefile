@@ -88,6 +88,7 @@ bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours
 ifeq ($(QUICK),)
 	$(BIN)/python benches/full_tests.py
 	$(BIN)/python benches/scaling.py
+	$(BIN)/python benches/parts.py --folder benches/.parts
 	$(BIN)/python benches/interrupts.py
 	$(BIN)/python benches/douglas_peers.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"

@@ -45,6 +45,7 @@ SECTIONS = (
     "Scaling",
     "Gaps and levels",
     "Memory of files",
+    "Parts",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",

@@ -21,6 +21,9 @@ from ._core import DensityTests as DensityTests
 from ._core import FittedKauri as FittedKauri
 from ._core import FittedOblique as FittedOblique
 from ._core import FittedTree as FittedTree
+from ._core import PartsAnswer as PartsAnswer
+from ._core import PartsFit as PartsFit
+from ._core import PartsQuestion as PartsQuestion
 from ._core import Router as Router
 from ._core import SearchedTree as SearchedTree
 from ._core import Threads as Threads

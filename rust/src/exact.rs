@@ -22,6 +22,8 @@
 //! Memory: 16 bytes per sum for every window that a term falls into, and one more. Numbers between 1e-5 and 1e5 fall
 //! into two or three.
 
+use std::ops::Range;
+
 use crate::memory;
 use crate::parallel;
 
@@ -149,13 +151,66 @@ impl ExactSums {
 
     /// The sums at the places `plus` less those at the places `minus`, exactly, and rounded once.
     pub fn combined(&self, plus: &[usize], minus: &[usize]) -> f64 {
+        self.total(plus, minus).rounded()
+    }
+
+    /// The sums at the places `plus` less those at the places `minus`.
+    fn total(&self, plus: &[usize], minus: &[usize]) -> Total {
         let mut total = Total::default();
         for &window in &self.windows {
             let counters = &self.counters[usize::from(self.places[usize::from(window)])];
             let sum = |places: &[usize]| places.iter().map(|&place| counters[place]).sum::<i128>();
             total.add(window.into(), sum(plus) - sum(minus));
         }
-        total.rounded()
+        total
+    }
+
+    /// The sums at some ranges of places, one after the other.
+    pub fn gather(pieces: &[(&ExactSums, Range<usize>)]) -> ExactSums {
+        let mut all = ExactSums::new(pieces.iter().map(|(_, places)| places.len()).sum());
+        let mut start = 0;
+        for (sums, places) in pieces {
+            for &window in &sums.windows {
+                let counters = &sums.counters[usize::from(sums.places[usize::from(window)])];
+                let counters = &counters[places.clone()];
+                if counters.iter().any(|&counter| counter != 0) {
+                    let own = &mut all.counters_of(window.into())[start..start + places.len()];
+                    own.copy_from_slice(counters);
+                }
+            }
+            start += places.len();
+        }
+        all
+    }
+
+    /// Appends the sum at `place`: the same bytes for the same value, however it was added up.
+    pub fn encode(&self, place: usize, out: &mut Vec<u8>) {
+        self.total(&[place], &[]).encode(out);
+    }
+
+    /// Adds a sum that [`ExactSums::encode`] wrote to the one at `place`, and takes its bytes from the front; none if these
+    /// are no such sum.
+    pub fn decode(&mut self, place: usize, bytes: &mut &[u8]) -> Option<()> {
+        let Some(code) = usize::from(*bytes.split_off_first()?).checked_sub(1) else {
+            return Some(());
+        };
+        let (n_digits, is_negative) = (code / 2, code % 2 == 1);
+        let first = usize::from(*bytes.split_off_first()?);
+        if first + n_digits > N_WINDOWS + 2 {
+            return None;
+        }
+        let mut add = |window: usize, units: i128| {
+            let last = window.min(N_WINDOWS - 1);
+            self.counters_of(last)[place] += units << (WINDOW as usize * (window - last));
+        };
+        for window in first..first + n_digits {
+            let digit = bytes.split_off(..4)?.try_into().ok()?;
+            add(window, u32::from_le_bytes(digit).into());
+        }
+        if is_negative {
+            add(first + n_digits, -1);
+        }
+        Some(())
     }
 }
 
@@ -394,9 +449,12 @@ impl ExactRows {
     }
 }
 
+/// Digits that the counter of the last window may have.
+const CARRIED: usize = 4;
+
 /// The exact value of one sum: digits of [`WINDOW`] bits from the lowest window on, and what is left above them.
 struct Total {
-    digits: [u32; N_WINDOWS],
+    digits: [u32; N_WINDOWS + CARRIED],
     /// The window of the first digit, and of what is left above the digits.
     first: usize,
     next: usize,
@@ -405,7 +463,7 @@ struct Total {
 
 impl Default for Total {
     fn default() -> Self {
-        Total { digits: [0; N_WINDOWS], first: 0, next: 0, above: 0 }
+        Total { digits: [0; N_WINDOWS + CARRIED], first: 0, next: 0, above: 0 }
     }
 }
 
@@ -424,6 +482,30 @@ impl Total {
             self.next += 1;
         }
         self.above += counter;
+    }
+
+    /// Appends nothing but a zero byte for 0; else a byte for sign and number of digits, one for the place of the first,
+    /// and the digits that are needed.
+    fn encode(mut self, out: &mut Vec<u8>) {
+        while self.above != 0 && self.above != -1 {
+            self.digits[self.next] = self.above as u32;
+            self.above >>= WINDOW;
+            self.next += 1;
+        }
+        let repeated = self.above as u32;
+        while self.next > self.first && self.digits[self.next - 1] == repeated {
+            self.next -= 1;
+        }
+        while self.next > self.first && self.digits[self.first] == 0 {
+            self.first += 1;
+        }
+        let digits = &self.digits[self.first..self.next];
+        if digits.is_empty() && self.above == 0 {
+            return out.push(0);
+        }
+        out.push(1 + 2 * digits.len() as u8 + u8::from(self.above < 0));
+        out.push(self.first as u8);
+        digits.iter().for_each(|digit| out.extend(digit.to_le_bytes()));
     }
 
     fn rounded(mut self) -> f64 {
@@ -617,6 +699,37 @@ mod tests {
             assert_eq!(merged.rounded(0), sum(&[&b[..], &a[..]].concat()));
             merged.take_away(&sums(&a));
             assert_eq!(merged.rounded(0), sum(&b));
+        }
+    }
+
+    #[test]
+    fn sums_cross_as_bytes_that_tell_their_value_alone() {
+        let mut numbers = Numbers(7);
+        for round in 0..500u64 {
+            let exponents = if round % 2 == 0 { 0..2046 } else { 1000..1060 };
+            let n = 1 + numbers.below(9);
+            let mut terms: Vec<f64> = (0..n).map(|_| numbers.next(exponents.clone())).collect();
+            if round % 5 == 0 {
+                let others: Vec<f64> = terms.iter().map(|x| -x).collect();
+                terms.extend(&others[(round as usize / 5) % 2..]);
+            }
+            let (mut bytes, mut others) = (vec![], vec![]);
+            sums(&terms).encode(0, &mut bytes);
+            let half = terms.len() / 2;
+            let mut merged = sums(&terms[half..]);
+            merged.merge(&sums(&terms[..half]));
+            merged.encode(0, &mut others);
+            assert_eq!(bytes, others, "{terms:?}");
+            let (mut read, mut rest) = (ExactSums::new(3), &bytes[..]);
+            read.decode(1, &mut rest).unwrap();
+            assert!(rest.is_empty());
+            assert_eq!(read.all_rounded(), [0.0, sum(&terms), 0.0]);
+            let pieces = ExactSums::gather(&[(&read, 1..3), (&read, 0..2)]);
+            assert_eq!(pieces.all_rounded(), [sum(&terms), 0.0, 0.0, sum(&terms)]);
+            assert!(
+                bytes == [0]
+                    || ExactSums::new(1).decode(0, &mut &bytes[..bytes.len() - 1]).is_none()
+            );
         }
     }
 

@@ -32,7 +32,7 @@ use crate::tree::{Test, TestArrays};
 /// from rows.
 const MAX_HISTOGRAM_BYTES: usize = 40 << 20;
 /// Scores of leaves closer than this share of the tree's cost are tied.
-const LEAF_TIE: f64 = 1e-12;
+pub(crate) const LEAF_TIE: f64 = 1e-12;
 /// Gaps closer in width than this share of the column's range are tied.
 const WIDTH_TIE: f64 = 1e-9;
 

@@ -11,6 +11,7 @@
 //!    [`kauri`], [`kernel`] and [`oblique`] hold the methods with their own objectives, [`cltree`] and
 //!    [`regression`] those that look at the columns alone, [`local_search`] the search for the best tree of a budget
 //!    of leaves. [`sparse`] searches and splits the nodes of sparse rows, for the bases and criteria that take them.
+//!    [`parts`] grows the tree of rows that are never in one place.
 //! 5. [`tree`] is the fitted tree and the one routing function.
 //!
 //! The crate does not depend on Python: the bindings are behind the feature `python`. Results are the same bits for
@@ -38,6 +39,7 @@ pub mod oblique;
 mod orders;
 pub mod parallel;
 pub mod partition;
+pub mod parts;
 pub mod placement;
 pub mod regression;
 pub mod rows;

@@ -60,6 +60,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # How the command line read columns of the fit, where its user chose it: other files are read
     # the same way.
     _read_as = ReadAs()
+    # Whether the fit saw the rows in parts, see `treeclust_rs.parts`.
+    _is_fitted_in_parts = False
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
     # An attribute that every fitted model has, and those that take the rows of the fit, which
@@ -78,6 +80,13 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         # Python calls this for attributes that it does not find.
         fitted = self._fitted_by in self.__dict__
+        if name in ("labels_", "reference_labels_") and self._is_fitted_in_parts:
+            raise AttributeError(
+                f"This {type(self).__name__} has no {name}: it was fitted in parts, and never had "
+                "all rows. Write the labels of any rows by\n"
+                "    labels = model.to_polars()\n"
+                "    frame.with_columns(labels).sink_parquet('labels.parquet')"
+            )
         if name in self._from_rows and fitted:
             raise AttributeError(
                 f"This {type(self).__name__} has no {name}: it takes the rows of the fit, and the "

@@ -37,8 +37,8 @@ _OF_TREE_AND_ROWS = (
 class TrainingState:
     """What a model keeps of the rows of its fit, for itself and for smaller trees."""
 
-    leaf_of_row: npt.NDArray[np.int32]
-    """Leaf of every row, those that the fit left out included."""
+    leaf_of_row: npt.NDArray[np.int32] | None
+    """Leaf of every row, those that the fit left out included; None after a fit in parts."""
     leaf_means: LeafMeans | None
     """None: not known, or too many to keep."""
     reference_centers: FloatArray
@@ -47,7 +47,8 @@ class TrainingState:
     def truncate(self, kept: IntArray) -> Self:
         """Return the state of a smaller tree; `kept`: the node that each node is part of there."""
         means = None if self.leaf_means is None else self.leaf_means.truncate(kept)
-        leaves = kept[self.leaf_of_row].astype(np.int32)
+        rows = self.leaf_of_row
+        leaves = None if rows is None else kept[rows].astype(np.int32)
         return replace(self, leaf_of_row=leaves, leaf_means=means)
 
 
@@ -63,7 +64,9 @@ class GrownClusterer(TreeClusterer, abstract=True):
     def _set_training(self, training: TrainingState) -> None:
         """Set what follows from the tree and the rows of the fit."""
         tree = self.tree_
-        self.labels_ = self.classes_[tree.leaf_clusters][training.leaf_of_row]
+        self.__dict__.pop("labels_", None)
+        if training.leaf_of_row is not None:
+            self.labels_ = self.classes_[tree.leaf_clusters][training.leaf_of_row]
         self.__dict__.pop("_inertia_path", None)
         if training.leaf_means is not None:
             centers, self.inertia_ = self._centers_and_cost(training.leaf_means.clusters(tree))

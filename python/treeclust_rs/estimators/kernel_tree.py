@@ -343,7 +343,9 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             return self.inertia_
         if "_kernel_cost" not in self.__dict__:
             fit = self._rows_of_fit("kernel_cost_")
-            of_fit = fit.leaf_of_row if fit.kept is None else fit.leaf_of_row[fit.kept]
+            of_fit = fit.leaf_of_row
+            assert of_fit is not None, "a kernel tree is not fitted in parts"
+            of_fit = of_fit if fit.kept is None else of_fit[fit.kept]
             self._kernel_cost = fit.stocks.inertia(self.tree_.leaf_clusters[of_fit])
         return self._kernel_cost
 

@@ -117,6 +117,7 @@ class GrownTree:
         table: Table | SparseTable,
         fitted: WeightedRows[Any] | None = None,
         base_centers: FloatArray | None = None,
+        beside: Sequence[FloatArray] | None = None,
     ) -> ClusterTree:
         """Return the tree, with what is reported of its nodes.
 
@@ -130,6 +131,8 @@ class GrownTree:
             The rows of `leaf_of_row`; without them the values beside cuts are not kept.
         base_centers : ndarray of shape (n_clusters, n_features), default=None
             Centers of the base tree, which keep their leaves where cuts of times are moved.
+        beside : sequence of ndarray of shape (n_nodes,), default=None
+            The values beside cuts, where they are known without `fitted`: see `BESIDE_ARRAYS`.
 
         Returns
         -------
@@ -148,10 +151,13 @@ class GrownTree:
         )
         oblique = {} if self.oblique is None else self.oblique._asdict()
         sides = None if base_centers is None else self._sides_of_centers(base_centers)
+        known = node_arguments(
+            self.tests, self.oblique, self.n_node_samples, self.leaf_of_row, fitted, sides
+        )
+        if beside is not None and len(weight) > 1:
+            known |= dict(zip(BESIDE_ARRAYS, beside, strict=True))
         return ClusterTree(
-            **node_arguments(
-                self.tests, self.oblique, self.n_node_samples, self.leaf_of_row, fitted, sides
-            ),
+            **known,
             **{f"oblique_{name}": array for name, array in oblique.items()},
             n_node_samples=self.n_node_samples,
             weighted_n_node_samples=weight,

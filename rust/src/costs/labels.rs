@@ -70,6 +70,33 @@ pub fn label_costs<'a, 't: 'a>(
             return super::sparse::label_costs(matrix, units, centers, metric, weights);
         }
     };
+    let ExactLabelCosts { regrets, nearest, minimum } =
+        exact_label_costs(table, units, centers, metric, levels, weights)?;
+    Ok(LabelCosts { regrets, nearest, minimum: minimum.rounded(0) })
+}
+
+/// [`LabelCosts`] of some of the rows: those of all rows are these, added up.
+pub(crate) struct ExactLabelCosts {
+    /// As [`LabelCosts::regrets`].
+    pub regrets: Vec<f64>,
+    /// As [`LabelCosts::nearest`].
+    pub nearest: Vec<u32>,
+    /// [`LabelCosts::minimum`] before it is rounded.
+    pub minimum: ExactSums,
+}
+
+/// [`label_costs`] of the rows of a table.
+///
+/// # Errors
+/// As [`label_costs`].
+pub(crate) fn exact_label_costs(
+    table: &Table<'_>,
+    units: &Units,
+    centers: &[f64],
+    metric: Metric,
+    levels: &[Option<&[f64]>],
+    weights: Option<&[f64]>,
+) -> Result<ExactLabelCosts> {
     let (n, d) = (table.n_samples(), table.n_features());
     let k = centers.len() / d.max(1);
     Error::check_len("centers", centers.len(), k * d, "entries")?;
@@ -121,14 +148,14 @@ pub fn label_costs<'a, 't: 'a>(
         }
         minimum.finish()
     });
-    let mut all = ExactSums::new(1);
-    minima.iter().for_each(|minimum| all.merge(minimum));
-    let minimum = all.rounded(0);
-    if !minimum.is_finite() || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
+    let mut minimum = ExactSums::new(1);
+    minima.iter().for_each(|of_block| minimum.merge(of_block));
+    if !minimum.rounded(0).is_finite()
+        || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
     {
         return Err(overflow());
     }
-    Ok(LabelCosts { regrets, nearest, minimum })
+    Ok(ExactLabelCosts { regrets, nearest, minimum })
 }
 
 /// The error of distances that are too large.

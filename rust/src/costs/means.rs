@@ -55,11 +55,15 @@ pub fn group_means<'a, 't: 'a>(
     Error::check_len("near", near.len(), n_groups * d, "entries")?;
     let row_groups = RowGroups { groups, n_groups, weights };
     let first = spreads_about(near.to_vec(), false, table, units, row_groups);
-    let squares: f64 = first.1.iter().sum();
-    if squares <= MAX_SQUARES_BY_SPREAD * first.0.spread.iter().sum::<f64>() {
+    if is_good_guess(&first.1, &first.0.spread) {
         return Ok(first.0);
     }
     Ok(spreads_about(first.0.means, true, table, units, row_groups).0)
+}
+
+/// Whether squares about guesses of the means are not so much larger than the spreads that digits are lost.
+pub(crate) fn is_good_guess(squares: &[f64], spread: &[f64]) -> bool {
+    squares.iter().sum::<f64>() <= MAX_SQUARES_BY_SPREAD * spread.iter().sum::<f64>()
 }
 
 /// What [`group_means`] returns, from differences to the points `means`, and the sum of their squares by group.
@@ -108,26 +112,60 @@ fn spreads_about(
     for (feature, moments) in with_gaps {
         columns[feature] = moments.iter().map(|moments| [moments.sum, moments.squares]).collect();
     }
-    // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
-    let rounding = if is_mean { 8.0 * f64::EPSILON * table.n_samples() as f64 } else { 0.0 };
-    let mut rest = vec![0.0; n_groups * d];
-    let (mut spread, mut total) = (vec![0.0; n_groups], vec![0.0; n_groups]);
-    for (feature, column) in columns.iter().enumerate() {
-        for (group, &[sum, squares]) in column.iter().enumerate() {
-            let (scale, i) = (units.scale[feature], group * d + feature);
-            let weight = observed.as_ref().map_or(weight[group], |observed| observed[i]);
-            if weight <= 0.0 {
-                continue;
-            }
-            let (point, apart) = (means[i], sum / weight);
-            means[i] += apart * scale;
-            rest[i] = apart - (means[i] - point) / scale;
-            let left = squares - sum * sum / weight;
-            spread[group] += if left > rounding * squares { left } else { 0.0 };
-            total[group] += squares;
-        }
-    }
+    let of_groups = Moments {
+        weight: &weight,
+        observed: observed.as_deref(),
+        columns: &columns,
+        n_samples: table.n_samples(),
+    };
+    let (rest, spread, total) = of_groups.settle(&mut means, is_mean, &units.scale);
     (GroupMeans { weight, means, rest, spread, observed }, total)
+}
+
+/// What rows of groups add up to about a point of each group.
+pub(crate) struct Moments<'a> {
+    /// Of each group.
+    pub weight: &'a [f64],
+    /// n_groups x d; none if no cell is missing.
+    pub observed: Option<&'a [f64]>,
+    /// By column and group: the weighted sum of the differences to the point, in units, and that of their squares.
+    pub columns: &'a [Vec<[f64; 2]>],
+    /// Number of rows.
+    pub n_samples: usize,
+}
+
+impl Moments<'_> {
+    /// Makes of the points `means` (n_groups x d) the rounded means; returns what rounding left of them, by group the
+    /// spread, and by group the sum of the squares about the points. `is_mean`: whether the points were the rounded
+    /// means, else a guess.
+    pub fn settle(
+        &self,
+        means: &mut [f64],
+        is_mean: bool,
+        scale: &[f64],
+    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let (d, n_groups) = (scale.len(), self.weight.len());
+        // Equal rows differ from their rounded mean by the same number: what their sums leave is rounding.
+        let rounding = if is_mean { 8.0 * f64::EPSILON * self.n_samples as f64 } else { 0.0 };
+        let mut rest = vec![0.0; n_groups * d];
+        let (mut spread, mut total) = (vec![0.0; n_groups], vec![0.0; n_groups]);
+        for (feature, column) in self.columns.iter().enumerate() {
+            for (group, &[sum, squares]) in column.iter().enumerate() {
+                let (scale, i) = (scale[feature], group * d + feature);
+                let weight = self.observed.map_or(self.weight[group], |observed| observed[i]);
+                if weight <= 0.0 {
+                    continue;
+                }
+                let (point, apart) = (means[i], sum / weight);
+                means[i] += apart * scale;
+                rest[i] = apart - (means[i] - point) / scale;
+                let left = squares - sum * sum / weight;
+                spread[group] += if left > rounding * squares { left } else { 0.0 };
+                total[group] += squares;
+            }
+        }
+        (rest, spread, total)
+    }
 }
 
 #[cfg(test)]

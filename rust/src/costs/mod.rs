@@ -21,9 +21,10 @@ mod units;
 
 pub(crate) use groups::group_weights;
 pub use groups::{GroupSums, group_sums};
+pub(crate) use labels::{ExactLabelCosts, LevelCosts, exact_label_costs, to_regrets};
 pub use labels::{LabelCosts, Metric, label_costs};
-pub(crate) use labels::{LevelCosts, to_regrets};
 pub use means::{GroupMeans, group_means};
+pub(crate) use means::{Moments, is_good_guess};
 pub use units::Units;
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | `fit.rs`, `kernel.rs` | threshold trees, and the surrogate features of Kernel IMM |
 //! | `kauri.rs`, `regression.rs`, `oblique_tree.rs`, `local_search.rs` | the methods with engines of their own |
 //! | `cltree.rs` | the tree of CLTree |
+//! | `parts.rs` | fits without rows: questions and answers |
 //! | `rows.rs` | rows as a table or a sparse matrix |
 //! | `tree.rs`, `router.rs` | tests as arrays; a tree that routes rows |
 //! | `run.rs`, `errors.rs` | threads, Ctrl-C and progress; exceptions |
@@ -21,6 +22,7 @@ mod kauri;
 mod kernel;
 mod local_search;
 mod oblique_tree;
+mod parts;
 mod regression;
 mod router;
 mod rows;
@@ -46,6 +48,8 @@ mod _core {
     use super::oblique_tree::{
         FittedOblique, assign_rows, fit_oblique, mean_centers, spherical_kmeans,
     };
+    #[pymodule_export]
+    use super::parts::{PartsTree, PyAnswer, PyGathering, PyPartsFit, PyQuestion};
     #[pymodule_export]
     use super::regression::fit_regression;
     #[pymodule_export]

@@ -1,0 +1,171 @@
+"""Fits of files and queries that are larger than memory, on one machine."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .._data.frames import frame_source, string_names
+from .._util import listed
+from ..estimators.exkmc import ExKMC
+from .protocol import Fit, Gathering
+
+Source = Callable[[], Iterable[Any]]
+"""Gives all batches, each time it is called."""
+
+# Rows of a query that are held at a time, beside those that polars reads ahead.
+_BATCH = 1 << 16
+
+_SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".parquet": partial(pl.scan_parquet, low_memory=True),
+    ".csv": pl.scan_csv,
+}
+
+
+def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None) -> ExKMC:
+    """Fit a model to rows that are read batch by batch, several times, and never held at once.
+
+    The tree is that of ``model.fit`` with all rows in memory, to the bit. Memory: some batches and
+    the sums of the tree, whatever the number of rows.
+
+    Parameters
+    ----------
+    model : ExKMC
+        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+    batches : LazyFrame, path-like, list, or callable
+        A polars LazyFrame; a Parquet or CSV file, a pattern such as ``"rows/*.parquet"``, a folder
+        of such files, or a list of these; a list of frames or arrays; or a function without
+        arguments that returns an iterable of frames or arrays, the same rows in the same order each
+        time.
+    sample_weight : str, default=None
+        The column of the frames that holds the weights of the rows; it is not fitted to.
+
+    Returns
+    -------
+    ExKMC
+        The model, fitted. It has no `labels_`: write them by
+        ``frame.with_columns(model.to_polars())`` and ``.sink_parquet(path)``.
+
+    Raises
+    ------
+    ValueError
+        If the second reading gives other rows than the first; as `Fit` and `Question.answer`.
+    TypeError
+        If `batches` gives its rows only once (a generator), or is nothing that gives rows.
+    OSError
+        If a file cannot be read.
+
+    See Also
+    --------
+    Fit : The same for any engine that maps and reduces.
+
+    Examples
+    --------
+    >>> import numpy as np, polars as pl, treeclust_rs as tc
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pl.DataFrame(rng.normal(size=(1000, 2)).round(3), schema=["a", "b"])
+    >>> centers = [[-1.0, 0.0], [1.0, 1.0], [1.0, -1.0]]
+    >>> model = tc.ExKMC(reference=np.array(centers), base_tree=None, max_leaves=5)
+    >>> tc.parts.fit_batches(model, frame.lazy()).n_leaves_
+    5
+    """
+    source = source_of(batches)
+    names = names_of(source)
+    if sample_weight is not None:
+        if names is None or sample_weight not in names:
+            known = "no names" if names is None else listed([repr(n) for n in names], "column")
+            raise ValueError(
+                f"sample_weight={sample_weight!r} is no column of the rows, which have {known}."
+            )
+        names = [name for name in names if name != sample_weight]
+    fit = Fit(model, feature_names=names)
+    while (question := fit.question()) is not None:
+        gathering = Gathering(question, fit.threads)
+        for batch in source():
+            rows, weight = batch, None
+            if sample_weight is not None:
+                frame = batch if isinstance(batch, pl.DataFrame) else pl.DataFrame(batch)
+                weight = frame.get_column(sample_weight).to_numpy()
+                rows = frame.drop(sample_weight)
+            gathering.add(rows, 0, weight)
+        fit.tell_gathered(gathering)
+    return fit.result()
+
+
+def source_of(batches: Any) -> Source:
+    """Return what gives the batches, each time it is called."""
+    if isinstance(batches, pl.LazyFrame):
+        return lambda: _collected(batches)
+    if isinstance(batches, (str, os.PathLike)):
+        return source_of(_scan([batches]))
+    if isinstance(batches, (list, tuple)) and batches:
+        if all(isinstance(item, (str, os.PathLike)) for item in batches):
+            return source_of(_scan(batches))
+        if any(frame_source(item) is not None or hasattr(item, "shape") for item in batches):
+            return lambda: batches
+    if isinstance(batches, Iterator):
+        raise TypeError(
+            "batches gives its rows once, and a fit reads them several times. Give a function that "
+            "begins anew each time: lambda: ... ."
+        )
+    if frame_source(batches) is not None or hasattr(batches, "shape"):
+        return lambda: [batches]
+    if callable(batches):
+        source: Source = batches
+        return source
+    raise TypeError(
+        "batches must be a polars LazyFrame, files, frames or arrays in a list, or a function that "
+        f"returns them. Got {type(batches).__name__} instead."
+    )
+
+
+def _collected(frame: pl.LazyFrame) -> Iterable[pl.DataFrame]:
+    """Return the batches of a query, in the order of its rows.
+
+    polars calls `collect_batches` unstable: where it is not, all rows are one batch.
+    """
+    if hasattr(frame, "collect_batches"):
+        return frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
+    return [frame.collect()]
+
+
+def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:
+    """Return the rows of files, patterns and folders, in the order of the names."""
+    files: list[str] = []
+    for path in paths:
+        text = os.fspath(path)
+        if Path(text).is_dir():
+            inside = sorted(str(file) for file in Path(text).iterdir() if file.suffix in _SCANS)
+            if not inside:
+                raise FileNotFoundError(f"{text}: no file there ends in .parquet or .csv.")
+            files += inside
+        elif not Path(text).exists() and glob.has_magic(text):
+            found = sorted(glob.glob(text))
+            if not found:
+                raise FileNotFoundError(f"{text}: no file has such a name.")
+            files += found
+        else:
+            if not Path(text).exists():
+                raise FileNotFoundError(f"{text}: there is no such file.")
+            files.append(text)
+    endings = {Path(file).suffix.lower() for file in files}
+    if len(endings) > 1 or not endings <= set(_SCANS):
+        raise ValueError(
+            "Files must be all Parquet (.parquet) or all CSV (.csv). Got "
+            f"{listed(sorted(endings), 'ending')}."
+        )
+    return _SCANS[endings.pop()](files)
+
+
+def names_of(source: Source) -> list[str] | None:
+    """Return the names of the columns of the first batch; None if it has none."""
+    for batch in source():
+        first = frame_source(batch)
+        return None if first is None else string_names(first.names)
+    raise ValueError("batches gives no rows.")

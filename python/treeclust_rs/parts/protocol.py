@@ -1,0 +1,463 @@
+"""Questions, answers, and the fit that asks."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .. import _engine
+from .._base import LeafMeans, Limits, TrainingState
+from .._data import Table, check_finite, check_sample_weight
+from .._data.frames import frame_source
+from .._data.scale import given_scale
+from .._data.table import align_table, check_feature_names, take_rows
+from .._reference.checks import check_distinct, warn_of_lost
+from .._reference.read import ReferenceInput, read_centers
+from .._util import FloatArray, effective_n_jobs, listed, progress_text
+from ..estimators.exkmc import ExKMC
+from ..tree import GrownTree, tests_of
+
+# Stands for no limit of leaves: no tree has more.
+_NO_LIMIT = 1 << 62
+
+_IN_MEMORY = "Fit in memory, by the estimator's own fit"
+
+
+def _read_names(data: bytes) -> tuple[list[str] | None, str]:
+    """Return names of columns and estimator as `Fit` wrote them; raises ValueError."""
+    try:
+        known = json.loads(data)
+        names, estimator = known["names"], known["estimator"]
+        is_sound = isinstance(estimator, str) and (
+            names is None or all(isinstance(name, str) for name in names)
+        )
+    except (ValueError, TypeError, LookupError):
+        is_sound = False
+    if not is_sound:
+        raise ValueError(
+            "These bytes are not a question of this version of treeclust_rs, or not all of it."
+        )
+    return names, estimator
+
+
+class Question:
+    """What a fit asks of every part of the rows.
+
+    Made by `Fit.question`; small enough to be sent to every worker. Questions can be pickled.
+    """
+
+    def __init__(self, core: _engine.PartsQuestion) -> None:
+        self._core = core
+        self._names, self._estimator = _read_names(core.names)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the parts."""
+        return self._core.n_features
+
+    def answer(
+        self, part: Any, *, part_id: int, sample_weight: Any = None, n_jobs: int | None = None
+    ) -> Answer:
+        """Answer for one part of the rows.
+
+        A function of the question and the part alone: it may be computed again elsewhere, and the
+        part is not kept.
+
+        Parameters
+        ----------
+        part : array-like or frame of shape (n_rows, n_features)
+            Rows of numbers, none of them missing; perhaps none. Columns of frames are found by
+            name.
+        part_id : int
+            The number of the part, from 0 on: the same for the same rows in every round, and of no
+            other part. Rows count in the order of these numbers.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights; rows of weight 0 are left out.
+        n_jobs : int or None, default=None
+            Threads, as of estimators.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        ValueError
+            If cells are missing or infinite, columns lack, weights are no weights, or distances
+            overflow.
+        TypeError
+            If a column does not hold numbers.
+        """
+        gathering = Gathering(self, _engine.Threads(effective_n_jobs(n_jobs)))
+        gathering.add(part, part_id, sample_weight)
+        return gathering.finish()
+
+    def to_bytes(self) -> bytes:
+        """Return the question as bytes, of a version of their own; `from_bytes` reads them."""
+        return self._core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` returned; ValueError if it is no question."""
+        return cls(_engine.PartsQuestion.from_bytes(data))
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Question], tuple[bytes]]:
+        return Question.from_bytes, (self.to_bytes(),)
+
+
+class Answer:
+    """What parts of the rows answer to a question.
+
+    ``a + b`` is the answer of the parts of both, in whatever order answers are added up.
+    """
+
+    def __init__(self, core: _engine.PartsAnswer) -> None:
+        self._core = core
+
+    def __add__(self, other: Answer) -> Answer:
+        if not isinstance(other, Answer):
+            return NotImplemented
+        return Answer(self._core.plus(other._core))
+
+    def to_bytes(self) -> bytes:
+        """Return the answer as bytes: equal for equal answers, however they were added up."""
+        return self._core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` returned; ValueError if it is no answer."""
+        return cls(_engine.PartsAnswer.from_bytes(data))
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Answer], tuple[bytes]]:
+        return Answer.from_bytes, (self.to_bytes(),)
+
+
+class Gathering:
+    """An answer on its way, of rows that come in batches."""
+
+    def __init__(self, question: Question, threads: _engine.Threads) -> None:
+        self._question, self._threads = question, threads
+        self._core = question._core.gather()
+
+    def add(self, rows: Any, part_id: int, sample_weight: Any = None) -> None:
+        """Add rows of a part, in its order; parameters and errors as of `Question.answer`."""
+        if isinstance(part_id, bool) or not isinstance(part_id, (int, np.integer)) or part_id < 0:
+            raise ValueError(f"part_id must be an int from 0 on. Got {part_id!r} instead.")
+        part_id = int(part_id)
+        self._core.add_part(part_id)
+        if not _n_rows(rows):
+            return
+        question = self._question
+        _check_kinds(rows, question._estimator)
+        table = align_table(
+            rows,
+            question._names,
+            question.n_features,
+            estimator_name=question._estimator,
+            names_given=True,
+        )
+        check_finite(table, self._threads)
+        weight = None
+        if sample_weight is not None:
+            if np.ndim(sample_weight) == 1 and not np.any(sample_weight):
+                sample_weight = np.zeros(len(sample_weight))  # some other part may have weights
+                if len(sample_weight) == table.n_samples:
+                    return
+            weight = check_sample_weight(sample_weight, table.n_samples)
+            assert weight is not None
+            kept = weight > 0
+            if not kept.all():
+                table, weight = take_rows(table, kept), np.ascontiguousarray(weight[kept])
+        self._core.add(table.data, weight, part_id, self._threads)
+
+    def finish(self) -> Answer:
+        """Return the answer of all rows that were added."""
+        return Answer(self._core.finish())
+
+
+def _n_rows(rows: Any) -> int:
+    """Return the number of rows of a part, 1 if it does not say."""
+    source = frame_source(rows)
+    if source is not None:
+        return source.count_rows()
+    return len(rows) if hasattr(rows, "__len__") else 1
+
+
+def _check_kinds(rows: Any, estimator_name: str) -> None:
+    """Raise TypeError if a column of a frame holds other things than numbers."""
+    source = frame_source(rows)
+    if source is None:
+        return
+    kinds = source.kinds(range(len(source.names)))
+    others = [
+        f"{name!r} ({source.type_of(place)})"
+        for place, (name, kind) in enumerate(zip(source.names, kinds, strict=True))
+        if kind != "number"
+    ]
+    if others:
+        raise TypeError(
+            f"A fit in parts takes numbers alone; other than numbers are {listed(others, 'column')}"
+            f". Drop or encode them (booleans: cast to integers). {_IN_MEMORY}, text, booleans and "
+            f"dates go in as they are: {estimator_name}().fit(frame)."
+        )
+
+
+class Fit:
+    """A fit that never sees a row: it asks, and is told what all parts answer.
+
+    ::
+
+        fit = tc.parts.Fit(model, feature_names=names)
+        while (question := fit.question()) is not None:
+            answers = [question.answer(part, part_id=i) for i, part in enumerate(parts)]
+            fit.tell(reduce(add, answers))
+        model = fit.result()
+
+    The tree, its thresholds, costs and centers are those of ``model.fit`` with all rows in memory,
+    in the order of the parts, to the bit.
+
+    Parameters
+    ----------
+    model : ExKMC
+        With ``base_tree=None``, ``cuts="threshold"``, ``criterion="kmeans"``, and a `reference`
+        with centers: an array (n_clusters x n_features) or a fitted estimator with
+        ``cluster_centers_``. A row belongs to the nearest center. `scale` may be None, "standard",
+        or units of the columns.
+    feature_names : iterable of str, default=None
+        Names of the columns, in the order of the centers' columns; parts that are frames are read
+        by them. None: by position.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model is another, or its parameters or centers do not suit a fit in parts.
+
+    See Also
+    --------
+    fit_batches : The same with a file or a query, on one machine.
+
+    Notes
+    -----
+    Rounds: about twice the depth of the tree, and ten. An answer takes n_features x 256 x
+    n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
+    number of rows; fewer bins are taken where that would be more than 20 MB.
+    """
+
+    # Most bins of a column and most rows that are opened to values, for tests; None: the core's.
+    _bins: ClassVar[tuple[int, int] | None] = None
+
+    def __init__(self, model: ExKMC, *, feature_names: Iterable[object] | None = None) -> None:
+        centers = _centers_of(model)
+        table = _columns_alone(centers.shape[1], None)
+        if feature_names is not None:
+            names = check_feature_names(feature_names, table.n_features, None)
+            table = _columns_alone(table.n_features, names)
+        self._table, self._centers = table, centers
+        self._start(model)
+        limits = Limits.of(model)
+        k, most = len(centers), limits.max_leaves
+        asked = {"names": table.feature_names, "estimator": type(model).__name__}
+        scale = None if model.scale == "standard" else self._given_scale(model.scale)
+        self._core = _engine.PartsFit(
+            json.dumps(asked).encode(),
+            centers,
+            scale,
+            max_leaves=k if most is None else _NO_LIMIT if most == math.inf else int(most),
+            max_depth=limits.max_depth,
+            min_samples_leaf=limits.min_samples_leaf,
+            bins=self._bins,
+        )
+
+    def _start(self, model: ExKMC) -> None:
+        self._model = model
+        self.threads = _engine.Threads(effective_n_jobs(model.n_jobs))
+        self._started = time.perf_counter()
+
+    def _given_scale(self, scale: Any) -> FloatArray:
+        if scale is None:
+            return np.ones(self._table.n_features)
+        return given_scale(scale, self._table.n_features, self._table.feature_names)
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of questions answered."""
+        return self._core.n_rounds
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; 0 before the first answer."""
+        return self._core.n_rows
+
+    def question(self) -> Question | None:
+        """Return the question for all parts; None if the fit is over."""
+        core = self._core.question()
+        return None if core is None else Question(core)
+
+    def tell(self, answer: Answer) -> None:
+        """Take the answers of all parts, added up.
+
+        Parameters
+        ----------
+        answer : Answer
+            The sum.
+
+        Raises
+        ------
+        ValueError
+            If a part is missing, new, or has other rows than in the first round; the answer is to
+            another question; there are no rows; or sums leave the range of float64.
+        """
+        self._core.tell(answer._core, self.threads)
+        self._tell_user(f"round {self.n_rounds} of questions")
+
+    def tell_gathered(self, gathering: Gathering) -> None:
+        """Take the answer of all parts as it was gathered, without a copy of it."""
+        self._core.tell_gathered(gathering._core, self.threads)
+        self._tell_user(f"round {self.n_rounds} of questions")
+
+    def _tell_user(self, text: str) -> None:
+        name = type(self._model).__name__
+        tell = progress_text(self._model.verbose, name, self.n_rows, self._started)
+        if tell is not None:
+            tell(text)
+
+    def to_bytes(self) -> bytes:
+        """Return a checkpoint: all that is known, of a version of its own.
+
+        Raises
+        ------
+        ValueError
+            If the fit is over.
+        """
+        return self._core.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, model: ExKMC) -> Self:
+        """Go on from a checkpoint.
+
+        Parameters
+        ----------
+        data : bytes
+            What `to_bytes` returned.
+        model : ExKMC
+            The estimator to be fitted, with the parameters that the fit began with.
+
+        Raises
+        ------
+        ValueError
+            If `data` is no checkpoint, or that of other parameters.
+        """
+        core = _engine.PartsFit.from_bytes(data)
+        question = core.question()
+        assert question is not None, "checkpoints of fits that are over are refused"
+        fit = cls(model, feature_names=_read_names(question.names)[0])
+        own = fit._core.question()
+        assert own is not None
+        if own.fit_id != question.fit_id:
+            raise ValueError(
+                "The checkpoint is that of a fit with other parameters, centers or columns. Give "
+                "the estimator that it began with."
+            )
+        fit._core = core
+        return fit
+
+    def result(self) -> ExKMC:
+        """Return the model, fitted; it has no `labels_`, which `predict` gives for any rows.
+
+        Raises
+        ------
+        ValueError
+            If the fit is not over.
+        """
+        found = self._core.result()
+        if found is None:
+            raise ValueError("The fit is not over: tell it the answer to question() first.")
+        model, k = self._model, len(self._centers)
+        n_nodes = len(found.kind)
+        grown = GrownTree(
+            tests_of(found),
+            None,
+            found.n_node_samples,
+            found.weighted_n_node_samples,
+            found.label_weight,
+            found.cost,
+            found.cluster,
+            np.empty(0, dtype=np.uint32),
+            np.full(n_nodes, -1),
+            np.zeros(n_nodes),
+            np.full(n_nodes, np.nan),
+        )
+        none = np.full(n_nodes, np.nan)
+        tree = grown.build(
+            list(range(k)), self._table, beside=(found.below, found.above, none, none)
+        )
+        path = grown.cost_path(found.minimum)
+        warn_of_lost(
+            k,
+            tree.filled_clusters,
+            np.flatnonzero(found.label_rows),
+            model._lost_advice,
+            stacklevel=2,
+        )
+        means = LeafMeans(found.leaves, _engine.GroupMeans(*found.means), found.scale)
+        training = TrainingState(None, means, self._centers)
+        model._set_tree(tree, False)
+        model.scale_ = found.scale
+        model.reference_inertia_ = found.minimum
+        model._cost_path = path
+        model.__dict__.pop("reference_labels_", None)
+        model._is_fitted_in_parts = True
+        model._set_training(training)
+        tell = progress_text(model.verbose, type(model).__name__, self.n_rows, self._started)
+        if tell is not None:
+            tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
+        return model
+
+
+def _columns_alone(n_features: int, names: list[str] | None) -> Table:
+    """Return what is known of the columns of rows that are elsewhere."""
+    kinds = None if names is None else ("number",) * n_features
+    return Table(np.empty((0, n_features)), 0, n_features, names, kinds)
+
+
+def _centers_of(model: Any) -> FloatArray:
+    """Return the centers of the reference, checked; raise if the fit cannot be one in parts."""
+    name = type(model).__name__
+    if type(model) is not ExKMC:
+        raise TypeError(
+            f"Fits in parts are of ExKMC. Got {name} instead: fit it to a sample of the rows."
+        )
+    model._validate_params()
+    problems = [
+        (model.criterion != "kmeans", 'criterion="kmeans"'),
+        (model.cuts != "threshold", 'cuts="threshold"'),
+        (model.base_tree is not None, "base_tree=None"),
+        (isinstance(model.scale, str) and model.scale == "robust", 'scale="standard" or units'),
+    ]
+    wanted = [words for is_wrong, words in problems if is_wrong]
+    if wanted:
+        raise ValueError(f"A fit in parts takes ExKMC with {', '.join(wanted)}. {_IN_MEMORY}.")
+    reference = model.reference
+    centers = getattr(reference, "cluster_centers_", None)
+    what = f"cluster_centers_ of the reference {type(reference).__name__}"
+    if centers is None and not hasattr(reference, "fit") and np.ndim(reference) == 2:
+        centers, what = reference, "reference"
+    if centers is None or np.ndim(centers) != 2:
+        raise ValueError(
+            "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
+            "fitted estimator with cluster_centers_, to which rows are compared. Cluster a sample "
+            "of the rows first: reference=KMeans(k).fit(sample)."
+        )
+    centers = np.asarray(centers)
+    table = _columns_alone(centers.shape[1], None)
+    own = np.ascontiguousarray(read_centers(centers, table, what), dtype=np.float64)
+    classes = list(range(len(own)))
+    ReferenceInput(classes=classes, centers=own).check_n_clusters(model.n_clusters)
+    check_distinct(own, classes)
+    Limits.of(model).check(len(own), False)
+    return own

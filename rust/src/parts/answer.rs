@@ -1,0 +1,453 @@
+//! What parts of the rows answer. Answers of disjoint rows add up, in any order.
+
+use std::collections::BTreeMap;
+
+use super::bytes::{Reader, Writer};
+use super::question::{Ask, Question};
+use crate::error::{Error, Result};
+use crate::exact::ExactSums;
+
+const KIND: u8 = b'a';
+
+/// How many rows a part has, and a sum over them that tells whether they are the same the next time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartRows {
+    /// Number of rows.
+    pub n: u64,
+    /// The sum of a hash of each, in any order.
+    pub checksum: u64,
+}
+
+/// The answer of some parts to a question.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The question's.
+    pub id: (u64, u64),
+    /// By number the parts that have answered.
+    pub parts: BTreeMap<u64, PartRows>,
+    pub(crate) body: Body,
+}
+
+/// What they answer: an entry for each of the question's.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// The rows of least hash, ascending.
+    Sample { size: usize, rows: Vec<SampledRow> },
+    /// By place.
+    Rows(BTreeMap<u64, Vec<f64>>),
+    /// The weight of the rows, the sums of the columns, and the largest differences from the origins.
+    Moments { sums: ExactSums, largest: Vec<f64> },
+    /// Bins by node and column, and those of opened ranges.
+    Grow { fills: Vec<Vec<Bins>>, opened: Vec<Bins> },
+    /// Sums over leaves.
+    Leaves(Box<LeafSums>),
+}
+
+/// A row that was drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SampledRow {
+    pub hash: u64,
+    /// Its part, and its place there.
+    pub place: (u64, u64),
+    pub cells: Vec<f64>,
+}
+
+/// Rows of a node in bins of a column.
+#[derive(Debug, Clone)]
+pub(crate) struct Bins {
+    /// Whether every bin is a value that some row has: their number is then not known beforehand.
+    pub of_values: bool,
+    pub count: Vec<u64>,
+    /// Least and largest cell; infinite and reversed in empty bins.
+    pub low: Vec<f64>,
+    pub high: Vec<f64>,
+    /// `width` of each bin, if they were asked for.
+    pub sums: Option<ExactSums>,
+    pub width: usize,
+}
+
+impl Bins {
+    /// Adds the bins of other rows.
+    fn merge(&mut self, other: &Bins) -> Result<()> {
+        if self.of_values {
+            return self.merge_values(other);
+        }
+        if self.count.len() != other.count.len() {
+            return Err(other_question());
+        }
+        self.count.iter_mut().zip(&other.count).for_each(|(a, b)| *a += b);
+        self.low.iter_mut().zip(&other.low).for_each(|(a, b)| *a = a.min(*b));
+        self.high.iter_mut().zip(&other.high).for_each(|(a, b)| *a = a.max(*b));
+        match (&mut self.sums, &other.sums) {
+            (None, None) => Ok(()),
+            (Some(own), Some(others)) if own.len() == others.len() => {
+                own.merge(others);
+                Ok(())
+            }
+            _ => Err(other_question()),
+        }
+    }
+
+    /// The union of the values.
+    fn merge_values(&mut self, other: &Bins) -> Result<()> {
+        let (Some(own), Some(others)) = (&self.sums, &other.sums) else {
+            return Err(other_question());
+        };
+        let width = self.width;
+        if width != other.width || !other.of_values {
+            return Err(other_question());
+        }
+        let none = ExactSums::new(width);
+        let (mut of_own, mut of_others) = (vec![], vec![]);
+        let (mut count, mut values) = (vec![], vec![]);
+        let (mut i, mut j) = (0, 0);
+        while i < self.low.len() || j < other.low.len() {
+            let a = self.low.get(i).copied().unwrap_or(f64::INFINITY);
+            let b = other.low.get(j).copied().unwrap_or(f64::INFINITY);
+            let (takes_own, takes_other) = (a <= b, b <= a);
+            values.push(a.min(b));
+            let mut n = 0;
+            if takes_own {
+                n += self.count[i];
+                of_own.push((own, i * width..(i + 1) * width));
+                i += 1;
+            } else {
+                of_own.push((&none, 0..width));
+            }
+            if takes_other {
+                n += other.count[j];
+                of_others.push((others, j * width..(j + 1) * width));
+                j += 1;
+            } else {
+                of_others.push((&none, 0..width));
+            }
+            count.push(n);
+        }
+        let mut sums = ExactSums::gather(&of_own);
+        sums.merge(&ExactSums::gather(&of_others));
+        (self.low, self.high) = (values.clone(), values);
+        (self.count, self.sums) = (count, Some(sums));
+        Ok(())
+    }
+
+    pub fn write(&self, writer: &mut Writer) {
+        let filled = || (0..self.count.len()).filter(|&bin| self.count[bin] > 0);
+        writer.u8(u8::from(self.of_values) + 2 * u8::from(self.sums.is_some()));
+        writer.len(self.width);
+        writer.len(self.count.len());
+        writer.len(filled().count());
+        for bin in filled() {
+            writer.len(bin);
+            writer.u64(self.count[bin]);
+            writer.f64(self.low[bin]);
+            writer.f64(self.high[bin]);
+            if let Some(sums) = &self.sums {
+                writer.sums(sums, bin * self.width..(bin + 1) * self.width);
+            }
+        }
+    }
+
+    pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let form = reader.u8()?;
+        let (of_values, has_sums) = (form & 1 == 1, form & 2 == 2);
+        let (width, n) = (reader.index()?, reader.index()?);
+        let n_filled = reader.len(32)?;
+        if form > 3 || n_filled > n || n > MAX_BINS_READ || width > MAX_BINS_READ {
+            return Err(reader.broken());
+        }
+        let mut sums = has_sums.then(|| ExactSums::new(n * width));
+        let mut bins = Bins::empty(n, of_values, width);
+        for _ in 0..n_filled {
+            let bin = reader.index()?;
+            if bin >= n {
+                return Err(reader.broken());
+            }
+            bins.count[bin] = reader.u64()?;
+            bins.low[bin] = reader.f64()?;
+            bins.high[bin] = reader.f64()?;
+            if let Some(sums) = &mut sums {
+                reader.sums(sums, bin * width..(bin + 1) * width)?;
+            }
+        }
+        bins.sums = sums;
+        Ok(bins)
+    }
+
+    /// Bins without rows and sums.
+    pub fn empty(n: usize, of_values: bool, width: usize) -> Self {
+        let (low, high) = (vec![f64::INFINITY; n], vec![f64::NEG_INFINITY; n]);
+        Bins { of_values, count: vec![0; n], low, high, sums: None, width }
+    }
+}
+
+/// More bins, or sums of one, than any answer has.
+const MAX_BINS_READ: usize = 1 << 24;
+
+/// Sums over the leaves of a tree.
+#[derive(Debug, Clone)]
+pub(crate) struct LeafSums {
+    /// By node, of leaves.
+    pub count: Vec<u64>,
+    /// By label the rows that are nearest to it.
+    pub labels: Vec<u64>,
+    /// n_nodes x k: weight of the rows of each label, by nearest center.
+    pub weight: ExactSums,
+    /// What the rows cost at least.
+    pub minimum: ExactSums,
+    /// By column, for each group the sum of the differences to its point and that of their squares.
+    pub moments: Vec<ExactSums>,
+}
+
+/// The error of answers to different questions.
+fn other_question() -> Error {
+    Error::Value("Only answers to the same question can be added up.".into())
+}
+
+fn add_counts(a: &mut [u64], b: &[u64]) -> Result<()> {
+    if a.len() != b.len() {
+        return Err(other_question());
+    }
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+    Ok(())
+}
+
+fn add_sums(a: &mut ExactSums, b: &ExactSums) -> Result<()> {
+    if a.len() != b.len() {
+        return Err(other_question());
+    }
+    a.merge(b);
+    Ok(())
+}
+
+impl Answer {
+    /// Adds the answer of other parts to the same question.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the questions differ, or a part is in both.
+    pub fn merge(mut self, other: Answer) -> Result<Answer> {
+        if self.id != other.id {
+            return Err(other_question());
+        }
+        for (part, rows) in &other.parts {
+            if self.parts.insert(*part, *rows).is_some() {
+                return Err(Error::Value(format!(
+                    "Part {part} has answered twice: give every part of the data a part_id of its own, and ask each once."
+                )));
+            }
+        }
+        match (&mut self.body, other.body) {
+            (Body::Sample { size, rows }, Body::Sample { rows: others, .. }) => {
+                rows.extend(others);
+                rows.sort_unstable_by_key(|row| (row.hash, row.place));
+                rows.truncate(*size);
+            }
+            (Body::Rows(rows), Body::Rows(others)) => rows.extend(others),
+            (
+                Body::Moments { sums, largest },
+                Body::Moments { sums: other_sums, largest: others },
+            ) => {
+                add_sums(sums, &other_sums)?;
+                largest.iter_mut().zip(others).for_each(|(a, b)| *a = a.max(b));
+            }
+            (
+                Body::Grow { fills, opened },
+                Body::Grow { fills: other_fills, opened: other_opened },
+            ) => {
+                if fills.len() != other_fills.len() || opened.len() != other_opened.len() {
+                    return Err(other_question());
+                }
+                let own = fills.iter_mut().flatten().chain(opened);
+                let others = other_fills.iter().flatten().chain(&other_opened);
+                for (own, other) in own.zip(others) {
+                    own.merge(other)?;
+                }
+            }
+            (Body::Leaves(own), Body::Leaves(other)) => {
+                add_counts(&mut own.count, &other.count)?;
+                add_counts(&mut own.labels, &other.labels)?;
+                add_sums(&mut own.weight, &other.weight)?;
+                add_sums(&mut own.minimum, &other.minimum)?;
+                for (own, other) in own.moments.iter_mut().zip(&other.moments) {
+                    add_sums(own, other)?;
+                }
+            }
+            _ => return Err(other_question()),
+        }
+        Ok(self)
+    }
+
+    /// The answer as bytes: the same for the same rows, however they were shared out and added up.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new(KIND);
+        writer.u64(self.id.0);
+        writer.u64(self.id.1);
+        writer.len(self.parts.len());
+        for (&part, rows) in &self.parts {
+            writer.u64(part);
+            writer.u64(rows.n);
+            writer.u64(rows.checksum);
+        }
+        match &self.body {
+            Body::Sample { size, rows } => {
+                writer.u8(0);
+                writer.len(*size);
+                writer.len(rows.len());
+                for row in rows {
+                    writer.u64(row.hash);
+                    writer.u64(row.place.0);
+                    writer.u64(row.place.1);
+                    writer.f64s(&row.cells);
+                }
+            }
+            Body::Rows(rows) => {
+                writer.u8(1);
+                writer.len(rows.len());
+                for (&place, cells) in rows {
+                    writer.u64(place);
+                    writer.f64s(cells);
+                }
+            }
+            Body::Moments { sums, largest } => {
+                writer.u8(2);
+                writer.f64s(largest);
+                writer.sums(sums, 0..sums.len());
+            }
+            Body::Grow { fills, opened } => {
+                writer.u8(3);
+                writer.len(fills.len());
+                for columns in fills {
+                    writer.len(columns.len());
+                    columns.iter().for_each(|bins| bins.write(&mut writer));
+                }
+                writer.len(opened.len());
+                opened.iter().for_each(|bins| bins.write(&mut writer));
+            }
+            Body::Leaves(leaves) => {
+                writer.u8(4);
+                for counts in [&leaves.count, &leaves.labels] {
+                    writer.len(counts.len());
+                    counts.iter().for_each(|&n| writer.u64(n));
+                }
+                writer.sums(&leaves.weight, 0..leaves.weight.len());
+                writer.sums(&leaves.minimum, 0..1);
+                writer.len(leaves.moments.len());
+                for sums in &leaves.moments {
+                    writer.len(sums.len());
+                    writer.sums(sums, 0..sums.len());
+                }
+            }
+        }
+        writer.finish()
+    }
+
+    /// Reads an answer.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes, KIND, "an answer")?;
+        let id = (reader.u64()?, reader.u64()?);
+        let mut parts = BTreeMap::new();
+        for _ in 0..reader.len(24)? {
+            let part = reader.u64()?;
+            parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
+        }
+        let body = match reader.u8()? {
+            0 => {
+                let size = reader.index()?;
+                let mut rows = vec![];
+                for _ in 0..reader.len(32)? {
+                    let (hash, place) = (reader.u64()?, (reader.u64()?, reader.u64()?));
+                    rows.push(SampledRow { hash, place, cells: reader.f64s()? });
+                }
+                Body::Sample { size, rows }
+            }
+            1 => {
+                let mut rows = BTreeMap::new();
+                for _ in 0..reader.len(16)? {
+                    let place = reader.u64()?;
+                    rows.insert(place, reader.f64s()?);
+                }
+                Body::Rows(rows)
+            }
+            2 => {
+                let largest = reader.f64s()?;
+                Body::Moments { sums: reader.new_sums(1 + largest.len())?, largest }
+            }
+            3 => {
+                let mut fills = vec![];
+                for _ in 0..reader.len(8)? {
+                    let n = reader.len(25)?;
+                    fills.push((0..n).map(|_| Bins::read(&mut reader)).collect::<Result<_>>()?);
+                }
+                let n = reader.len(25)?;
+                let opened = (0..n).map(|_| Bins::read(&mut reader)).collect::<Result<_>>()?;
+                Body::Grow { fills, opened }
+            }
+            4 => {
+                let mut counts: Vec<Vec<u64>> = vec![];
+                for _ in 0..2 {
+                    let n = reader.len(8)?;
+                    counts.push((0..n).map(|_| reader.u64()).collect::<Result<_>>()?);
+                }
+                let (labels, count) =
+                    (counts.pop().unwrap_or_default(), counts.pop().unwrap_or_default());
+                let weight = reader.new_sums(count.len() * labels.len())?;
+                let minimum = reader.new_sums(1)?;
+                let mut moments = vec![];
+                for _ in 0..reader.len(8)? {
+                    let n = reader.index()?;
+                    moments.push(reader.new_sums(n)?);
+                }
+                Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, moments }))
+            }
+            _ => return Err(reader.broken()),
+        };
+        reader.end()?;
+        Ok(Answer { id, parts, body })
+    }
+
+    /// Whether the answer has an entry for everything that was asked.
+    pub(crate) fn is_to(&self, question: &Question) -> bool {
+        let d = question.n_features;
+        self.id == question.id
+            && match (&question.ask, &self.body) {
+                (Ask::Sample { size }, Body::Sample { size: own, rows }) => {
+                    size == own && rows.iter().all(|row| row.cells.len() == d)
+                }
+                (Ask::Rows { places, .. }, Body::Rows(rows)) => {
+                    rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d)
+                }
+                (Ask::Moments { .. }, Body::Moments { largest, .. }) => largest.len() == d,
+                (Ask::Grow(ask), Body::Grow { fills, opened }) => {
+                    let k = ask.geometry.k();
+                    let is_filled = |((_, with_sums), columns): (&(usize, bool), &Vec<Bins>)| {
+                        let is_whole = |(bins, ends): (&Bins, &Vec<f64>)| {
+                            bins.count.len() == ends.len()
+                                && !bins.of_values
+                                && bins.width == k
+                                && bins.sums.is_some() == *with_sums
+                        };
+                        columns.len() == d && columns.iter().zip(&ask.ends).all(is_whole)
+                    };
+                    fills.len() == ask.fills.len()
+                        && ask.fills.iter().zip(fills).all(is_filled)
+                        && opened.len() == ask.opens.len()
+                        && ask.opens.iter().zip(opened).all(|(open, bins)| {
+                            let n = open.ends.as_ref().map(|ends| ends.len() + 1);
+                            bins.of_values == n.is_none()
+                                && n.is_none_or(|n| n == bins.count.len())
+                                && bins.width == k
+                                && bins.sums.is_some()
+                        })
+                }
+                (Ask::Leaves(ask), Body::Leaves(leaves)) => {
+                    leaves.count.len() == ask.nodes.len()
+                        && leaves.labels.len() == ask.geometry.k()
+                        && leaves.moments.len() == d
+                        && leaves.moments.iter().all(|sums| sums.len() == ask.points.len() / d * 2)
+                }
+                _ => false,
+            }
+    }
+}

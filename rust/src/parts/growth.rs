@@ -1,0 +1,651 @@
+//! The tree of a fit without rows: what is known of its nodes, and what must be asked to grow it best first.
+//!
+//! A node is *filled* (its rows in bins, by column), *judged* (the best score between bins and bounds inside them),
+//! *opened* (bins that may hide a better cut are asked for again, in smaller bins, at last by value), and then its best
+//! cut is known exactly. Sums are exact, and the criterion reads them as in memory, so scores have the same bits.
+//!
+//! Best-first growth takes one leaf after the other. A round of questions asks about every leaf that the most favourable
+//! continuation could still split: a leaf of which nothing is known saves at most what it costs. Growth is then replayed
+//! on what is known (`Growth::replay`), so that which leaf is split, and its number, is as in memory.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::answer::Bins;
+use super::bytes::{Reader, Writer};
+use super::gathering::{from_ordered_bits, ordered_bits};
+use super::question::{Open, RoutingNode};
+use crate::criterion::label_cost::LabelCost;
+use crate::criterion::sums::AdditiveNode;
+use crate::criterion::{ColumnForm, Criterion, CutForm, Gap, OwnGroups};
+use crate::error::{Error, Result};
+use crate::exact::ExactSums;
+use crate::grow::{LEAF_TIE, Limits};
+use crate::parallel;
+use crate::search::choose_cut;
+
+const KIND: u8 = b'b';
+/// Smaller bins that a bin is opened into, about.
+const SMALLER_BINS: usize = 256;
+
+/// What is known of a node.
+pub(crate) struct PartNode {
+    depth: usize,
+    pub n: u64,
+    /// Regrets.
+    pub totals: ExactSums,
+    pub node: AdditiveNode,
+    parent: Option<usize>,
+    /// Left child; the right one follows it. None: not split.
+    pub left: Option<usize>,
+    state: State,
+    /// By column its rows in bins, until its children are filled: as bytes, a third of the memory. Empty: none.
+    bins: Vec<u8>,
+}
+
+impl PartNode {
+    /// The bins of `d` columns with `k` sums each, if they are held.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are no such bins.
+    fn bins(&self, d: usize, k: usize) -> Result<Option<Vec<Bins>>> {
+        if self.bins.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = Reader::new(&self.bins, KIND, "a checkpoint of a fit")?;
+        let bins = (0..d).map(|_| read_bins(&mut reader, k)).collect::<Result<_>>()?;
+        reader.end()?;
+        Ok(Some(bins))
+    }
+}
+
+fn pack(columns: &[Bins]) -> Vec<u8> {
+    let mut writer = Writer::new(KIND);
+    columns.iter().for_each(|bins| bins.write(&mut writer));
+    writer.finish()
+}
+
+fn read_bins(reader: &mut Reader<'_>, k: usize) -> Result<Bins> {
+    let bins = Bins::read(reader)?;
+    if bins.width == k && bins.sums.is_some() { Ok(bins) } else { Err(reader.broken()) }
+}
+
+/// How much is known of a leaf's best cut.
+enum State {
+    /// Nothing but that it saves no more than the leaf costs.
+    New,
+    /// Bounds by column.
+    Judged { columns: Vec<ColumnBound>, opened: BTreeMap<usize, Bins> },
+    /// The cut.
+    Cut(PartCut),
+    /// There is none worth taking, or the leaf may not be split.
+    Closed,
+}
+
+#[derive(Clone, Copy)]
+struct ColumnBound {
+    /// The best score of the cuts between bins.
+    edge: f64,
+    /// No cut of the column scores more.
+    upper: f64,
+}
+
+/// The best cut of a node.
+#[derive(Clone)]
+pub(crate) struct PartCut {
+    pub feature: usize,
+    pub gap: Gap,
+    pub score: f64,
+    left: ExactSums,
+    n_left: u64,
+}
+
+/// A growing tree.
+pub(crate) struct Growth {
+    pub nodes: Vec<PartNode>,
+    limits: Limits,
+    criterion: LabelCost<'static>,
+    n_features: usize,
+    k: usize,
+    /// Ranges with at most so many rows are opened to values.
+    most_values: u64,
+}
+
+/// The tree as it is in memory: nodes in order of creation.
+pub(crate) struct Replayed {
+    /// By node of the tree its place in [`Growth::nodes`].
+    pub nodes: Vec<usize>,
+    /// By node its left child; 0 at leaves.
+    pub left: Vec<usize>,
+}
+
+/// What growth asks next.
+pub(crate) struct Wanted {
+    pub fills: Vec<(usize, bool)>,
+    pub opens: Vec<Open>,
+}
+
+/// Growth is over, or goes on with questions.
+pub(crate) enum Step {
+    Done(Replayed),
+    Ask(Wanted),
+}
+
+impl Growth {
+    /// A tree of one leaf, nothing known of it.
+    pub fn new(n_features: usize, k: usize, limits: Limits, most_values: u64) -> Result<Self> {
+        let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
+        Ok(Growth { nodes: vec![], limits, criterion, n_features, k, most_values })
+    }
+
+    /// The question about the root.
+    pub fn first() -> Wanted {
+        Wanted { fills: vec![(0, true)], opens: vec![] }
+    }
+
+    /// The tree for routing.
+    pub fn routing(&self) -> Vec<RoutingNode> {
+        if self.nodes.is_empty() {
+            return vec![RoutingNode { left: 0, feature: 0, below: 0.0 }];
+        }
+        let node = |node: &PartNode| match (&node.state, node.left) {
+            (State::Cut(cut), Some(left)) => {
+                RoutingNode { left, feature: cut.feature, below: cut.gap.below }
+            }
+            _ => RoutingNode { left: 0, feature: 0, below: 0.0 },
+        };
+        self.nodes.iter().map(node).collect()
+    }
+
+    fn push(&mut self, parent: Option<usize>, depth: usize, n: u64, totals: ExactSums) -> usize {
+        let node = self.criterion.node(&totals.all_rounded(), n as usize);
+        let least = 2 * self.limits.min_samples_leaf.max(1) as u64;
+        let may_split =
+            node.cost > 0.0 && n >= least && self.limits.max_depth.is_none_or(|most| depth < most);
+        let state = if may_split { State::New } else { State::Closed };
+        self.nodes.push(PartNode {
+            depth,
+            n,
+            totals,
+            node,
+            parent,
+            left: None,
+            state,
+            bins: vec![],
+        });
+        self.nodes.len() - 1
+    }
+
+    /// Takes what was answered to the last question.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a bin holds 2^32 rows or more.
+    pub fn tell(&mut self, asked: &Wanted, fills: Vec<Vec<Bins>>, opened: Vec<Bins>) -> Result<()> {
+        let counts = fills.iter().flatten().chain(&opened).flat_map(|bins| &bins.count);
+        if counts.into_iter().any(|&count| count > u64::from(u32::MAX)) {
+            return Err(Error::Value("A bin would hold more than 4294967295 rows.".into()));
+        }
+        if self.nodes.is_empty() {
+            let Some(columns) = fills.into_iter().next() else { return Ok(()) };
+            let n = columns[0].count.iter().sum();
+            self.push(None, 0, n, self.total(&columns[0]));
+            self.judge(0, columns);
+            return Ok(());
+        }
+        let mut answered: BTreeMap<usize, Vec<Bins>> =
+            asked.fills.iter().map(|fill| fill.0).zip(fills).collect();
+        for &(small, with_sums) in &asked.fills {
+            let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
+            let Some(left) = self.nodes[parent].left else { continue };
+            let of_parent = self.nodes[parent].bins(self.n_features, self.k)?;
+            let Some(of_parent) = of_parent else { continue };
+            self.nodes[parent].bins = vec![];
+            let large = left + left + 1 - small;
+            let Some(of_small) = answered.remove(&small) else { continue };
+            if let Some(counted) = answered.remove(&large) {
+                let mut of_large = counted;
+                for ((bins, all), less) in of_large.iter_mut().zip(of_parent).zip(&of_small) {
+                    bins.sums = all.sums.map(|mut sums| {
+                        less.sums.iter().for_each(|less| sums.take_away(less));
+                        sums
+                    });
+                }
+                self.judge(large, of_large);
+            }
+            if matches!(self.nodes[small].state, State::New) {
+                self.judge(small, of_small);
+            }
+        }
+        for (open, smaller) in asked.opens.iter().zip(opened) {
+            self.replace(open, smaller)?;
+        }
+        let reopened: std::collections::BTreeSet<(usize, usize)> =
+            asked.opens.iter().map(|open| (open.node, open.feature)).collect();
+        for (id, feature) in reopened {
+            let PartNode { node, state: State::Judged { columns, opened }, .. } =
+                &mut self.nodes[id]
+            else {
+                continue;
+            };
+            let Some(bins) = opened.get(&feature) else { continue };
+            columns[feature] = bound(&self.criterion, node, feature, bins, self.k).0;
+        }
+        Ok(())
+    }
+
+    /// The sums over all bins.
+    fn total(&self, bins: &Bins) -> ExactSums {
+        let mut totals = ExactSums::new(self.k);
+        if let Some(sums) = &bins.sums {
+            for bin in 0..bins.count.len() {
+                totals.merge(&ExactSums::gather(&[(sums, bin * self.k..(bin + 1) * self.k)]));
+            }
+        }
+        totals
+    }
+
+    /// Bounds a node's cuts by its rows in bins.
+    fn judge(&mut self, id: usize, columns: Vec<Bins>) {
+        let (criterion, k, node) = (&self.criterion, self.k, &self.nodes[id].node);
+        let bounds = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
+            bound(criterion, node, feature, bins, k).0
+        });
+        let upper = bounds.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max);
+        let has_cut = upper > criterion.scale(node).floor;
+        let node = &mut self.nodes[id];
+        (node.bins, node.state) = match has_cut {
+            true => {
+                let state = State::Judged { columns: bounds, opened: BTreeMap::new() };
+                (pack(&columns), state)
+            }
+            false => (vec![], State::Closed),
+        };
+    }
+
+    /// Puts smaller bins in the place of the bin they are of.
+    fn replace(&mut self, open: &Open, smaller: Bins) -> Result<()> {
+        let k = self.k;
+        let is_new = match &self.nodes[open.node].state {
+            State::Judged { opened, .. } => !opened.contains_key(&open.feature),
+            _ => return Ok(()),
+        };
+        let filled = match is_new {
+            true => self.nodes[open.node].bins(self.n_features, k)?,
+            false => None,
+        };
+        let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
+        if let Some(mut columns) = filled {
+            opened.insert(open.feature, columns.swap_remove(open.feature));
+        }
+        let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
+        let is_it = |&bin: &usize| bins.low[bin] == open.low && bins.high[bin] == open.high;
+        let Some(bin) = (0..bins.count.len()).find(is_it) else { return Ok(()) };
+        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return Ok(()) };
+        let n = bins.count.len();
+        let sums = ExactSums::gather(&[
+            (sums, 0..bin * k),
+            (inside, 0..inside.len()),
+            (sums, (bin + 1) * k..n * k),
+        ]);
+        bins.sums = Some(sums);
+        bins.count.splice(bin..=bin, smaller.count);
+        bins.low.splice(bin..=bin, smaller.low);
+        bins.high.splice(bin..=bin, smaller.high);
+        Ok(())
+    }
+
+    /// Which bins of a judged node must be opened before its cut is known; decides the cut if none.
+    fn open(&mut self, id: usize) -> Result<Vec<Open>> {
+        let (criterion, k) = (&self.criterion, self.k);
+        let Some(filled) = self.nodes[id].bins(self.n_features, k)? else { return Ok(vec![]) };
+        let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
+        else {
+            return Ok(vec![]);
+        };
+        let scale = criterion.scale(node);
+        let best = columns.iter().map(|column| column.edge).fold(f64::NEG_INFINITY, f64::max);
+        let floor = best - scale.margin;
+        let bins = |feature: usize| opened.get(&feature).unwrap_or(&filled[feature]);
+        let mut wanted = vec![];
+        for (feature, column) in columns.iter().enumerate() {
+            if column.upper == f64::NEG_INFINITY || column.upper < floor {
+                continue;
+            }
+            let bins = bins(feature);
+            let (_, inside) = bound(criterion, node, feature, bins, k);
+            for (bin, &bound) in inside.iter().enumerate() {
+                if bound > f64::NEG_INFINITY && bound >= floor {
+                    let (low, high) = (bins.low[bin], bins.high[bin]);
+                    let ends =
+                        (bins.count[bin] > self.most_values).then(|| smaller_ends(low, high));
+                    wanted.push(Open { node: id, feature, low, high, ends });
+                }
+            }
+        }
+        if !wanted.is_empty() {
+            return Ok(wanted);
+        }
+        let features: Vec<usize> = (0..columns.len())
+            .filter(|&f| columns[f].edge > f64::NEG_INFINITY && columns[f].edge >= floor)
+            .collect();
+        let scores: Vec<f64> = features.iter().map(|&f| columns[f].edge).collect();
+        let groups: Vec<OwnGroups> = features.iter().map(|&f| own_groups(bins(f), k)).collect();
+        let found =
+            choose_cut(criterion, node, &features, &scores, 1, |i| Cow::Borrowed(&groups[i]))?;
+        let state = match found {
+            None => State::Closed,
+            Some(best) => {
+                let CutForm::Range { upper: gap, .. } = best.cut.form else {
+                    return Err(Error::Internal("a cut of another form.".into()));
+                };
+                let bins = bins(best.feature);
+                let is_left = |&bin: &usize| bins.count[bin] > 0 && bins.high[bin] <= gap.below;
+                let last = (0..bins.count.len()).filter(is_left).max().map_or(0, |bin| bin + 1);
+                let mut left = ExactSums::new(k);
+                if let Some(sums) = &bins.sums {
+                    (0..last).for_each(|bin| {
+                        left.merge(&ExactSums::gather(&[(sums, bin * k..(bin + 1) * k)]));
+                    });
+                }
+                let n_left = bins.count[..last].iter().sum();
+                State::Cut(PartCut { feature: best.feature, gap, score: best.score, left, n_left })
+            }
+        };
+        let node = &mut self.nodes[id];
+        if matches!(state, State::Closed) {
+            node.bins = vec![];
+        }
+        node.state = state;
+        Ok(vec![])
+    }
+
+    /// Makes the children of a node whose cut is known.
+    fn split(&mut self, id: usize) {
+        let PartNode { depth, n, state: State::Cut(cut), left: None, totals, .. } = &self.nodes[id]
+        else {
+            return;
+        };
+        let (depth, n_left, left) = (depth + 1, cut.n_left, cut.left.clone());
+        let n_right = n - n_left;
+        let mut right = totals.clone();
+        right.take_away(&left);
+        let first = self.push(Some(id), depth, n_left, left);
+        self.push(Some(id), depth, n_right, right);
+        self.nodes[id].left = Some(first);
+    }
+
+    /// No cut of the leaf scores more.
+    fn most(&self, id: usize) -> f64 {
+        let node = &self.nodes[id];
+        match &node.state {
+            State::New => node.node.cost,
+            State::Judged { columns, .. } => {
+                columns.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max)
+            }
+            State::Cut(cut) => cut.score,
+            State::Closed => f64::NEG_INFINITY,
+        }
+    }
+
+    fn is_decided(&self, id: usize) -> bool {
+        matches!(self.nodes[id].state, State::Cut(_) | State::Closed)
+    }
+
+    /// Grows as far as is known, and says what to ask next.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] for a bug.
+    pub fn step(&mut self) -> Result<Step> {
+        loop {
+            let unknown = match self.replay() {
+                Ok(replayed) => return Ok(Step::Done(replayed)),
+                Err(unknown) => unknown,
+            };
+            let mut wanted = Wanted { fills: vec![], opens: vec![] };
+            for &id in &unknown {
+                if matches!(self.nodes[id].state, State::New) {
+                    self.want_fill(id, &mut wanted.fills);
+                } else {
+                    wanted.opens.extend(self.open(id)?);
+                }
+            }
+            // What has been decided on the way may lead further: all that can be asked is asked at once.
+            if unknown.iter().any(|&id| self.is_decided(id)) {
+                continue;
+            }
+            if !wanted.fills.is_empty() || !wanted.opens.is_empty() {
+                return Ok(Step::Ask(wanted));
+            }
+        }
+    }
+
+    /// The smaller of two siblings is added up, the larger one only counted: its sums are the rest. Both at once, for
+    /// then the parent's are let go.
+    fn want_fill(&self, id: usize, fills: &mut Vec<(usize, bool)>) {
+        let left = self.nodes[id].parent.and_then(|parent| self.nodes[parent].left).unwrap_or(id);
+        let small = left + usize::from(self.nodes[left + 1].n < self.nodes[left].n);
+        let large = left + left + 1 - small;
+        if fills.iter().any(|fill| fill.0 == small) {
+            return;
+        }
+        fills.push((small, true));
+        if matches!(self.nodes[large].state, State::New) {
+            fills.push((large, false));
+        }
+    }
+
+    /// Best-first growth on what is known: the tree, or the leaves of which more must be known.
+    fn replay(&mut self) -> std::result::Result<Replayed, Vec<usize>> {
+        let mut tree = Replayed { nodes: vec![0], left: vec![0] };
+        let mut leaves = vec![0]; // by node of the tree
+        let mut cost = self.nodes[0].node.cost;
+        while leaves.len() < self.limits.max_leaves {
+            let margin = LEAF_TIE * cost;
+            let at = |leaf: &usize| tree.nodes[*leaf];
+            let known = leaves.iter().filter(|leaf| self.is_decided(at(leaf)));
+            let best = known.map(|leaf| self.most(at(leaf))).fold(f64::NEG_INFINITY, f64::max);
+            let hides_better =
+                |leaf: &usize| !self.is_decided(at(leaf)) && self.most(at(leaf)) >= best - margin;
+            if leaves.iter().any(hides_better) {
+                let ids: Vec<usize> = leaves.iter().map(at).collect();
+                return Err(self.worth_knowing(ids));
+            }
+            let tied = leaves.iter().filter(|leaf| self.most(at(leaf)) >= best - margin);
+            let Some(&leaf) = tied.min().filter(|_| best > f64::NEG_INFINITY) else { break };
+            let id = tree.nodes[leaf];
+            self.split(id);
+            let Some(left) = self.nodes[id].left else { break };
+            // In this order: the tree's cost decides what is tied.
+            cost -= self.nodes[id].node.cost;
+            cost += self.nodes[left].node.cost;
+            cost += self.nodes[left + 1].node.cost;
+            let first = tree.nodes.len();
+            tree.left[leaf] = first;
+            tree.nodes.extend([left, left + 1]);
+            tree.left.extend([0, 0]);
+            leaves.retain(|&other| other != leaf);
+            leaves.extend([first, first + 1]);
+        }
+        Ok(tree)
+    }
+
+    /// Of some leaves and what grows below them, those not known well enough that the most favourable continuation would
+    /// split.
+    fn worth_knowing(&mut self, mut leaves: Vec<usize>) -> Vec<usize> {
+        let mut left_over = self.limits.max_leaves.saturating_sub(leaves.len());
+        let mut wanted = vec![];
+        while left_over > 0 {
+            let score = |&place: &usize| self.most(leaves[place]);
+            let by_score = (0..leaves.len()).max_by(|a, b| score(a).total_cmp(&score(b)));
+            let Some(place) = by_score.filter(|place| score(place) > f64::NEG_INFINITY) else {
+                break;
+            };
+            let id = leaves.swap_remove(place);
+            left_over -= 1;
+            if !self.is_decided(id) {
+                wanted.push(id);
+                continue;
+            }
+            self.split(id);
+            leaves.extend(self.nodes[id].left.into_iter().flat_map(|left| [left, left + 1]));
+        }
+        wanted.sort_unstable();
+        wanted
+    }
+
+    /// The cut of a node of the tree that is split.
+    pub fn cut(&self, id: usize) -> Option<&PartCut> {
+        match &self.nodes[id].state {
+            State::Cut(cut) => Some(cut),
+            _ => None,
+        }
+    }
+
+    /// Appends what is known.
+    pub fn write(&self, writer: &mut Writer) {
+        let k = self.k;
+        writer.len(self.nodes.len());
+        for node in &self.nodes {
+            writer.len(node.depth);
+            writer.u64(node.n);
+            writer.sums(&node.totals, 0..k);
+            writer.u64(node.parent.map_or(0, |parent| parent as u64 + 1));
+            writer.u64(node.left.map_or(0, |left| left as u64));
+            writer.bytes(&node.bins);
+            match &node.state {
+                State::New => writer.u8(0),
+                State::Judged { opened, .. } => {
+                    writer.u8(1);
+                    writer.len(opened.len());
+                    for (&feature, bins) in opened {
+                        writer.len(feature);
+                        bins.write(writer);
+                    }
+                }
+                State::Cut(cut) => {
+                    writer.u8(2);
+                    writer.len(cut.feature);
+                    writer.numbers(&[cut.gap.below, cut.gap.above, cut.score]);
+                    writer.sums(&cut.left, 0..k);
+                    writer.u64(cut.n_left);
+                }
+                State::Closed => writer.u8(3),
+            }
+        }
+    }
+
+    /// Reads what [`Growth::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are no such tree.
+    pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let (d, k) = (self.n_features, self.k);
+        let n_nodes = reader.len(41)?;
+        for id in 0..n_nodes {
+            let (depth, n) = (reader.index()?, reader.u64()?);
+            let totals = reader.new_sums(k)?;
+            let parent = reader.index()?.checked_sub(1);
+            let left = Some(reader.index()?).filter(|&left| left > 0);
+            let is_sound = |child: usize| child > id && child + 1 < n_nodes;
+            if parent.is_some_and(|parent| parent >= id) || !left.is_none_or(is_sound) {
+                return Err(reader.broken());
+            }
+            self.push(parent, depth, n, totals);
+            self.nodes[id].bins = reader.bytes()?.to_vec();
+            match reader.u8()? {
+                0 => {}
+                1 => {
+                    let columns = self.nodes[id].bins(d, k)?.ok_or_else(|| reader.broken())?;
+                    self.judge(id, columns);
+                    for _ in 0..reader.len(8)? {
+                        let feature = reader.index()?;
+                        let smaller = read_bins(reader, k)?;
+                        self.set_opened(id, feature, smaller).ok_or_else(|| reader.broken())?;
+                    }
+                }
+                2 => {
+                    let feature = reader.index()?;
+                    let (gap, score) =
+                        (Gap { below: reader.f64()?, above: reader.f64()? }, reader.f64()?);
+                    let (left, n_left) = (reader.new_sums(k)?, reader.u64()?);
+                    if feature >= d || n_left > n {
+                        return Err(reader.broken());
+                    }
+                    self.nodes[id].state =
+                        State::Cut(PartCut { feature, gap, score, left, n_left });
+                }
+                3 => self.nodes[id].state = State::Closed,
+                _ => return Err(reader.broken()),
+            }
+            self.nodes[id].left = left;
+        }
+        Ok(())
+    }
+
+    fn set_opened(&mut self, id: usize, feature: usize, bins: Bins) -> Option<()> {
+        let (criterion, k) = (&self.criterion, self.k);
+        let PartNode { node, state: State::Judged { columns, opened }, .. } = &mut self.nodes[id]
+        else {
+            return None;
+        };
+        *columns.get_mut(feature)? = bound(criterion, node, feature, &bins, k).0;
+        opened.insert(feature, bins);
+        Some(())
+    }
+}
+
+/// The bins as the criterion reads them.
+fn own_groups(bins: &Bins, k: usize) -> OwnGroups {
+    let n = bins.count.len();
+    let none = ExactSums::new(k);
+    let exact = bins.sums.as_ref().map(|sums| {
+        let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
+        sums.accumulate(k);
+        sums
+    });
+    OwnGroups {
+        count: bins.count.iter().map(|&count| count as u32).collect(),
+        sums: vec![0.0; n * k], // the exact ones are read
+        low: bins.low.clone(),
+        high: bins.high.clone(),
+        form: ColumnForm::default(),
+        exact,
+    }
+}
+
+/// The bounds of a column, and those inside its bins.
+fn bound(
+    criterion: &LabelCost<'_>,
+    node: &AdditiveNode,
+    feature: usize,
+    bins: &Bins,
+    k: usize,
+) -> (ColumnBound, Vec<f64>) {
+    let groups = own_groups(bins, k);
+    let mut inside = vec![0.0; bins.count.len()];
+    let edge = criterion.bounds(node, groups.view(feature), &mut inside);
+    let upper = inside.iter().copied().fold(edge, f64::max);
+    (ColumnBound { edge, upper }, inside)
+}
+
+/// Ends of smaller bins between two cells: half of them at even distances, half at even numbers of doubles, so that
+/// some rounds lead from any range to its values.
+fn smaller_ends(low: f64, high: f64) -> Vec<f64> {
+    let n = SMALLER_BINS / 2;
+    let (first, last) = (ordered_bits(low), ordered_bits(high));
+    let mut ends: Vec<f64> = (1..n)
+        .map(|i| {
+            let share = i as f64 / n as f64;
+            low * (1.0 - share) + high * share
+        })
+        .chain((0..n as u64).map(|i| {
+            let step = u128::from(last - first) * u128::from(2 * i + 1) / (2 * n as u128);
+            from_ordered_bits(first + step as u64)
+        }))
+        .map(|end| end + 0.0)
+        .filter(|end| low <= *end && *end < high)
+        .collect();
+    ends.sort_unstable_by(f64::total_cmp);
+    ends.dedup();
+    ends
+}

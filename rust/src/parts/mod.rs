@@ -1,0 +1,29 @@
+//! A fit without rows: the tree of ExKMC grown by questions that every part of the rows answers.
+//!
+//! A [`PartsFit`] holds the tree and never sees a row. It asks a [`Question`]; each part of the rows gives an
+//! [`Answer`], which depends on its rows and the question alone (`Gathering`); answers add up in any order, and the fit is
+//! told the sum. Sums are exact ([`crate::exact`]), so the tree has the same bits as that of [`crate::fit`] with all rows
+//! in memory, however they are shared out.
+//!
+//! | questions | what is known then |
+//! |---|---|
+//! | a sample of the rows, by their place | bins of the columns; whether parts stay the same |
+//! | 1,001 rows at fixed places | origins of the columns |
+//! | two sums of moments, if columns are standardised | units of the columns |
+//! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
+//! | sums over its leaves | labels, costs and means |
+//!
+//! **Bytes.** An answer takes d bins (k sums) numbers for each node that it fills, whatever the number of rows; a sum
+//! takes about 20 bytes. **Time** of a question: O(n d k) for the costs of the rows that it asks about.
+
+mod answer;
+mod bytes;
+mod fit;
+mod gathering;
+mod growth;
+mod question;
+
+pub use answer::{Answer, PartRows};
+pub use fit::{PartsFit, PartsResult, PartsSettings, ScaleRule};
+pub use gathering::Gathering;
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode};

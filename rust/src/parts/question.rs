@@ -1,0 +1,305 @@
+//! What a fit asks of every part of the rows.
+
+use super::bytes::{Reader, Writer};
+use crate::costs::Units;
+use crate::error::Result;
+
+const KIND: u8 = b'q';
+
+/// A question of a fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The fit that asks, and how many questions it has asked before.
+    pub id: (u64, u64),
+    /// Number of columns.
+    pub n_features: usize,
+    /// Names of the columns, in whatever form the caller knows them.
+    pub names: Vec<u8>,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ask {
+    /// Some rows, drawn by their place.
+    Sample {
+        /// Most rows.
+        size: usize,
+    },
+    /// The rows at some places of all.
+    Rows {
+        /// By part its number and the place of its first row.
+        starts: Vec<(u64, u64)>,
+        /// Ascending.
+        places: Vec<u64>,
+    },
+    /// Weighted sums of powers of the cells about a point.
+    Moments {
+        /// Origins of the columns, and what is taken off after them.
+        shift: Vec<f64>,
+        /// As long.
+        mean: Vec<f64>,
+        /// 1 or 2.
+        power: i32,
+    },
+    /// Sums over nodes of a tree, by bins.
+    Grow(GrowAsk),
+    /// Sums over its leaves.
+    Leaves(LeavesAsk),
+}
+
+/// How rows are compared with centers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Geometry {
+    /// Origins and units of the columns.
+    pub units: Units,
+    /// k x d, row-major, in units.
+    pub centers: Vec<f64>,
+}
+
+impl Geometry {
+    /// Number of centers.
+    pub fn k(&self) -> usize {
+        self.centers.len() / self.units.shift.len().max(1)
+    }
+}
+
+/// A node of a tree, for routing: children come after it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoutingNode {
+    /// Left child, the right one follows; 0 at leaves.
+    pub left: usize,
+    /// Column of the test.
+    pub feature: usize,
+    /// The largest cell that goes left.
+    pub below: f64,
+}
+
+/// Sums over nodes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GrowAsk {
+    /// How rows are compared.
+    pub geometry: Geometry,
+    /// By column the inclusive upper ends of its bins.
+    pub ends: Vec<Vec<f64>>,
+    /// The tree.
+    pub nodes: Vec<RoutingNode>,
+    /// Nodes whose rows are put into bins; whether they are added up, or only counted.
+    pub fills: Vec<(usize, bool)>,
+    /// Bins that are opened.
+    pub opens: Vec<Open>,
+}
+
+/// A range of cells of a node's rows along a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Open {
+    /// The node.
+    pub node: usize,
+    /// The column.
+    pub feature: usize,
+    /// Least cell.
+    pub low: f64,
+    /// Largest cell.
+    pub high: f64,
+    /// Inclusive upper ends of smaller bins; none: every value is a bin.
+    pub ends: Option<Vec<f64>>,
+}
+
+/// Sums over leaves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeavesAsk {
+    /// How rows are compared.
+    pub geometry: Geometry,
+    /// The tree.
+    pub nodes: Vec<RoutingNode>,
+    /// By node the group of its rows, any at inner nodes.
+    pub group: Vec<usize>,
+    /// n_groups x d, row-major: the points about which cells are added up.
+    pub points: Vec<f64>,
+}
+
+fn write_nodes(writer: &mut Writer, nodes: &[RoutingNode]) {
+    writer.len(nodes.len());
+    for node in nodes {
+        writer.len(node.left);
+        writer.len(node.feature);
+        writer.f64(node.below);
+    }
+}
+
+/// Reads a tree and checks that routing ends.
+fn read_nodes(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<RoutingNode>> {
+    let n = reader.len(24)?;
+    let mut nodes = vec![];
+    for id in 0..n {
+        let node =
+            RoutingNode { left: reader.index()?, feature: reader.index()?, below: reader.f64()? };
+        let is_inner = node.left > id && node.left + 1 < n && node.feature < n_features;
+        if node.left != 0 && !is_inner {
+            return Err(reader.broken());
+        }
+        nodes.push(node);
+    }
+    if n == 0 { Err(reader.broken()) } else { Ok(nodes) }
+}
+
+fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
+    writer.numbers(&geometry.units.shift);
+    writer.numbers(&geometry.units.scale);
+    writer.f64s(&geometry.centers);
+}
+
+fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
+    let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
+    let centers = reader.f64s()?;
+    if centers.is_empty() || centers.len() % d != 0 {
+        return Err(reader.broken());
+    }
+    Ok(Geometry { units, centers })
+}
+
+impl Question {
+    /// The question as bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new(KIND);
+        writer.u64(self.id.0);
+        writer.u64(self.id.1);
+        writer.len(self.n_features);
+        writer.bytes(&self.names);
+        match &self.ask {
+            Ask::Sample { size } => {
+                writer.u8(0);
+                writer.len(*size);
+            }
+            Ask::Rows { starts, places } => {
+                writer.u8(1);
+                writer.len(starts.len());
+                for &(part, start) in starts {
+                    writer.u64(part);
+                    writer.u64(start);
+                }
+                writer.len(places.len());
+                places.iter().for_each(|&place| writer.u64(place));
+            }
+            Ask::Moments { shift, mean, power } => {
+                writer.u8(2);
+                writer.numbers(shift);
+                writer.numbers(mean);
+                writer.u8(*power as u8);
+            }
+            Ask::Grow(ask) => {
+                writer.u8(3);
+                write_geometry(&mut writer, &ask.geometry);
+                ask.ends.iter().for_each(|ends| writer.f64s(ends));
+                write_nodes(&mut writer, &ask.nodes);
+                writer.len(ask.fills.len());
+                for &(node, with_sums) in &ask.fills {
+                    writer.len(node);
+                    writer.u8(with_sums.into());
+                }
+                writer.len(ask.opens.len());
+                for open in &ask.opens {
+                    writer.len(open.node);
+                    writer.len(open.feature);
+                    writer.f64(open.low);
+                    writer.f64(open.high);
+                    writer.u8(open.ends.is_some().into());
+                    writer.f64s(open.ends.as_deref().unwrap_or(&[]));
+                }
+            }
+            Ask::Leaves(ask) => {
+                writer.u8(4);
+                write_geometry(&mut writer, &ask.geometry);
+                write_nodes(&mut writer, &ask.nodes);
+                ask.group.iter().for_each(|&group| writer.len(group));
+                writer.f64s(&ask.points);
+            }
+        }
+        writer.finish()
+    }
+
+    /// Reads a question.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::error::Error::Value) if the bytes are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes, KIND, "a question")?;
+        let id = (reader.u64()?, reader.u64()?);
+        let d = reader.index()?;
+        if d == 0 {
+            return Err(reader.broken());
+        }
+        let names = reader.bytes()?.to_vec();
+        let ask = match reader.u8()? {
+            0 => Ask::Sample { size: reader.index()? },
+            1 => {
+                let n = reader.len(16)?;
+                let starts = (0..n).map(|_| Ok((reader.u64()?, reader.u64()?)));
+                let starts = starts.collect::<Result<_>>()?;
+                let n = reader.len(8)?;
+                Ask::Rows { starts, places: (0..n).map(|_| reader.u64()).collect::<Result<_>>()? }
+            }
+            2 => {
+                let (shift, mean) = (reader.numbers(d)?, reader.numbers(d)?);
+                match reader.u8()? {
+                    power @ 1..=2 => Ask::Moments { shift, mean, power: power.into() },
+                    _ => return Err(reader.broken()),
+                }
+            }
+            3 => Ask::Grow(read_grow(&mut reader, d)?),
+            4 => {
+                let geometry = read_geometry(&mut reader, d)?;
+                let nodes = read_nodes(&mut reader, d)?;
+                let group: Vec<usize> =
+                    nodes.iter().map(|_| reader.index()).collect::<Result<_>>()?;
+                let points = reader.f64s()?;
+                let n_groups = points.len() / d;
+                let is_leaf = |node: &RoutingNode| node.left == 0;
+                let mut of_leaves = nodes.iter().zip(&group).filter(|(node, _)| is_leaf(node));
+                if points.len() % d != 0 || !of_leaves.all(|(_, &group)| group < n_groups) {
+                    return Err(reader.broken());
+                }
+                Ask::Leaves(LeavesAsk { geometry, nodes, group, points })
+            }
+            _ => return Err(reader.broken()),
+        };
+        reader.end()?;
+        Ok(Question { id, n_features: d, names, ask })
+    }
+}
+
+fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
+    let geometry = read_geometry(reader, d)?;
+    let ascending = |ends: &[f64]| ends.windows(2).all(|pair| pair[0] < pair[1]);
+    let mut ends = vec![];
+    for _ in 0..d {
+        ends.push(reader.f64s()?);
+    }
+    let are_ends = |ends: &Vec<f64>| !ends.is_empty() && ends.len() <= 256 && ascending(ends);
+    if !ends.iter().all(are_ends) {
+        return Err(reader.broken());
+    }
+    let nodes = read_nodes(reader, d)?;
+    let n = reader.len(9)?;
+    let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));
+    let fills: Vec<(usize, bool)> = fills.collect::<Result<_>>()?;
+    let n = reader.len(41)?;
+    let mut opens: Vec<Open> = vec![];
+    for _ in 0..n {
+        let (node, feature) = (reader.index()?, reader.index()?);
+        let (low, high) = (reader.f64()?, reader.f64()?);
+        let (has_ends, ends) = (reader.flag()?, reader.f64s()?);
+        let ends = has_ends.then_some(ends);
+        let is_sound = feature < d && low <= high && ends.as_deref().is_none_or(ascending);
+        if !is_sound {
+            return Err(reader.broken());
+        }
+        opens.push(Open { node, feature, low, high, ends });
+    }
+    let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
+    if !all.all(|node| nodes.get(node).is_some_and(|node| node.left == 0)) {
+        return Err(reader.broken());
+    }
+    Ok(GrowAsk { geometry, ends, nodes, fills, opens })
+}

@@ -1,0 +1,297 @@
+//! Fits without rows: [`crate::parts`]. Called by `parts/protocol.py`.
+//!
+//! | Python | core |
+//! |---|---|
+//! | `PartsFit` | [`PartsFit`] |
+//! | `PartsQuestion`, `PartsGathering`, `PartsAnswer` | [`Question`], [`Gathering`], [`Answer`] |
+//! | `PartsTree` | [`PartsResult`] |
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::convert::{TableArgument, matrix, optional, slice2};
+use super::run::{Jobs, run};
+use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use crate::grow::Limits;
+use crate::parallel::Monitor;
+use crate::parts::{Answer, Gathering, PartsFit, PartsResult, PartsSettings, Question, ScaleRule};
+
+/// What a fit asks of every part of the rows.
+#[pyclass(frozen, name = "PartsQuestion", module = "treeclust_rs._core")]
+pub struct PyQuestion(Arc<Question>);
+
+#[pymethods]
+impl PyQuestion {
+    /// Reads what `to_bytes` returned.
+    ///
+    /// # Errors
+    /// `ValueError` if it is no question.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Ok(PyQuestion(Arc::new(Question::from_bytes(data)?)))
+    }
+
+    /// The question as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// Number of columns.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.0.n_features
+    }
+
+    /// The same for all questions of a fit, and of fits of equal settings.
+    #[getter]
+    fn fit_id(&self) -> u64 {
+        self.0.id.0
+    }
+
+    /// What `PartsFit` was given as `names`.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.names)
+    }
+
+    /// An answer without rows.
+    fn gather(&self) -> PyGathering {
+        PyGathering(Some(Gathering::new(self.0.clone())))
+    }
+}
+
+/// An answer on its way.
+#[pyclass(name = "PartsGathering", module = "treeclust_rs._core")]
+pub struct PyGathering(Option<Gathering>);
+
+/// The error of an answer that was finished, or that an error has left incomplete.
+fn finished() -> PyErr {
+    PyValueError::new_err("This answer is finished: gather a new one.")
+}
+
+#[pymethods]
+impl PyGathering {
+    /// Adds a part, which may have no rows.
+    fn add_part(&mut self, part: u64) -> PyResult<()> {
+        self.0.as_mut().ok_or_else(finished)?.add_part(part);
+        Ok(())
+    }
+
+    /// Adds rows of a part (n x d, numbers without gaps) with their weights, positive; None: 1 each.
+    ///
+    /// # Errors
+    /// `ValueError` if sizes disagree or distances overflow; `KeyboardInterrupt`. The answer is then lost.
+    fn add(
+        &mut self,
+        py: Python<'_>,
+        table: TableArgument<'_>,
+        sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        part: u64,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<()> {
+        let (table, weights) = (table.table()?, optional(&sample_weight)?);
+        let monitor = Monitor::default();
+        let table = table.with_monitor(&monitor);
+        let mut gathering = self.0.take().ok_or_else(finished)?;
+        self.0 = Some(run(py, &n_jobs, &monitor, None, move || {
+            gathering.add(&table, weights, part).map(|()| gathering)
+        })?);
+        Ok(())
+    }
+
+    /// The answer.
+    fn finish(&mut self) -> PyResult<PyAnswer> {
+        Ok(PyAnswer(self.0.take().ok_or_else(finished)?.finish()))
+    }
+}
+
+/// What parts of the rows answer; answers to the same question add up.
+#[pyclass(frozen, name = "PartsAnswer", module = "treeclust_rs._core")]
+pub struct PyAnswer(Answer);
+
+#[pymethods]
+impl PyAnswer {
+    /// Reads what `to_bytes` returned.
+    ///
+    /// # Errors
+    /// `ValueError` if it is no answer.
+    #[staticmethod]
+    fn from_bytes(data: &[u8]) -> PyResult<Self> {
+        Ok(PyAnswer(Answer::from_bytes(data)?))
+    }
+
+    /// The answer as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
+    }
+
+    /// The sum of two answers.
+    ///
+    /// # Errors
+    /// `ValueError` if they are to different questions, or a part is in both.
+    fn plus(&self, py: Python<'_>, other: &Self) -> PyResult<Self> {
+        let (a, b) = (self.0.clone(), other.0.clone());
+        Ok(PyAnswer(py.detach(|| a.merge(b))?))
+    }
+}
+
+/// A fit that asks.
+#[pyclass(name = "PartsFit", module = "treeclust_rs._core")]
+pub struct PyPartsFit(PartsFit);
+
+#[pymethods]
+impl PyPartsFit {
+    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units. `scale`: units of the columns;
+    /// None: their standard deviations. `bins` = (most bins, most rows opened to values) is for tests: it changes the
+    /// rounds, never the tree.
+    #[new]
+    #[pyo3(signature = (names, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
+    fn new(
+        names: &[u8],
+        centers: PyReadonlyArray2<'_, f64>,
+        scale: Option<PyReadonlyArray1<'_, f64>>,
+        max_leaves: usize,
+        max_depth: Option<usize>,
+        min_samples_leaf: usize,
+        bins: Option<(usize, u64)>,
+    ) -> PyResult<Self> {
+        let (k, n_features) = (centers.as_array().nrows(), centers.as_array().ncols());
+        let scale = match optional(&scale)? {
+            Some(scale) => ScaleRule::Given(scale.to_vec()),
+            None => ScaleRule::Standard,
+        };
+        Ok(PyPartsFit(PartsFit::new(PartsSettings {
+            n_features,
+            names: names.to_vec(),
+            centers: slice2(&centers)?.to_vec(),
+            scale,
+            limits: Limits { max_leaves, max_depth, min_samples_leaf },
+            bins: bins.unwrap_or_else(|| PartsSettings::default_bins(n_features, k)),
+        })?))
+    }
+
+    /// Reads a checkpoint.
+    ///
+    /// # Errors
+    /// `ValueError` if it is none.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        Ok(PyPartsFit(py.detach(|| PartsFit::from_bytes(data))?))
+    }
+
+    /// A checkpoint.
+    ///
+    /// # Errors
+    /// `ValueError` if the fit is over.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.0.to_bytes()?))
+    }
+
+    /// The next question; None if the fit is over.
+    fn question(&self) -> Option<PyQuestion> {
+        self.0.question().map(|question| PyQuestion(Arc::new(question)))
+    }
+
+    /// Takes the answer of all parts.
+    ///
+    /// # Errors
+    /// `ValueError` if it is the answer to another question or of other parts, or sums leave the range of doubles.
+    fn tell(&mut self, py: Python<'_>, answer: &PyAnswer, n_jobs: Jobs<'_>) -> PyResult<()> {
+        let (fit, answer) = (&mut self.0, answer.0.clone());
+        run(py, &n_jobs, &Monitor::default(), None, || fit.tell(answer))
+    }
+
+    /// [`PyPartsFit::tell`] of an answer that was gathered here; it is finished then.
+    fn tell_gathered(
+        &mut self,
+        py: Python<'_>,
+        gathering: &mut PyGathering,
+        n_jobs: Jobs<'_>,
+    ) -> PyResult<()> {
+        let (fit, gathering) = (&mut self.0, gathering.0.take().ok_or_else(finished)?);
+        run(py, &n_jobs, &Monitor::default(), None, || fit.tell(gathering.finish()))
+    }
+
+    /// Number of rows; 0 before the first answer.
+    #[getter]
+    fn n_rows(&self) -> u64 {
+        self.0.n_rows()
+    }
+
+    /// Number of questions answered.
+    #[getter]
+    fn n_rounds(&self) -> u64 {
+        self.0.n_rounds()
+    }
+
+    /// The fitted tree; None before the last answer.
+    fn result(&self, py: Python<'_>) -> PyResult<Option<Py<PartsTree>>> {
+        self.0.result().map(|result| PartsTree::new(py, result.clone())).transpose()
+    }
+}
+
+/// A tree fitted in parts. Arrays have an entry per node where nothing else is said.
+#[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
+pub struct PartsTree {
+    /// The largest value left of each cut; NaN at leaves.
+    below: Floats,
+    /// The least value right of it.
+    above: Floats,
+    /// Number of rows.
+    n_node_samples: Integers,
+    /// Weight of the rows.
+    weighted_n_node_samples: Floats,
+    /// Shape (n_nodes, k): weight of the rows of each reference label.
+    label_weight: Py<PyArray2<f64>>,
+    /// Regret under the best label.
+    cost: Floats,
+    /// The best label.
+    cluster: Integers,
+    /// Shape (k,): rows nearest to each center.
+    label_rows: Integers,
+    /// What the rows cost at least.
+    minimum: f64,
+    /// Shape (d,): units of the columns.
+    scale: Floats,
+    /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
+    leaves: Integers,
+    /// Weight, means, what rounding left of them and spreads of the groups: as of `group_means`.
+    means: (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats),
+}
+
+impl PartsTree {
+    fn new(py: Python<'_>, result: PartsResult) -> PyResult<Py<Self>> {
+        let (tests, _) = PyTestArrays::new(py, result.tests);
+        let k = result.label_rows.len();
+        let d = result.units.scale.len();
+        let counts = |counts: Vec<u64>| -> Py<PyArray1<i64>> {
+            array(py, counts.into_iter().map(|count| count as i64).collect())
+        };
+        let [below, above] = result.beside;
+        let means = result.means;
+        let tree = PartsTree {
+            below: array(py, below),
+            above: array(py, above),
+            n_node_samples: counts(result.n_samples),
+            weighted_n_node_samples: array(py, result.weight),
+            label_weight: matrix(py, result.label_weight, k)?.unbind(),
+            cost: array(py, result.cost),
+            cluster: integers(py, result.cluster),
+            label_rows: counts(result.label_rows),
+            minimum: result.minimum,
+            scale: array(py, result.units.scale),
+            leaves: integers(py, result.leaves),
+            means: (
+                array(py, means.weight),
+                matrix(py, means.means, d)?.unbind(),
+                matrix(py, means.rest, d)?.unbind(),
+                array(py, means.spread),
+            ),
+        };
+        Py::new(py, (tree, tests))
+    }
+}

@@ -1,0 +1,453 @@
+"""Fits in parts: the same tree as in memory, however the rows are shared out."""
+
+import json
+import pickle
+import warnings
+from functools import reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.cluster import KMeans
+
+import treeclust_rs as tc
+from treeclust_rs.parts import Answer, Fit, Question, fit_batches
+
+pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
+
+
+def rows(rng, n=400, d=4, k=4, kind="plain"):
+    """Return rows and centers; many ties unless the rows are plain."""
+    X = rng.normal(size=(n, d)) + rng.integers(0, k, size=(n, 1)) * rng.normal(size=(1, d))
+    if kind == "ties":
+        X = rng.integers(0, 4, size=(n, d)).astype(float)
+    elif kind == "duplicates":
+        X = X[rng.integers(0, max(n // 8, 1), size=n)]
+    elif kind == "far":
+        X += 1e8
+    elif kind == "far row":
+        X[n // 3] = [1e8, -1e8, *X[n // 3, 2:]]
+    elif kind == "huge row":
+        X[n // 3, 0] = 1e150
+    elif kind == "zeros":
+        X = np.where(rng.random(X.shape) < 0.7, rng.choice([0.0, -0.0], size=X.shape), X)
+    elif kind == "tiny":
+        X *= 1e-300
+    centers = np.unique(X[rng.choice(n, min(k, n), replace=False)], axis=0)
+    return X, centers
+
+
+KINDS = ["plain", "ties", "duplicates", "far", "far row", "huge row", "zeros", "tiny"]
+
+
+def parts_of(rng, n, n_parts):
+    """Return the ends of uneven parts, some of them empty or of one row."""
+    cuts = np.sort(rng.integers(0, n + 1, size=n_parts - 1))
+    if n_parts > 3:
+        cuts[1] = cuts[0]
+        cuts[-1] = min(cuts[-2] + 1, n)
+    return [0, *np.sort(cuts).tolist(), n]
+
+
+def answers(question, X, ends, weight=None):
+    return [
+        question.answer(
+            X[a:b], part_id=part, sample_weight=None if weight is None else weight[a:b], n_jobs=1
+        )
+        for part, (a, b) in enumerate(pairwise(ends))
+    ]
+
+
+def converse(fit, X, ends, weight=None, rng=None):
+    """Lead a fit to its end; answers cross as bytes and are added up in any order."""
+    while (question := fit.question()) is not None:
+        question = Question.from_bytes(question.to_bytes())
+        found = answers(question, X, ends, weight)
+        if rng is not None:
+            rng.shuffle(found)
+        fit.tell(Answer.from_bytes(reduce(add, found).to_bytes()))
+    return fit.result()
+
+
+def same(found, expected):
+    assert json.loads(found.to_json()) == json.loads(expected.to_json())
+    assert found.cost_path_.equals(expected.cost_path_)
+    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+    np.testing.assert_array_equal(found.scale_, expected.scale_)
+    assert found.inertia_ == expected.inertia_
+    assert found.reference_inertia_ == expected.reference_inertia_
+    assert found.cost_ratio_ == expected.cost_ratio_
+    first = expected.n_leaves_ // 2
+    if first:
+        small, of_memory = found.truncate(first), expected.truncate(first)
+        assert small.inertia_ == of_memory.inertia_
+        np.testing.assert_array_equal(small.cluster_centers_, of_memory.cluster_centers_)
+
+
+def model_of(centers, **options):
+    return tc.ExKMC(reference=centers, base_tree=None, **{"max_leaves": 12, **options})
+
+
+@pytest.mark.parametrize("bins", [None, (2, 1), (5, 20)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_tree_is_that_of_memory(kind, bins, monkeypatch):
+    monkeypatch.setattr(Fit, "_bins", bins)
+    rng = np.random.default_rng(KINDS.index(kind))
+    for n in (7, 60, 900):
+        X, centers = rows(rng, n, kind=kind)
+        weight = rng.choice([0.0, 0.1, 1.0, 3.7], size=n) if n % 2 else None
+        options = {"max_leaves": 3 * len(centers), "min_samples_leaf": int(rng.integers(1, 5))}
+        expected = model_of(centers, **options).fit(X, sample_weight=weight)
+        for n_parts in (1, 2, 6):
+            fit = Fit(model_of(centers, **options))
+            same(converse(fit, X, parts_of(rng, n, n_parts), weight, rng), expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_leaves": float("inf")},
+        {"max_leaves": None},
+        {"max_depth": 3, "max_leaves": 30},
+        {"min_samples_leaf": 40, "max_leaves": 30},
+        {"scale": "standard"},
+        {"scale": [1.0, 2.5, 0.1, 1e3]},
+        {"scale": {"x1": 3.0}},
+        {"n_clusters": 4},
+    ],
+)
+def test_all_parameters_count(options):
+    rng = np.random.default_rng(5)
+    X, centers = rows(rng, 500)
+    X[:, 2] = 7.5  # constant
+    expected = model_of(centers, **options).fit(X)
+    same(converse(Fit(model_of(centers, **options)), X, [0, 123, 124, 500], None, rng), expected)
+
+
+def test_many_rows_take_few_rounds_and_bytes():
+    rng = np.random.default_rng(6)
+    sizes = []
+    for n in (4_000, 40_000):
+        X, centers = rows(rng, n, d=5, k=6)
+        fit, n_bytes = Fit(model_of(centers, max_leaves=20)), 0
+        while (question := fit.question()) is not None:
+            answer = question.answer(X, part_id=0)
+            n_bytes += len(answer.to_bytes())
+            fit.tell(answer)
+        model = fit.result()
+        same(model, model_of(centers, max_leaves=20).fit(X))
+        assert fit.n_rounds <= 2 * model.tree_.max_depth + 10
+        assert fit.n_rows == n
+        sizes.append(n_bytes)
+    assert sizes[1] <= 2 * sizes[0]
+
+
+def test_answers_add_up_in_any_order_to_the_same_bytes():
+    rng = np.random.default_rng(7)
+    X, centers = rows(rng, 300, kind="ties")
+    X[:100] = rng.normal(size=(100, 4))
+    fit = Fit(model_of(centers))
+    kinds = set()
+    while (question := fit.question()) is not None:
+        kinds.add(len(question.to_bytes()))
+        a, b, c = answers(question, X, [0, 90, 90, 300])
+        whole = ((a + b) + c).to_bytes()
+        assert (a + (b + c)).to_bytes() == whole
+        assert ((c + a) + b).to_bytes() == whole
+        assert Answer.from_bytes(whole).to_bytes() == whole
+        copy = pickle.loads(pickle.dumps(question))
+        assert copy.to_bytes() == question.to_bytes()
+        again = copy.answer(X[90:], part_id=2, n_jobs=2)
+        assert pickle.loads(pickle.dumps(again)).to_bytes() == c.to_bytes()
+        fit.tell(Answer.from_bytes(whole))
+    assert len(kinds) > 3
+
+
+def test_a_checkpoint_goes_on_in_every_round():
+    rng = np.random.default_rng(8)
+    X, centers = rows(rng, 600)
+    expected = model_of(centers, scale="standard").fit(X)
+    fit = Fit(model_of(centers, scale="standard"))
+    while (question := fit.question()) is not None:
+        data = fit.to_bytes()
+        fit = Fit.from_bytes(data, model_of(centers, scale="standard"))
+        assert fit.to_bytes() == data
+        assert fit.question().to_bytes() == question.to_bytes()
+        fit.tell(reduce(add, answers(fit.question(), X, [0, 200, 600])))
+    same(fit.result(), expected)
+    with pytest.raises(ValueError, match="The fit is over: there is nothing to go on with"):
+        fit.to_bytes()
+    with pytest.raises(ValueError, match="fit with other parameters, centers or columns"):
+        Fit.from_bytes(data, model_of(centers, scale="standard", max_leaves=13))
+
+
+def test_bytes_that_are_cut_or_changed_are_refused_or_harmless():
+    rng = np.random.default_rng(9)
+    X, centers = rows(rng, 80)
+    fit = Fit(model_of(centers))
+    for _ in range(4):
+        question = fit.question()
+        answer = question.answer(X, part_id=0)
+        for read, data in (
+            (Question.from_bytes, question.to_bytes()),
+            (Answer.from_bytes, answer.to_bytes()),
+            (lambda data: Fit.from_bytes(data, model_of(centers)), fit.to_bytes()),
+        ):
+            for end in rng.integers(0, len(data), size=10).tolist():
+                with pytest.raises(ValueError, match=r"^These bytes are not a"):
+                    read(data[:end])
+            with pytest.raises(ValueError, match=r"^These bytes are not a"):
+                read(data + b"x")
+            for place in rng.integers(0, len(data), size=30).tolist():
+                changed = bytearray(data)
+                changed[place] ^= int(rng.integers(1, 256))
+                try:
+                    read(bytes(changed))
+                except (ValueError, MemoryError):
+                    continue
+        fit.tell(answer)
+
+
+def test_parts_that_lack_or_change_are_named():
+    rng = np.random.default_rng(10)
+    X, centers = rows(rng, 90)
+    fit = Fit(model_of(centers))
+    first = fit.question()
+    a, b, _ = answers(first, X, [0, 30, 60, 90])
+    with pytest.raises(ValueError, match=r"^Part 0 has answered twice"):
+        a + a
+    fit.tell(a + b)
+    with pytest.raises(ValueError, match="not the answer to the question that the fit asked last"):
+        fit.tell(a + b)
+    with pytest.raises(ValueError, match="Only answers to the same question"):
+        a + fit.question().answer(X[:30], part_id=1)
+    with pytest.raises(ValueError, match=r"^Part 7 was not there before"):
+        fit.question().answer(X[:30], part_id=7)
+    fit.tell(reduce(add, answers(fit.question(), X, [0, 30, 60])))
+    question = fit.question()
+    a, b, c = answers(question, X, [0, 30, 60, 90])
+    with pytest.raises(ValueError, match=r"^Part 1 has not answered"):
+        fit.tell(a)
+    with pytest.raises(ValueError, match=r"^Part 2 was not there before"):
+        fit.tell(a + b + c)
+    fewer = question.answer(X[30:59], part_id=1)
+    with pytest.raises(ValueError, match=r"^Part 1 has 29 rows now and had 30: .*sink_parquet"):
+        fit.tell(a + fewer)
+    other = X[30:60].copy()
+    other[4, 2] += 1e-9
+    with pytest.raises(ValueError, match=r"^Part 1 has other rows than the first time"):
+        fit.tell(a + question.answer(other, part_id=1))
+    with pytest.raises(ValueError, match="The fit is not over"):
+        fit.result()
+    fit.tell(a + b)  # nothing is lost
+    while (question := fit.question()) is not None:
+        fit.tell(reduce(add, answers(question, X, [0, 30, 60])))
+    same(fit.result(), model_of(centers).fit(X[:60]))
+    with pytest.raises(ValueError, match="The fit is over: it has no question"):
+        fit.tell(a + b)
+
+
+def test_bad_rows_are_refused_by_name():
+    rng = np.random.default_rng(11)
+    X, centers = rows(rng, 40, d=2)
+    question = Fit(model_of(centers), feature_names=["age", "fee"]).question()
+    frame = pl.DataFrame(X, schema=["age", "fee"])
+    answer = question.answer(frame, part_id=0).to_bytes()
+    assert (
+        question.answer(
+            frame.select("fee", pl.lit("x").alias("other"), "age").drop("other"), part_id=0
+        ).to_bytes()
+        == answer
+    )
+    for bad, error, message in (
+        (frame.with_columns(fee=None), ValueError, "column 'fee' has 40 null"),
+        (frame.with_columns(pl.lit("a").alias("age")), TypeError, "'age' (String)"),
+        (frame.with_columns(pl.col("age") > 0), TypeError, "'age' (Boolean)"),
+        (frame.drop("fee"), ValueError, "fee"),
+        (frame.with_columns(fee=pl.lit(float("nan"))), ValueError, "NaN"),
+        (X[:, :1], ValueError, "X has 1 features, but ExKMC is expecting 2"),
+    ):
+        with pytest.raises(error) as caught:
+            question.answer(bad, part_id=0)
+        assert message in str(caught.value)
+    for part_id in (-1, True, "a", 1.5):
+        with pytest.raises(ValueError, match="part_id must be an int from 0 on"):
+            question.answer(X, part_id=part_id)
+    for weight, message in ((-np.ones(40), "negative"), (np.ones(3), "3")):
+        with pytest.raises(ValueError, match=message):
+            question.answer(X, part_id=0, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (tc.IMM(3), TypeError, "Fits in parts are of ExKMC. Got IMM"),
+        (tc.BestTree(3), TypeError, "Got BestTree"),
+        (tc.ExKMC(3), ValueError, "takes ExKMC with base_tree=None"),
+        (tc.ExKMC(3, base_tree=None), ValueError, "reference= centers"),
+        (tc.ExKMC(base_tree=None, reference=KMeans(3)), ValueError, "reference= centers"),
+        (tc.ExKMC(base_tree=None, reference=np.zeros(5, int)), ValueError, "reference= centers"),
+        (model_of(np.eye(3), cuts="interval"), ValueError, 'cuts="threshold"'),
+        (model_of(np.eye(3), criterion="kmedians"), ValueError, 'criterion="kmeans"'),
+        (model_of(np.eye(3), scale="robust"), ValueError, "units"),
+        (model_of(np.ones((3, 2))), ValueError, "are equal"),
+        (model_of(np.full((3, 2), np.nan)), ValueError, "NaN"),
+        (model_of(np.eye(3), n_clusters=4), ValueError, "4"),
+        (model_of(np.eye(3), max_leaves=2), ValueError, "max_leaves=2"),
+        (model_of(np.eye(3), scale=[1.0]), ValueError, "scale has 1 units"),
+    ],
+)
+def test_what_is_not_fitted_in_parts_is_refused_with_a_way_out(model, error, message):
+    with pytest.raises(error) as caught:
+        Fit(model)
+    assert message in str(caught.value)
+
+
+def test_an_estimator_stays_as_it_was_until_the_result():
+    rng = np.random.default_rng(12)
+    X, centers = rows(rng, 200)
+    model = model_of(centers).fit(X[:100])
+    before = model.to_json()
+    fit = Fit(model)
+    fit.tell(fit.question().answer(X, part_id=0))
+    assert model.to_json() == before
+    model = converse(fit, X, [0, 200]) if fit.n_rounds == 0 else model
+    while (question := fit.question()) is not None:
+        fit.tell(question.answer(X, part_id=0))
+    assert fit.result() is model
+    with pytest.raises(AttributeError, match=r"fitted in parts(.|\n)*sink_parquet"):
+        _ = model.labels_
+    with pytest.raises(AttributeError, match="fitted in parts"):
+        _ = model.reference_labels_
+    np.testing.assert_array_equal(model.predict(X), model_of(centers).fit(X).labels_)
+    assert model.fit(X).labels_.shape == (200,)
+
+
+def test_rows_without_weight_and_without_rows_are_refused():
+    X, centers = rows(np.random.default_rng(13), 30)
+    for options in ({"sample_weight": np.zeros(30)}, {}):
+        fit = Fit(model_of(centers))
+        part = X if options else X[:0]
+        with pytest.raises(ValueError, match="no rows with a positive weight"):
+            fit.tell(fit.question().answer(part, part_id=0, **options))
+
+
+def test_distances_that_overflow_are_an_error():
+    X = np.array([[0.0], [1e200], [3.0]])
+    with pytest.raises(ValueError, match="overflow float64"):
+        fit_batches(model_of(np.array([[0.0], [1.0]])), [X])
+
+
+# ---- batches ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(14)
+    X, centers = rows(rng, 3000, d=3)
+    frame = pl.DataFrame(X, schema=["a", 'b "quoted"', "c"]).with_columns(
+        pl.Series("w", rng.choice([0.0, 1.0, 2.5], size=3000))
+    )
+    return frame, centers
+
+
+def test_batches_of_all_kinds_give_the_tree_of_memory(table, tmp_path):
+    frame, centers = table
+    plain = frame.drop("w")
+    expected = model_of(centers).fit(plain)
+    frame.drop("w").write_parquet(tmp_path / "all.parquet", row_group_size=700)
+    (tmp_path / "parts").mkdir()
+    for i in range(3):
+        plain[1000 * i : 1000 * (i + 1)].write_parquet(tmp_path / "parts" / f"{i}.parquet")
+    for batches in (
+        plain,
+        plain.lazy(),
+        pl.scan_parquet(tmp_path / "all.parquet"),
+        tmp_path / "all.parquet",
+        str(tmp_path / "parts" / "*.parquet"),
+        tmp_path / "parts",
+        [tmp_path / "parts" / f"{i}.parquet" for i in range(3)],
+        [plain[:10], plain[10:10], plain[10:]],
+        lambda: (plain[start : start + 512] for start in range(0, 3000, 512)),
+        lambda: plain.iter_slices(7),
+    ):
+        model = fit_batches(model_of(centers), batches)
+        same(model, expected)
+        assert list(model.feature_names_in_) == plain.columns
+    arrays = fit_batches(model_of(centers), [plain.to_numpy()[:1], plain.to_numpy()[1:]])
+    same(arrays, model_of(centers).fit(plain.to_numpy()))
+    weighted = fit_batches(model_of(centers), frame.lazy(), sample_weight="w")
+    same(weighted, model_of(centers).fit(plain, sample_weight=frame["w"]))
+
+
+def test_csv_files_are_read(table, tmp_path):
+    frame, centers = table
+    frame = frame.rename({'b "quoted"': "b"})
+    frame.drop("w").write_csv(tmp_path / "rows.csv")
+    same(
+        fit_batches(model_of(centers), tmp_path / "rows.csv"),
+        model_of(centers).fit(frame.drop("w")),
+    )
+
+
+def test_labels_are_written_by_a_query(table, tmp_path):
+    frame, centers = table
+    plain = frame.drop("w")
+    model = fit_batches(model_of(centers), plain.lazy())
+    plain.lazy().with_columns(model.to_polars()).sink_parquet(tmp_path / "labels.parquet")
+    written = pl.read_parquet(tmp_path / "labels.parquet").to_series(-1)
+    np.testing.assert_array_equal(written.to_numpy(), model.predict(plain))
+
+
+def test_sources_that_give_no_rows_are_refused(table, tmp_path):
+    frame, centers = table
+    model = model_of(centers)
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_csv(tmp_path / "a.csv")
+    for batches, error, message in (
+        ((part for part in [frame]), TypeError, "gives its rows once"),
+        (7, TypeError, "Got int instead"),
+        ([], TypeError, "Got list instead"),
+        (tmp_path / "none.parquet", FileNotFoundError, "there is no such file"),
+        (str(tmp_path / "*.none"), FileNotFoundError, "no file has such a name"),
+        (tmp_path, ValueError, "all Parquet (.parquet) or all CSV"),
+        (list, ValueError, "gives no rows"),
+        (tmp_path / "a.parquet", ValueError, "column"),
+    ):
+        with pytest.raises(error) as caught:
+            fit_batches(model, batches)
+        assert message in str(caught.value), batches
+    with pytest.raises(ValueError, match="sample_weight='v' is no column"):
+        fit_batches(model, frame.lazy(), sample_weight="v")
+    calls = []
+
+    def changing():
+        calls.append(1)
+        return [frame.drop("w").with_columns(pl.col("a") + len(calls))]
+
+    with pytest.raises(ValueError, match="has other rows than the first time"):
+        fit_batches(model, changing)
+
+
+def test_progress_is_told_by_round(table, capsys):
+    frame, centers = table
+    fit_batches(model_of(centers, verbose=1), frame.drop("w"))
+    told = capsys.readouterr()
+    lines = (told.out + told.err).splitlines()
+    assert any("round 1 of questions" in line for line in lines)
+    assert "12 leaves, surrogate cost" in lines[-1]
+
+
+def test_lost_clusters_are_told():
+    X = np.repeat(np.arange(4.0), 50)[:, None]
+    centers = np.array([[0.0], [1.0], [2.0], [3.0]])
+    with warnings.catch_warnings(record=True) as of_memory:
+        warnings.simplefilter("always")
+        model_of(centers, max_leaves=4, max_depth=1).fit(X)
+    with warnings.catch_warnings(record=True) as of_parts:
+        warnings.simplefilter("always")
+        fit_batches(model_of(centers, max_leaves=4, max_depth=1), X)
+    assert [str(w.message) for w in of_parts] == [str(w.message) for w in of_memory]
+    assert len(of_parts) == 1
