@@ -27,7 +27,7 @@ import treeclust_rs as tc
 from common import table
 from figures import Cell, runs
 from memory import peak_above
-from treeclust_rs.parts.batches import names_of, source_of
+from treeclust_rs.parts.batches import source_of
 from treeclust_rs.parts.protocol import Fit, Gathering
 
 COLUMNS, CENTERS, LEAVES, PER_FILE = 20, 10, 40, 1_000_000
@@ -117,16 +117,16 @@ def _worker(what: str, folder: str) -> dict[str, Any]:
     if what == "memory":
         model.fit(pl.read_parquet(sorted(Path(folder).glob("*.parquet"))))
         return {"json": model.to_json()}
-    source = source_of(f"{folder}/*.parquet")
-    fit = Fit(model, feature_names=names_of(source))
-    n_bytes = 0
+    fit, n_bytes = None, 0
 
     def ask() -> None:
         """Do what `fit_batches` does, and count the bytes of the answers if these are asked for."""
-        nonlocal n_bytes
+        nonlocal fit, n_bytes
+        source = source_of(f"{folder}/*.parquet")
+        fit = Fit(model, feature_names=source.names)
         while (question := fit.question()) is not None:
             gathering = Gathering(question, fit.threads)
-            for batch in source():
+            for batch in source.batches():
                 gathering.add(batch, 0)
             if what == "count":
                 answer = gathering.finish()
@@ -141,7 +141,7 @@ def _worker(what: str, folder: str) -> dict[str, Any]:
     return {
         "seconds": time.perf_counter() - start,
         "peak": peak,
-        "questions": fit.n_rounds,
+        "questions": fit.n_rounds if fit else 0,
         "depth": model.tree_.max_depth,
         "json": model.to_json(),
         "bytes": n_bytes,

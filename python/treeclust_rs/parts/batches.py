@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,16 @@ from .._util import listed
 from ..estimators.exkmc import ExKMC
 from .protocol import Fit, Gathering
 
-Source = Callable[[], Iterable[Any]]
-"""Gives all batches, each time it is called."""
+
+@dataclass(frozen=True)
+class Source:
+    """Rows that can be read again and again."""
+
+    batches: Callable[[], Iterable[Any]]
+    """Gives all batches, each time it is called."""
+    names: list[str] | None
+    """Of the columns; None: they have none."""
+
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
 _BATCH = 1 << 16
@@ -76,7 +85,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     5
     """
     source = source_of(batches)
-    names = names_of(source)
+    names = source.names
     if sample_weight is not None:
         if names is None or sample_weight not in names:
             known = "no names" if names is None else listed([repr(n) for n in names], "column")
@@ -87,7 +96,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     fit = Fit(model, feature_names=names)
     while (question := fit.question()) is not None:
         gathering = Gathering(question, fit.threads)
-        for batch in source():
+        for batch in source.batches():
             rows, weight = batch, None
             if sample_weight is not None:
                 frame = batch if isinstance(batch, pl.DataFrame) else pl.DataFrame(batch)
@@ -99,30 +108,42 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
 
 
 def source_of(batches: Any) -> Source:
-    """Return what gives the batches, each time it is called."""
-    if isinstance(batches, pl.LazyFrame):
-        return lambda: _collected(batches)
+    """Return the rows of what `fit_batches` takes."""
     if isinstance(batches, (str, os.PathLike)):
-        return source_of(_scan([batches]))
-    if isinstance(batches, (list, tuple)) and batches:
+        batches = _scan([batches])
+    elif isinstance(batches, (list, tuple)) and batches:
         if all(isinstance(item, (str, os.PathLike)) for item in batches):
-            return source_of(_scan(batches))
-        if any(frame_source(item) is not None or hasattr(item, "shape") for item in batches):
-            return lambda: batches
+            batches = _scan(batches)
+    if isinstance(batches, pl.LazyFrame):
+        frame = batches
+        return Source(lambda: _collected(frame), frame.collect_schema().names())
     if isinstance(batches, Iterator):
         raise TypeError(
             "batches gives its rows once, and a fit reads them several times. Give a function that "
             "begins anew each time: lambda: ... ."
         )
-    if frame_source(batches) is not None or hasattr(batches, "shape"):
-        return lambda: [batches]
+    if _are_rows(batches):
+        return _with_names(lambda: [batches])
+    if isinstance(batches, (list, tuple)) and any(map(_are_rows, batches)):
+        return _with_names(lambda: batches)
     if callable(batches):
-        source: Source = batches
-        return source
+        return _with_names(batches)
     raise TypeError(
         "batches must be a polars LazyFrame, files, frames or arrays in a list, or a function that "
         f"returns them. Got {type(batches).__name__} instead."
     )
+
+
+def _are_rows(batch: Any) -> bool:
+    return frame_source(batch) is not None or hasattr(batch, "shape")
+
+
+def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
+    """Return batches with the names that the columns of the first have."""
+    for batch in batches():
+        first = frame_source(batch)
+        return Source(batches, None if first is None else string_names(first.names))
+    raise ValueError("batches gives no rows.")
 
 
 def _collected(frame: pl.LazyFrame) -> Iterable[pl.DataFrame]:
@@ -161,11 +182,3 @@ def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:
             f"{listed(sorted(endings), 'ending')}."
         )
     return _SCANS[endings.pop()](files)
-
-
-def names_of(source: Source) -> list[str] | None:
-    """Return the names of the columns of the first batch; None if it has none."""
-    for batch in source():
-        first = frame_source(batch)
-        return None if first is None else string_names(first.names)
-    raise ValueError("batches gives no rows.")
