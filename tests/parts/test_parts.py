@@ -122,8 +122,10 @@ def test_all_parameters_count(options):
     rng = np.random.default_rng(5)
     X, centers = rows(rng, 500)
     X[:, 2] = 7.5  # constant
-    expected = model_of(centers, **options).fit(X)
-    same(converse(Fit(model_of(centers, **options)), X, [0, 123, 124, 500], None, rng), expected)
+    for weight in (None, rng.choice([0.0, 0.3, 2.0], size=500)):
+        expected = model_of(centers, **options).fit(X, sample_weight=weight)
+        fit = Fit(model_of(centers, **options))
+        same(converse(fit, X, [0, 123, 124, 500], weight, rng), expected)
 
 
 def test_many_rows_take_few_rounds_and_bytes():
@@ -427,7 +429,7 @@ def test_sources_that_give_no_rows_are_refused(table, tmp_path):
         calls.append(1)
         return [frame.drop("w").with_columns(pl.col("a") + len(calls))]
 
-    with pytest.raises(ValueError, match="has other rows than the first time"):
+    with pytest.raises(ValueError, match=r"^batches has other rows than the first time"):
         fit_batches(model, changing)
 
 

@@ -103,17 +103,20 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
                 weight = frame.get_column(sample_weight).to_numpy()
                 rows = frame.drop(sample_weight)
             gathering.add(rows, 0, weight)
-        fit.tell_gathered(gathering)
+        try:
+            fit.tell_gathered(gathering)
+        except ValueError as error:
+            # What a conversation calls a part is here all that the user gave.
+            raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
     return fit.result()
 
 
 def source_of(batches: Any) -> Source:
     """Return the rows of what `fit_batches` takes."""
-    if isinstance(batches, (str, os.PathLike)):
-        batches = _scan([batches])
-    elif isinstance(batches, (list, tuple)) and batches:
-        if all(isinstance(item, (str, os.PathLike)) for item in batches):
-            batches = _scan(batches)
+    paths = [batches] if isinstance(batches, (str, os.PathLike)) else batches
+    are_paths = isinstance(paths, (list, tuple)) and bool(paths)
+    if are_paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
+        batches = _scan(paths)
     if isinstance(batches, pl.LazyFrame):
         frame = batches
         return Source(lambda: _collected(frame), frame.collect_schema().names())

@@ -246,6 +246,8 @@ class Fit:
     Rounds: about twice the depth of the tree, and ten. An answer takes n_features x 256 x
     n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
     number of rows; fewer bins are taken where that would be more than 20 MB.
+
+    There is no warning of columns that look like identifiers or have nearly all of the variance.
     """
 
     # Most bins of a column and most rows that are opened to values, for tests; None: the core's.

@@ -1,0 +1,84 @@
+"""Fits on Dask: the same tree, whatever happens to the workers."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import treeclust_rs as tc
+from treeclust_rs.parts import Fit
+
+dask = pytest.importorskip("dask")
+dd = pytest.importorskip("dask.dataframe")
+da = pytest.importorskip("dask.array")
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
+
+
+def example(n=4000, d=4, k=5):
+    rng = np.random.default_rng(1)
+    centers = 2.0 * rng.normal(size=(k, d))
+    X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, d))
+    return X, centers
+
+
+def model_of(centers):
+    return tc.ExKMC(reference=centers, base_tree=None, max_leaves=15)
+
+
+def same(found, expected):
+    assert found.to_json() == expected.to_json()
+    assert found.cost_path_.equals(expected.cost_path_)
+    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
+
+
+def test_frames_and_arrays_give_the_tree_of_memory():
+    X, centers = example()
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    rows = dd.from_pandas(frame, npartitions=7, sort=False)
+    with dask.config.set(scheduler="threads"):
+        found = tc.dask.fit(model_of(centers), rows)
+        same(found, model_of(centers).fit(frame))
+        labels = rows.map_partitions(found.predict, meta=np.empty(0, dtype=np.int64)).compute()
+        np.testing.assert_array_equal(np.asarray(labels), found.predict(frame))
+        blocks = da.from_array(X, chunks=(900, 3))
+        same(tc.dask.fit(model_of(centers), blocks), model_of(centers).fit(X))
+        weight = np.random.default_rng(2).choice([0.0, 1.0, 2.0], size=len(X))
+        weighted = dd.from_pandas(frame.assign(w=weight), npartitions=3, sort=False)
+        found = tc.dask.fit(model_of(centers), weighted, sample_weight="w")
+        same(found, model_of(centers).fit(frame, sample_weight=weight))
+
+
+def test_what_is_no_collection_is_refused():
+    X, centers = example(50)
+    with pytest.raises(TypeError, match=r"rows must be a Dask DataFrame or Array\. Got ndarray"):
+        tc.dask.fit(model_of(centers), X)
+    with pytest.raises(ValueError, match="sample_weight='w' is no column"):
+        tc.dask.fit(model_of(centers), da.from_array(X, chunks=25), sample_weight="w")
+
+
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    X, centers = example(20_000)
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    expected = model_of(centers).fit(frame)
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        rows = dd.from_pandas(frame, npartitions=6, sort=False)
+        same(tc.dask.fit(model_of(centers), rows), expected)
+        killed = []
+        tell = Fit.tell
+
+        def tell_and_kill(fit, answer):
+            tell(fit, answer)
+            if fit.n_rounds == 5:
+                process_ids = list(client.run(os.getpid).values())
+                killed.append(process_ids[0])
+                os.kill(process_ids[0], signal.SIGKILL)
+
+        monkeypatch.setattr(Fit, "tell", tell_and_kill)
+        same(tc.dask.fit(model_of(centers), rows), expected)
+        assert len(killed) == 1
