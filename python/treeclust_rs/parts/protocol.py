@@ -161,7 +161,8 @@ class Gathering:
             estimator_name=question._estimator,
             names_given=True,
         )
-        check_finite(table, self._threads)
+        if question._core.is_first:  # later rows are these, or the answer is refused
+            check_finite(table, self._threads)
         weight = None
         if sample_weight is not None:
             if np.ndim(sample_weight) == 1 and not np.any(sample_weight):

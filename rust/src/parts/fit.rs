@@ -24,6 +24,8 @@ const ORIGIN_ROWS: u64 = 1001;
 const MAX_SUMS: usize = 1 << 20;
 const MIN_BINS: usize = 16;
 const MAX_BINS: usize = 256;
+/// Most rows of a bin that is opened to its values: as many bytes as some bins of a node, and a round less.
+const MOST_VALUES: u64 = 2048;
 /// Most numbers (groups x columns) for which the means of leaves are taken; of clusters beyond.
 const MAX_MEANS: usize = 1_000_000;
 
@@ -56,7 +58,7 @@ pub struct PartsSettings {
 impl PartsSettings {
     /// The defaults of `bins`.
     pub fn default_bins(n_features: usize, k: usize) -> (usize, u64) {
-        ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), 512)
+        ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
     }
 
     fn k(&self) -> usize {

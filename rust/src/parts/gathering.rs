@@ -182,12 +182,17 @@ fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
 fn route(table: &Table<'_>, nodes: &[RoutingNode]) -> Vec<u32> {
     let n = table.n_samples();
     let mut leaves: Vec<u32> = memory::zeros(n, "the leaves of the rows");
+    let columns: Vec<_> = (0..table.n_features()).map(|f| table.column(f).as_f64()).collect();
+    let cell = |feature: usize, row: usize| match columns[feature] {
+        Some(cells) => cells[row],
+        None => table.column(feature).get(row),
+    };
     parallel::map(leaves.chunks_mut(ROUTED).enumerate(), |(chunk, leaves)| {
         for (row, leaf) in (chunk * ROUTED..).zip(leaves) {
             let mut id = 0;
             while nodes[id].left != 0 {
                 let node = nodes[id];
-                id = node.left + usize::from(table.column(node.feature).get(row) > node.below);
+                id = node.left + usize::from(cell(node.feature, row) > node.below);
             }
             *leaf = id as u32;
         }

@@ -52,6 +52,12 @@ impl PyQuestion {
         self.0.id.0
     }
 
+    /// Whether the fit has asked nothing before.
+    #[getter]
+    fn is_first(&self) -> bool {
+        self.0.id.1 == 0
+    }
+
     /// What `PartsFit` was given as `names`.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
