@@ -776,7 +776,6 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         "-k/--clusters: must be a whole number, at least 1. Got 'three'",
     ),
     "no such file": (4, ["fit", "none.csv"], "none.csv: no such file."),
-    "a folder of tables": (4, ["fit", "."], ". is a folder: name the files in it, as in *.csv"),
     "pattern of no file": (4, ["fit", "none*.csv"], "none*.csv: no file has such a name."),
     "unknown kind of file": (2, ["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
     "empty file": (3, ["fit", "empty.csv"], "empty.csv is empty."),

@@ -101,6 +101,32 @@ def test_patterns_name_files_in_the_order_of_their_names(parts: list[str]) -> No
     assert pl.read_csv("out.csv").height == 1
 
 
+def test_a_folder_is_the_tables_in_it(parts: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path("tables")
+    (folder / "old.csv").mkdir(parents=True)
+    for name in ("readme.md", ".part-0.csv"):
+        (folder / name).write_text("neither read nor an error\n")
+    assert main(["predict", "model.json", "tables"]) == 4
+    message = "tables: no file in the folder is named .csv, .tsv, .txt, .csv.gz"
+    assert message in capsys.readouterr().err
+    for name in parts:
+        Path(name).rename(folder / name)
+    assert main(["predict", "model.json", "tables", "-o", "out.csv"]) == 0
+    assert pl.read_csv("out.csv")["cluster"].to_list() == fitted().labels_.tolist()
+    assert main(["predict", "model.json", "tab*", "-o", "again.csv"]) == 0
+    assert Path("again.csv").read_bytes() == Path("out.csv").read_bytes()
+    assert main(["fit", "tables", *COLUMNS[:-1], "-o", "parts.json"]) == 0
+    assert f"{folder / 'part-1.csv'} and 2 more files: 60 rows" in capsys.readouterr().err
+    assert Path("parts.json").read_text() == Path("model.json").read_text()
+
+    assert main(["predict", "model.json", "tables", "-o", "tables/part-3.csv"]) == 2
+    assert "part-3.csv is read too" in capsys.readouterr().err
+    points().write_parquet(folder / "all.parquet")
+    assert main(["predict", "model.json", "tables"]) == 2
+    message = "tables has text files and Parquet: name those that are meant, as in tables"
+    assert message in capsys.readouterr().err
+
+
 def test_several_parquet_files(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = points()
     frame[:30].write_parquet("a.parquet")

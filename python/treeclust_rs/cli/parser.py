@@ -412,8 +412,8 @@ def _add_data(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
         "data",
         metavar="DATA",
         nargs=nargs,
-        help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; several files of the "
-        "same columns are one table",
+        help="a table: .csv, .tsv, .txt (tabs), these with .gz too, .parquet; a folder stands for "
+        "the tables in it; several files of the same columns are one table",
     )
     text = parser.add_argument_group("how DATA is written, if it is text")
     text.add_argument(

@@ -312,15 +312,33 @@ def option_text(option: str, columns: list[str]) -> str:
 
 
 def table_names(names: Sequence[str]) -> list[str]:
-    """Return the names of the files, with the matches of patterns such as ``part-*.csv``."""
+    """Return the names of the files: those that patterns match, and the tables in folders."""
     found: list[str] = []
     for name in names:
         is_pattern = any(mark in name for mark in "*?[") and not Path(name).exists()
         matches = sorted(glob(name)) if is_pattern else [name]
         if not matches:
             raise FileError(f"{name}: no file has such a name.")
-        found.extend(matches)
+        for match in matches:
+            found.extend(_tables_in(match) if Path(match).is_dir() else [match])
     return found
+
+
+def _tables_in(folder: str) -> list[str]:
+    """Return the tables in a folder in the order of their names, without hidden files."""
+    names = sorted(
+        str(path)
+        for path in Path(folder).iterdir()
+        if not path.name.startswith(".") and suffix_of(path) and path.is_file()
+    )
+    if not names:
+        raise FileError(f"{folder}: no file in the folder is named {either(list(TABLE_SUFFIXES))}.")
+    if len({is_text(name) for name in names}) > 1:
+        raise UserError(
+            f"{folder} has text files and Parquet: name those that are meant, as in "
+            f"{Path(folder) / '*.csv'}"
+        )
+    return names
 
 
 def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Source:
@@ -329,7 +347,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
     Parameters
     ----------
     names : sequence of str
-        The paths as the user wrote them; their endings set the format.
+        Files, patterns and folders as the user wrote them; the files' endings set the format.
     text : TextFormat
         How text files are written.
     rechunk : bool
@@ -384,8 +402,6 @@ def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
     """Return the columns of one file: of text every cell as text."""
     path = Path(name)
     suffix = suffix_of(name)
-    if path.is_dir():
-        raise FileError(f"{name} is a folder: name the files in it, as in {path / '*.csv'}")
     if suffix is None:
         known = either(list(TABLE_SUFFIXES))
         raise UserError(f"{name}: a table is read from a file named {known}.")
