@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from .._data.frames import frame_source, string_names
@@ -26,6 +27,8 @@ class Source:
     """Gives all batches, each time it is called."""
     names: list[str] | None
     """Of the columns; None: they have none."""
+    n_features: int | None = None
+    """Number of columns; None: that of their names."""
 
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
@@ -46,7 +49,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     batches : LazyFrame, path-like, list, or callable
         A polars LazyFrame; a Parquet or CSV file, a pattern such as ``"rows/*.parquet"``, a folder
         of such files, or a list of these; a list of frames or arrays; or a function without
@@ -93,7 +96,8 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
                 f"sample_weight={sample_weight!r} is no column of the rows, which have {known}."
             )
         names = [name for name in names if name != sample_weight]
-    fit = Fit(model, feature_names=names)
+    n_features = source.n_features if names is None else None
+    fit = Fit(model, feature_names=names, n_features=n_features)
     while (question := fit.question()) is not None:
         gathering = Gathering(question, fit.threads)
         for batch in source.batches():
@@ -145,7 +149,10 @@ def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
     """Return batches with the names that the columns of the first have."""
     for batch in batches():
         first = frame_source(batch)
-        return Source(batches, None if first is None else string_names(first.names))
+        if first is not None:
+            return Source(batches, string_names(first.names), len(first.names))
+        shape = np.shape(batch)
+        return Source(batches, None, shape[1] if len(shape) == 2 else None)
     raise ValueError("batches gives no rows.")
 
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ pub(super) fn from_ordered_bits(ordered: u64) -> f64 {
 
 /// A hash of 64 bits (the finaliser of SplitMix64).
 #[inline]
-fn mix(x: u64) -> u64 {
+pub(super) fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
@@ -292,7 +292,10 @@ impl Gathering {
                 let begin = places.partition_point(|&place| place < first);
                 let asked = places[begin..].iter().take_while(|&&place| place < first + n as u64);
                 asked.for_each(|&place| {
-                    found.insert(place, cells((place - first) as usize));
+                    let row = (place - first) as usize;
+                    let mut cells = cells(row);
+                    cells.push(weight(row));
+                    found.insert(place, cells);
                 });
             }
             (
@@ -465,7 +468,12 @@ fn add_leaves(
         sums.labels[label as usize] += 1;
         sums.weight.add_one(leaf as usize, label as usize, weight(row));
     }
-    let groups: Vec<u32> = leaves.iter().map(|&leaf| ask.group[leaf as usize] as u32).collect();
+    let groups: Vec<u32> = match &ask.groups {
+        RowGroups::ByLeaf(group) => {
+            leaves.iter().map(|&leaf| group[leaf as usize] as u32).collect()
+        }
+        RowGroups::Nearest => nearest,
+    };
     let all: Vec<u32> = (0..n as u32).collect();
     let d = table.n_features();
     parallel::map(sums.moments.iter_mut().enumerate(), |(feature, moments)| {
