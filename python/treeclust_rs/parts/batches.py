@@ -32,7 +32,11 @@ class Source:
 
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
-_BATCH = 1 << 16
+_BATCH = 1 << 15
+
+# How many row groups polars reads ahead: by default so many that they take most of the memory of a
+# fit, and no less time.
+_READ_AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": partial(pl.scan_parquet, low_memory=True),
@@ -156,14 +160,21 @@ def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
     raise ValueError("batches gives no rows.")
 
 
-def _collected(frame: pl.LazyFrame) -> Iterable[pl.DataFrame]:
-    """Return the batches of a query, in the order of its rows.
+def _collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Yield the batches of a query, in the order of its rows.
 
     polars calls `collect_batches` unstable: where it is not, all rows are one batch.
     """
-    if hasattr(frame, "collect_batches"):
-        return frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
-    return [frame.collect()]
+    if not hasattr(frame, "collect_batches"):
+        yield frame.collect()
+        return
+    before = os.environ.get(_READ_AHEAD)
+    os.environ.setdefault(_READ_AHEAD, "2")  # polars has no other way to be told
+    try:
+        yield from frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
+    finally:
+        if before is None:
+            os.environ.pop(_READ_AHEAD, None)
 
 
 def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
 use crate::error::{Error, Result};
@@ -397,8 +397,25 @@ impl GrowPart<'_, '_> {
         let asked: Vec<usize> = added.iter().copied().chain(counted).collect();
         let mut place = vec![None; ask.nodes.len()];
         asked.iter().enumerate().for_each(|(i, &node)| place[node] = Some(i));
+        let runs: Vec<&[Open]> = ask.opens.chunk_by(Open::is_before).collect();
+        let mut runs_of = vec![vec![]; ask.nodes.len()];
+        runs.iter().for_each(|run| runs_of[run[0].node].push(*run));
+        // Of a node that is not filled, rows that lie in an opened range suffice.
+        ask.fills.iter().for_each(|&(node, _)| runs_of[node] = vec![]);
+        let leaves = route(table, &ask.nodes);
+        let is_asked = |row: usize, leaf: u32| {
+            let runs = &runs_of[leaf as usize];
+            let is_inside =
+                |run: &&[Open]| opened_at(run, table.column(run[0].feature).get(row)).is_some();
+            runs.is_empty() || runs.iter().any(is_inside)
+        };
+        let chunks = parallel::map(leaves.chunks(ROUTED).enumerate(), |(chunk, leaves)| {
+            let rows = (chunk * ROUTED..).zip(leaves);
+            let asked = rows.filter(|&(row, &leaf)| is_asked(row, leaf));
+            asked.map(|(row, &leaf)| (row, leaf)).collect::<Vec<_>>()
+        });
         let mut rows_of = vec![vec![]; asked.len()];
-        for (row, leaf) in route(table, &ask.nodes).into_iter().enumerate() {
+        for (row, leaf) in chunks.into_iter().flatten() {
             if let Some(i) = place[leaf as usize] {
                 memory::push(&mut rows_of[i], row as u32, "the rows of a node");
             }
@@ -432,23 +449,37 @@ impl GrowPart<'_, '_> {
                 bins.add(code.into(), x, regret(row));
             }
         });
-        parallel::map(ask.opens.iter().zip(opened), |(open, bins)| {
-            for row in range(open.node) {
-                let x = cells[open.feature][row];
-                if x < open.low || x > open.high {
-                    continue;
-                }
-                match (&open.ends, regret(row)) {
+        let mut others = opened;
+        let columns: Vec<_> = runs
+            .into_iter()
+            .map(|run| {
+                let (bins, rest) = std::mem::take(&mut others).split_at_mut(run.len());
+                others = rest;
+                (run, bins)
+            })
+            .collect();
+        parallel::map(columns, |(run, bins)| {
+            let (node, feature) = (run[0].node, run[0].feature);
+            for row in range(node) {
+                let x = cells[feature][row];
+                let Some(i) = opened_at(run, x) else { continue };
+                match (&run[i].ends, regret(row)) {
                     (Some(ends), regret) => {
-                        bins.add(ends.partition_point(|&end| end < x), x, regret);
+                        bins[i].add(ends.partition_point(|&end| end < x), x, regret);
                     }
-                    (None, Some(regret)) => bins.add_value(x, regret),
+                    (None, Some(regret)) => bins[i].add_value(x, regret),
                     (None, None) => {}
                 }
             }
         });
         Ok(())
     }
+}
+
+/// Which of the ranges of a column, ascending, a cell lies in.
+fn opened_at(run: &[Open], x: f64) -> Option<usize> {
+    let i = run.partition_point(|open| open.high < x);
+    run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
 
 /// Adds rows to the sums of leaves.

@@ -106,6 +106,13 @@ pub struct Open {
     pub ends: Option<Vec<f64>>,
 }
 
+impl Open {
+    /// Whether another range is of the same column and above this one.
+    pub(crate) fn is_before(&self, other: &Open) -> bool {
+        (self.node, self.feature) == (other.node, other.feature) && self.high < other.low
+    }
+}
+
 /// How rows are grouped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowGroups {
