@@ -437,6 +437,28 @@ def test_an_estimator_stays_as_it_was_until_the_result():
     assert model.fit(X).labels_.shape == (200,)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_fit_that_ends_early_leaves_the_estimator_as_it_was(error):
+    X, centers = rows(np.random.default_rng(23), 300)
+    for model in (model_of(centers), own_model()):
+        model.fit(X[:100])
+        before, state = model.to_json(), dict(model.__dict__)
+        calls = []
+
+        def batches(calls=calls):
+            yield X[:150]
+            calls.append(1)
+            if len(calls) == 6:
+                raise error("in the sixth round")
+            yield X[150:]
+
+        with pytest.raises(error, match="in the sixth round"):
+            fit_batches(model, batches)
+        assert model.to_json() == before
+        assert all(model.__dict__[name] is value for name, value in state.items())
+        assert len(model.__dict__) == len(state)
+
+
 def test_rows_without_weight_and_without_rows_are_refused():
     X, centers = rows(np.random.default_rng(13), 30)
     for options in ({"sample_weight": np.zeros(30)}, {}):
