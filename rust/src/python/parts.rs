@@ -153,6 +153,7 @@ impl PyPartsFit {
     /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
