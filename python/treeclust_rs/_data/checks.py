@@ -88,15 +88,25 @@ def warn_of_gaps(table: Table, fitted_gaps: Sequence[int] | None) -> None:
         for f, cells in (table.unknown or {}).items():
             counts[f] = int(np.count_nonzero(cells.codes < 0))
     found = [
-        f"column {quoted_column(table.feature_names, f)} has {format_count(count, 'missing cell')}"
+        gap_words(table.feature_names, f, count)
         for f, count in enumerate(counts)
         if count and not (fitted_gaps and fitted_gaps[f])
     ]
     if found:
-        warn_user(
-            f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the "
-            "way that each test of the tree has for missing cells."
-        )
+        warn_user(gaps_message(found))
+
+
+def gap_words(names: Sequence[str] | None, column: int, count: int) -> str:
+    """Return the words for the number of missing cells in a column."""
+    return f"column {quoted_column(names, column)} has {format_count(count, 'missing cell')}"
+
+
+def gaps_message(found: list[str]) -> str:
+    """Return the warning of gaps in columns that had none in the fit; `found`: words for each."""
+    return (
+        f"X has gaps where the fit had none: {listed(found, 'column', '; ')}. Such rows go the way "
+        "that each test of the tree has for missing cells."
+    )
 
 
 def _non_finite(

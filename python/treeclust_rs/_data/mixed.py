@@ -182,20 +182,30 @@ def read_as_fitted(
         if isinstance(cells, Texts):
             known = fitted.known_levels(column)
             assert known is not None, "text was text in the fit"
-            new = [repr(level) for level in unknown_levels(cells, known)]
+            new = unknown_levels(cells, known)
             if new:
                 unknown[column] = cells
-                remarks.append(f"column {source.names[position]!r} has {listed(new, 'level')}")
+                remarks.append(unknown_words(source.names[position], new))
             data.append(cells.coded(known))
         else:
             data.append(cells)
     check_shape((count_rows(data), len(data)), estimator_name)
     if remarks:
-        warn_user(
-            f"X has levels that {estimator_name} did not see in the fit: "
-            f"{listed(remarks, 'column', '; ')}. They count as missing."
-        )
+        warn_user(unknown_message(remarks, estimator_name))
     return data, unknown
+
+
+def unknown_words(name: str, new: list[str]) -> str:
+    """Return the words for the levels of a column that the fit did not have."""
+    return f"column {name!r} has {listed([repr(level) for level in new], 'level')}"
+
+
+def unknown_message(remarks: list[str], estimator_name: str) -> str:
+    """Return the warning of levels that the fit did not have; `remarks`: words for each column."""
+    return (
+        f"X has levels that {estimator_name} did not see in the fit: "
+        f"{listed(remarks, 'column', '; ')}. They count as missing."
+    )
 
 
 _DAY = MICROSECONDS["d"]

@@ -95,18 +95,27 @@ def as_flags(cells: pl.Series) -> pl.Series:
     return words.set(words.is_in(_MISSING), None)
 
 
-def as_codes(column: pl.Series, decimal_comma: bool) -> pl.Series:
+def as_codes(
+    column: pl.Series, decimal_comma: bool, *, are_numbers: bool | None = None
+) -> pl.Series:
     """Return any column as levels, those of whole numbers without the point: 7.0 is 7, 007 is 007.
 
-    Cells that are missing as numbers, such as NA, are missing in a column of numbers.
+    Cells that are missing as numbers, such as NA, are missing in a column of numbers. Of some rows
+    of a column `are_numbers` tells whether `codes_are_numbers` holds for all.
     """
     if column.dtype.is_float():
         column = column.fill_nan(None)
     codes = as_levels(column.cast(pl.String))
     numbers = as_numbers(codes, decimal_comma)
-    if numbers.dtype.is_numeric():
+    if numbers.dtype.is_numeric() if are_numbers is None else are_numbers:
         codes = codes.set(numbers.is_null(), None)
     return codes.str.replace(r"^([+-]?\d+)\.0+$", "${1}")
+
+
+def codes_are_numbers(column: pl.Series, decimal_comma: bool) -> bool:
+    """Whether the levels of a column are all numbers, or missing: of a column if of its parts."""
+    codes = as_levels(column.cast(pl.String))
+    return as_numbers(codes, decimal_comma).dtype.is_numeric()
 
 
 def _odd(text: pl.Series, values: pl.Series) -> pl.Series:

@@ -18,8 +18,9 @@ from .exporting import export
 from .fitting import fit
 from .messages import DataError, FileError, UserError, one_line, write_message
 from .parser import make_parser
+from .predicting import predict
 from .reporting import report
-from .using import explain, info, plot, predict, profile, rename
+from .using import explain, info, plot, profile, rename
 from .wording import in_words_of_the_command
 
 _COMMANDS = {

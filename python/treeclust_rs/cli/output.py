@@ -6,13 +6,14 @@ import argparse
 import gzip
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from .._base import SavedEstimator, TreeClusterer
 from .._util.files import replacing
@@ -155,28 +156,68 @@ def write_table(
 
     Besides those of tables that are read it may be .json: a list of one object a row.
     """
-    if escape_formulas:
-        frame = _without_formulas(frame)
-    if path is None:
-        for start in range(0, max(frame.height, 1), _ROWS_AT_ONCE):
-            part, with_header = frame[start : start + _ROWS_AT_ONCE], header and not start
-            sys.stdout.write(part.write_csv(separator=separator or ",", include_header=with_header))
-        return
-    if path.suffix.lower() == ".json":
+    if path is not None and path.suffix.lower() == ".json":
         with replacing_file(path) as temporary:
             frame.write_json(temporary)
+    elif path is not None and not is_text(path):
+        with replacing_file(path) as temporary:
+            frame.write_parquet(temporary)
+    else:
+        parts = [frame]
+        write_batches(parts, path, separator, header=header, escape_formulas=escape_formulas)
+
+
+def write_batches(
+    batches: Iterable[pl.DataFrame],
+    path: Path | None,
+    separator: str | None = None,
+    *,
+    header: bool = True,
+    escape_formulas: bool = False,
+) -> None:
+    """Write the rows of batches, one batch after the other, as `write_table` writes them all."""
+    parts = map(_without_formulas, batches) if escape_formulas else iter(batches)
+    if path is None:
+        for part in parts:
+            for start in range(0, max(part.height, 1), _ROWS_AT_ONCE):
+                rows = part[start : start + _ROWS_AT_ONCE]
+                sys.stdout.write(rows.write_csv(separator=separator or ",", include_header=header))
+                header = False
         return
     usual = TABLE_SUFFIXES[suffix_of(path) or ""]
     with replacing_file(path) as temporary, ExitStack() as files:
         if not usual:
-            frame.write_parquet(temporary)
+            _sink_parquet(parts, temporary)
             return
-        target: Any = temporary
+        raw = files.enter_context(open(temporary, "xb"))
+        target: Any = raw
         if path.suffix.lower() == ".gz":
-            raw = files.enter_context(open(temporary, "xb"))
             # Neither name nor time, so that the same table makes the same file.
             target = files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-        frame.write_csv(target, separator=separator or usual, include_header=header)
+        for part in parts:
+            part.write_csv(target, separator=separator or usual, include_header=header)
+            header = False
+
+
+def _sink_parquet(parts: Iterator[pl.DataFrame], path: Path) -> None:
+    """Write batches to a Parquet file; their errors are raised as they are."""
+    first = next(parts)
+    errors: list[BaseException] = []
+
+    def rows(*_: object) -> Iterator[pl.DataFrame]:
+        yield first
+        try:
+            yield from parts
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    try:
+        register_io_source(rows, schema=first.schema).sink_parquet(path)
+    except BaseException:
+        if errors:  # polars makes its own of some
+            raise errors[0] from None
+        raise
 
 
 def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:

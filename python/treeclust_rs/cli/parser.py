@@ -197,7 +197,8 @@ def _add_predict(commands: Any) -> None:
         "  treeclust predict customers.json new.parquet --column segment -o labelled.parquet\n"
         "  treeclust predict customers.json new.csv | head\n"
         "  treeclust predict customers.json 2024.csv.gz 2025.csv.gz -o both.csv.gz\n"
-        "  treeclust predict customers.json new.csv --drift",
+        "  treeclust predict customers.json new.csv --drift\n"
+        "  treeclust predict customers.json folder/ --stream -o labelled.parquet",
     )
     _add_model_and_data(parser)
     parser.add_argument(
@@ -214,6 +215,12 @@ def _add_predict(commands: Any) -> None:
         action="store_true",
         help="print, by column that the model tests, the missing cells and the levels that the fit "
         "did not have; without -o nothing else",
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="for tables larger than memory: read, label and write them batch by batch; the output "
+        "is the same. To stdout rows are written before an error in later ones is found",
     )
     add_escape_formulas(parser)
     add_force(parser)

@@ -9,7 +9,8 @@ one table.
 import argparse
 import shlex
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from itertools import accumulate
@@ -58,6 +59,12 @@ def suffix_of(name: str | Path) -> str | None:
     return next((end for end in TABLE_SUFFIXES if str(name).lower().endswith(end)), None)
 
 
+def name_of(files: Sequence[str]) -> str:
+    """Return what messages call the table in some files."""
+    more = len(files) - 1
+    return f"{files[0]} and {format_count(more, 'more file')}" if more else files[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A table that was read: of text files every cell as text, None where it is empty."""
@@ -71,8 +78,7 @@ class Source:
     @property
     def name(self) -> str:
         """What messages call the table."""
-        first, more = self.files[0][0], len(self.files) - 1
-        return f"{first} and {format_count(more, 'more file')}" if more else first
+        return name_of([name for name, _ in self.files])
 
     def row(self, number: int) -> str:
         """Return the words for a row of the table: the number within its file, counted from 0."""
@@ -122,10 +128,7 @@ class Source:
         cells may be missing; `instead`: the end of messages.
         """
         frame = pl.DataFrame(
-            [
-                self._read_as(cells, read_as, lambda text: as_numbers(text, self.has_decimal_comma))
-                for cells in self.frame.select(columns)
-            ]
+            [self._read_as(cells, read_as, self._numbers) for cells in self.frame.select(columns)]
         )
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
@@ -188,27 +191,38 @@ class Source:
         if cells.name in read_as.numbers:
             return self.read_numbers(cells.name, read_as.numbers[cells.name])[0]
         if cells.name in read_as.levels:
-            return as_codes(cells, self.has_decimal_comma)
+            return self._codes(cells)
         return cells if self.text is None else of_text(cells)
+
+    def _numbers(self, cells: pl.Series) -> pl.Series:
+        return as_numbers(cells, self.has_decimal_comma)
+
+    def _codes(self, cells: pl.Series) -> pl.Series:
+        return as_codes(cells, self.has_decimal_comma)
 
     def _flags(self, cells: pl.Series) -> pl.Series:
         numbers = as_numbers(cells, self.has_decimal_comma)
         if numbers.dtype.is_numeric() and numbers.count():
-            raise DataError(
-                f"{self.name}: the model was fitted to true and false, and here are numbers: "
-                f"{self.cell(cells, numbers.is_not_null())}; rows count from 0. Write true and "
-                "false."
-            )
+            raise self._no_flags(self.cell(cells, numbers.is_not_null()))
         return as_flags(cells)
+
+    def _no_flags(self, cell: str) -> DataError:
+        return DataError(
+            f"{self.name}: the model was fitted to true and false, and here are numbers: {cell}; "
+            "rows count from 0. Write true and false."
+        )
 
     def _times(self, cells: pl.Series) -> pl.Series:
         times = as_times(cells)
         if times.dtype == pl.String:
-            raise DataError(
-                f"{self.name}: no date or time as 2024-12-31 or 2024-12-31 23:59: "
-                f"{self.cell(cells, odd_times(cells))}; rows count from 0."
-            )
+            raise self._no_times(cells, odd_times(cells))
         return times
+
+    def _no_times(self, cells: pl.Series, odd: pl.Series) -> DataError:
+        return DataError(
+            f"{self.name}: no date or time as 2024-12-31 or 2024-12-31 23:59: "
+            f"{self.cell(cells, odd)}; rows count from 0."
+        )
 
     def cell(self, cells: pl.Series, mask: pl.Series) -> str:
         """Return the words for the first cell of a mask: column, row and text."""
@@ -370,7 +384,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
     tables = [_read_table(name, text) for name in names]
     first = tables[0]
     for name, table in zip(names[1:], tables[1:], strict=True):
-        _check_alike(names[0], first, name, table)
+        check_alike(names[0], first, name, table)
     frame = first
     if len(tables) > 1:
         ordered = [table.select(first.columns) for table in tables]
@@ -381,15 +395,16 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
 
 def read_source(arguments: argparse.Namespace, *, rechunk: bool = False) -> Source:
     """Read the table of a command in the format that its options describe."""
-    return read_tables(
-        arguments.data,
-        TextFormat(
-            separator=arguments.separator,
-            decimal_comma=arguments.decimal_comma,
-            encoding=arguments.encoding,
-            header=not arguments.no_header,
-        ),
-        rechunk=rechunk,
+    return read_tables(arguments.data, text_format(arguments), rechunk=rechunk)
+
+
+def text_format(arguments: argparse.Namespace) -> TextFormat:
+    """Return how the options of a command say that text is written."""
+    return TextFormat(
+        separator=arguments.separator,
+        decimal_comma=arguments.decimal_comma,
+        encoding=arguments.encoding,
+        header=not arguments.no_header,
     )
 
 
@@ -398,31 +413,48 @@ def is_text(name: str | Path) -> bool:
     return bool(TABLE_SUFFIXES[suffix_of(name) or ""])
 
 
-def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
-    """Return the columns of one file: of text every cell as text."""
-    path = Path(name)
+def check_table(name: str, text: TextFormat) -> str:
+    """Return the separator of a table, none for Parquet; raise UserError if it cannot be read."""
     suffix = suffix_of(name)
     if suffix is None:
         known = either(list(TABLE_SUFFIXES))
         raise UserError(f"{name}: a table is read from a file named {known}.")
-    if not path.is_file():
+    if not Path(name).is_file():
         raise FileError(f"{name}: no such file.")
     separator = TABLE_SUFFIXES[suffix]
     if not separator and text != TextFormat():
         raise UserError(f"{name}: the options on how a text is read are not for Parquet.")
+    return separator and (text.separator or separator)
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Raise FileError for a file that cannot be read."""
     try:
-        if separator:
-            frame = read_text(path, name, text, text.separator or separator)
-        else:
-            frame = pl.read_parquet(path, glob=False)
+        yield
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(f"{name} cannot be read: {one_line(error)}") from error
+
+
+def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
+    """Return the columns of one file: of text every cell as text."""
+    separator = check_table(name, text)
+    with reading(name):
+        if separator:
+            frame = read_text(Path(name), name, text, separator)
+        else:
+            frame = pl.read_parquet(name, glob=False)
     if not frame.height:
-        raise DataError(f"{name}: the file has no rows.")
+        raise no_rows(name)
     return frame
 
 
-def _check_alike(first_name: str, first: pl.DataFrame, name: str, table: pl.DataFrame) -> None:
+def no_rows(name: str) -> DataError:
+    """Return the error of a file without rows."""
+    return DataError(f"{name}: the file has no rows.")
+
+
+def check_alike(first_name: str, first: pl.DataFrame, name: str, table: pl.DataFrame) -> None:
     """Raise UserError if a file is of another kind than the first, or has other columns."""
     if is_text(first_name) != is_text(name):
         raise UserError(f"{first_name} and {name} are of two kinds: name text files or Parquet.")

@@ -8,8 +8,10 @@ import io
 import re
 import shlex
 import zlib
+from codecs import BOM_UTF8
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
@@ -21,6 +23,8 @@ from .cells import DECIMAL_COMMA
 from .messages import DataError, FileError, one_line, write_message
 
 _SEPARATORS = ";\t,|"
+# Bytes, or characters of other encodings, that are read at a time.
+_BATCH = 1 << 22
 # How files begin that are often named as tables of text.
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
@@ -67,35 +71,22 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
     OSError
         If it cannot be read.
     """
-    _check_encoding(path, name, text.encoding)
-    n_blank, first_lines = _first_lines(path, text.encoding)
-    if not first_lines:
-        raise DataError(f"{name} is empty.")
-    if (found := _other_separator(first_lines, separator)) is not None:
-        raise DataError(f"{name} seems to be separated by {_separator_advice(found, first_lines)}.")
+    n_blank = _check_start(path, name, text, separator)
     data: Path | bytes = path
     if text.encoding is not None:
         with _opened(path, text.encoding) as file:
             data = file.read().encode()
     try:
         # Without a header for polars, which renames columns of one name in silence.
-        frame = pl.read_csv(
-            data,
-            separator=separator,
-            has_header=False,
-            infer_schema=False,
-            skip_lines=n_blank,
-            glob=False,
-        )
+        frame = _read_cells(data, separator, skip_lines=n_blank)
     except pl.exceptions.PolarsError as error:
-        with _opened(path, text.encoding) as lines:
-            raise DataError(f"{name} cannot be read: {_complaint(lines, separator)}") from error
+        raise _no_table(path, name, text, separator) from error
     while frame.height and frame.row(-1).count(None) == frame.width:  # empty lines at the end
         frame = frame[:-1]
     if not text.header:
-        frame.columns = [column_name(None, number) for number in range(frame.width)]
+        frame.columns = _counted_names(frame)
         return frame
-    names = [(cell or "").strip() for cell in frame.row(0)]
+    names = _header_of(frame)
     frame = frame[1:]
     # A separator at the end of every line makes a column of nothing.
     kept = [
@@ -108,6 +99,162 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
     _check_header(name, names)
     frame.columns = names
     return frame
+
+
+class TextBatches:
+    """The cells of a text file as `read_text` returns them, batch by batch, as often as wanted.
+
+    Parameters and errors are those of `read_text`; errors in the midst of the file are raised when
+    a batch comes to it.
+    """
+
+    def __init__(self, path: Path, name: str, text: TextFormat, separator: str) -> None:
+        self._path, self._name, self._text, self._separator = path, name, text, separator
+        self._n_blank = _check_start(path, name, text, separator)
+        first = next(self._parsed(), None)
+        if first is None:
+            raise DataError(f"{name} is empty.")
+        if not text.header:
+            self._kept, self.names = list(range(first.width)), _counted_names(first)
+            return
+        names = _header_of(first)
+        nothing = {number for number, column in enumerate(names) if not column}
+        if nothing:  # all rows tell whether a separator at the end of every line makes the column
+            for frame in self._rows():
+                nothing = {number for number in nothing if not frame[:, number].count()}
+                if not nothing:
+                    break
+        self._kept = [number for number in range(first.width) if number not in nothing]
+        self.names = [names[number] for number in self._kept]
+        _check_header(name, self.names)
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for frame in self._rows():
+            kept = frame[:, self._kept]
+            kept.columns = self.names
+            yield kept
+
+    def _rows(self) -> Iterator[pl.DataFrame]:
+        """Yield rows without the header and without empty lines at the end of the file."""
+        is_first, n_empty = self._text.header, 0
+        for parsed in self._parsed():
+            frame, is_first = parsed[1:] if is_first else parsed, False
+            if not frame.height:
+                continue
+            filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+            n_filled = int(filled[-1]) + 1 if len(filled) else 0
+            if n_filled:
+                empty = [frame.clear(n_empty)] if n_empty else []
+                yield pl.concat([*empty, frame[:n_filled]], rechunk=False)
+                n_empty = 0
+            n_empty += frame.height - n_filled
+
+    def _parsed(self) -> Iterator[pl.DataFrame]:
+        """Yield all lines but the empty ones in front."""
+        width = 0
+        try:
+            for lines in self._lines():
+                if not width:
+                    frame = _read_cells(lines, self._separator)
+                    width = frame.width
+                    yield frame
+                else:
+                    # A line in front gives the batch its width, and the empty line that it may
+                    # begin with its place.
+                    front = f"{self._separator * (width - 1)}x\n".encode()
+                    yield _read_cells(front + lines, self._separator)[1:]
+        except pl.exceptions.PolarsError as error:
+            raise _no_table(self._path, self._name, self._text, self._separator) from error
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield whole lines of the file in UTF-8: no cut lies between the quotes of a cell."""
+        rest, n_blank, least = bytearray(), self._n_blank, 0
+        with self._opened() as read:
+            while data := read():
+                rest += data
+                while n_blank and b"\n" in rest:
+                    rest, n_blank = rest.partition(b"\n")[2], n_blank - 1
+                if n_blank or len(rest) < least:
+                    continue
+                stop = _last_line_end(rest)
+                if stop:
+                    yield bytes(rest[:stop])
+                    rest = rest[stop:]
+                least = 2 * len(rest)  # a long cell is not searched again for every read
+        if rest and not n_blank:
+            yield bytes(rest)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Callable[[], bytes]]:
+        """Yield a function that reads on, without the mark of UTF-8 at the front."""
+        encoding, is_first = self._text.encoding, True
+        with ExitStack() as files:
+            if encoding is None:
+                binary = files.enter_context(_opened_bytes(self._path))
+            else:
+                decoded = files.enter_context(_opened(self._path, encoding))
+
+            def read() -> bytes:
+                nonlocal is_first
+                data = binary.read(_BATCH) if encoding is None else decoded.read(_BATCH).encode()
+                if is_first:
+                    is_first = False
+                    while len(data) < len(BOM_UTF8):
+                        more = binary.read(1) if encoding is None else decoded.read(1).encode()
+                        if not more:
+                            break
+                        data += more
+                    data = data.removeprefix(BOM_UTF8) or (read() if data else b"")
+                return data
+
+            yield read
+
+
+def _last_line_end(data: bytes | bytearray) -> int:
+    """Return where the last line ends whose end is not within quotes; 0 if there is none."""
+    n_quotes, stop = data.count(b'"'), len(data)
+    while (end := data.rfind(b"\n", 0, stop)) >= 0:
+        n_quotes -= data.count(b'"', end, stop)
+        if n_quotes % 2 == 0:
+            return end + 1
+        stop = end
+    return 0
+
+
+def _check_start(path: Path, name: str, text: TextFormat, separator: str) -> int:
+    """Check encoding, content and separator of a file; return its number of empty first lines."""
+    _check_encoding(path, name, text.encoding)
+    n_blank, first_lines = _first_lines(path, text.encoding)
+    if not first_lines:
+        raise DataError(f"{name} is empty.")
+    if (found := _other_separator(first_lines, separator)) is not None:
+        raise DataError(f"{name} seems to be separated by {_separator_advice(found, first_lines)}.")
+    return n_blank
+
+
+def _read_cells(data: Path | bytes, separator: str, skip_lines: int = 0) -> pl.DataFrame:
+    """Return lines as cells of text; raises PolarsError."""
+    return pl.read_csv(
+        data,
+        separator=separator,
+        has_header=False,
+        infer_schema=False,
+        skip_lines=skip_lines,
+        glob=False,
+    )
+
+
+def _no_table(path: Path, name: str, text: TextFormat, separator: str) -> DataError:
+    with _opened(path, text.encoding) as lines:
+        return DataError(f"{name} cannot be read: {_complaint(lines, separator)}")
+
+
+def _header_of(frame: pl.DataFrame) -> list[str]:
+    return [(cell or "").strip() for cell in frame.row(0)]
+
+
+def _counted_names(frame: pl.DataFrame) -> list[str]:
+    return [column_name(None, number) for number in range(frame.width)]
 
 
 def _opened_bytes(path: Path) -> BinaryIO:

@@ -1,7 +1,6 @@
-"""Commands that use a model: `predict`, `explain`, `profile`, `plot`, `info` and `rename`."""
+"""Commands that use a model: `explain`, `profile`, `plot`, `info` and `rename`."""
 
 import argparse
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import polars as pl
 
 from .._base import SavedEstimator, TreeClusterer, load
 from .._util import listed
-from .._util.words import MAX_LISTED, printable
+from .._util.words import printable
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
 from .output import (
@@ -20,68 +19,12 @@ from .output import (
     print_fact,
     print_facts,
     print_path,
-    print_table,
     save,
     save_picture,
     shown,
-    table_path,
     write_table,
 )
 from .reading import TABLE_SUFFIXES, Source, read_source, suffix_of
-
-
-def predict(arguments: argparse.Namespace) -> None:
-    """Write a table with the cluster of every row."""
-    if not arguments.column:
-        raise UserError("--column: the new column needs a name.")
-    output = table_path(arguments.output, arguments)
-    model = load_for(arguments)
-    if arguments.drift and not isinstance(model, TreeClusterer):
-        raise UserError(f"--drift: {method_of(model).no_tree}.")
-    source = read_source(arguments)
-    if arguments.column in source.frame.columns and not arguments.overwrite:
-        raise DataError(
-            f"{source.name} has a column {arguments.column!r} already: name the new one with "
-            "--column, or replace it with --overwrite."
-        )
-    rows = features_of(source, model, arguments.column)
-    if arguments.drift and isinstance(model, TreeClusterer):
-        _print_drift(model, rows)
-        if output is None:
-            return
-        warnings.simplefilter("ignore", UserWarning)  # it is in the table
-    labels = model.predict(rows)
-    labelled = source.frame.with_columns(pl.Series(arguments.column, labels))
-    # A table of the same kind is written in the format of the one that was read.
-    first = source.files[0][0]
-    alike = output is None or _separator_of(output) == _separator_of(first)
-    write_table(
-        labelled,
-        output,
-        arguments.separator if alike else None,
-        header=not arguments.no_header,
-        escape_formulas=arguments.escape_formulas,
-    )
-
-
-def _print_drift(model: TreeClusterer, rows: pl.DataFrame | np.ndarray) -> None:
-    """Print missing cells and unknown levels by column."""
-    drift = model.drift(rows)
-    unknown = pl.col("unknown_levels").list.eval(
-        pl.format("{} ({})", pl.element().struct.field("level"), pl.element().struct.field("rows"))
-    )
-    more = pl.col("unknown_levels").list.len().cast(pl.Int64) - MAX_LISTED
-    shown = drift.with_columns(
-        pl.Series("column", map(printable, drift["column"]), dtype=pl.String),
-        unknown.list.head(MAX_LISTED).list.join(", ")
-        + pl.when(more > 0).then(pl.format(" and {} more", more)).otherwise(pl.lit("")),
-    )
-    names = [name.replace("_", " ") for name in drift.columns]
-    print_table(shown.rename(dict(zip(drift.columns, names, strict=True))))
-
-
-def _separator_of(name: str | Path) -> str:
-    return TABLE_SUFFIXES[suffix_of(name) or ""]
 
 
 def explain(arguments: argparse.Namespace) -> None:

@@ -127,7 +127,7 @@ def source_of(batches: Any) -> Source:
         batches = _scan(paths)
     if isinstance(batches, pl.LazyFrame):
         frame = batches
-        return Source(lambda: _collected(frame), frame.collect_schema().names())
+        return Source(lambda: collected(frame), frame.collect_schema().names())
     if isinstance(batches, Iterator):
         raise TypeError(
             "batches gives its rows once, and a fit reads them several times. Give a function that "
@@ -160,7 +160,7 @@ def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
     raise ValueError("batches gives no rows.")
 
 
-def _collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+def collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """Yield the batches of a query, in the order of its rows.
 
     polars calls `collect_batches` unstable: where it is not, all rows are one batch.

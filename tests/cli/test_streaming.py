@@ -1,0 +1,391 @@
+"""`predict --stream`: batches of a table give the same output as the whole table."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import treeclust_rs as tc
+from cli_tables import points
+from processes import start
+from small_models import MODELS, blobs, make, save
+from treeclust_rs.cli import main, predicting, text_files
+from treeclust_rs.parts import batches as parts_batches
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a few rows."""
+    monkeypatch.setattr(text_files, "_BATCH", 100)
+    monkeypatch.setattr(parts_batches, "_BATCH", 7)
+
+
+def outcome(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    capsys.readouterr()
+    status = main(arguments)
+    return status, *capsys.readouterr()
+
+
+def check_the_same(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], suffix: str = ".csv", status: int = 0
+) -> str:
+    """Compare outputs and messages with and without --stream; return the messages."""
+    whole, stream = Path(f"whole{suffix}"), Path(f"stream{suffix}")
+    found = [
+        outcome(["predict", *arguments, *options, "-o", str(path)], capsys)
+        for path, options in ((whole, []), (stream, ["--stream"]))
+    ]
+    assert found[0][0] == status, found[0]
+    assert found[0] == found[1]
+    if status:
+        assert not whole.exists()
+        assert not stream.exists()
+    elif suffix == ".parquet":
+        assert pl.read_parquet(stream).equals(pl.read_parquet(whole))
+        assert pl.read_parquet_schema(stream) == pl.read_parquet_schema(whole)
+    else:
+        assert stream.read_bytes() == whole.read_bytes()
+    assert outcome(["predict", *arguments], capsys)[1] == (
+        outcome(["predict", *arguments, "--stream"], capsys)[1] if not status else ""
+    )
+    return found[0][2]
+
+
+def n_batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that will hold the number of rows of every batch that is labelled."""
+    heights: list[int] = []
+    labelled = predicting._Labelling._labelled
+
+    def counted(self, batch, count):
+        heights.append(batch.frame.height)
+        return labelled(self, batch, count)
+
+    monkeypatch.setattr(predicting._Labelling, "_labelled", counted)
+    return heights
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+def odd_text() -> str:
+    """points.csv with what makes text hard to cut: quoted line breaks, empty lines, quotes."""
+    lines = Path("points.csv").read_text().splitlines()
+    for row, segment in ((1, '"two\nlines"'), (9, '"a ""q"", é"'), (10, '"\n\n\n"'), (59, '""')):
+        cells = lines[row].split(",")
+        lines[row] = ",".join([*cells[:3], segment])
+    lines[20] = f'007,1e1, 2.50 ,"{"far\n" * 90}"'  # longer than a batch
+    return "\n" + "\n".join(lines) + "\n\n\n"
+
+
+FORMS: dict[str, tuple[str, list[str], Callable[[str], bytes]]] = {
+    "plain": ("t.csv", [], str.encode),
+    "windows": ("t.csv", [], lambda text: text.replace("\n", "\r\n").encode()),
+    "mark of UTF-8": ("t.csv", [], lambda text: b"\xef\xbb\xbf" + text.encode()),
+    "compressed": ("t.csv.gz", [], lambda text: gzip.compress(text.encode())),
+    "latin-1": ("t.csv", ["--encoding", "latin-1"], lambda text: text.encode("latin-1")),
+    "utf-16": ("t.csv", ["--encoding", "utf-16"], lambda text: text.encode("utf-16")),
+    "tabs": ("t.tsv", [], lambda text: text.replace(",", "\t").encode()),
+    "decimal comma": (
+        "t.csv",
+        ["--decimal-comma", "--separator", ";"],
+        lambda text: text.replace(",", ";").replace(".", ",").encode(),
+    ),
+    "separator at the end": (
+        "t.csv",
+        ["--escape-formulas"],
+        lambda text: re.sub(r"(?<=[a-z\"])\n(?=id|\d)|(?<=segment)\n", ",\n", text).encode(),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("suffix", [".csv", ".tsv.gz", ".parquet"])
+def test_text_is_labelled_as_a_whole_table_is(
+    form: str,
+    suffix: str,
+    model: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name, options, written = FORMS[form]
+    Path(name).write_bytes(written(odd_text()))
+    heights = n_batches(monkeypatch)
+    assert check_the_same(["model.json", name, *options], capsys, suffix) == ""
+    assert sum(heights) == 2 * 60  # to a file and to stdout
+    assert len(heights) > 6
+
+
+def test_tables_without_a_header(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tc.IMM(reference=np.arange(60) % 3).fit(points().select("x", "y").to_numpy()).save("m.json")
+    points().select("x", "y").write_csv("t.csv", include_header=False)
+    heights = n_batches(monkeypatch)
+    check_the_same(["m.json", "t.csv", "--no-header"], capsys)
+    assert len(heights) > 6
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_several_files_and_folders(
+    suffix: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = points()
+    Path("parts").mkdir()
+    pieces = [frame[:20], frame[20:40].select("segment", "y", "id", "x"), frame[40:]]
+    if suffix == ".parquet":
+        pieces[1] = pieces[1].with_columns(pl.col("x").cast(pl.Float32), segment=None)
+    for number, piece in enumerate(pieces):
+        path = f"parts/{number}{suffix}"
+        piece.write_csv(path) if suffix == ".csv" else piece.write_parquet(path)
+    for out in (".csv", ".parquet"):
+        assert check_the_same(["model.json", "parts"], capsys, out) == ""
+        check_the_same(["model.json", f"parts/2{suffix}", f"parts/[01]{suffix}"], capsys, out)
+    message = check_the_same(["model.json", "parts", "--column", "x"], capsys, status=3)
+    assert "and 2 more files has a column 'x' already" in message
+    check_the_same(["model.json", "parts", "--column", "segment", "--overwrite"], capsys)
+    (frame[:0].write_csv if suffix == ".csv" else frame[:0].write_parquet)(f"parts/3{suffix}")
+    message = check_the_same(["model.json", "parts"], capsys, status=3)
+    assert message == f"treeclust: {Path('parts')}/3{suffix}: the file has no rows.\n"
+    other = frame.drop("y")
+    (other.write_csv if suffix == ".csv" else other.write_parquet)(f"parts/3{suffix}")
+    assert "lacks the column 'y'" in check_the_same(["model.json", "parts"], capsys, status=3)
+
+
+# ---- every kind of column -----------------------------------------------------------------------
+
+
+def people() -> pl.DataFrame:
+    """Numbers with gaps, text, flags, dates, times, codes and amounts, all of them as text."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for row in range(90):
+        kind = row % 3
+        rows.append(
+            {
+                "age": f"{20 + 15 * kind + rng.integers(5)}" + (".5" if row > 60 else ""),
+                "city": ("Bern", " Rom", "Oslo")[kind],
+                "member": ("true", "false", "False")[kind],
+                "since": f"20{10 + kind:02}-03-{1 + row % 28:02}",
+                "seen": f"20{10 + kind:02}-03-01 {row % 24:02}:30",
+                "shirt": f"{kind + 1}" if row % 10 else "NA",
+                "wage": f"€{kind + 1}.{row % 10}K",
+            }
+        )
+    frame = pl.DataFrame(rows)
+    gaps = pl.int_range(pl.len()) % 11 == 5
+    return frame.with_columns(pl.when(~gaps).then(pl.col("age", "city", "member", "since", "seen")))
+
+
+COLUMNS = people().columns
+
+
+def fit_column(column: str, frame: pl.DataFrame) -> str:
+    """Fit a model of one column, and return its file."""
+    frame.write_csv("fitted.csv")
+    option = {"shirt": ["--levels", "shirt"], "wage": ["--numbers", "wage"]}.get(column, [])
+    fit = ["fit", "fitted.csv", "--columns", column, *option, "-k", "3", "-q", "-o", "m.json"]
+    assert main(fit) == 0
+    return "m.json"
+
+
+def set_cell(column: str, row: int, cell: str | None, below: str = "") -> pl.DataFrame:
+    """Return the people with another cell; `below`: what cells of rows before it become."""
+    frame, number = people(), pl.int_range(pl.len())
+    if below:
+        frame = frame.with_columns(
+            pl.when(number < row).then(pl.lit(below)).otherwise(column).alias(column)
+        )
+    return frame.with_columns(
+        pl.when(number == row).then(pl.lit(cell)).otherwise(column).alias(column)
+    )
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("column", COLUMNS)
+def test_columns_of_every_kind(
+    column: str, suffix: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, model = f"t{suffix}", fit_column(column, people())
+    # The first batches have nothing but gaps, whole numbers, or levels that the fit did not have.
+    tables = [people(), set_cell(column, 80, None), set_cell(column, 40, None, "NA")]
+    if column in ("city", "shirt"):
+        tables += [set_cell(column, 70, "Genf", "Ulm"), set_cell(column, 89, "x7")]
+    for frame in tables:
+        if suffix == ".csv":
+            frame.write_csv(name)
+        else:
+            age = pl.col("age").cast(pl.Float64, strict=False)
+            times = pl.col("since").str.to_date(strict=False)
+            seen = pl.col("seen").str.to_datetime("%Y-%m-%d %H:%M", strict=False)
+            flag = pl.col("member").str.to_lowercase() == "true"
+            frame.with_columns(
+                age, times, seen, flag, pl.col("city").str.strip_chars()
+            ).write_parquet(name)
+        for out in (".csv", ".parquet"):
+            check_the_same([model, name], capsys, out)
+        check_the_same([model, name, "--drift"], capsys)
+    if column in ("city", "shirt"):
+        assert "did not have: column" in check_the_same([model, name], capsys)
+
+
+def test_gaps_and_levels_are_counted_over_all_batches(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    complete = people().drop_nulls()
+    for column, words in (("age", "has 8 missing cells"), ("city", "has levels 'Genf', 'Ulm'")):
+        model = fit_column(column, complete)
+        frame = people() if column == "age" else set_cell(column, 70, "Genf", "Ulm")
+        frame.write_csv("t.csv")
+        message = check_the_same([model, "t.csv"], capsys)
+        assert message.count(words) == 1
+        check_the_same([model, "t.csv", "--drift"], capsys)
+        table = outcome(["predict", model, "t.csv", "--drift", "--stream"], capsys)
+        assert table == outcome(["predict", model, "t.csv", "--drift"], capsys)
+        assert column in table[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "cell", "below", "message"),
+    [
+        ("age", 70, "old", "", "t.csv: not numbers: 'age' (row 70: 'old'); rows count from 0."),
+        ("age", 70, "true", "", "t.csv: not numbers: 'age' (row 70: 'true'); rows count from 0."),
+        ("age", 40, "true", "true", "t.csv: not numbers: 'age' (row 0: 'true'); rows count from"),
+        ("age", 88, "inf", "", "infinite cells: 'age' 1, the first in row 88 (rows count from"),
+        ("since", 70, "May", "", "2024-12-31 23:59: 'since' (row 70: 'May'); rows count"),
+        ("seen", 70, "2024-01-01", "", "2024-12-31 23:59: 'seen' (row 70: '2024-01-01'); rows"),
+        ("wage", 70, "$7", "", "1 cell of 'wage' cannot be read as numbers: '$7' in row 70"),
+        ("wage", 70, "-", "lots", "t.csv: 7"),
+    ],
+)
+def test_errors_name_the_row_within_the_file(
+    column: str,
+    row: int,
+    cell: str,
+    below: str,
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = fit_column(column, people())
+    set_cell(column, row, cell, below).write_csv("t.csv")
+    for names in (["t.csv"], ["fitted.csv", "t.csv"]):
+        status, out, err = outcome(
+            ["predict", model, *names, "--stream", "-o", "stream.csv"], capsys
+        )
+        assert (status, out) == (3, "")
+        assert not Path("stream.csv").exists()
+        if len(names) == 1 and not below:
+            assert message in err
+            whole = outcome(["predict", model, *names], capsys)[2]
+            rest = err.removeprefix(whole.rstrip("\n"))
+            assert re.fullmatch(r"( The rows after row \d\d were not looked at\.)?\n", rest)
+        elif len(names) == 2 and not below:
+            assert f"row {row} of t.csv" in err
+        else:
+            assert "The rows after row" in err
+        assert not list(Path().glob(".*"))
+
+
+def test_flags_that_are_all_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = fit_column("member", people())
+    people().with_columns(member=pl.lit("1")).write_csv("t.csv")
+    assert "(row 0: '1')" in check_the_same([model, "t.csv"], capsys, status=3)
+    set_cell("member", 80, "true", "1").write_csv("t.csv")  # one word is enough: 1 is a new level
+    assert "has level '1'" in check_the_same([model, "t.csv"], capsys)
+
+
+def test_text_that_is_no_table_in_its_midst(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Path("points.csv").read_text().splitlines()
+    for row, line in ((50, "1,2,3,4,5"), (55, '1,2,3,"4')):
+        Path("t.csv").write_text("\n".join([*lines[:row], line, *lines[row:]]) + "\n")
+        message = check_the_same(["model.json", "t.csv"], capsys, status=3)
+        assert f"line {row + 1}" in message
+    Path("t.csv").write_bytes("\n".join(lines).encode() + b"\xff\n")
+    check_the_same(["model.json", "t.csv"], capsys, status=4)
+
+
+# ---- every model --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model(name: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = pl.DataFrame(blobs(), schema=["a", "b", "c"])
+    save(make(name).fit(frame), "m.json")
+    for table in ("t.csv", "t.parquet"):
+        frame.write_csv(table) if table == "t.csv" else frame.write_parquet(table)
+        for out in (".csv", ".parquet"):
+            assert check_the_same(["m.json", table], capsys, out) == ""
+
+
+# ---- files and errors ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out.csv.gz", "out.parquet"])
+def test_an_error_or_an_interrupt_leaves_the_old_file(
+    out: str, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(out).write_text("old")
+    labelled = predicting._Labelling._labelled
+    for error, status in ((KeyboardInterrupt(), 130), (MemoryError("full"), 4), (ValueError(), 3)):
+        calls = []
+
+        def fails(self, batch, count, error=error, calls=calls):
+            calls.append(batch)
+            if len(calls) == 4:
+                raise error
+            return labelled(self, batch, count)
+
+        monkeypatch.setattr(predicting._Labelling, "_labelled", fails)
+        assert main(["predict", "model.json", "points.csv", "--stream", "-o", out]) == status
+        assert len(calls) == 4
+        assert Path(out).read_text() == "old"
+        assert not list(Path().glob(".*"))
+
+
+@pytest.mark.parametrize("out", ["out.csv", "out.parquet"])
+def test_ctrl_c_ends_a_long_stream(out: str, model: Path) -> None:
+    points().write_parquet("points.parquet")
+    code = f"""
+import sys, time
+from treeclust_rs.cli import main, predicting
+from treeclust_rs.parts import batches
+batches._BATCH = 7
+labelled = predicting._Labelling._labelled
+def slow(self, batch, count):
+    print("batch", file=sys.stderr, flush=True)
+    time.sleep(0.3)
+    return labelled(self, batch, count)
+predicting._Labelling._labelled = slow
+sys.exit(main(["predict", "model.json", *["points.parquet"] * 20, "--stream", "-o", {out!r}]))
+"""
+    with start(code) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "batch\n"
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, err = process.communicate(timeout=100)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "treeclust: interrupted."
+    assert time.monotonic() - began < 20
+    assert not Path(out).exists()
+    assert not list(Path().glob(".*"))
+
+
+def test_a_file_may_be_replaced_by_its_own_labels(model: Path) -> None:
+    for options in ([], ["--stream"]):
+        points().write_csv("t.csv")
+        assert main(["predict", "model.json", "t.csv", *options, "-o", "t.csv"]) == 2
+        assert main(["predict", "model.json", "t.csv", *options, "-o", "t.csv", "--force"]) == 0
+        frame = pl.read_csv("t.csv")
+        assert frame.columns == ["id", "x", "y", "segment", "cluster"]
+        assert frame.height == 60
